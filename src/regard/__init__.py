@@ -1,0 +1,60 @@
+"""regard: compute, see and measure attention, exactly, at any length, without the n×n matrix.
+
+>>> import regard, torch
+>>> from regard import masks
+>>> q = k = v = torch.randn(8, 1000, 64)  # (head, length, channel)
+>>> regard.attention(q, k, v, mask=masks.causal() & masks.window(100, 0)).shape
+torch.Size([8, 1000, 64])
+
+torch is imported on first use, so that ``import regard`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from regard.version import __version__
+
+if TYPE_CHECKING:
+    from regard import errors, masks
+    from regard.attention import (
+        attention,
+        attention_weights,
+        biases,
+        linear_attention,
+        plan,
+    )
+
+__all__ = [
+    "__version__",
+    "attention",
+    "attention_weights",
+    "biases",
+    "errors",
+    "linear_attention",
+    "masks",
+    "plan",
+]
+
+_ROOMS = {
+    "attention": "regard.attention",
+    "attention_weights": "regard.attention",
+    "biases": "regard.attention",
+    "linear_attention": "regard.attention",
+    "plan": "regard.attention",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("masks", "errors"):
+        return import_module(f"regard.{name}")
+    if name in _ROOMS:
+        room = import_module(_ROOMS[name])
+        # The room `attention` is callable and stands for the function of that name.
+        return room if name == "attention" else getattr(room, name)
+    raise AttributeError(f"module 'regard' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,59 @@
+"""What can go wrong, as one tree.
+
+::
+
+    RegardError
+    ├── ShapeError       (ValueError)   lengths, heads or axes that do not fit together
+    ├── DtypeError       (TypeError)    a kind of number or object that cannot be attended with
+    ├── DeviceError      (ValueError)   tensors that do not live in one place
+    ├── ArgumentError    (ValueError)   an option out of its range
+    └── MaskError        (ValueError)   a mask that cannot mean anything
+        └── MaskSyntaxError             a mask text that cannot be read; points at the character
+
+Every message has three parts: what must hold, what was given, what to do about it.
+Each class is also the built-in exception that a Python reader would expect, so
+``except ValueError`` keeps working.
+"""
+
+from __future__ import annotations
+
+
+class RegardError(Exception):
+    """Something regard refuses, said in three parts.
+
+    >>> print(RegardError("Keys and values have one length (keys = 5).", got="values = 4", do="Pass both."))
+    Keys and values have one length (keys = 5). Got values = 4. Pass both.
+    """
+
+    def __init__(self, must: str, *, got: str = "", do: str = "") -> None:
+        parts = [must, f"Got {got.rstrip('.')}." if got else "", do]
+        super().__init__(" ".join(part for part in parts if part))
+
+
+class ShapeError(RegardError, ValueError):
+    """Lengths, heads or axes that do not fit together."""
+
+
+class DtypeError(RegardError, TypeError):
+    """A kind of number or object that cannot be attended with."""
+
+
+class DeviceError(RegardError, ValueError):
+    """Tensors that do not live in one place."""
+
+
+class ArgumentError(RegardError, ValueError):
+    """An option out of its range."""
+
+
+class MaskError(RegardError, ValueError):
+    """A mask that cannot mean anything."""
+
+
+class MaskSyntaxError(MaskError):
+    """A mask text that cannot be read; shows the text with a mark under the character."""
+
+    def __init__(self, problem: str, *, text: str, position: int) -> None:
+        self.text = text
+        self.position = position
+        super().__init__(f"{problem}\n  {text}\n  {' ' * position}^")

@@ -1,0 +1,471 @@
+"""The patterns: causal, window, prefix, padding, documents, every, local_global, dense.
+
+Each is a small frozen class that knows its predicate, its verdict on a tile, and its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.errors import ArgumentError, MaskError, ShapeError
+from regard.masks.mask import Constant, Mask, Verdicts, verdicts
+from regard.masks.positions import Array, Bools, Extent, Integers, Pairs, Strip
+from regard.masks.tables import Table, as_array, as_table
+from regard.masks.writing import write_table
+
+# ---- distance --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Window(Mask):
+    """Keys from ``before`` positions before the query to ``after`` behind it; None is no limit."""
+
+    before: int | None
+    after: int | None
+
+    def __repr__(self) -> str:
+        if (self.before, self.after) == (None, 0):
+            return "causal()"
+        if (self.before, self.after) == (0, None):
+            return "causal().T"
+        return f"window({self.before}, {self.after})"
+
+    def allows(self, pairs: Pairs) -> Array:
+        # Each side is its own comparison, so that FlexAttention traces plain integer arithmetic.
+        sides = []
+        if self.before is not None:
+            sides.append(pairs.k >= pairs.q - self.before)
+        if self.after is not None:
+            sides.append(pairs.k <= pairs.q + self.after)
+        return sides[0] & sides[1] if len(sides) == 2 else sides[0]
+
+    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+        del extent
+        nearest = columns.low[None, :] - rows.high[:, None]  # the least k − q in the tile
+        furthest = columns.high[None, :] - rows.low[:, None]  # the greatest
+        everywhere = np.ones(nearest.shape, np.bool_)
+        nowhere = np.zeros(nearest.shape, np.bool_)
+        if self.before is not None:
+            everywhere &= nearest >= -self.before
+            nowhere |= furthest < -self.before
+        if self.after is not None:
+            everywhere &= furthest <= self.after
+            nowhere |= nearest > self.after
+        return verdicts(everywhere, nowhere)
+
+    @property
+    def shifts(self) -> bool:
+        return True
+
+    @property
+    def T(self) -> Mask:  # noqa: N802
+        return Window(self.after, self.before)
+
+
+def causal() -> Mask:
+    """Each query sees the keys up to its own position; the last query stands at the last key.
+
+    >>> causal().dense(3).int().tolist()
+    [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    >>> causal().dense(2, 4).int().tolist()  # two queries at the end of four keys
+    [[1, 1, 1, 0], [1, 1, 1, 1]]
+    """
+    return Window(None, 0)
+
+
+def window(before: int | None, after: int | None) -> Mask:
+    """Each query ``i`` sees keys ``i − before … i + after``, both ends included.
+
+    >>> window(1, 1).dense(4).int().tolist()
+    [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
+    >>> window(None, 0)  # None: no limit on that side
+    causal()
+    >>> window(2, 0).T
+    window(0, 2)
+    """
+    for name, reach in (("before", before), ("after", after)):
+        if reach is not None:
+            _whole(reach, f"window(before, after): {name}", least=0)
+    if before is None and after is None:
+        return Constant(True)
+    return Window(None if before is None else int(before), None if after is None else int(after))
+
+
+# ---- one axis alone --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class OneAxis(Mask):
+    """A mask that asks only where the key stands, or, transposed, only where the query stands."""
+
+    transposed: bool
+
+    def text(self) -> str:
+        """The pattern as text, without the mark of transposition."""
+        raise NotImplementedError
+
+    def holds(self, positions: Array, pairs: Pairs) -> Array:
+        """Whether the pattern holds at these positions of its axis."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self.text() + (".T" if self.transposed else "")
+
+    def allows(self, pairs: Pairs) -> Array:
+        return self.holds(pairs.q if self.transposed else pairs.k, pairs)
+
+    def along(self, positions: Integers, extent: Extent) -> Bools:
+        """The truth value at each position of its axis. The mask must have no ``lead``."""
+        return np.asarray(self.holds(positions, Pairs(extent, positions, positions)), np.bool_)
+
+    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+        strip = rows if self.transposed else columns
+        least, greatest = strip.span(self.along(strip.positions, extent))
+        line = verdicts(least, ~greatest)
+        return np.broadcast_to(line[:, None] if self.transposed else line, (len(rows), len(columns)))
+
+    @property
+    def T(self) -> Mask:  # noqa: N802
+        return replace(self, transposed=not self.transposed)
+
+
+@dataclass(frozen=True, repr=False)
+class Prefix(OneAxis):
+    """The first ``length`` positions."""
+
+    length: int
+
+    def text(self) -> str:
+        return f"prefix({self.length})"
+
+    def holds(self, positions: Array, pairs: Pairs) -> Array:
+        del pairs
+        return positions < self.length
+
+
+def prefix(length: int) -> Mask:
+    """Everybody sees the first ``length`` keys; ``causal() | prefix(n)`` is the prefix-LM mask.
+
+    >>> (causal() | prefix(2)).dense(3).int().tolist()
+    [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
+    """
+    return Prefix(False, _whole(length, "prefix(length): length", least=0))
+
+
+@dataclass(frozen=True, repr=False)
+class Every(OneAxis):
+    """The positions at multiples of ``stride``."""
+
+    stride: int
+
+    def text(self) -> str:
+        return f"every({self.stride})"
+
+    def holds(self, positions: Array, pairs: Pairs) -> Array:
+        del pairs
+        return positions % self.stride == 0
+
+
+def every(stride: int) -> Mask:
+    """Everybody sees the keys at multiples of ``stride``; with ``.T``, those queries see everybody.
+
+    >>> every(2).dense(2, 4).int().tolist()
+    [[1, 0, 1, 0], [1, 0, 1, 0]]
+    >>> every(2).T.dense(3).int().tolist()
+    [[1, 1, 1], [0, 0, 0], [1, 1, 1]]
+    """
+    return Every(False, _whole(stride, "every(stride): stride", least=1))
+
+
+def local_global(stride: int) -> Mask:
+    """A window of ±stride, plus global keys and global queries at multiples of stride.
+
+    >>> local_global(2)
+    window(2, 2) | every(2) | every(2).T
+    """
+    stride = _whole(stride, "local_global(stride): stride", least=1)
+    return window(stride, stride) | every(stride) | every(stride).T
+
+
+@dataclass(frozen=True, repr=False)
+class Padding(OneAxis):
+    """The positions that are kept, from a table ``(..., length)``."""
+
+    keep: Table  # (lead..., length)
+
+    def text(self) -> str:
+        return f"padding({write_table(_without_head(self.keep.values))})"
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        return self.keep.values.shape[:-1]
+
+    def holds(self, positions: Array, pairs: Pairs) -> Array:
+        # Tables end where the keys end: see `_aligned`.
+        return pairs.look_up(self.keep.values, _aligned(positions, self.keep, pairs.extent))
+
+    def table_lengths(self) -> tuple[int, ...]:
+        return self.keep.values.shape[-1:]
+
+    def select(self, index: tuple[int, ...]) -> Mask:
+        return replace(self, keep=self.keep.at(index, 1)) if self.lead else self
+
+    def check(self, extent: Extent) -> None:
+        length = self.keep.values.shape[-1]
+        fitting = {extent.keys, extent.queries} if self.transposed else {extent.keys}
+        if length not in fitting or (self.transposed and length < extent.queries):
+            axis = "queries" if self.transposed else "keys"
+            raise ShapeError(
+                f"padding(keep) has one value per position (queries = {extent.queries}, keys = {extent.keys}).",
+                got=f"{length} values for the {axis}",
+                do="Pass keep with shape (batch, keys), True = a real token.",
+            )
+
+
+@dataclass(frozen=True, repr=False)
+class Lengths(OneAxis):
+    """The first so-and-so many positions of each batch element."""
+
+    lengths: Table  # (lead...)
+
+    def text(self) -> str:
+        return f"padding(lengths={write_table(_without_head(self.lengths.values[..., None])[..., 0])})"
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        return self.lengths.values.shape
+
+    def holds(self, positions: Array, pairs: Pairs) -> Array:
+        return positions < pairs.look_up(self.lengths.values)
+
+    def select(self, index: tuple[int, ...]) -> Mask:
+        if not self.lead:
+            return self
+        return Prefix(self.transposed, int(self.lengths.at(index, 0).values))
+
+
+def padding(keep: object = None, *, lengths: object = None) -> Mask:
+    """Nobody sees padding: only the keys with ``keep`` True, or the first ``lengths`` keys.
+
+    ``keep`` has shape ``(batch, keys)`` or ``(keys,)``, as bools or as the 0/1 integers that
+    tokenizers give. ``lengths`` has one whole number per batch element.
+
+    >>> padding([True, True, False]).dense(1, 3).int().tolist()
+    [[1, 1, 0]]
+    >>> padding(lengths=[1, 3]).dense(1, 3).int().tolist()
+    [[[[1, 0, 0]]], [[[1, 1, 1]]]]
+    """
+    if (keep is None) == (lengths is None):
+        raise ArgumentError("padding takes keep or lengths=, one of the two.", do="padding(keep) or padding(lengths=[…]).")
+    if lengths is not None:
+        return _lengths(as_array(lengths))
+    values = as_array(keep)
+    if values.dtype.kind in "iu" and values.ndim == 1:
+        # A list of whole numbers is lengths, unless it could as well be a row of 0 and 1.
+        if values.size and not np.isin(values, (0, 1)).all():
+            return _lengths(values)
+        raise MaskError(
+            "A list of 0 and 1 could be truth values or lengths.",
+            got=f"padding({write_table(values)})",
+            do="Write padding([True, …]) or padding(lengths=[…]).",
+        )
+    table = as_table(values)
+    if not table.values.ndim:
+        raise ShapeError("padding(keep) has shape (batch, keys) or (keys,).", got="a single value", do="Pass one value per key.")
+    return Padding(False, _with_head(table, own_axes=1))
+
+
+def _lengths(values: NDArray[Any]) -> Mask:
+    if values.dtype.kind not in "iu" or (values < 0).any():
+        raise MaskError("Lengths are whole numbers, 0 or more.", got=write_table(values), do="Count the real tokens.")
+    if not values.ndim:
+        return prefix(int(values))
+    return Lengths(False, _with_head(Table(values.astype(np.int64)), own_axes=0))
+
+
+# ---- tables of two axes ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Documents(Mask):
+    """Pairs within one document. The tables hold the document of each position."""
+
+    query_ids: Table  # (lead..., length)
+    key_ids: Table
+
+    def __repr__(self) -> str:
+        tables = [self.query_ids] if self.query_ids == self.key_ids else [self.query_ids, self.key_ids]
+        return f"documents({', '.join(write_table(_without_head(table.values)) for table in tables)})"
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        return np.broadcast_shapes(self.query_ids.values.shape[:-1], self.key_ids.values.shape[:-1])
+
+    def allows(self, pairs: Pairs) -> Array:
+        of_query = pairs.look_up(self.query_ids.values, _aligned(pairs.q, self.query_ids, pairs.extent))
+        of_key = pairs.look_up(self.key_ids.values, _aligned(pairs.k, self.key_ids, pairs.extent))
+        return of_query == of_key
+
+    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+        of_query = self.query_ids.values[_aligned(rows.positions, self.query_ids, extent)]
+        of_key = self.key_ids.values[_aligned(columns.positions, self.key_ids, extent)]
+        (q_least, q_greatest), (k_least, k_greatest) = rows.span(of_query), columns.span(of_key)
+        apart = (q_greatest[:, None] < k_least) | (q_least[:, None] > k_greatest)
+        one_document = (q_least == q_greatest)[:, None] & (k_least == k_greatest)
+        return verdicts(one_document & (q_least[:, None] == k_least), apart)
+
+    def table_lengths(self) -> tuple[int, ...]:
+        return (self.query_ids.values.shape[-1], self.key_ids.values.shape[-1])
+
+    def select(self, index: tuple[int, ...]) -> Mask:
+        return Documents(self.query_ids.at(index, 1), self.key_ids.at(index, 1)) if self.lead else self
+
+    def check(self, extent: Extent) -> None:
+        queries, keys = self.query_ids.values.shape[-1], self.key_ids.values.shape[-1]
+        shared = self.query_ids == self.key_ids and queries == max(extent)
+        if not shared and (queries, keys) != extent:
+            raise ShapeError(
+                f"documents(ids) has one id per position (queries = {extent.queries}, keys = {extent.keys}).",
+                got=f"{queries} ids for the queries and {keys} for the keys",
+                do="Pass ids of shape (batch, length) or (length,), or documents(query_ids, key_ids).",
+            )
+
+    @property
+    def T(self) -> Mask:  # noqa: N802
+        return Documents(self.key_ids, self.query_ids)
+
+
+def documents(ids: object, key_ids: object = None) -> Mask:
+    """Everybody sees only positions of the same document; ``ids`` name the document of each.
+
+    For several documents packed into one sequence: ``documents(ids) & causal()`` is causal inside
+    each. ``key_ids`` are needed only where queries and keys are different sequences.
+
+    >>> documents([0, 0, 1]).dense(3).int().tolist()
+    [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
+    """
+    tables = []
+    for given in (ids, ids if key_ids is None else key_ids):
+        values = as_array(given)
+        if values.dtype.kind not in "iu" or not values.ndim:
+            raise MaskError(
+                "Document ids are whole numbers, one per position.", got=f"{values.dtype} of shape {values.shape}", do="Pass a list or an integer tensor."
+            )
+        tables.append(_with_head(Table(values.astype(np.int64)), own_axes=1))
+    return Documents(*tables)
+
+
+@dataclass(frozen=True, repr=False)
+class Dense(Mask):
+    """Any table of truth values ``(..., queries, keys)``; axes of size 1 serve every position."""
+
+    table: Table
+
+    def __repr__(self) -> str:
+        return f"dense({write_table(self.table.values)})"
+
+    def __post_init__(self) -> None:
+        if self.table.values.ndim < 2:
+            row = self.table.values.reshape(1, -1)
+            object.__setattr__(self, "table", Table(row))
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        return self.table.values.shape[:-2]
+
+    def allows(self, pairs: Pairs) -> Array:
+        rows, columns = self.table.values.shape[-2:]
+        # Multiplying keeps the shape of the positions while every index becomes 0.
+        i = (pairs.q - pairs.extent.offset) * (rows != 1)
+        j = pairs.k * (columns != 1)
+        return pairs.look_up(self.table.values, i, j)
+
+    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+        table = self.table.values
+        i = (rows.positions - extent.offset) * (table.shape[0] != 1)
+        j = columns.positions * (table.shape[1] != 1)
+        least = np.minimum.reduceat(table[i], rows.starts, axis=0)[:, j]
+        greatest = np.maximum.reduceat(table[i], rows.starts, axis=0)[:, j]
+        return verdicts(
+            np.minimum.reduceat(least, columns.starts, axis=1), ~np.maximum.reduceat(greatest, columns.starts, axis=1)
+        )
+
+    def table_lengths(self) -> tuple[int, ...]:
+        return tuple(size for size in self.table.values.shape[-2:] if size != 1)
+
+    def select(self, index: tuple[int, ...]) -> Mask:
+        return Dense(self.table.at(index, 2)) if self.lead else self
+
+    def check(self, extent: Extent) -> None:
+        rows, columns = self.table.values.shape[-2:]
+        if rows not in (1, extent.queries) or columns not in (1, extent.keys):
+            raise ShapeError(
+                f"A dense mask broadcasts to (..., queries, keys) (queries = {extent.queries}, keys = {extent.keys}).",
+                got=f"shape {tuple(self.table.values.shape)}",
+                do="Give it one row per query and one column per key; for padding use masks.padding(keep).",
+            )
+
+    @property
+    def T(self) -> Mask:  # noqa: N802
+        return Dense(Table(np.swapaxes(self.table.values, -1, -2)))
+
+
+def dense(table: object) -> Mask:
+    """Any bool tensor ``(..., queries, keys)``, or an additive one of 0 and −inf, as a mask.
+
+    >>> dense([[1, 0], [1, 1]]) & causal()
+    dense([[1, 0], [1, 1]]) & causal()
+    """
+    return Dense(as_table(table))
+
+
+def everything() -> Mask:
+    """Everybody sees everybody."""
+    return Constant(True)
+
+
+def nothing() -> Mask:
+    """Nobody sees anybody."""
+    return Constant(False)
+
+
+# ---- shared by the patterns ------------------------------------------------------------------
+
+
+def _whole(number: object, what: str, *, least: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
+        raise ArgumentError(f"{what} is a whole number, {least} or more.", got=repr(number), do="Count positions.")
+    return int(number)
+
+
+def _aligned(positions: Array, table: Table, extent: Extent) -> Array:
+    """Where in the table a position stands: the last entry belongs to the last position.
+
+    So one table serves a whole sequence, and the queries at the end of a cache find their own.
+    """
+    return positions + (table.values.shape[-1] - extent.keys)
+
+
+def _with_head(table: Table, *, own_axes: int) -> Table:
+    """A table with leading axes (..., batch) gets a head axis of size 1 behind them."""
+    values = table.values
+    axis = values.ndim - own_axes
+    return Table(np.expand_dims(values, axis)) if axis else table
+
+
+def _without_head(values: NDArray[Any]) -> NDArray[Any]:
+    """The inverse of ``_with_head`` for tables with one axis of their own: what the user wrote."""
+    return values[..., 0, :] if values.ndim > 1 else values
+
+
+def names() -> dict[str, Any]:
+    """The patterns by the name they have in a mask's text."""
+    public: Sequence[Any] = (
+        causal, window, padding, prefix, documents, every, local_global, dense, everything, nothing,
+    )  # fmt: skip
+    return {pattern.__name__: pattern for pattern in public}

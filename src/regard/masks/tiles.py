@@ -1,0 +1,67 @@
+"""Which tiles of a mask hold anything, found without walking over n×n of anything.
+
+First the rectangle is asked in coarse blocks, then only the blocks that are not empty are asked
+again in fine tiles. For a window that is O(n) work, and never more than O(tiles).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from regard.masks.mask import ALL, NONE, SOME, Mask, Verdicts
+from regard.masks.positions import Extent, Integers, Strip
+
+COARSE = 32
+"""Fine tiles along each side of a coarse block."""
+
+
+class TileRows(NamedTuple):
+    """A stack of neighbouring tile rows, with the tile columns in which any of them may be allowed."""
+
+    rows: Integers
+    columns: Integers
+    verdicts: Verdicts  # (rows, columns)
+
+
+def tile_rows(mask: Mask, rows: Strip, columns: Strip, extent: Extent) -> Iterator[TileRows]:
+    """Stack by stack, the verdicts on all tiles that are not surely empty."""
+    if not len(rows) or not len(columns):
+        return
+    coarse_columns = _coarser(columns)
+    for first in range(0, len(rows), COARSE):
+        picked = np.arange(first, min(first + COARSE, len(rows)))
+        stack = rows.pick(picked)
+        block = Strip(stack.positions, np.zeros(1, np.int64))
+        alive = mask.tiles(block, coarse_columns, extent)[0] != NONE
+        chosen = np.flatnonzero(np.repeat(alive, COARSE)[: len(columns)])
+        if len(chosen):
+            # Most of the time the chosen tiles are all of them or one run; picking handles any.
+            strip = columns if len(chosen) == len(columns) else columns.pick(chosen)
+            yield TileRows(picked, chosen, mask.tiles(stack, strip, extent))
+
+
+def _coarser(strip: Strip) -> Strip:
+    return Strip(strip.positions, strip.starts[::COARSE])
+
+
+def count_pairs(mask: Mask, q: Integers, k: Integers, extent: Extent, *, tile: int) -> int:
+    """How many pairs of the given positions the mask allows, exactly.
+
+    Tiles that are all or none are counted whole; only the others are looked into.
+    """
+    rows, columns = Strip.cut(q, tile), Strip.cut(k, tile)
+    heights, widths = rows.stops - rows.starts, columns.stops - columns.starts
+    total = 0
+    for stack in tile_rows(mask, rows, columns, extent):
+        areas = heights[stack.rows][:, None] * widths[stack.columns]
+        total += int(areas[stack.verdicts == ALL].sum())
+        for row, found in zip(stack.rows, stack.verdicts == SOME):
+            if found.any():
+                keys = columns.pick(stack.columns[found]).positions
+                queries = q[rows.starts[row] : rows.stops[row]]
+                allowed = mask.evaluate(extent, queries, keys)
+                total += int(np.broadcast_to(allowed, (len(queries), len(keys))).sum())
+    return total
