@@ -1,0 +1,116 @@
+"""One tile in plain torch: for what the fused kernel cannot do, and on any device.
+
+Softcap, dropout, gradients of a bias. The scores of a tile exist for a moment, a few rows at a
+time; nothing of n×n ever does. Everything is computed in at least float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+AT_ONCE = 1 << 22
+"""Scores that are held at one time: 16 MB in float32."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is done to the scores of a tile besides the mask and the bias."""
+
+    scale: float
+    softcap: float | None = None
+    dropout: float = 0.0
+
+
+def scores_of(q: Tensor, k: Tensor, additive: Tensor | None, rules: Rules) -> tuple[Tensor, Tensor | None]:
+    """``cap(scale · q kᵀ) + additive``, and the slope of the cap for the way back."""
+    scores = q @ k.transpose(-1, -2) * rules.scale
+    slope = None
+    if rules.softcap is not None:
+        bent = torch.tanh(scores / rules.softcap)
+        scores, slope = rules.softcap * bent, 1 - bent * bent
+    return (scores if additive is None else scores + additive), slope
+
+
+def forward(
+    q: Tensor, k: Tensor, v: Tensor, additive: Tensor | None, rules: Rules, seed: int
+) -> tuple[Tensor, Tensor]:
+    """Output and lse of one tile; rows that see nothing get 0 and −inf."""
+    outputs, sums = [], []
+    k, v = _wide(k), _wide(v)
+    for rows, keep in _slices(q, k, rules, seed):
+        scores, _ = scores_of(_wide(q[..., rows, :]), k, _rows(additive, rows), rules)
+        highest = scores.amax(-1, keepdim=True)
+        highest = torch.where(highest == -torch.inf, 0.0, highest)
+        powers = torch.exp(scores - highest)
+        total = powers.sum(-1, keepdim=True)
+        sums.append((highest + torch.log(total)).squeeze(-1))
+        weights = powers if keep is None else powers * keep
+        outputs.append(weights @ v / torch.where(total > 0, total, 1.0))
+    return torch.cat(outputs, -2), torch.cat(sums, -1)
+
+
+def backward(
+    grad: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    drained: Tensor,
+    lse: Tensor,
+    additive: Tensor | None,
+    rules: Rules,
+    seed: int,
+    collect: Callable[[slice, Tensor], None] | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of q, k and v, given the lse of the whole rows, which must be finite.
+
+    ``drained`` is Σ grad · output of each row: what softmax takes back from every score.
+    ``collect`` is handed the gradients of the additive scores, a few rows at a time.
+    """
+    grad_q, grad_k, grad_v = torch.zeros_like(_wide(q)), torch.zeros_like(_wide(k)), torch.zeros_like(_wide(v))
+    k, v = _wide(k), _wide(v)
+    for rows, keep in _slices(q, k, rules, seed):
+        some_q, some_grad = _wide(q[..., rows, :]), _wide(grad[..., rows, :])
+        scores, slope = scores_of(some_q, k, _rows(additive, rows), rules)
+        weights = torch.exp(scores - lse[..., rows, None])
+        grad_weights = some_grad @ v.transpose(-1, -2)
+        if keep is not None:
+            grad_weights = grad_weights * keep
+        kept = weights if keep is None else weights * keep
+        grad_v += kept.transpose(-1, -2) @ some_grad
+        grad_scores = weights * (grad_weights - drained[..., rows, None])
+        if collect is not None:
+            collect(rows, grad_scores)
+        bent = grad_scores if slope is None else grad_scores * slope
+        grad_q[..., rows, :] = bent @ k * rules.scale
+        grad_k += bent.transpose(-1, -2) @ some_q * rules.scale
+    return grad_q, grad_k, grad_v
+
+
+def _slices(q: Tensor, k: Tensor, rules: Rules, seed: int) -> Iterator[tuple[slice, Tensor | None]]:
+    """A few rows at a time, each with what dropout leaves of its weights; the same again per seed."""
+    batch, heads, queries, _ = q.shape
+    keys = k.shape[-2]
+    step = max(1, AT_ONCE // max(1, batch * heads * keys))
+    chance = torch.Generator(device=q.device)
+    chance.manual_seed(seed)
+    for start in range(0, queries, step):
+        rows = slice(start, min(start + step, queries))
+        keep = None
+        if rules.dropout:
+            shape = (batch, heads, rows.stop - rows.start, keys)
+            random = torch.rand(shape, generator=chance, device=q.device)
+            keep = (random >= rules.dropout).to(_wide(k).dtype) / (1 - rules.dropout)
+        yield rows, keep
+
+
+def _rows(additive: Tensor | None, rows: slice) -> Tensor | None:
+    return additive if additive is None or additive.shape[-2] == 1 else additive[..., rows, :]
+
+
+def _wide(x: Tensor) -> Tensor:
+    """At least float32."""
+    return x if x.dtype in (torch.float32, torch.float64) else x.float()

@@ -1,0 +1,155 @@
+"""Running a plan: row tiles through a kernel, forward and backward, as one autograd function.
+
+The forward pass keeps the output and the lse of every row. With them the weights of any tile are
+``exp(scores − lse)``, so the backward pass recomputes each tile on its own and adds up: no merge
+has to be differentiated, however many parts a row was computed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from regard.attention import fused
+from regard.attention.inputs import Inputs
+from regard.attention.layout import lay_out
+from regard.attention.planning import Member, Plan
+from regard.attention.scene import WHOLE, Job, Piece, Scene
+from regard.masks.positions import Extent
+
+
+def run(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
+    """Output ``(batch, head, query, channel)`` and lse ``(batch, head, query)`` of a planned call."""
+    use_fused = _fused_can(inputs)
+    pieces = tuple(_pieces(inputs, plan, use_fused))
+    # Dropout draws from torch's own chance, so that torch.manual_seed rules it too.
+    seed = int(torch.randint(1 << 62, ())) if inputs.dropout else 0
+    job = Job(inputs, pieces, use_fused, seed)
+    tables = inputs.bias.tables if inputs.bias is not None else ()
+    output, lse = _Planned.apply(job, inputs.q, inputs.k, inputs.v, inputs.sinks, *tables)
+    return output, lse
+
+
+def _fused_can(inputs: Inputs) -> bool:
+    bias_learns = inputs.bias is not None and any(table.requires_grad for table in inputs.bias.tables)
+    return (
+        fused.available()
+        and inputs.q.device.type == "cpu"
+        and inputs.softcap is None
+        and not inputs.dropout
+        and not (bias_learns and torch.is_grad_enabled())
+        and inputs.q.shape[-1] == inputs.v.shape[-1]
+    )
+
+
+def _pieces(inputs: Inputs, plan: Plan, use_fused: bool) -> Iterator[Piece]:
+    """The members of the plan, spread over the batch and the heads of the tensors."""
+    # The fused kernel has a causal mask for the square; a bias is added row by row, so not to it.
+    own_causal = use_fused and inputs.bias is None
+    mask_lead = plan.mask.lead
+    members = {member.index: member for member in plan.members}
+    if () in members:
+        yield _piece(members[()], WHOLE, WHOLE, plan.extent, own_causal)
+        return
+    *mask_batch, mask_heads = mask_lead
+    every_batch = all(size == 1 for size in mask_batch)
+    batches = [(0,) * len(inputs.lead)] if every_batch else list(np.ndindex(*inputs.lead))
+    for head in range(mask_heads):
+        heads = WHOLE if mask_heads == 1 else slice(head, head + 1)
+
+        def member_of(place: tuple[int, ...], head: int = head) -> Member:
+            index = (*place, head)[len(place) + 1 - len(mask_lead) :]
+            return members[tuple(0 if size == 1 else i for i, size in zip(index, mask_lead))]
+
+        # Neighbours in the batch with the same layout are computed together.
+        start = 0
+        for _, same in groupby(map(member_of, batches), key=lambda member: id(member.parts)):
+            together = list(same)
+            batch = WHOLE if every_batch else slice(start, start + len(together))
+            yield _piece(together[0], batch, heads, plan.extent, own_causal)
+            start += len(together)
+
+
+def _piece(member: Member, batch: slice, heads: slice, extent: Extent, own_causal: bool) -> Piece:
+    causal = member.path == "causal"
+    # Where the kernel's own causal mask cannot be used, tiles leave out the empty half.
+    parts = lay_out(member.mask, extent) if causal and not own_causal else member.parts
+    return Piece(batch, heads, causal and own_causal, parts)
+
+
+class _Planned(torch.autograd.Function):
+    """Attention over the tiles of a plan."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, job: Job, q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None, *tables: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        wide = torch.float64 if q.dtype == torch.float64 else torch.float32
+        merged = any(len(piece.parts) > 1 for piece in job.pieces)
+        output = q.new_zeros((*q.shape[:-1], v.shape[-1]), dtype=wide if merged else q.dtype)
+        lse = q.new_full(q.shape[:-1], -torch.inf, dtype=wide)
+        for piece, scene in _scenes(job, q, k, v, tables):
+            here = (output[piece.batch, piece.heads], lse[piece.batch, piece.heads])
+            if len(piece.parts) == 1 and scene.queries is None:
+                scene.forward(*here)
+            else:
+                _merge(*here, scene)
+        if sinks is not None:
+            total = torch.logaddexp(lse, sinks.to(wide)[:, None])
+            output.mul_(torch.exp(lse - total)[..., None])
+            lse = total
+        output = output.to(q.dtype)
+        ctx.job = job
+        ctx.save_for_backward(q, k, v, sinks, output, lse, *tables)
+        ctx.mark_non_differentiable(lse)
+        return output, lse
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        q, k, v, sinks, output, lse, *tables = ctx.saved_tensors
+        finite = torch.where(lse == -torch.inf, 0.0, lse)
+        drained = (grad.to(lse.dtype) * output).sum(-1)
+        grads = [torch.zeros_like(x, dtype=lse.dtype) for x in (q, k, v)]
+        of_tables = tuple(torch.zeros_like(table) for table in tables)
+        for piece, scene in _scenes(ctx.job, q, k, v, tuple(tables), of_tables):
+            rows = [x[piece.batch, piece.heads] for x in (grad, output, finite, drained)]
+            of_keys = (piece.batch, scene.key_heads)
+            scene.backward(*rows, grads[0][piece.batch, piece.heads], grads[1][of_keys], grads[2][of_keys])
+        of_sinks = None
+        if sinks is not None:
+            # The sink gives nothing, so all that softmax does is take back.
+            taken = torch.exp(sinks.to(lse.dtype)[:, None] - finite) * drained
+            of_sinks = -taken.sum((0, 2)).to(sinks.dtype)
+        return None, *(g.to(x.dtype) for g, x in zip(grads, (q, k, v))), of_sinks, *of_tables
+
+
+def _scenes(
+    job: Job, q: Tensor, k: Tensor, v: Tensor, tables: tuple[Tensor, ...], of_tables: tuple[Tensor, ...] = ()
+) -> Iterator[tuple[Piece, Scene]]:
+    """Every part of every piece, with its tensors; in the same order forward and backward."""
+    seed = job.seed
+    for piece in job.pieces:
+        for part in piece.parts:
+            yield piece, Scene(job, piece, part, (q, k, v), tables, of_tables, seed)
+            seed += 1 << 20  # more than a part has tiles, so that no two draw the same
+
+
+def _merge(output: Tensor, lse: Tensor, scene: Scene) -> None:
+    """Add the result of one part to what other parts found for the same queries."""
+    rows = WHOLE if scene.queries is None else scene.queries
+    shape = scene.q.shape[:-1]
+    own, own_lse = output.new_zeros((*shape, output.shape[-1])), lse.new_full(shape, -torch.inf)
+    scene.forward(own, own_lse)
+    before = lse[:, :, rows]
+    total = torch.logaddexp(before, own_lse)
+    finite = torch.where(total == -torch.inf, 0.0, total)
+    share, own_share = torch.exp(before - finite)[..., None], torch.exp(own_lse - finite)[..., None]
+    output[:, :, rows] = output[:, :, rows] * share + own * own_share
+    lse[:, :, rows] = total

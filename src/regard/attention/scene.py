@@ -1,0 +1,239 @@
+"""One part of a plan with its tensors in place, and its row tiles taken through a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.attention import fused, plain
+from regard.attention.inputs import Inputs
+from regard.attention.layout import Part, RowTile
+from regard.masks.positions import Integers
+
+WHOLE = slice(None)
+
+AT_ONCE = 1 << 21
+"""Values of a bias that are held at one time: 8 MB in float32."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some batch elements and heads that share one layout."""
+
+    batch: slice
+    heads: slice
+    causal: bool  # the kernel's own causal mask does it all
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A planned call: everything that is no tensor of the autograd graph."""
+
+    inputs: Inputs
+    pieces: tuple[Piece, ...]
+    use_fused: bool
+    seed: int
+    # Additive masks of windows, which look the same all along the diagonal.
+    kept: dict[Any, tuple[Tensor | None, Tensor | None]] = field(default_factory=dict)
+
+
+class Scene:
+    """The queries, keys and values of one part of one piece."""
+
+    def __init__(
+        self,
+        job: Job,
+        piece: Piece,
+        part: Part,
+        tensors: tuple[Tensor, Tensor, Tensor],
+        tables: tuple[Tensor, ...],
+        of_tables: tuple[Tensor, ...],
+        seed: int,
+    ) -> None:
+        q, k, v = tensors
+        group = q.shape[1] // k.shape[1] if k.shape[1] else 1
+        if piece.heads == WHOLE:
+            self.key_heads, self.group = WHOLE, group
+        else:  # a piece of its own has one query head, and so one key head
+            self.key_heads, self.group = slice(piece.heads.start // group, piece.heads.start // group + 1), 1
+        extent, device = job.inputs.extent, q.device
+        self.job, self.piece, self.part, self.seed = job, piece, part, seed
+        self.rules = plain.Rules(job.inputs.scale, job.inputs.softcap, job.inputs.dropout)
+        self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(device)
+        self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(device)
+        self.q = _gather(q[piece.batch, piece.heads], self.queries)
+        self.k = _gather(k[piece.batch, self.key_heads], self.keys)
+        self.v = _gather(v[piece.batch, self.key_heads], self.keys)
+        self.q_positions: Integers = part.query_positions(extent)
+        self.k_positions: Integers = part.key_positions(extent)
+        bias = job.inputs.bias
+        self.rows = part.rows if bias is None else tuple(_shorter(part.rows, job.inputs.heads))
+        self.tables = bias.narrow(tables, piece.batch, piece.heads) if bias is not None else ()
+        self.of_tables = bias.narrow(of_tables, piece.batch, piece.heads) if bias is not None and of_tables else ()
+
+    # ---- the two passes ----------------------------------------------------------------------
+
+    def forward(self, output: Tensor, lse: Tensor) -> None:
+        """Write output and lse of the part's queries; rows outside its tiles stay as they are."""
+        for number, row in enumerate(self.rows):
+            rows = slice(row.start, row.stop)
+            k, v = self._spread(_take(self.k, row)), self._spread(_take(self.v, row))
+            additive, sees = self._additive(row)
+            q = self.q[:, :, rows]
+            if self.job.use_fused:
+                found = fused.forward(q, k, v, additive, sees, scale=self.rules.scale, causal=self.piece.causal)
+            else:
+                found = plain.forward(q, k, v, additive, self.rules, self.seed + number)
+            output[:, :, rows], lse[:, :, rows] = found
+
+    def backward(
+        self,
+        grad: Tensor,
+        output: Tensor,
+        lse: Tensor,
+        drained: Tensor,
+        grad_q: Tensor,
+        grad_k: Tensor,
+        grad_v: Tensor,
+    ) -> None:
+        """Add the part's gradients to ``grad_q``, ``grad_k``, ``grad_v`` and those of the bias."""
+        grad, output = _gather(grad, self.queries), _gather(output, self.queries)
+        lse, drained = _gather(lse, self.queries), _gather(drained, self.queries)
+        own_k = grad_k if self.keys is None else torch.zeros_like(self.k, dtype=grad_k.dtype)
+        own_v = grad_v if self.keys is None else torch.zeros_like(self.v, dtype=grad_v.dtype)
+        for number, row in enumerate(self.rows):
+            rows = slice(row.start, row.stop)
+            k, v = self._spread(_take(self.k, row)), self._spread(_take(self.v, row))
+            additive, _ = self._additive(row)
+            here = (grad[:, :, rows], self.q[:, :, rows], k, v)
+            if self.job.use_fused:
+                found = fused.backward(
+                    *here, output[:, :, rows], lse[:, :, rows], additive, scale=self.rules.scale, causal=self.piece.causal
+                )
+            else:
+                found = plain.backward(
+                    *here, drained[:, :, rows], lse[:, :, rows], additive, self.rules, self.seed + number, self._collector(row)
+                )
+            of_q, of_k, of_v = found
+            _add(grad_q, rows if self.queries is None else self.queries[rows], of_q)
+            for into, piece in _run_slices(row):
+                own_k[:, :, into] += self._gathered(of_k[:, :, piece])
+                own_v[:, :, into] += self._gathered(of_v[:, :, piece])
+        if self.keys is not None:
+            _add(grad_k, self.keys, own_k)
+            _add(grad_v, self.keys, own_v)
+
+    # ---- what a row tile needs ---------------------------------------------------------------
+
+    def _additive(self, row: RowTile) -> tuple[Tensor | None, Tensor | None]:
+        """What is added to the scores of a row tile, and which of its rows see any key at all."""
+        bias = self.job.inputs.bias
+        masked = row.masked and not self.piece.causal
+        if not masked and bias is None:
+            return None, None
+        name = self._shape_of(row) if bias is None and self.part.mask.shifts else None
+        if name is not None and name in self.job.kept:
+            return self.job.kept[name]
+        found = self._new_additive(row, masked)
+        if name is not None:
+            self.job.kept[name] = found
+        return found
+
+    def _new_additive(self, row: RowTile, masked: bool) -> tuple[Tensor, Tensor | None]:
+        inputs = self.job.inputs
+        device = self.q.device
+        wide = torch.float64 if self.q.dtype == torch.float64 else torch.float32
+        q, k = self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row)
+        shape = (1, 1, len(q), len(k))
+        additive = torch.zeros(shape, dtype=wide, device=device)
+        if inputs.bias is not None:
+            places = (torch.from_numpy(q).to(device), torch.from_numpy(k).to(device))
+            additive = additive + inputs.bias.tile(self.tables, *places, inputs.extent).to(wide)
+        if masked:
+            allowed = self.part.mask.evaluate(inputs.extent, q, k)
+            whole = torch.from_numpy(np.broadcast_to(allowed, (*allowed.shape[:-2], len(q), len(k))).copy())
+            additive = additive.masked_fill(~flatten_lead(whole, inputs.lead).to(device), -torch.inf)
+        sees = (additive != -torch.inf).any(-1)
+        return additive, None if bool(sees.all()) else sees
+
+    def _shape_of(self, row: RowTile) -> Any:
+        """What makes two tiles of a window look the same, or None if nothing does."""
+        if self.part.queries is not None or self.part.keys is not None:
+            return None
+        here = int(self.q_positions[row.start]) if len(self.q_positions) else 0
+        return self.part.mask, row.stop - row.start, tuple((a - here, b - here) for a, b in row.runs)
+
+    def _collector(self, row: RowTile) -> Any:
+        """Where the plain kernel leaves the gradients of the additive scores, if a bias wants them."""
+        bias = self.job.inputs.bias
+        if bias is None or not self.of_tables:
+            return None
+        device = self.q.device
+        q = torch.from_numpy(self.q_positions[row.start : row.stop]).to(device)
+        k = torch.from_numpy(_take_positions(self.k_positions, row)).to(device)
+
+        def collect(rows: slice, grad_scores: Tensor) -> None:
+            bias.add_gradient(self.of_tables, grad_scores, self.tables, q[rows], k, self.job.inputs.extent)
+
+        return collect
+
+    def _spread(self, x: Tensor) -> Tensor:
+        """Each key head once for every query head that shares it."""
+        return x if self.group == 1 else x.repeat_interleave(self.group, dim=1)
+
+    def _gathered(self, grad: Tensor) -> Tensor:
+        """The way back of ``_spread``."""
+        return grad if self.group == 1 else grad.unflatten(1, (-1, self.group)).sum(2)
+
+
+def _shorter(rows: tuple[RowTile, ...], heads: int) -> Iterator[RowTile]:
+    """Row tiles cut so that the values of a bias, which differ by head, stay small."""
+    for row in rows:
+        step = max(1, AT_ONCE // max(1, heads * row.width))
+        for start in range(row.start, row.stop, step):
+            yield replace(row, start=start, stop=min(start + step, row.stop))
+
+
+def flatten_lead(x: Tensor, lead: tuple[int, ...]) -> Tensor:
+    """``(..., head or 1, query, key)`` with any leading axes as ``(batch or 1, head or 1, query, key)``."""
+    x = x[(None,) * max(0, 4 - x.ndim)]
+    if all(size == 1 for size in x.shape[:-3]):
+        return x.reshape(1, *x.shape[-3:])
+    return x.expand(*lead, *x.shape[-3:]).reshape(-1, *x.shape[-3:])
+
+
+def _gather(x: Tensor, index: Tensor | None) -> Tensor:
+    """Some positions of ``(batch, head, position, ...)``; None stands for all."""
+    return x if index is None else x.index_select(2, index)
+
+
+def _take(x: Tensor, row: RowTile) -> Tensor:
+    """The keys of a row tile: a view where they are one run."""
+    runs = [x[:, :, start:stop] for start, stop in row.runs]
+    return runs[0] if len(runs) == 1 else torch.cat(runs, 2)
+
+
+def _take_positions(positions: Integers, row: RowTile) -> Integers:
+    return np.concatenate([positions[start:stop] for start, stop in row.runs])
+
+
+def _run_slices(row: RowTile) -> Iterator[tuple[slice, slice]]:
+    """Each run as a slice of the part's keys, and as a slice of what ``_take`` made of it."""
+    done = 0
+    for start, stop in row.runs:
+        yield slice(start, stop), slice(done, done + stop - start)
+        done += stop - start
+
+
+def _add(total: Tensor, index: Any, values: Tensor) -> None:
+    """``total[index] += values`` along the positions; an index tensor names each position once."""
+    if isinstance(index, slice):
+        total[:, :, index] += values
+    else:
+        total.index_add_(2, index, values.to(total.dtype))
