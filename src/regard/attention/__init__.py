@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Any
 
 from regard.attention import biases, reference
 from regard.attention.call import attention, attention_weights, attention_with_lse

@@ -38,7 +38,13 @@ class Bias:
         raise NotImplementedError
 
     def add_gradient(
-        self, grads: tuple[Tensor, ...], grad_tile: Tensor, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent
+        self,
+        grads: tuple[Tensor, ...],
+        grad_tile: Tensor,
+        tables: tuple[Tensor, ...],
+        q: Tensor,
+        k: Tensor,
+        extent: Extent,
     ) -> None:
         """Add the gradient of one tile's values to ``grads``, the gradients of the tables."""
         raise NotImplementedError
@@ -81,7 +87,13 @@ class DistanceBias(Bias):
         return self.line(tables, distances)[:, index].unsqueeze(0)
 
     def add_gradient(
-        self, grads: tuple[Tensor, ...], grad_tile: Tensor, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent
+        self,
+        grads: tuple[Tensor, ...],
+        grad_tile: Tensor,
+        tables: tuple[Tensor, ...],
+        q: Tensor,
+        k: Tensor,
+        extent: Extent,
     ) -> None:
         del extent
         distances, index = _distances(q, k)
@@ -89,8 +101,12 @@ class DistanceBias(Bias):
             leaves = tuple(table.detach().requires_grad_() for table in tables)
             line = self.line(leaves, distances)
         by_head = grad_tile.sum(0)  # (head, query, key)
-        on_line = by_head.new_zeros(by_head.shape[0], len(distances)).index_add_(1, index.flatten(), by_head.flatten(1))
-        for total, grad in zip(grads, torch.autograd.grad(line, leaves, on_line.sum_to_size(line.shape).to(line.dtype))):
+        on_line = by_head.new_zeros(by_head.shape[0], len(distances)).index_add_(
+            1, index.flatten(), by_head.flatten(1)
+        )
+        for total, grad in zip(
+            grads, torch.autograd.grad(line, leaves, on_line.sum_to_size(line.shape).to(line.dtype))
+        ):
             total += grad
 
 
@@ -133,7 +149,9 @@ def alibi(heads: int, *, device: torch.device | str | None = None) -> Bias:
     [[[-0.125, -0.0625, -0.0]], [[-0.0078125, -0.00390625, -0.0]]]
     """
     if isinstance(heads, bool) or not isinstance(heads, int) or heads < 1:
-        raise ArgumentError("alibi(heads): heads is a whole number, 1 or more.", got=repr(heads), do="Count the query heads.")
+        raise ArgumentError(
+            "alibi(heads): heads is a whole number, 1 or more.", got=repr(heads), do="Count the query heads."
+        )
     lower = 2 ** int(math.log2(heads))
     slopes = [2 ** (-8 * (i + 1) / lower) for i in range(lower)]
     slopes += [2 ** (-4 * (2 * i + 1) / lower) for i in range(heads - lower)]
@@ -261,7 +279,7 @@ class TensorBias(Bias):
         wanted = (batch, heads, *extent)
         if any(own not in (1, size) for own, size in zip(self.values.shape, wanted)):
             raise ShapeError(
-                f"A bias broadcasts to (batch = {batch}, heads = {heads}, queries = {extent.queries}, keys = {extent.keys}).",
+                f"A bias broadcasts to (batch = {batch}, heads = {heads}, {extent}).",
                 got=f"shape {tuple(self.values.shape)}",
                 do="Its last three axes are head, query and key; give 1 where it does not matter.",
             )
@@ -272,13 +290,25 @@ class TensorBias(Bias):
         return rows if values.shape[3] == 1 else rows[..., k]
 
     def add_gradient(
-        self, grads: tuple[Tensor, ...], grad_tile: Tensor, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent
+        self,
+        grads: tuple[Tensor, ...],
+        grad_tile: Tensor,
+        tables: tuple[Tensor, ...],
+        q: Tensor,
+        k: Tensor,
+        extent: Extent,
     ) -> None:
         del tables
         total = grads[0]
-        reduced = grad_tile.sum_to_size(*(1 if own == 1 else size for size, own in zip(grad_tile.shape, total.shape)))
+        reduced = grad_tile.sum_to_size(
+            *(1 if own == 1 else size for size, own in zip(grad_tile.shape, total.shape))
+        )
         # Within one tile every pair is met once, so that indexed addition loses nothing.
-        i = (q - extent.offset)[:, None] if total.shape[2] != 1 else torch.zeros(1, 1, dtype=torch.long, device=q.device)
+        i = (
+            (q - extent.offset)[:, None]
+            if total.shape[2] != 1
+            else torch.zeros(1, 1, dtype=torch.long, device=q.device)
+        )
         j = k if total.shape[3] != 1 else torch.zeros(1, dtype=torch.long, device=q.device)
         total[:, :, i, j] += reduced
 
@@ -317,7 +347,13 @@ class Sum(Bias):
         return sum(tiles[1:], start=tiles[0])
 
     def add_gradient(
-        self, grads: tuple[Tensor, ...], grad_tile: Tensor, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent
+        self,
+        grads: tuple[Tensor, ...],
+        grad_tile: Tensor,
+        tables: tuple[Tensor, ...],
+        q: Tensor,
+        k: Tensor,
+        extent: Extent,
     ) -> None:
         for (part, own), (_, own_grads) in zip(self._shares(tables), self._shares(grads)):
             part.add_gradient(own_grads, grad_tile, own, q, k, extent)

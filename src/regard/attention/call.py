@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - the name everybody knows
+import torch.nn.functional as F
 from torch import Tensor
 
 from regard.attention.flex import flex_can, run_flex
@@ -118,7 +118,9 @@ def attention_weights(
     wide = torch.promote_types(inputs.q.dtype, torch.float32)
     group = inputs.heads // max(1, inputs.k.shape[1])
     keys = inputs.k.repeat_interleave(group, 1) if group > 1 else inputs.k
-    scores, _ = scores_of(inputs.q.to(wide), keys.to(wide), _dense_bias(inputs), Rules(inputs.scale, inputs.softcap))
+    scores, _ = scores_of(
+        inputs.q.to(wide), keys.to(wide), _dense_bias(inputs), Rules(inputs.scale, inputs.softcap)
+    )
     allowed = _dense_mask(inputs)
     if allowed is not None:
         scores = scores.masked_fill(~allowed, -torch.inf)
@@ -211,4 +213,6 @@ def _dense_bias(inputs: Inputs) -> Tensor | None:
     extent: Extent = inputs.extent
     device = inputs.q.device
     q, k = torch.arange(extent.offset, extent.keys, device=device), torch.arange(extent.keys, device=device)
-    return inputs.bias.tile(inputs.bias.tables, q, k, extent).to(torch.promote_types(inputs.q.dtype, torch.float32))
+    return inputs.bias.tile(inputs.bias.tables, q, k, extent).to(
+        torch.promote_types(inputs.q.dtype, torch.float32)
+    )

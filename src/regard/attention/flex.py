@@ -29,9 +29,11 @@ def flex_can(inputs: Inputs, plan: Plan) -> bool:
 
 def run_flex(inputs: Inputs, *, compiled: bool = True) -> tuple[Tensor, Tensor]:
     """Output and lse through FlexAttention, with fully masked rows and sinks put right."""
+    from torch.nn.attention.flex_attention import AuxRequest
+
     attend = _compiled() if compiled else _uncompiled()
     block_mask = inputs.mask.block_mask(*inputs.extent, device=inputs.q.device)
-    output, lse = attend(
+    output, extra = attend(
         inputs.q,
         inputs.k,
         inputs.v,
@@ -39,8 +41,9 @@ def run_flex(inputs: Inputs, *, compiled: bool = True) -> tuple[Tensor, Tensor]:
         block_mask=block_mask,
         scale=inputs.scale,
         enable_gqa=inputs.heads != inputs.k.shape[1],
-        return_lse=True,
+        return_aux=AuxRequest(lse=True),
     )
+    lse: Tensor = extra.lse
     if inputs.sinks is not None:
         total = torch.logaddexp(lse, inputs.sinks.to(lse.dtype)[:, None])
         output = (output * torch.exp(lse - total)[..., None]).to(inputs.q.dtype)

@@ -41,7 +41,14 @@ def available() -> bool:
 
 
 def forward(
-    q: Tensor, k: Tensor, v: Tensor, additive: Tensor | None, sees: Tensor | None, *, scale: float, causal: bool
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    additive: Tensor | None,
+    sees: Tensor | None,
+    *,
+    scale: float,
+    causal: bool,
 ) -> tuple[Tensor, Tensor]:
     """Output ``(batch, head, query, channel)`` and lse ``(batch, head, query)`` of one tile.
 
@@ -70,7 +77,9 @@ def backward(
     With the lse of the whole row the tile's weights are those of the whole softmax, so that the
     gradients of all tiles simply add up. The lse must be finite.
     """
-    grads: tuple[Tensor, Tensor, Tensor] = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default(
-        grad, q, k, v, output, lse, 0.0, causal, attn_mask=additive, scale=scale
+    grads: tuple[Tensor, Tensor, Tensor] = (
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default(
+            grad, q, k, v, output, lse, 0.0, causal, attn_mask=additive, scale=scale
+        )
     )
     return grads

@@ -6,6 +6,7 @@ masks and biases of every accepted kind become a Mask and a Bias.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from math import prod
 
@@ -80,7 +81,7 @@ def prepare(
         extent,
         own_mask,
         _bias_of(bias, from_mask, lead, batch, heads, extent, q.device),
-        _positive("scale", q.shape[-1] ** -0.5 if q.shape[-1] else 1.0) if scale is None else float(scale),
+        _scale(scale, q.shape[-1]),
         None if softcap is None else _positive("softcap", softcap),
         None if sinks is None else _check_sinks(sinks, heads, q.device),
         _check_dropout(dropout),
@@ -107,7 +108,9 @@ def _check_tensors(**tensors: object) -> None:
     found = {name: tensor for name, tensor in tensors.items() if isinstance(tensor, Tensor)}
     if len({tensor.dtype for tensor in found.values()}) > 1:
         kinds = ", ".join(f"{name}.dtype = {tensor.dtype}" for name, tensor in found.items())
-        raise DtypeError("q, k and v have one dtype.", got=kinds, do="Convert them to the same with .to(...).")
+        raise DtypeError(
+            "q, k and v have one dtype.", got=kinds, do="Convert them to the same with .to(...)."
+        )
     if len({tensor.device for tensor in found.values()}) > 1:
         places = ", ".join(f"{name} on {tensor.device}" for name, tensor in found.items())
         raise DeviceError("q, k and v live on one device.", got=places, do="Move them with .to(...).")
@@ -147,7 +150,9 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int
         return tuple(torch.broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])), heads
     except RuntimeError:
         raise ShapeError(
-            "The leading axes of q, k and v are equal or broadcast.", got=shapes, do="Use the same batch for all three."
+            "The leading axes of q, k and v are equal or broadcast.",
+            got=shapes,
+            do="Use the same batch for all three.",
         ) from None
 
 
@@ -185,16 +190,28 @@ def _mask_of(
         hint = "Its axes are (..., batch, head, query, key)."
         if mask.lead and len(mask.lead) == len(lead) and (*mask.lead, 1) != full:
             hint = "A mask per batch element needs a head axis: use mask[:, None]."
-        raise ShapeError(f"A mask broadcasts to (..., batch, head, query, key) = {(*full, *extent)}.", got=f"{shape}", do=hint)
+        raise ShapeError(
+            f"A mask broadcasts to (..., batch, head, query, key) = {(*full, *extent)}.",
+            got=f"{shape}",
+            do=hint,
+        )
     return mask, rest
 
 
 def _split_additive(given: Tensor) -> tuple[Mask, Tensor | None]:
     """An additive mask as who-sees-whom, and the finite values that are left, if any."""
     if torch.isnan(given).any():
-        raise MaskError("A mask has no NaN.", got="NaN in an additive mask", do="Write 0 where a key may be seen and −inf where not.")
+        raise MaskError(
+            "A mask has no NaN.",
+            got="NaN in an additive mask",
+            do="Write 0 where a key may be seen and −inf where not.",
+        )
     if torch.isposinf(given).any():
-        raise MaskError("A mask has no +inf.", got="+inf in an additive mask", do="Write 0 where a key may be seen and −inf where not.")
+        raise MaskError(
+            "A mask has no +inf.",
+            got="+inf in an additive mask",
+            do="Write 0 where a key may be seen and −inf where not.",
+        )
     # Hugging Face writes the lowest number of the dtype in place of −inf; it means the same.
     forbidden = given.detach() <= torch.finfo(given.dtype).min
     mask = dense(~forbidden) if forbidden.any() else everything()
@@ -218,10 +235,18 @@ def _bias_of(
         if isinstance(one, Tensor):
             _check_device("bias", one, device)
             if not one.is_floating_point():
-                raise DtypeError("A bias holds floating-point numbers.", got=f"{one.dtype}", do="A bool tensor is a mask: pass mask=.")
+                raise DtypeError(
+                    "A bias holds floating-point numbers.",
+                    got=f"{one.dtype}",
+                    do="A bool tensor is a mask: pass mask=.",
+                )
             one = TensorBias(_bias_tensor(one, lead, heads, extent))
         if not isinstance(one, Bias):
-            raise DtypeError("A bias is a tensor or comes from regard.biases.", got=type(one).__name__, do="For example biases.alibi(heads).")
+            raise DtypeError(
+                "A bias is a tensor or comes from regard.biases.",
+                got=type(one).__name__,
+                do="For example biases.alibi(heads).",
+            )
         for table in one.tables:
             _check_device("bias", table, device)
         one.check(batch, heads, extent)
@@ -249,28 +274,56 @@ def _bias_tensor(given: Tensor, lead: tuple[int, ...], heads: int, extent: Exten
 
 def _check_device(name: str, tensor: Tensor, device: torch.device) -> None:
     if tensor.device != device:
-        raise DeviceError(f"{name} lives on the device of q ({device}).", got=f"{name} on {tensor.device}", do="Move it with .to(...).")
+        raise DeviceError(
+            f"{name} lives on the device of q ({device}).",
+            got=f"{name} on {tensor.device}",
+            do="Move it with .to(...).",
+        )
 
 
 # ---- numbers ---------------------------------------------------------------------------------
 
 
+def _scale(given: float | None, channels: int) -> float:
+    if given is None:
+        return channels**-0.5 if channels else 1.0
+    if not math.isfinite(given):
+        raise ArgumentError(
+            "scale is a finite number.", got=f"scale = {given}", do="Leave it out for 1/√channel."
+        )
+    return float(given)
+
+
 def _positive(name: str, value: float) -> float:
     if not value > 0 or value == float("inf"):
-        raise ArgumentError(f"{name} is a finite number above 0.", got=f"{name} = {value}", do="Leave it out for the usual.")
+        raise ArgumentError(
+            f"{name} is a finite number above 0.", got=f"{name} = {value}", do="Leave it out for the usual."
+        )
     return float(value)
 
 
 def _check_sinks(sinks: object, heads: int, device: torch.device) -> Tensor:
     if not isinstance(sinks, Tensor) or not sinks.is_floating_point():
-        raise DtypeError("sinks is a float tensor, one logit per query head.", got=type(sinks).__name__, do="Pass shape (heads,).")
+        raise DtypeError(
+            "sinks is a float tensor, one logit per query head.",
+            got=type(sinks).__name__,
+            do="Pass shape (heads,).",
+        )
     _check_device("sinks", sinks, device)
     if tuple(sinks.shape) != (heads,):
-        raise ShapeError(f"sinks has one logit per query head (heads = {heads}).", got=f"shape {tuple(sinks.shape)}", do="Pass shape (heads,).")
+        raise ShapeError(
+            f"sinks has one logit per query head (heads = {heads}).",
+            got=f"shape {tuple(sinks.shape)}",
+            do="Pass shape (heads,).",
+        )
     return sinks
 
 
 def _check_dropout(dropout: float) -> float:
     if not 0.0 <= dropout < 1.0:
-        raise ArgumentError("dropout is a probability, at least 0 and below 1.", got=f"dropout = {dropout}", do="Pass 0.1, say; 0 for none.")
+        raise ArgumentError(
+            "dropout is a probability, at least 0 and below 1.",
+            got=f"dropout = {dropout}",
+            do="Pass 0.1, say; 0 for none.",
+        )
     return float(dropout)

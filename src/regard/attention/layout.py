@@ -85,7 +85,9 @@ class Part:
 
     def allowed(self, extent: Extent) -> int:
         """How many of its pairs the mask allows, exactly."""
-        return count_pairs(self.mask, self.query_positions(extent), self.key_positions(extent), extent, tile=2 * TILE)
+        return count_pairs(
+            self.mask, self.query_positions(extent), self.key_positions(extent), extent, tile=2 * TILE
+        )
 
 
 def lay_out(mask: Mask, extent: Extent) -> tuple[Part, ...]:
@@ -128,7 +130,9 @@ def _split(mask: Mask, extent: Extent) -> Iterator[tuple[Integers | None, Intege
             yield queries, None if everything else np.sort(np.concatenate(indices)), rest
 
 
-def _classes(mask: Mask, extent: Extent, *, transposed: bool) -> list[tuple[Integers | None, dict[Mask, bool]]]:
+def _classes(
+    mask: Mask, extent: Extent, *, transposed: bool
+) -> list[tuple[Integers | None, dict[Mask, bool]]]:
     """Positions of one axis, sorted by what the scattered patterns say of them."""
     positions = extent.query_positions() if transposed else extent.key_positions()
     scattered: dict[OneAxis, Bools] = {}

@@ -70,7 +70,11 @@ def backward(
     ``drained`` is Σ grad · output of each row: what softmax takes back from every score.
     ``collect`` is handed the gradients of the additive scores, a few rows at a time.
     """
-    grad_q, grad_k, grad_v = torch.zeros_like(_wide(q)), torch.zeros_like(_wide(k)), torch.zeros_like(_wide(v))
+    grad_q, grad_k, grad_v = (
+        torch.zeros_like(_wide(q)),
+        torch.zeros_like(_wide(k)),
+        torch.zeros_like(_wide(v)),
+    )
     k, v = _wide(k), _wide(v)
     for rows, keep in _slices(q, k, rules, seed):
         some_q, some_grad = _wide(q[..., rows, :]), _wide(grad[..., rows, :])

@@ -59,7 +59,7 @@ class Plan:
     >>> print(p)
     window(128, 128) over 8,192 queries × 8,192 keys: banded
       allowed   2,088,832 of 67,108,864 pairs (3.11 %)
-      computed  2,588,672 pairs, as many as 632 tiles of 64 × 64, in 128 calls
+      computed  2,605,056 pairs, as many as 636 tiles of 64 × 64, in 126 calls
     """
 
     mask: Mask
@@ -102,16 +102,18 @@ class Plan:
         return prod(self.mask.lead) * prod(self.extent)
 
     def __str__(self) -> str:
+        queries, keys = self.extent
         text = repr(self.mask)
         shown = text if len(text) <= 60 else text[:57] + "…"
         lead = f", for each of {self.mask.lead}" if self.mask.lead else ""
         share = f"{100 * self.pairs / self.total:.3g} %" if self.total else "none"
+        tiles = f"{self.tiles:,} tiles of {TILE} × {TILE}"
         calls = "1 call" if self.calls == 1 else f"{self.calls:,} calls"
         return "\n".join(
             (
-                f"{shown} over {self.extent.queries:,} queries × {self.extent.keys:,} keys{lead}: {self.path}",
+                f"{shown} over {queries:,} queries × {keys:,} keys{lead}: {self.path}",
                 f"  allowed   {self.pairs:,} of {self.total:,} pairs ({share})",
-                f"  computed  {self.computed:,} pairs, as many as {self.tiles:,} tiles of {TILE} × {TILE}, in {calls}",
+                f"  computed  {self.computed:,} pairs, as many as {tiles}, in {calls}",
             )
         )
 

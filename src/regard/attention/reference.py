@@ -113,18 +113,26 @@ def attention(
     k = trace.add("k", "k", np.asarray(k, np.float64))
     v = trace.add("v", "v", np.asarray(v, np.float64))
     if q.ndim > 2 and q.shape[-3] != k.shape[-3]:  # grouped heads: neighbours share a key head
-        k = trace.add("k", "each key head, once per query head", np.repeat(k, q.shape[-3] // k.shape[-3], axis=-3))
-        v = trace.add("v", "each value head, once per query head", np.repeat(v, q.shape[-3] // v.shape[-3], axis=-3))
+        k = trace.add(
+            "k", "each key head, once per query head", np.repeat(k, q.shape[-3] // k.shape[-3], axis=-3)
+        )
+        v = trace.add(
+            "v", "each value head, once per query head", np.repeat(v, q.shape[-3] // v.shape[-3], axis=-3)
+        )
 
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     dots = trace.add("dots", "q kᵀ", q @ np.swapaxes(k, -1, -2))
     scores = trace.add("scores", f"q kᵀ · {scale:.3g}", dots * scale)
     if softcap is not None:
-        scores = trace.add("capped", f"{softcap:g} · tanh(scores / {softcap:g})", softcap * np.tanh(scores / softcap))
+        scores = trace.add(
+            "capped", f"{softcap:g} · tanh(scores / {softcap:g})", softcap * np.tanh(scores / softcap)
+        )
     if bias is not None:
         scores = trace.add("biased", "scores + bias", scores + np.asarray(bias, np.float64))
     if mask is not None:
-        allowed = mask.dense(*scores.shape[-2:]).numpy() if hasattr(mask, "dense") else np.asarray(mask, np.bool_)
+        allowed = (
+            mask.dense(*scores.shape[-2:]).numpy() if hasattr(mask, "dense") else np.asarray(mask, np.bool_)
+        )
         scores = trace.add("masked", "−∞ where the mask forbids", np.where(allowed, scores, -np.inf))
 
     logits = None if sinks is None else np.asarray(sinks, np.float64)[..., :, None, None]
@@ -165,8 +173,9 @@ def multi_head(
     """
     trace = Trace()
     x = trace.add("x", "x", np.asarray(x, np.float64))
-    source = x if context is None else trace.add("context", "context", np.asarray(context, np.float64))
-    of, origin = ("x", x) if context is None else ("context", source)
+    of, origin = ("x", x)
+    if context is not None:
+        of, origin = ("context", trace.add("context", "context", np.asarray(context, np.float64)))
     queries = trace.add("queries", "x W_q", x @ np.asarray(w_q, np.float64))
     keys = trace.add("keys", f"{of} W_k", origin @ np.asarray(w_k, np.float64))
     values = trace.add("values", f"{of} W_v", origin @ np.asarray(w_v, np.float64))
@@ -178,7 +187,10 @@ def multi_head(
         split_heads(values, keys.shape[-1] // channel),
         **options,
     )
-    trace.steps.extend(step for step in inner if step.name != "output")
+    split = {"q": "queries, split into heads", "k": "keys, split into heads", "v": "values, split into heads"}
+    for step in inner:
+        if step.name != "output":
+            trace.add(step.name, split.get(step.formula, step.formula), step.value)
     trace.add("heads", "weights v, for each head", inner.output)
     joined = trace.add("joined", "heads side by side", combine_heads(inner.output))
     trace.add("output", "joined W_o", joined @ np.asarray(w_o, np.float64))

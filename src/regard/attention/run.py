@@ -20,7 +20,7 @@ from regard.attention import fused
 from regard.attention.inputs import Inputs
 from regard.attention.layout import lay_out
 from regard.attention.planning import Member, Plan
-from regard.attention.scene import WHOLE, Job, Piece, Scene
+from regard.attention.scene import WHOLE, Job, Known, Piece, Scene
 from regard.masks.positions import Extent
 
 
@@ -32,7 +32,9 @@ def run(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     seed = int(torch.randint(1 << 62, ())) if inputs.dropout else 0
     job = Job(inputs, pieces, use_fused, seed)
     tables = inputs.bias.tables if inputs.bias is not None else ()
-    output, lse = _Planned.apply(job, inputs.q, inputs.k, inputs.v, inputs.sinks, *tables)
+    output, lse = _Planned.apply(  # type: ignore[no-untyped-call]
+        job, inputs.q, inputs.k, inputs.v, inputs.sinks, *tables
+    )
     return output, lse
 
 
@@ -50,7 +52,9 @@ def _fused_can(inputs: Inputs) -> bool:
 
 def _pieces(inputs: Inputs, plan: Plan, use_fused: bool) -> Iterator[Piece]:
     """The members of the plan, spread over the batch and the heads of the tensors."""
-    # The fused kernel has a causal mask for the square; a bias is added row by row, so not to it.
+    if not inputs.q.numel() or not inputs.k.numel():
+        return  # the fused kernel divides by these sizes
+    # It has a causal mask for the square; a bias is added row by row, so not to it.
     own_causal = use_fused and inputs.bias is None
     mask_lead = plan.mask.lead
     members = {member.index: member for member in plan.members}
@@ -87,7 +91,7 @@ class _Planned(torch.autograd.Function):
     """Attention over the tiles of a plan."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any, job: Job, q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None, *tables: Tensor
     ) -> tuple[Tensor, Tensor]:
         wide = torch.float64 if q.dtype == torch.float64 else torch.float32
@@ -112,16 +116,16 @@ class _Planned(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, sinks, output, lse, *tables = ctx.saved_tensors
         finite = torch.where(lse == -torch.inf, 0.0, lse)
         drained = (grad.to(lse.dtype) * output).sum(-1)
         grads = [torch.zeros_like(x, dtype=lse.dtype) for x in (q, k, v)]
         of_tables = tuple(torch.zeros_like(table) for table in tables)
         for piece, scene in _scenes(ctx.job, q, k, v, tuple(tables), of_tables):
-            rows = [x[piece.batch, piece.heads] for x in (grad, output, finite, drained)]
-            of_keys = (piece.batch, scene.key_heads)
-            scene.backward(*rows, grads[0][piece.batch, piece.heads], grads[1][of_keys], grads[2][of_keys])
+            here, there = (piece.batch, piece.heads), (piece.batch, scene.key_heads)
+            known = Known(grad[here], output[here], finite[here], drained[here])
+            scene.backward(known, grads[0][here], grads[1][there], grads[2][there])
         of_sinks = None
         if sinks is not None:
             # The sink gives nothing, so all that softmax does is take back.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -43,6 +44,15 @@ class Job:
     kept: dict[Any, tuple[Tensor | None, Tensor | None]] = field(default_factory=dict)
 
 
+class Known(NamedTuple):
+    """What the backward pass knows of whole rows, ``(batch, head, query, ...)``."""
+
+    grad: Tensor  # of the output
+    output: Tensor
+    lse: Tensor  # finite: any number where a row sees nothing
+    drained: Tensor  # Σ grad · output
+
+
 class Scene:
     """The queries, keys and values of one part of one piece."""
 
@@ -75,7 +85,9 @@ class Scene:
         bias = job.inputs.bias
         self.rows = part.rows if bias is None else tuple(_shorter(part.rows, job.inputs.heads))
         self.tables = bias.narrow(tables, piece.batch, piece.heads) if bias is not None else ()
-        self.of_tables = bias.narrow(of_tables, piece.batch, piece.heads) if bias is not None and of_tables else ()
+        self.of_tables = (
+            bias.narrow(of_tables, piece.batch, piece.heads) if bias is not None and of_tables else ()
+        )
 
     # ---- the two passes ----------------------------------------------------------------------
 
@@ -87,24 +99,16 @@ class Scene:
             additive, sees = self._additive(row)
             q = self.q[:, :, rows]
             if self.job.use_fused:
-                found = fused.forward(q, k, v, additive, sees, scale=self.rules.scale, causal=self.piece.causal)
+                found = fused.forward(
+                    q, k, v, additive, sees, scale=self.rules.scale, causal=self.piece.causal
+                )
             else:
                 found = plain.forward(q, k, v, additive, self.rules, self.seed + number)
             output[:, :, rows], lse[:, :, rows] = found
 
-    def backward(
-        self,
-        grad: Tensor,
-        output: Tensor,
-        lse: Tensor,
-        drained: Tensor,
-        grad_q: Tensor,
-        grad_k: Tensor,
-        grad_v: Tensor,
-    ) -> None:
+    def backward(self, known: Known, grad_q: Tensor, grad_k: Tensor, grad_v: Tensor) -> None:
         """Add the part's gradients to ``grad_q``, ``grad_k``, ``grad_v`` and those of the bias."""
-        grad, output = _gather(grad, self.queries), _gather(output, self.queries)
-        lse, drained = _gather(lse, self.queries), _gather(drained, self.queries)
+        grad, output, lse, drained = (_gather(x, self.queries) for x in known)
         own_k = grad_k if self.keys is None else torch.zeros_like(self.k, dtype=grad_k.dtype)
         own_v = grad_v if self.keys is None else torch.zeros_like(self.v, dtype=grad_v.dtype)
         for number, row in enumerate(self.rows):
@@ -114,11 +118,22 @@ class Scene:
             here = (grad[:, :, rows], self.q[:, :, rows], k, v)
             if self.job.use_fused:
                 found = fused.backward(
-                    *here, output[:, :, rows], lse[:, :, rows], additive, scale=self.rules.scale, causal=self.piece.causal
+                    *here,
+                    output[:, :, rows],
+                    lse[:, :, rows],
+                    additive,
+                    scale=self.rules.scale,
+                    causal=self.piece.causal,
                 )
             else:
                 found = plain.backward(
-                    *here, drained[:, :, rows], lse[:, :, rows], additive, self.rules, self.seed + number, self._collector(row)
+                    *here,
+                    drained[:, :, rows],
+                    lse[:, :, rows],
+                    additive,
+                    self.rules,
+                    self.seed + number,
+                    self._collector(row),
                 )
             of_q, of_k, of_v = found
             _add(grad_q, rows if self.queries is None else self.queries[rows], of_q)
@@ -147,20 +162,25 @@ class Scene:
 
     def _new_additive(self, row: RowTile, masked: bool) -> tuple[Tensor, Tensor | None]:
         inputs = self.job.inputs
-        device = self.q.device
-        wide = torch.float64 if self.q.dtype == torch.float64 else torch.float32
         q, k = self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row)
-        shape = (1, 1, len(q), len(k))
-        additive = torch.zeros(shape, dtype=wide, device=device)
-        if inputs.bias is not None:
-            places = (torch.from_numpy(q).to(device), torch.from_numpy(k).to(device))
-            additive = additive + inputs.bias.tile(self.tables, *places, inputs.extent).to(wide)
+        additive: Tensor | None = None
         if masked:
             allowed = self.part.mask.evaluate(inputs.extent, q, k)
-            whole = torch.from_numpy(np.broadcast_to(allowed, (*allowed.shape[:-2], len(q), len(k))).copy())
-            additive = additive.masked_fill(~flatten_lead(whole, inputs.lead).to(device), -torch.inf)
+            allowed = np.broadcast_to(allowed, (*allowed.shape[:-2], len(q), len(k)))
+            zero = np.zeros((), np.float64 if self.q.dtype == torch.float64 else np.float32)
+            forbidden = torch.from_numpy(np.where(allowed, zero, zero - np.inf))
+            additive = flatten_lead(forbidden, inputs.lead).to(self.q.device)
+        if inputs.bias is not None:
+            bias = inputs.bias.tile(self.tables, *self._on_device(q, k), inputs.extent)
+            bias = bias.to(torch.promote_types(self.q.dtype, torch.float32))
+            # Sizes of 1 are written out: the kernel wants the query and key axes whole.
+            additive = bias.expand(*bias.shape[:2], len(q), len(k)) if additive is None else bias + additive
+        assert additive is not None
         sees = (additive != -torch.inf).any(-1)
         return additive, None if bool(sees.all()) else sees
+
+    def _on_device(self, q: Integers, k: Integers) -> tuple[Tensor, Tensor]:
+        return torch.from_numpy(q).to(self.q.device), torch.from_numpy(k).to(self.q.device)
 
     def _shape_of(self, row: RowTile) -> Any:
         """What makes two tiles of a window look the same, or None if nothing does."""
@@ -174,9 +194,7 @@ class Scene:
         bias = self.job.inputs.bias
         if bias is None or not self.of_tables:
             return None
-        device = self.q.device
-        q = torch.from_numpy(self.q_positions[row.start : row.stop]).to(device)
-        k = torch.from_numpy(_take_positions(self.k_positions, row)).to(device)
+        q, k = self._on_device(self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row))
 
         def collect(rows: slice, grad_scores: Tensor) -> None:
             bias.add_gradient(self.of_tables, grad_scores, self.tables, q[rows], k, self.job.inputs.extent)
@@ -205,7 +223,7 @@ def flatten_lead(x: Tensor, lead: tuple[int, ...]) -> Tensor:
     x = x[(None,) * max(0, 4 - x.ndim)]
     if all(size == 1 for size in x.shape[:-3]):
         return x.reshape(1, *x.shape[-3:])
-    return x.expand(*lead, *x.shape[-3:]).reshape(-1, *x.shape[-3:])
+    return x.expand(*lead, *x.shape[-3:]).reshape(prod(lead), *x.shape[-3:])
 
 
 def _gather(x: Tensor, index: Tensor | None) -> Tensor:

@@ -22,7 +22,9 @@ def mask_mod(mask: Mask, queries: int | None, keys: int | None, *, device: Any =
     """The predicate ``(batch, head, query, key)`` over tensors of indices."""
     if len(mask.lead) > 2:
         raise ShapeError(
-            "FlexAttention knows one batch axis and one head axis.", got=f"a mask with leading axes {mask.lead}", do="Flatten the batch axes."
+            "FlexAttention knows one batch axis and one head axis.",
+            got=f"a mask with leading axes {mask.lead}",
+            do="Flatten the batch axes.",
         )
     extent = _extent(mask, queries, keys)
     tables: dict[int, torch.Tensor] = {}
@@ -56,12 +58,18 @@ def _extent(mask: Mask, queries: int | None, keys: int | None) -> Extent:
         lengths = {size for pattern in mask.patterns() for size in pattern.table_lengths()}
         if len(lengths) > 1:
             raise ArgumentError(
-                "Tables of different lengths need the number of queries and keys.", got=f"lengths {sorted(lengths)}", do="mask_mod(queries, keys)."
+                "Tables of different lengths need the number of queries and keys.",
+                got=f"lengths {sorted(lengths)}",
+                do="mask_mod(queries, keys).",
             )
         length = lengths.pop() if lengths else 0
         return Extent(length, length)
     if queries is None or keys is None:
-        raise ArgumentError("mask_mod takes both lengths or neither.", got=f"queries = {queries}, keys = {keys}", do="Give both.")
+        raise ArgumentError(
+            "mask_mod takes both lengths or neither.",
+            got=f"queries = {queries}, keys = {keys}",
+            do="Give both.",
+        )
     extent = Extent(queries, keys)
     mask.check(extent)
     return extent
@@ -73,11 +81,13 @@ def block_mask(mask: Mask, extent: Extent, *, device: Any = None, block_size: in
     if len(mask.lead) > 2 or not all(extent):
         raise ShapeError(
             "FlexAttention takes one batch axis, one head axis and at least one query and key.",
-            got=f"leading axes {mask.lead}, queries = {extent.queries}, keys = {extent.keys}",
+            got=f"leading axes {mask.lead}, {extent}",
             do="Flatten the batch axes, or call regard.attention.",
         )
     lead = (1,) * (2 - len(mask.lead)) + mask.lead
-    grids = np.stack([_verdict_grid(mask.select(index), extent, block_size) for index in product(*map(range, lead))])
+    grids = np.stack(
+        [_verdict_grid(mask.select(index), extent, block_size) for index in product(*map(range, lead))]
+    )
     grids = grids.reshape(*lead, *grids.shape[1:])
     some_count, some_index = _ordered(grids == SOME, device)
     all_count, all_index = _ordered(grids == ALL, device)
@@ -97,7 +107,10 @@ def _verdict_grid(mask: Mask, extent: Extent, block_size: int) -> Verdicts:
 
     FlexAttention skips the predicate, and with it the test against the end, in whole blocks.
     """
-    rows, columns = Strip.cut(extent.query_positions(), block_size), Strip.cut(extent.key_positions(), block_size)
+    rows, columns = (
+        Strip.cut(extent.query_positions(), block_size),
+        Strip.cut(extent.key_positions(), block_size),
+    )
     grid = np.zeros((len(rows), len(columns)), np.uint8)
     for stack in tile_rows(mask, rows, columns, extent):
         grid[np.ix_(stack.rows, stack.columns)] = stack.verdicts

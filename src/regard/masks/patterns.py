@@ -221,7 +221,7 @@ class Padding(OneAxis):
         if length not in fitting or (self.transposed and length < extent.queries):
             axis = "queries" if self.transposed else "keys"
             raise ShapeError(
-                f"padding(keep) has one value per position (queries = {extent.queries}, keys = {extent.keys}).",
+                f"padding(keep) has one value per position ({extent}).",
                 got=f"{length} values for the {axis}",
                 do="Pass keep with shape (batch, keys), True = a real token.",
             )
@@ -261,7 +261,9 @@ def padding(keep: object = None, *, lengths: object = None) -> Mask:
     [[[[1, 0, 0]]], [[[1, 1, 1]]]]
     """
     if (keep is None) == (lengths is None):
-        raise ArgumentError("padding takes keep or lengths=, one of the two.", do="padding(keep) or padding(lengths=[…]).")
+        raise ArgumentError(
+            "padding takes keep or lengths=, one of the two.", do="padding(keep) or padding(lengths=[…])."
+        )
     if lengths is not None:
         return _lengths(as_array(lengths))
     values = as_array(keep)
@@ -276,13 +278,19 @@ def padding(keep: object = None, *, lengths: object = None) -> Mask:
         )
     table = as_table(values)
     if not table.values.ndim:
-        raise ShapeError("padding(keep) has shape (batch, keys) or (keys,).", got="a single value", do="Pass one value per key.")
+        raise ShapeError(
+            "padding(keep) has shape (batch, keys) or (keys,).",
+            got="a single value",
+            do="Pass one value per key.",
+        )
     return Padding(False, _with_head(table, own_axes=1))
 
 
 def _lengths(values: NDArray[Any]) -> Mask:
     if values.dtype.kind not in "iu" or (values < 0).any():
-        raise MaskError("Lengths are whole numbers, 0 or more.", got=write_table(values), do="Count the real tokens.")
+        raise MaskError(
+            "Lengths are whole numbers, 0 or more.", got=write_table(values), do="Count the real tokens."
+        )
     if not values.ndim:
         return prefix(int(values))
     return Lengths(False, _with_head(Table(values.astype(np.int64)), own_axes=0))
@@ -330,7 +338,7 @@ class Documents(Mask):
         shared = self.query_ids == self.key_ids and queries == max(extent)
         if not shared and (queries, keys) != extent:
             raise ShapeError(
-                f"documents(ids) has one id per position (queries = {extent.queries}, keys = {extent.keys}).",
+                f"documents(ids) has one id per position ({extent}).",
                 got=f"{queries} ids for the queries and {keys} for the keys",
                 do="Pass ids of shape (batch, length) or (length,), or documents(query_ids, key_ids).",
             )
@@ -354,7 +362,9 @@ def documents(ids: object, key_ids: object = None) -> Mask:
         values = as_array(given)
         if values.dtype.kind not in "iu" or not values.ndim:
             raise MaskError(
-                "Document ids are whole numbers, one per position.", got=f"{values.dtype} of shape {values.shape}", do="Pass a list or an integer tensor."
+                "Document ids are whole numbers, one per position.",
+                got=f"{values.dtype} of shape {values.shape}",
+                do="Pass a list or an integer tensor.",
             )
         tables.append(_with_head(Table(values.astype(np.int64)), own_axes=1))
     return Documents(*tables)
@@ -392,7 +402,8 @@ class Dense(Mask):
         least = np.minimum.reduceat(table[i], rows.starts, axis=0)[:, j]
         greatest = np.maximum.reduceat(table[i], rows.starts, axis=0)[:, j]
         return verdicts(
-            np.minimum.reduceat(least, columns.starts, axis=1), ~np.maximum.reduceat(greatest, columns.starts, axis=1)
+            np.minimum.reduceat(least, columns.starts, axis=1),
+            ~np.maximum.reduceat(greatest, columns.starts, axis=1),
         )
 
     def table_lengths(self) -> tuple[int, ...]:
@@ -405,7 +416,7 @@ class Dense(Mask):
         rows, columns = self.table.values.shape[-2:]
         if rows not in (1, extent.queries) or columns not in (1, extent.keys):
             raise ShapeError(
-                f"A dense mask broadcasts to (..., queries, keys) (queries = {extent.queries}, keys = {extent.keys}).",
+                f"A dense mask broadcasts to (..., queries, keys) ({extent}).",
                 got=f"shape {tuple(self.table.values.shape)}",
                 do="Give it one row per query and one column per key; for padding use masks.padding(keep).",
             )
@@ -439,7 +450,9 @@ def nothing() -> Mask:
 
 def _whole(number: object, what: str, *, least: int) -> int:
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
-        raise ArgumentError(f"{what} is a whole number, {least} or more.", got=repr(number), do="Count positions.")
+        raise ArgumentError(
+            f"{what} is a whole number, {least} or more.", got=repr(number), do="Count positions."
+        )
     return int(number)
 
 

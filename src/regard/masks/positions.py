@@ -33,6 +33,9 @@ class Extent(NamedTuple):
         """The absolute position of the first query."""
         return self.keys - self.queries
 
+    def __str__(self) -> str:
+        return f"queries = {self.queries}, keys = {self.keys}"
+
     def query_positions(self) -> Integers:
         """Absolute positions of all queries."""
         return np.arange(self.offset, self.keys)
@@ -75,7 +78,7 @@ class Pairs:
         lead_axes = table.ndim - len(index)
         which = self.lead[len(self.lead) - lead_axes :]
         chosen = tuple(0 if size == 1 else i for i, size in zip(which, table.shape))
-        return self.library(table)[(*chosen, *index)]
+        return self.library(table)[chosen + index]
 
 
 @dataclass(frozen=True, eq=False)

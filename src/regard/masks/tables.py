@@ -60,7 +60,9 @@ def as_array(given: object) -> NDArray[Any]:
         return np.asarray(given)
     except ValueError:
         raise MaskError(
-            "A table has rows of one length.", got="rows of different lengths", do="Pad the rows, or pass lengths=."
+            "A table has rows of one length.",
+            got="rows of different lengths",
+            do="Pad the rows, or pass lengths=.",
         ) from None
 
 
@@ -92,5 +94,7 @@ def as_table(given: object) -> Table:
             do="Pass it as bias= instead.",
         )
     raise DtypeError(
-        "A mask table holds bools, 0 and 1, or 0 and −inf.", got=str(values.dtype), do="Convert it with .bool()."
+        "A mask table holds bools, 0 and 1, or 0 and −inf.",
+        got=str(values.dtype),
+        do="Convert it with .bool().",
     )

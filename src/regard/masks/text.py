@@ -48,7 +48,9 @@ def parse(text: str) -> Mask:
     ~documents([0*8, 1*8]) | every(4).T
     """
     if not isinstance(text, str):
-        raise MaskSyntaxError(f"A mask text is a string. Got {type(text).__name__}.", text=repr(text)[:60], position=0)
+        raise MaskSyntaxError(
+            f"A mask text is a string. Got {type(text).__name__}.", text=repr(text)[:60], position=0
+        )
     return _Reader(text).whole()
 
 
@@ -66,7 +68,10 @@ class _Reader:
             found = _TOKEN.match(text, position)
             if found is None:
                 position += len(text[position:]) - len(text[position:].lstrip())
-                self._fail(f"A mask is written with names, numbers and & | ~ ( ) [ ]. Got {text[position]!r}.", position)
+                self._fail(
+                    f"A mask is written with names, numbers and & | ~ ( ) [ ]. Got {text[position]!r}.",
+                    position,
+                )
             kind = str(found.lastgroup)
             tokens.append(_Token(kind, found[kind], found.start(kind)))
             position = found.end()
@@ -187,7 +192,9 @@ class _Reader:
             return _WORDS[token.text]
         if token.text == "[":
             return self.items()
-        return self._fail(f"Expected a number, True, False, None or a list. Got {token.text!r}.", token.position)
+        return self._fail(
+            f"Expected a number, True, False, None or a list. Got {token.text!r}.", token.position
+        )
 
     def _number(self, token: _Token) -> int:
         if len(token.text) > 18:

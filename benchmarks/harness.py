@@ -1,0 +1,97 @@
+"""Measuring two ways of doing the same work side by side, and writing down what was found."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+RESULTS = Path(__file__).parent / "results"
+THREADS = 2
+Work = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: what was measured, on both sides, and what was to be reached."""
+
+    work: str
+    ours: str
+    peer: str
+    ratio: str
+    wanted: str
+    met: bool
+
+
+def seconds(work: Work) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def medians(ours: Work, peer: Work, *, rounds: int) -> tuple[float, float]:
+    """Median seconds of both, taken in turns so that a slow moment of the machine hits both."""
+    ours(), peer()
+    times = [(seconds(ours), seconds(peer)) for _ in range(rounds)]
+    return statistics.median(t[0] for t in times), statistics.median(t[1] for t in times)
+
+
+def faster(work: str, ours: Work, peer: Work, *, least: float, rounds: int = 5, note: str = "") -> Row:
+    """A row that is met when ours is at least ``least`` times as fast as the peer."""
+    mine, theirs = medians(ours, peer, rounds=rounds)
+    ratio = theirs / mine
+    return Row(work, _ms(mine), _ms(theirs) + note, f"{ratio:.2f}×", f"≥ {least:g}×", ratio >= least)
+
+
+def not_slower(work: str, ours: Work, peer: Work, *, most: float, rounds: int = 5) -> Row:
+    """A row that is met when ours takes at most ``most`` times what the peer takes."""
+    mine, theirs = medians(ours, peer, rounds=rounds)
+    ratio = mine / theirs
+    return Row(work, _ms(mine), _ms(theirs), f"{ratio:.3f} of its time", f"≤ {most:g}", ratio <= most)
+
+
+def _ms(value: float) -> str:
+    return f"{1000 * value:.1f} ms"
+
+
+def in_new_process(code: str) -> list[float]:
+    """Run ``code`` in a fresh interpreter and return the numbers that it prints, one a line.
+
+    For peak memory, which a process never gives back.
+    """
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return [float(line) for line in done.stdout.split()]
+
+
+def report(name: str, title: str, rows: list[Row]) -> None:
+    """Print the table and write it to ``benchmarks/results/``."""
+    table = Table(title=title, title_justify="left")
+    for column in ("work", "regard", "peer", "ratio", "wanted", ""):
+        table.add_column(column)
+    for row in rows:
+        table.add_row(row.work, row.ours, row.peer, row.ratio, row.wanted, "✓" if row.met else "✗")
+    Console(width=150).print(table)
+    lines = [
+        f"# {title}",
+        "",
+        f"{THREADS} threads, torch {torch.__version__}, Python {platform.python_version()}, "
+        f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}. Both sides in one run, medians.",
+        "",
+        "| work | regard | peer | ratio | wanted | met |",
+        "|---|---|---|---|---|---|",
+        *(
+            f"| {r.work} | {r.ours} | {r.peer} | {r.ratio} | {r.wanted} | {'yes' if r.met else '**no**'} |"
+            for r in rows
+        ),
+    ]
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

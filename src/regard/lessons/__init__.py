@@ -1,0 +1,1 @@
+"""Step-by-step explanations with real numbers."""

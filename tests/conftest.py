@@ -1,0 +1,22 @@
+import pytest
+import torch
+from hypothesis import settings
+
+settings.register_profile("regard", deadline=None, max_examples=60, derandomize=True)
+settings.load_profile("regard")
+
+
+@pytest.fixture(autouse=True)
+def _same_chance():
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def always_tiled(monkeypatch):
+    """Plans as if every sequence were long, so that short tests reach the tiled paths."""
+    from regard.attention import planning
+
+    monkeypatch.setattr(planning, "SHORT", 0)
+    planning._kept_plan.cache_clear()
+    yield
+    planning._kept_plan.cache_clear()

@@ -1,0 +1,152 @@
+"""The house itself: which room may look into which, what is public, how fast one is in."""
+
+import ast
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tomllib
+
+import regard
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "regard"
+
+# Data flows down this list and imports only point up it.
+ROOMS = [
+    "errors",
+    "version",
+    "masks",
+    "attention",
+    "nn",
+    "recording",
+    "heads",
+    "translator",
+    "views",
+    "lessons",
+    "app",
+]
+
+
+def imported_rooms(file: Path) -> set[str]:
+    """The rooms of regard that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import"
+            module = node.module or ""
+            names = [f"{module}.{alias.name}" for alias in node.names] if module == "regard" else [module]
+        found |= {name.split(".")[1] for name in names if name.startswith("regard.")}
+    return found
+
+
+@pytest.mark.parametrize("file", sorted(SOURCE.rglob("*.py")), ids=lambda file: str(file.relative_to(SOURCE)))
+def test_imports_only_point_up_the_list_of_rooms(file):
+    room = file.relative_to(SOURCE).parts[0].removesuffix(".py")
+    if room in ("__init__", "__main__"):
+        return  # the front door looks into every room
+    assert room in ROOMS, f"{room} is no room of the design"
+    allowed = set(ROOMS[: ROOMS.index(room) + 1])
+    assert imported_rooms(file) <= allowed
+
+
+def test_the_order_test_would_notice(tmp_path):
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(
+        "from regard import app\nimport regard.views.terminal\nfrom regard.masks.mask import Mask\n"
+    )
+    assert imported_rooms(wrong) == {"app", "views", "masks"}
+
+
+def test_all_is_what_is_public():
+    assert dir(regard) == sorted(regard.__all__)
+    for name in regard.__all__:
+        assert getattr(regard, name) is not None
+    for room in (regard.masks, regard.attention):
+        assert len(room.__all__) == len(set(room.__all__))
+        for name in room.__all__:
+            assert hasattr(room, name)
+
+
+def test_masks_show_nothing_but_their_public_names():
+    shown = {
+        name
+        for name, value in vars(regard.masks).items()
+        if not name.startswith("_") and not hasattr(value, "__path__")
+    }
+    modules = {file.stem for file in (SOURCE / "masks").glob("*.py")}
+    assert shown - modules == set(regard.masks.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = regard.nonsense
+
+
+def test_the_room_attention_is_also_the_function():
+    import torch
+
+    import regard.attention.reference
+
+    x = torch.randn(2, 3, 4)
+    assert torch.equal(regard.attention(x, x, x), regard.attention.attention(x, x, x))
+    assert regard.attention.reference.attention(x, x, x).output.shape == (2, 3, 4)
+
+
+def test_the_version_stands_in_one_place():
+    assert regard.__version__ not in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f"## {regard.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    said = subprocess.run(
+        [sys.executable, "-m", "regard", "--version"], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.strip() == f"regard {regard.__version__}"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [["-c", "import regard"], ["-m", "regard", "--help"], ["-m", "regard", "explain", "--help"]],
+    ids=str,
+)
+def test_torch_is_not_imported_before_it_is_needed(call):
+    run = subprocess.run(
+        [sys.executable, "-X", "importtime", *call], capture_output=True, text=True, check=True
+    )
+    imported = {line.rsplit("|", 1)[-1].strip() for line in run.stderr.splitlines()}
+    assert "regard" in imported
+    assert not imported & {"torch", "numpy", "rich", "matplotlib"}
+
+
+@pytest.mark.parametrize("call", [["-c", "import regard"], ["-m", "regard", "--help"]], ids=str)
+def test_starting_is_quick(call):
+    def seconds(arguments):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+        return time.perf_counter() - start
+
+    # The best of five: a busy machine may be slow once, an import of torch is slow always.
+    assert min(seconds(call) for _ in range(5)) < 0.3
+
+
+def test_make_installs_and_ci_calls_only_what_the_readme_names():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    called = [
+        line
+        for line in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+        if line.startswith("make ")
+    ]
+    assert called
+    for line in called:
+        assert line in readme
+
+
+def test_torch_is_pinned_and_the_pin_satisfies_the_requirement():
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    assert "torch==2.13.0\n" in pins
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    names = {line.partition("==")[0].lower() for line in pins.splitlines() if "==" in line}
+    assert {need.partition(">=")[0].lower() for need in needed} <= names
