@@ -53,7 +53,7 @@ class RowTile:
     start: int
     stop: int
     runs: tuple[Run, ...]
-    masked: bool  # whether the mask must still be asked inside the runs
+    checked: tuple[Run, ...]  # where inside the runs the mask must still be asked
 
     @property
     def width(self) -> int:
@@ -64,6 +64,15 @@ class RowTile:
     def pairs(self) -> int:
         """How many pairs are computed."""
         return (self.stop - self.start) * self.width
+
+    def column(self, key: int) -> int:
+        """Where a key of the runs stands when they are laid side by side."""
+        before = 0
+        for start, stop in self.runs:
+            if key < stop:
+                return before + key - start
+            before += stop - start
+        return before
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +91,18 @@ class Part:
     def key_positions(self, extent: Extent) -> Integers:
         """Absolute positions of the part's keys."""
         return extent.key_positions() if self.keys is None else self.keys
+
+    def questions(self, row: RowTile, extent: Extent) -> Iterator[tuple[slice, Bools]]:
+        """Where the mask must still be asked in a row tile, and its answers.
+
+        Columns count along the runs laid side by side. The answers ``(..., query, key)`` broadcast;
+        everything outside these columns is allowed.
+        """
+        q = self.query_positions(extent)[row.start : row.stop]
+        k = self.key_positions(extent)
+        for start, stop in row.checked:
+            column = row.column(start)
+            yield slice(column, column + stop - start), self.mask.evaluate(extent, q, k[start:stop])
 
     def allowed(self, extent: Extent) -> int:
         """How many of its pairs the mask allows, exactly."""
@@ -105,8 +126,10 @@ def lay_out(mask: Mask, extent: Extent) -> tuple[Part, ...]:
 
 def one_tile(mask: Mask, extent: Extent) -> tuple[Part, ...]:
     """A single part with a single row tile, for what one call of the kernel does best."""
-    masked = mask != Constant(True)
-    return (Part(None, None, mask, (RowTile(0, extent.queries, ((0, extent.keys),), masked),)),)
+    whole = ((0, extent.keys),)
+    return (
+        Part(None, None, mask, (RowTile(0, extent.queries, whole, () if mask == Constant(True) else whole),)),
+    )
 
 
 # ---- parts -----------------------------------------------------------------------------------
@@ -165,7 +188,7 @@ def _is_scattered(truth: Bools) -> bool:
 def _row_tiles(mask: Mask, q: Integers, k: Integers, extent: Extent) -> Iterator[RowTile]:
     """Row tiles in order, with neighbours joined where that wastes little."""
     if mask == Constant(True):
-        yield RowTile(0, len(q), ((0, len(k)),), False)
+        yield RowTile(0, len(q), ((0, len(k)),), ())
         return
     current: RowTile | None = None
     needed = 0  # pairs of the tiles joined so far, before joining
@@ -186,26 +209,47 @@ def _narrow_row_tiles(mask: Mask, q: Integers, k: Integers, extent: Extent) -> I
     for stack in tile_rows(mask, rows, columns, extent):
         starts, stops = columns.starts[stack.columns], columns.stops[stack.columns]
         for row, line in zip(stack.rows, stack.verdicts):
-            alive = np.flatnonzero(line != NONE)
-            if not len(alive):
-                continue
-            # A run ends where the next living tile does not follow directly.
-            breaks = np.flatnonzero(stops[alive[:-1]] != starts[alive[1:]]) + 1
-            edges = [0, *breaks.tolist(), len(alive)]
-            runs = tuple((int(starts[alive[a]]), int(stops[alive[b - 1]])) for a, b in pairwise(edges))
-            masked = bool((line == SOME).any())
-            yield RowTile(int(rows.starts[row]), int(rows.stops[row]), runs, masked)
+            runs = _runs(line != NONE, starts, stops)
+            if runs:
+                yield RowTile(
+                    int(rows.starts[row]), int(rows.stops[row]), runs, _runs(line == SOME, starts, stops)
+                )
+
+
+def _runs(chosen: Bools, starts: Integers, stops: Integers) -> tuple[Run, ...]:
+    """The chosen tiles as ranges of keys, neighbours joined."""
+    tiles = np.flatnonzero(chosen)
+    if not len(tiles):
+        return ()
+    breaks = np.flatnonzero(stops[tiles[:-1]] != starts[tiles[1:]]) + 1
+    edges = [0, *breaks.tolist(), len(tiles)]
+    return tuple((int(starts[tiles[a]]), int(stops[tiles[b - 1]])) for a, b in pairwise(edges))
 
 
 def _join(upper: RowTile, lower: RowTile) -> RowTile | None:
-    """Two neighbouring row tiles as one, unless they lie apart or grow too tall."""
-    masked = upper.masked or lower.masked or upper.runs != lower.runs
+    """Two neighbouring row tiles as one, unless they lie apart or grow too large."""
     if upper.stop != lower.start or lower.stop - upper.start > TALLEST:
         return None
     if upper.runs == lower.runs:
-        return RowTile(upper.start, lower.stop, upper.runs, masked)
+        return RowTile(upper.start, lower.stop, upper.runs, _union(upper.checked + lower.checked))
     if len(upper.runs) > 1 or len(lower.runs) > 1:
         return None
     (a, b), (c, d) = upper.runs[0], lower.runs[0]
-    joined = RowTile(upper.start, lower.stop, ((min(a, c), max(b, d)),), masked)
+    # What only one of them sees must be asked of the other.
+    ends = ((min(a, c), max(a, c)), (min(b, d), max(b, d)))
+    runs = ((min(a, c), max(b, d)),)
+    joined = RowTile(upper.start, lower.stop, runs, _union(upper.checked + lower.checked + ends))
     return joined if joined.pairs <= LARGEST else None
+
+
+def _union(ranges: tuple[Run, ...]) -> tuple[Run, ...]:
+    """Ranges in order, overlapping and touching ones joined, empty ones left out."""
+    joined: list[Run] = []
+    for start, stop in sorted(ranges):
+        if start == stop:
+            continue
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
+        else:
+            joined.append((start, stop))
+    return tuple(joined)

@@ -149,7 +149,7 @@ class Scene:
     def _additive(self, row: RowTile) -> tuple[Tensor | None, Tensor | None]:
         """What is added to the scores of a row tile, and which of its rows see any key at all."""
         bias = self.job.inputs.bias
-        masked = row.masked and not self.piece.causal
+        masked = bool(row.checked) and not self.piece.causal
         if not masked and bias is None:
             return None, None
         name = self._shape_of(row) if bias is None and self.part.mask.shifts else None
@@ -165,11 +165,11 @@ class Scene:
         q, k = self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row)
         additive: Tensor | None = None
         if masked:
-            allowed = self.part.mask.evaluate(inputs.extent, q, k)
-            allowed = np.broadcast_to(allowed, (*allowed.shape[:-2], len(q), len(k)))
-            zero = np.zeros((), np.float64 if self.q.dtype == torch.float64 else np.float32)
-            forbidden = torch.from_numpy(np.where(allowed, zero, zero - np.inf))
-            additive = flatten_lead(forbidden, inputs.lead).to(self.q.device)
+            wide = np.float64 if self.q.dtype == torch.float64 else np.float32
+            forbidden = np.zeros((*self.part.mask.lead, len(q), len(k)), wide)
+            for columns, allowed in self.part.questions(row, inputs.extent):
+                forbidden[..., columns] = np.where(allowed, wide(0), wide(-np.inf))
+            additive = flatten_lead(torch.from_numpy(forbidden), inputs.lead).to(self.q.device)
         if inputs.bias is not None:
             bias = inputs.bias.tile(self.tables, *self._on_device(q, k), inputs.extent)
             bias = bias.to(torch.promote_types(self.q.dtype, torch.float32))
