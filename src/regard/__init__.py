@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from regard import errors, masks, recording
     from regard.attention import (
         attention,
+        attention_statistics,
         attention_weights,
         biases,
         linear_attention,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "__version__",
     "attention",
+    "attention_statistics",
     "attention_weights",
     "biases",
     "errors",
@@ -43,6 +45,7 @@ __all__ = [
 
 _ROOMS = {
     "attention": "regard.attention",
+    "attention_statistics": "regard.attention",
     "attention_weights": "regard.attention",
     "biases": "regard.attention",
     "linear_attention": "regard.attention",

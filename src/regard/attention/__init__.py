@@ -13,11 +13,15 @@ from regard.attention import biases, reference
 from regard.attention.call import attention, attention_weights, attention_with_lse
 from regard.attention.linear import LinearState, linear_attention, linear_attention_with_state
 from regard.attention.planning import Plan, plan
+from regard.attention.statistics import attention_statistics
+from regard.attention.totals import Statistics
 
 __all__ = [
     "LinearState",
     "Plan",
+    "Statistics",
     "attention",
+    "attention_statistics",
     "attention_weights",
     "attention_with_lse",
     "biases",

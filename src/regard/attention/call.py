@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.attention.flex import flex_can, run_flex
 from regard.attention.inputs import Inputs, prepare
-from regard.attention.plain import Rules, scores_of
+from regard.attention.plain import Rules, exp, scores_of
 from regard.attention.planning import Plan, plan_extent
 from regard.attention.run import run
 from regard.attention.scene import flatten_lead
@@ -131,7 +131,7 @@ def attention_weights(
     if sink is not None:
         highest = torch.maximum(highest, sink.detach())
     # Rows that see nothing: any finite number will do, their powers are 0.
-    powers = torch.exp(scores - torch.where(highest == -torch.inf, 0.0, highest))
+    powers = exp(scores - torch.where(highest == -torch.inf, 0.0, highest))
     total = powers.sum(-1, keepdim=True)
     if sink is not None:
         total = total + torch.exp(sink - highest)

@@ -111,14 +111,15 @@ class Part:
         )
 
 
-def lay_out(mask: Mask, extent: Extent) -> tuple[Part, ...]:
-    """The parts of a mask without leading axes, cut into row tiles."""
+def lay_out(mask: Mask, extent: Extent, *, tallest: int = TALLEST) -> tuple[Part, ...]:
+    """The parts of a mask without leading axes, cut into row tiles of at most ``tallest`` joined rows."""
     if not all(extent):
         return ()
     parts = []
     for queries, keys, rest in _split(mask, extent):
         part = Part(queries, keys, rest, ())
-        rows = tuple(_row_tiles(rest, part.query_positions(extent), part.key_positions(extent), extent))
+        places = (part.query_positions(extent), part.key_positions(extent))
+        rows = tuple(_row_tiles(rest, *places, extent, tallest))
         if rows:
             parts.append(Part(queries, keys, rest, rows))
     return tuple(parts)
@@ -185,7 +186,7 @@ def _is_scattered(truth: Bools) -> bool:
 # ---- row tiles -------------------------------------------------------------------------------
 
 
-def _row_tiles(mask: Mask, q: Integers, k: Integers, extent: Extent) -> Iterator[RowTile]:
+def _row_tiles(mask: Mask, q: Integers, k: Integers, extent: Extent, tallest: int) -> Iterator[RowTile]:
     """Row tiles in order, with neighbours joined where that wastes little."""
     if mask == Constant(True):
         yield RowTile(0, len(q), ((0, len(k)),), ())
@@ -193,7 +194,7 @@ def _row_tiles(mask: Mask, q: Integers, k: Integers, extent: Extent) -> Iterator
     current: RowTile | None = None
     needed = 0  # pairs of the tiles joined so far, before joining
     for tile in _narrow_row_tiles(mask, q, k, extent):
-        joined = None if current is None else _join(current, tile)
+        joined = None if current is None else _join(current, tile, tallest)
         if joined is not None and joined.pairs <= WASTE * (needed + tile.pairs):
             current, needed = joined, needed + tile.pairs
             continue
@@ -226,9 +227,9 @@ def _runs(chosen: Bools, starts: Integers, stops: Integers) -> tuple[Run, ...]:
     return tuple((int(starts[tiles[a]]), int(stops[tiles[b - 1]])) for a, b in pairwise(edges))
 
 
-def _join(upper: RowTile, lower: RowTile) -> RowTile | None:
+def _join(upper: RowTile, lower: RowTile, tallest: int) -> RowTile | None:
     """Two neighbouring row tiles as one, unless they lie apart or grow too large."""
-    if upper.stop != lower.start or lower.stop - upper.start > TALLEST:
+    if upper.stop != lower.start or lower.stop - upper.start > tallest:
         return None
     if upper.runs == lower.runs:
         return RowTile(upper.start, lower.stop, upper.runs, _union(upper.checked + lower.checked))

@@ -18,16 +18,16 @@ from torch.autograd.function import once_differentiable
 
 from regard.attention import fused
 from regard.attention.inputs import Inputs
-from regard.attention.layout import lay_out
+from regard.attention.layout import TALLEST, lay_out
 from regard.attention.planning import Member, Plan
 from regard.attention.scene import WHOLE, Job, Known, Piece, Scene
-from regard.masks.positions import Extent
 
 
 def run(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     """Output ``(batch, head, query, channel)`` and lse ``(batch, head, query)`` of a planned call."""
     use_fused = _fused_can(inputs)
-    pieces = tuple(_pieces(inputs, plan, use_fused))
+    # The fused kernel has a causal mask for the square; a bias is added row by row, so not to it.
+    pieces = tuple(pieces_of(inputs, plan, own_causal=use_fused and inputs.bias is None))
     # Dropout draws from torch's own chance, so that torch.manual_seed rules it too.
     seed = int(torch.randint(1 << 62, ())) if inputs.dropout else 0
     job = Job(inputs, pieces, use_fused, seed)
@@ -50,16 +50,26 @@ def _fused_can(inputs: Inputs) -> bool:
     )
 
 
-def _pieces(inputs: Inputs, plan: Plan, use_fused: bool) -> Iterator[Piece]:
-    """The members of the plan, spread over the batch and the heads of the tensors."""
+def pieces_of(inputs: Inputs, plan: Plan, *, own_causal: bool, tallest: int = TALLEST) -> Iterator[Piece]:
+    """The members of the plan, spread over the batch and the heads of the tensors.
+
+    ``own_causal`` says that the kernel has a causal mask of its own for the square; otherwise the
+    square is cut into row tiles of at most ``tallest`` rows.
+    """
     if not inputs.q.numel() or not inputs.k.numel():
         return  # the fused kernel divides by these sizes
-    # It has a causal mask for the square; a bias is added row by row, so not to it.
-    own_causal = use_fused and inputs.bias is None
     mask_lead = plan.mask.lead
     members = {member.index: member for member in plan.members}
+
+    def piece(member: Member, batch: slice, heads: slice) -> Piece:
+        causal = member.path == "causal"
+        # Where the kernel's own causal mask cannot be used, tiles leave out the empty half.
+        cut = causal and not own_causal
+        parts = lay_out(member.mask, plan.extent, tallest=tallest) if cut else member.parts
+        return Piece(batch, heads, causal and own_causal, parts)
+
     if () in members:
-        yield _piece(members[()], WHOLE, WHOLE, plan.extent, own_causal)
+        yield piece(members[()], WHOLE, WHOLE)
         return
     *mask_batch, mask_heads = mask_lead
     every_batch = all(size == 1 for size in mask_batch)
@@ -76,15 +86,8 @@ def _pieces(inputs: Inputs, plan: Plan, use_fused: bool) -> Iterator[Piece]:
         for _, same in groupby(map(member_of, batches), key=lambda member: id(member.parts)):
             together = list(same)
             batch = WHOLE if every_batch else slice(start, start + len(together))
-            yield _piece(together[0], batch, heads, plan.extent, own_causal)
+            yield piece(together[0], batch, heads)
             start += len(together)
-
-
-def _piece(member: Member, batch: slice, heads: slice, extent: Extent, own_causal: bool) -> Piece:
-    causal = member.path == "causal"
-    # Where the kernel's own causal mask cannot be used, tiles leave out the empty half.
-    parts = lay_out(member.mask, extent) if causal and not own_causal else member.parts
-    return Piece(batch, heads, causal and own_causal, parts)
 
 
 class _Planned(torch.autograd.Function):

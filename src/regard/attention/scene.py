@@ -67,19 +67,15 @@ class Scene:
         seed: int,
     ) -> None:
         q, k, v = tensors
-        group = q.shape[1] // k.shape[1] if k.shape[1] else 1
-        if piece.heads == WHOLE:
-            self.key_heads, self.group = WHOLE, group
-        else:  # a piece of its own has one query head, and so one key head
-            self.key_heads, self.group = slice(piece.heads.start // group, piece.heads.start // group + 1), 1
+        self.key_heads, self.group = key_heads_of(piece.heads, q.shape[1], k.shape[1])
         extent, device = job.inputs.extent, q.device
         self.job, self.piece, self.part, self.seed = job, piece, part, seed
         self.rules = plain.Rules(job.inputs.scale, job.inputs.softcap, job.inputs.dropout)
         self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(device)
         self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(device)
-        self.q = _gather(q[piece.batch, piece.heads], self.queries)
-        self.k = _gather(k[piece.batch, self.key_heads], self.keys)
-        self.v = _gather(v[piece.batch, self.key_heads], self.keys)
+        self.q = gather(q[piece.batch, piece.heads], self.queries)
+        self.k = gather(k[piece.batch, self.key_heads], self.keys)
+        self.v = gather(v[piece.batch, self.key_heads], self.keys)
         self.q_positions: Integers = part.query_positions(extent)
         self.k_positions: Integers = part.key_positions(extent)
         bias = job.inputs.bias
@@ -95,7 +91,7 @@ class Scene:
         """Write output and lse of the part's queries; rows outside its tiles stay as they are."""
         for number, row in enumerate(self.rows):
             rows = slice(row.start, row.stop)
-            k, v = self._spread(_take(self.k, row)), self._spread(_take(self.v, row))
+            k, v = self._spread(take(self.k, row)), self._spread(take(self.v, row))
             additive, sees = self._additive(row)
             q = self.q[:, :, rows]
             if self.job.use_fused:
@@ -108,12 +104,12 @@ class Scene:
 
     def backward(self, known: Known, grad_q: Tensor, grad_k: Tensor, grad_v: Tensor) -> None:
         """Add the part's gradients to ``grad_q``, ``grad_k``, ``grad_v`` and those of the bias."""
-        grad, output, lse, drained = (_gather(x, self.queries) for x in known)
+        grad, output, lse, drained = (gather(x, self.queries) for x in known)
         own_k = grad_k if self.keys is None else torch.zeros_like(self.k, dtype=grad_k.dtype)
         own_v = grad_v if self.keys is None else torch.zeros_like(self.v, dtype=grad_v.dtype)
         for number, row in enumerate(self.rows):
             rows = slice(row.start, row.stop)
-            k, v = self._spread(_take(self.k, row)), self._spread(_take(self.v, row))
+            k, v = self._spread(take(self.k, row)), self._spread(take(self.v, row))
             additive, _ = self._additive(row)
             here = (grad[:, :, rows], self.q[:, :, rows], k, v)
             if self.job.use_fused:
@@ -218,6 +214,15 @@ def _shorter(rows: tuple[RowTile, ...], heads: int) -> Iterator[RowTile]:
             yield replace(row, start=start, stop=min(start + step, row.stop))
 
 
+def key_heads_of(heads: slice, query_heads: int, key_heads: int) -> tuple[slice, int]:
+    """The key heads that some query heads look at, and how many query heads share each."""
+    group = query_heads // key_heads
+    if heads == WHOLE:
+        return WHOLE, group
+    # A piece of its own has one query head, and so one key head.
+    return slice(heads.start // group, heads.start // group + 1), 1
+
+
 def flatten_lead(x: Tensor, lead: tuple[int, ...]) -> Tensor:
     """``(..., head or 1, query, key)`` with any leading axes as ``(batch or 1, head or 1, query, key)``."""
     x = x[(None,) * max(0, 4 - x.ndim)]
@@ -226,15 +231,15 @@ def flatten_lead(x: Tensor, lead: tuple[int, ...]) -> Tensor:
     return x.expand(*lead, *x.shape[-3:]).reshape(prod(lead), *x.shape[-3:])
 
 
-def _gather(x: Tensor, index: Tensor | None) -> Tensor:
+def gather(x: Tensor, index: Tensor | None) -> Tensor:
     """Some positions of ``(batch, head, position, ...)``; None stands for all."""
     return x if index is None else x.index_select(2, index)
 
 
-def _take(x: Tensor, row: RowTile) -> Tensor:
-    """The keys of a row tile: a view where they are one run."""
-    runs = [x[:, :, start:stop] for start, stop in row.runs]
-    return runs[0] if len(runs) == 1 else torch.cat(runs, 2)
+def take(x: Tensor, row: RowTile, *, axis: int = -2) -> Tensor:
+    """The keys of a row tile side by side: a view where they are one run."""
+    runs = [x.narrow(axis, start, stop - start) for start, stop in row.runs]
+    return runs[0] if len(runs) == 1 else torch.cat(runs, axis)
 
 
 def _take_positions(positions: Integers, row: RowTile) -> Integers:

@@ -1,0 +1,288 @@
+"""One part of a plan, a few rows at a time: scores, powers, and everything that is read off them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.attention.inputs import Inputs
+from regard.attention.layout import Part, RowTile
+from regard.attention.scene import Piece, flatten_lead, gather, key_heads_of, take
+from regard.attention.totals import Totals
+from regard.masks.positions import Integers
+
+AT_ONCE = 1 << 22
+"""Scores held at one time: 16 MB in float32, twice. Less costs more calls; more gains nothing."""
+
+TALLEST = 128
+"""Rows taken at one time, however short they are."""
+
+FLOOR = -1e30
+"""The score of a pair that may not be seen: finite, so that 0 · score is 0 and not NaN."""
+
+BITS = math.log2(math.e)
+"""Scores are kept in units of log 2: torch's exp takes a path thirty times as slow wherever the result
+underflows, which masked and far-off pairs do; its exp2 does not."""
+
+NEAR = 128
+"""Keys up to so many positions away have their distances taken one by one."""
+
+BLOCK = 128
+"""Scores among which the greatest is searched at once."""
+
+
+class Rows(NamedTuple):
+    """Some rows under way; the axes are (batch, key head, query head of the group, query, ...)."""
+
+    tile: RowTile
+    k_positions: Integers
+    powers: Tensor  # 2^(score − highest), (..., key)
+    highest: Tensor  # (...)
+    sums: Tensor  # Σ powers
+    factor: Tensor  # powers · factor = weights; 0 where nothing is seen
+    sees: Tensor  # whether the row sees any key
+
+
+class PartPass:
+    """Takes the rows of one part through the calculation and adds what it finds to the totals."""
+
+    def __init__(self, inputs: Inputs, piece: Piece, part: Part, totals: Totals, *, known: bool) -> None:
+        self.inputs, self.piece, self.part, self.totals = inputs, piece, part, totals
+        self.known = known  # whether the lse, and with it the output, was found before
+        extent, device = inputs.extent, inputs.q.device
+        key_heads, self.group = key_heads_of(piece.heads, inputs.q.shape[1], inputs.k.shape[1])
+        self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(device)
+        self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(device)
+        self.q_positions, self.k_positions = part.query_positions(extent), part.key_positions(extent)
+        wide = totals.lse.dtype
+        self.q = gather(inputs.q[piece.batch, piece.heads], self.queries)
+        k = gather(inputs.k[piece.batch, key_heads], self.keys).to(wide)
+        self.batch, self.key_heads = k.shape[:2]
+        # Keys as columns: the product runs a quarter faster than with a transposed view.
+        self.k_columns = k.transpose(-1, -2).contiguous().flatten(0, 1)  # (batch · key head, channel, key)
+        v = None if totals.output is None or known else inputs.v[piece.batch, key_heads]
+        self.v = None if v is None else gather(v, self.keys).to(wide).flatten(0, 1)
+        self.store = [torch.empty(0, dtype=wide, device=device) for _ in range(2)]
+
+    def go(self) -> None:
+        """Everything, a few rows at a time."""
+        for tile in self._tiles():
+            rows, shifted_sum = self._rows(tile)
+            self._write(rows, shifted_sum)
+
+    def _tiles(self) -> Iterator[RowTile]:
+        heads = self.batch * self.key_heads * self.group
+        for row in self.part.rows:
+            step = min(TALLEST, max(1, AT_ONCE // max(1, heads * row.width)))
+            for start in range(row.start, row.stop, step):
+                yield replace(row, start=start, stop=min(start + step, row.stop))
+
+    # ---- scores and powers -------------------------------------------------------------------
+
+    def _rows(self, tile: RowTile) -> tuple[Rows, Tensor]:
+        """The powers of some rows, and Σ powers · (score − highest)."""
+        k_positions = np.concatenate([self.k_positions[start:stop] for start, stop in tile.runs])
+        scores, hidden = self._scores(tile, k_positions)
+        highest, peak_column = _greatest(scores)
+        visible = self._visible(tile, scores, hidden)
+        sees = visible > 0
+        scores.sub_(highest[..., None])
+        powers = torch.exp2(scores, out=self._buffer(1, scores.shape))
+        sums = powers.sum(-1)
+        shifted_sum = torch.mul(powers, scores, out=scores).sum(-1)
+        lse = self._lse(tile, highest, sums, sees)
+        factor = torch.exp2(highest - torch.where(lse == -torch.inf, 0.0, lse * BITS)) * sees
+        peak_key = torch.from_numpy(k_positions).to(scores.device)[peak_column]
+        self._keep_peaks(tile, visible, factor, peak_key)
+        return Rows(tile, k_positions, powers, highest, sums, factor, sees), shifted_sum
+
+    def _scores(self, tile: RowTile, k_positions: Integers) -> tuple[Tensor, Tensor]:
+        """The scores ``(batch, key head, group, query, key)`` in bits, FLOOR where the mask forbids.
+
+        Also how many keys the mask forbids to each row, which broadcasts.
+        """
+        count = tile.stop - tile.start
+        softcap = self.inputs.softcap
+        scale = self.inputs.scale * BITS if softcap is None else self.inputs.scale / softcap
+        q = self.q[:, :, tile.start : tile.stop].to(self.k_columns.dtype) * scale
+        flat = q.reshape(self.batch * self.key_heads, self.group * count, q.shape[-1])
+        scores = self._buffer(0, (*flat.shape[:2], tile.width))
+        torch.bmm(flat, take(self.k_columns, tile, axis=-1), out=scores)
+        scores = scores.view(self.batch, self.key_heads, self.group, count, tile.width)
+        if softcap is not None:
+            scores.tanh_().mul_(softcap * BITS)
+        if self.inputs.bias is not None:
+            scores.add_(self._bias(tile, k_positions)).clamp_(min=FLOOR)
+        hidden = torch.zeros((1, 1, 1, count), dtype=torch.int64, device=scores.device)
+        for columns, allowed in self.part.questions(tile, self.inputs.extent):
+            forbidden = np.broadcast_to(~allowed, (*allowed.shape[:-2], count, columns.stop - columns.start))
+            by_head = self._by_group(flatten_lead(torch.from_numpy(forbidden.copy()), self.inputs.lead))
+            by_head = by_head.to(scores.device)
+            scores[..., columns].masked_fill_(by_head, FLOOR)
+            hidden = hidden + by_head.sum(-1)
+        return scores, hidden
+
+    def _bias(self, tile: RowTile, k_positions: Integers) -> Tensor:
+        bias = self.inputs.bias
+        assert bias is not None
+        device = self.q.device
+        q = torch.from_numpy(self.q_positions[tile.start : tile.stop]).to(device)
+        tables = bias.narrow(bias.tables, self.piece.batch, self.piece.heads)
+        values = bias.tile(tables, q, torch.from_numpy(k_positions).to(device), self.inputs.extent)
+        return self._by_group(values.to(self.k_columns.dtype) * BITS)
+
+    def _by_group(self, x: Tensor) -> Tensor:
+        """``(batch or 1, head or 1, ...)`` with the head axis split into key heads and groups."""
+        return x.unsqueeze(2) if x.shape[1] == 1 else x.reshape(x.shape[0], -1, self.group, *x.shape[2:])
+
+    def _visible(self, tile: RowTile, scores: Tensor, hidden: Tensor) -> Tensor:
+        """How many keys each row may see, ``(batch, key head, group, query)``."""
+        if self.inputs.bias is not None:  # a bias may forbid anywhere
+            return (scores > 0.5 * FLOOR).sum(-1)
+        return (tile.width - hidden).expand(scores.shape[:-1])
+
+    def _lse(self, tile: RowTile, highest: Tensor, sums: Tensor, sees: Tensor) -> Tensor:
+        """The lse of the whole rows: looked up, or found here and written down."""
+        place = self._place(tile)
+        if self.known:
+            return self._grouped(self.totals.lse[self.piece.batch, self.piece.heads][:, :, place])
+        lse = torch.where(sees, (highest + torch.log2(sums)) / BITS, -torch.inf)
+        if self.inputs.sinks is not None:
+            sinks = self.inputs.sinks[self.piece.heads].to(lse.dtype)
+            lse = torch.logaddexp(lse, self._by_group(sinks.view(1, -1, 1)))
+        self.totals.lse[self.piece.batch, self.piece.heads][:, :, place] = lse.flatten(1, 2)
+        return lse
+
+    # ---- what is read off --------------------------------------------------------------------
+
+    def _write(self, rows: Rows, shifted_sum: Tensor) -> None:
+        """Add up everything that the powers tell."""
+        place = self._place(rows.tile)
+        lse = self._grouped(self.totals.lse[self.piece.batch, self.piece.heads][:, :, place])
+        # Σ w (lse − s), with lse − s = (lse − highest) − (s − highest); from bits back to nats.
+        above = torch.where(rows.sees, lse * BITS - rows.highest, 0.0)
+        self._add("entropy", place, rows.factor * (above * rows.sums - shifted_sum) / BITS)
+        self._add("mass", place, rows.factor * rows.sums)
+        self._add("far", place, rows.factor * self._far(rows))
+        own = self.q_positions[rows.tile.start : rows.tile.stop]
+        self._add("self_weight", place, self._weight_at(rows, own))
+        self._add("previous_weight", place, self._weight_at(rows, own - 1))
+        self._add("first_weight", place, self._weight_at(rows, np.zeros_like(own)))
+        self._add_received(rows)
+        if self.totals.top_weights.shape[-1]:
+            self._merge_top(rows, place)
+        if self.v is not None and self.totals.output is not None:
+            flat = rows.powers.flatten(0, 1).flatten(1, 2)
+            found = torch.bmm(flat, take(self.v, rows.tile, axis=-2)).view(*rows.powers.shape[:-1], -1)
+            output = (found * rows.factor[..., None]).flatten(1, 2)
+            target = self.totals.output[self.piece.batch, self.piece.heads]
+            target[:, :, place] = output.to(target.dtype)
+
+    def _keep_peaks(self, tile: RowTile, visible: Tensor, factor: Tensor, key: Tensor) -> None:
+        place = self._place(tile)
+        self._add("visible", place, visible)
+        peak = self.totals.peak[self.piece.batch, self.piece.heads]
+        peak_key = self.totals.peak_key[self.piece.batch, self.piece.heads]
+        # The greatest power is 1, so the greatest weight is the factor itself.
+        mine, before = factor.flatten(1, 2), peak[:, :, place]
+        peak_key[:, :, place] = torch.where(mine > before, key.flatten(1, 2), peak_key[:, :, place])
+        peak[:, :, place] = torch.maximum(mine, before)
+
+    def _far(self, rows: Rows) -> Tensor:
+        """``Σ_j power · |position − key|``, one by one near the rows, by products further off.
+
+        Far off, ``Σ p (k − q) = Σ p k − q Σ p`` loses nothing; near, the difference of the two would.
+        """
+        q, k = self.q_positions[rows.tile.start : rows.tile.stop], rows.k_positions
+        left = int(np.searchsorted(k, q[0] - NEAR))
+        right = max(left, int(np.searchsorted(k, q[-1] + NEAR, side="right")))
+        dtype, device = rows.powers.dtype, rows.powers.device
+        own = torch.from_numpy(q - q[0]).to(device, dtype)
+        places = torch.from_numpy(k - q[0]).to(device, dtype)
+        total = (rows.powers[..., left:right] * (places[left:right] - own[:, None]).abs()).sum(-1)
+        flat = rows.powers.view(-1, len(k))
+        for far, sign in ((slice(0, left), -1.0), (slice(right, len(k)), 1.0)):
+            if far.start < far.stop:
+                pair = torch.stack([torch.ones_like(places[far]), places[far]], 1)
+                mass, moment = torch.mm(flat[:, far], pair).view(*rows.sums.shape, 2).unbind(-1)
+                total += sign * (moment - own * mass)
+        return total
+
+    def _weight_at(self, rows: Rows, position: Integers) -> Tensor:
+        """The weight of each row on the key at a position of its own; 0 where it is not among the keys."""
+        column = np.searchsorted(rows.k_positions, position).clip(max=len(rows.k_positions) - 1)
+        there = torch.from_numpy(rows.k_positions[column] == position).to(rows.powers.device)
+        index = torch.from_numpy(column).to(rows.powers.device)[:, None]
+        found = rows.powers.gather(-1, index.expand(*rows.powers.shape[:-1], 1)).squeeze(-1)
+        return found * rows.factor * there
+
+    def _add_received(self, rows: Rows) -> None:
+        heads = rows.powers.flatten(0, 2)  # (batch · head, query, key)
+        found = torch.bmm(rows.factor.flatten(0, 2).unsqueeze(1), heads).view(self.batch, -1, rows.tile.width)
+        target = self.totals.received[self.piece.batch, self.piece.heads]
+        for start, stop in rows.tile.runs:
+            column = rows.tile.column(start)
+            piece = found[..., column : column + stop - start]
+            if self.keys is None:
+                target[..., start:stop] += piece
+            else:
+                target.index_add_(2, self.keys[start:stop], piece)
+
+    def _merge_top(self, rows: Rows, place: slice | Tensor) -> None:
+        weights = self.totals.top_weights[self.piece.batch, self.piece.heads]
+        keys = self.totals.top_keys[self.piece.batch, self.piece.heads]
+        top = weights.shape[-1]
+        found, column = rows.powers.topk(min(top, rows.tile.width), dim=-1)
+        found = (found * rows.factor[..., None]).flatten(1, 2)
+        key = torch.from_numpy(rows.k_positions).to(found.device)[column].flatten(1, 2)
+        key = torch.where(found > 0, key, -1)
+        both = torch.cat([weights[:, :, place], found], -1)
+        both_keys = torch.cat([keys[:, :, place], key], -1)
+        best, index = both.topk(top, dim=-1)
+        weights[:, :, place], keys[:, :, place] = best, both_keys.gather(-1, index)
+
+    # ---- places ------------------------------------------------------------------------------
+
+    def _place(self, tile: RowTile) -> slice | Tensor:
+        """The rows of a tile among all queries."""
+        rows = slice(tile.start, tile.stop)
+        return rows if self.queries is None else self.queries[rows]
+
+    def _add(self, name: str, place: slice | Tensor, value: Tensor) -> None:
+        target: Tensor = getattr(self.totals, name)[self.piece.batch, self.piece.heads]
+        target[:, :, place] += value.flatten(1, 2)
+
+    def _grouped(self, x: Tensor) -> Tensor:
+        grouped: Tensor = x.unflatten(1, (self.key_heads, self.group))
+        return grouped
+
+    def _buffer(self, number: int, shape: tuple[int, ...]) -> Tensor:
+        """Memory that is used again for every tile."""
+        size = int(np.prod(shape))
+        if self.store[number].numel() < size:
+            self.store[number] = self.store[number].new_empty(size)
+        return self.store[number][:size].view(shape)
+
+
+def _greatest(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """The greatest score of each row and its column: blocks first, then inside the best block."""
+    width = scores.shape[-1]
+    whole = width - width % BLOCK
+    if not whole:
+        best_of_all = scores.max(-1)
+        return best_of_all.values, best_of_all.indices
+    blocks = scores[..., :whole].unflatten(-1, (-1, BLOCK))
+    highest, block = blocks.amax(-1).max(-1)
+    best = blocks.gather(-2, block[..., None, None].expand(*block.shape, 1, BLOCK)).squeeze(-2)
+    column = block * BLOCK + best.argmax(-1)
+    if whole < width:
+        rest, rest_column = scores[..., whole:].max(-1)
+        column = torch.where(rest > highest, whole + rest_column, column)
+        highest = torch.maximum(highest, rest)
+    return highest, column
