@@ -72,7 +72,9 @@ def _made(model: type, config: Any) -> Callable[[], nn.Module]:
 
 
 def _whisper() -> Any:
-    return hf.WhisperConfig(**{**TWO_SIDED, "num_mel_bins": 8, "max_source_positions": 13, "max_target_positions": 32})
+    return hf.WhisperConfig(
+        **{**TWO_SIDED, "num_mel_bins": 8, "max_source_positions": 13, "max_target_positions": 32}
+    )
 
 
 FAMILIES = {
@@ -82,13 +84,16 @@ FAMILIES = {
         _made(
             hf.DistilBertModel,
             lambda: hf.DistilBertConfig(
-                vocab_size=VOCABULARY, dim=24, n_layers=2, n_heads=4, hidden_dim=37, max_position_embeddings=64
+                vocab_size=VOCABULARY, dim=24, n_layers=2, n_heads=4, hidden_dim=37,
+                max_position_embeddings=64,
             ),
         ),
         "encoder",
     ),
     "albert": Family(
-        _made(hf.AlbertModel, lambda: hf.AlbertConfig(**{**SMALL, "embedding_size": 12, "num_hidden_layers": 3})),
+        _made(
+            hf.AlbertModel, lambda: hf.AlbertConfig(**{**SMALL, "num_hidden_layers": 3}, embedding_size=12)
+        ),
         "encoder",
     ),
     "modernbert": Family(

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import regard
-from recording.families import FAMILIES, LENGTH, TARGET, all_weights, inputs_of, padded
+from recording.families import FAMILIES, LENGTH, all_weights, inputs_of
 
 CLOSE = 1e-5
 FIELDS = {"encoder_attentions": "encoder", "decoder_attentions": "decoder", "cross_attentions": "cross"}
@@ -68,7 +68,9 @@ def test_weights_are_those_of_the_model(name, implementation, side):
 
 
 @pytest.mark.parametrize("side", ["left", "none"])
-@pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if family.shape not in ("image", "encoder")])
+@pytest.mark.parametrize(
+    "name", [name for name, family in FAMILIES.items() if family.shape not in ("image", "encoder")]
+)
 @torch.no_grad()
 def test_generated_text_is_one_map(name, side):
     family = FAMILIES[name]

@@ -8,7 +8,7 @@ computed when somebody looks at it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -190,6 +190,13 @@ class Call:
             top=top,
         )
 
+    def summary(self, top: int) -> Call:
+        """The call with its statistics in place of what they were computed from."""
+        if self.kept is not None:
+            return self
+        kept = self.statistics(top)
+        return replace(self, q=None, k=None, v=None, lse=None, own_weights=None, kept=kept)
+
     # ---- checks and parts ----------------------------------------------------------------------
 
     def _index_of(self, head: int) -> int:
@@ -234,8 +241,9 @@ def _chosen(part: Part, length: int, name: str) -> Integers:
         return np.arange(length)[part]
     try:
         chosen = np.atleast_1d(np.asarray(part))
-        return np.arange(length)[chosen if chosen.size else chosen.astype(np.int64)]
+        found: Integers = np.arange(length)[chosen if chosen.size else chosen.astype(np.int64)]
     except IndexError:
         raise ArgumentError(
             f"{name} are a slice or positions below {length}.", got=f"{part!r}", do="Count from 0."
         ) from None
+    return found

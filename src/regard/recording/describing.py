@@ -21,7 +21,6 @@ from regard.recording.placing import FunctionMask
 from regard.recording.stacking import Rows, Stacked
 
 
-
 class Shelf:
     """Tensors by name. Equal masks share theirs."""
 
@@ -72,7 +71,7 @@ def call_from(described: dict[str, Any], shelf: Shelf) -> Call:
     """The call that was described; its parts must fit together."""
     tensors = {name: shelf.get(place) for name, place in described["tensors"].items()}
     known = {field.name for field in fields(Statistics)}
-    kept = {name: tensors.pop(f"kept.{name}", None) for name in known}
+    kept: dict[str, Any] = {name: tensors.pop(f"kept.{name}", None) for name in known}
     numbers = described["heads"]
     call = Call(
         name=_is(described["name"], str),
@@ -110,7 +109,9 @@ def _check(call: Call) -> None:
     if call.q is not None and call.k is not None:
         fits = call.k.shape[0] == batch and call.q.shape[-1] == call.k.shape[-1] and call.lse is not None
         if not fits or not call.k.shape[1] or heads % call.k.shape[1]:
-            raise RecordingFileError("q and k are of one call.", got=f"{tuple(call.q.shape)}, {tuple(call.k.shape)}")
+            raise RecordingFileError(
+                "q and k are of one call.", got=f"{tuple(call.q.shape)}, {tuple(call.k.shape)}"
+            )
     if call.numbers is not None and len(call.numbers) != heads:
         raise RecordingFileError(f"There is a number for each head (heads = {heads}).", got=str(call.numbers))
     call.mask.check(Extent(queries, keys))
@@ -167,7 +168,12 @@ def bias_to(bias: Bias, place: str, shelf: Shelf) -> dict[str, Any]:
         return {"sum": [bias_to(part, f"{place}.{i}", shelf) for i, part in enumerate(bias.parts)]}
     described: dict[str, Any] = {"table": shelf.put(f"{place}.bias", bias.tables[0])}
     if isinstance(bias, T5):
-        return {"kind": "t5", "bidirectional": bias.bidirectional, "max_distance": bias.max_distance, **described}
+        return {
+            "kind": "t5",
+            "bidirectional": bias.bidirectional,
+            "max_distance": bias.max_distance,
+            **described,
+        }
     kinds = {Alibi: "alibi", Relative: "relative", TensorBias: "tensor"}
     return {"kind": kinds[type(bias)], **described}
 

@@ -84,7 +84,9 @@ def load(path: str | Path) -> Recording:
     """
     path = Path(path)
     if not path.is_file():
-        raise RecordingFileError("load(path) names a file.", got=str(path), do="Write one with seen.save(path).")
+        raise RecordingFileError(
+            "load(path) names a file.", got=str(path), do="Write one with seen.save(path)."
+        )
     header, tensors = _read(path)
     text = header.get("description", "")
     if header.get("format") != FORMAT:
@@ -107,8 +109,9 @@ def load(path: str | Path) -> Recording:
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     try:
-        with safe_open(path, framework="pt") as file:  # type: ignore[no-untyped-call]
-            return dict(file.metadata() or {}), {name: file.get_tensor(name) for name in file.keys()}
+        with safe_open(path, framework="pt") as file:
+            names = list(file.keys())
+            return dict(file.metadata() or {}), {name: file.get_tensor(name) for name in names}
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         raise RecordingFileError(
             "A recording is a whole safetensors file.", got=f"{error} in {path}", do="Record it again."
@@ -129,5 +132,6 @@ def _digest(text: str, tensors: dict[str, Tensor]) -> str:
     for name in sorted(tensors):
         tensor = tensors[name].contiguous()
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        total.update(memoryview(tensor.flatten().view(torch.uint8).numpy()) if tensor.numel() else b"")
+        if tensor.numel():
+            total.update(tensor.flatten().view(torch.uint8).numpy().data)
     return total.hexdigest()

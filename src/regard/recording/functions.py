@@ -64,7 +64,12 @@ class Listening(TorchFunctionMode):
             mask = upper_left_causal(query.shape[-2], key.shape[-2])
         inputs = prepare(query, key, value, mask=mask, scale=scale, dropout=dropout_p)
         output = attend(
-            inputs, [self.observer], self.observer.running, self._kind(inputs), view=None, past=self._past(inputs)
+            inputs,
+            [self.observer],
+            self.observer.running,
+            self._kind(inputs),
+            view=None,
+            past=self._past(inputs),
         )
         return inputs.restore(output)
 
@@ -89,7 +94,9 @@ class Listening(TorchFunctionMode):
         A copy with names of its own, because replacing the name in torch would reach every thread.
         """
 
-        def ours(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool) -> Tensor:
+        def ours(
+            q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool
+        ) -> Tensor:
             chosen: object = upper_left_causal(q.shape[-2], k.shape[-2]) if is_causal else mask
             inputs = prepare(q, k, v, mask=chosen, dropout=dropout)
             inside.append(inputs)

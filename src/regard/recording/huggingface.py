@@ -10,20 +10,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from regard.attention import attention_weights
-from regard.attention.biases import Bias, TensorBias, t5
+from regard.attention.biases import Bias, t5
 from regard.attention.inputs import Inputs, prepare
-from regard.masks import Mask, causal, everything
+from regard.masks import causal
 from regard.recording.call import Kind
 from regard.recording.observing import Observer, attend, observers_here
 from regard.recording.placing import Placed
-from regard.recording.tape import FixedView, View
 
 IMPLEMENTATION = "regard_watch"
 
@@ -85,7 +83,7 @@ def switched(model: nn.Module) -> Iterator[None]:
 def _configs(model: nn.Module) -> Iterator[Any]:
     """Every configuration that any part of the model reads, once."""
     found: dict[int, Any] = {}
-    waiting = [part.config for part in model.modules() if hasattr(part, "config")]
+    waiting: list[Any] = [part.config for part in model.modules() if hasattr(part, "config")]
     while waiting:
         config = waiting.pop()
         if id(config) in found or not hasattr(config, "_attn_implementation_internal"):
@@ -130,7 +128,7 @@ def mask_function(
 
     def make_tensor() -> Tensor | None:
         kind = "eager" if _before(config) == "eager" else "sdpa"
-        make = masking_utils.AttentionMaskInterface._global_mapping[kind]
+        make: Any = masking_utils.AttentionMaskInterface._global_mapping[kind]
         return make(  # type: ignore[no-any-return]
             batch_size=batch_size,
             q_length=q_length,
@@ -189,7 +187,7 @@ def attention_function(
     )
     seen_by = observers_here(module)
     kind = _kind(module, seen_by, inputs, view)
-    output = attend(inputs, seen_by, module, kind, **_placing(view, inputs, kind))
+    output = attend(inputs, seen_by, module, kind, **_placing(view, inputs))
     weights = None
     if _wants_weights(options):
         weights = attention_weights(
@@ -203,11 +201,13 @@ def _fitted(placed: Placed, key: Tensor, value: Tensor) -> tuple[Placed, Tensor,
     keys = min(key.shape[2], placed.keys)
     if placed.causal:
         keys = min(keys, placed.past + placed.queries - placed.first_key)
+    if keys == key.shape[2] == placed.keys:
+        return placed, key, value
     return replace(placed, keys=keys), key[:, :, :keys], value[:, :, :keys]
 
 
 def _relies_on_causal(module: nn.Module, query: Tensor, is_causal: bool | None) -> bool:
-    """Whether no mask means causal, as it does for the ``sdpa`` attention, or nothing at all, as for ``eager``."""
+    """Whether no mask means causal, as for the ``sdpa`` attention, or nothing at all, as for ``eager``."""
     if _before(getattr(module, "config", None)) == "eager" or query.shape[2] == 1:
         return False
     return bool(getattr(module, "is_causal", True)) if is_causal is None else bool(is_causal)
@@ -251,9 +251,9 @@ def _kind(module: nn.Module, observers: list[Observer], inputs: Inputs, view: Pl
     return observers[0].kind_of(inputs) if observers else "encoder"
 
 
-def _placing(view: Placed | None, inputs: Inputs, kind: Kind) -> dict[str, Any]:
-    if view is None or kind == "cross":
-        return {"view": view, "past": 0 if kind == "cross" else inputs.extent.offset}
+def _placing(view: Placed | None, inputs: Inputs) -> dict[str, Any]:
+    if view is None or not view.aligned:
+        return {"view": None, "past": max(0, inputs.extent.offset)}
     return {"view": view, "past": view.past, "first_key": view.first_key}
 
 
@@ -263,5 +263,6 @@ def _wants_weights(options: dict[str, Any]) -> bool:
         return True
     from transformers.utils import output_capturing
 
-    collector = output_capturing._active_collector.get()
+    active: Any = output_capturing._active_collector
+    collector = active.get()
     return collector is not None and any("attentions" in name for name in collector)

@@ -12,14 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import Statistics, attention_statistics, attention_with_lse
-from regard.attention.biases import T5, Alibi, Bias, Relative, Sum, TensorBias
+from regard.attention.biases import Bias
 from regard.attention.call import attention
 from regard.attention.inputs import Inputs
-from regard.errors import DtypeError
 from regard.masks.mask import Both, Either, Mask
 from regard.masks.patterns import Dense, Window
 from regard.recording.call import Kind
-from regard.recording.tape import FixedView, Slot, Step, Tape, View
+from regard.recording.choosing import detached
+from regard.recording.steps import FixedView, Slot, Step, View
+from regard.recording.tape import Tape
 
 
 class Observer:
@@ -145,7 +146,8 @@ def attend(
         "sinks": inputs.sinks,
     }
     slots = [(observer.tape, observer.tape.slot(observer.name_of(module), kind)) for observer in observers]
-    output, lse, statistics = _computed(inputs, slots, options)
+    # Where each row stands among the keys of another text is known only when all rows are there.
+    output, lse, statistics = _computed(inputs, slots, options, at_once=kind != "cross")
     step = Step(
         inputs.q.detach(),
         inputs.k.detach(),
@@ -166,7 +168,7 @@ def attend(
 
 
 def _computed(
-    inputs: Inputs, slots: list[tuple[Tape, Slot]], options: dict[str, Any]
+    inputs: Inputs, slots: list[tuple[Tape, Slot]], options: dict[str, Any], *, at_once: bool
 ) -> tuple[Tensor, Tensor | None, Statistics | None]:
     """Output, lse and statistics, as far as anybody wants them, in as few passes as possible."""
     wanted = [tape.wanted for tape, slot in slots if slot.wanted]
@@ -174,28 +176,13 @@ def _computed(
     if not wanted:
         return attention(*tensors, **options, dropout=inputs.dropout), None, None
     statistics = None
-    if any(want.statistics for want in wanted):
+    if at_once and any(want.statistics for want in wanted):
         # Statistics give the output of the same pass, but no gradient and no dropout.
         learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
         alone = not learns and not inputs.dropout
         top = max(want.top for want in wanted)
-        statistics = attention_statistics(
-            *(tensors if alone else tensors[:2]), **options, top=top
-        )
-        if alone and statistics.output is not None:
-            return statistics.output, statistics.lse, statistics
+        statistics = attention_statistics(*(tensors if alone else tensors[:2]), **options, top=top)
+        if statistics.output is not None:
+            return statistics.output, statistics.lse, replace(statistics, output=None)
     output, lse = attention_with_lse(*tensors, **options, dropout=inputs.dropout)
     return output, lse, statistics
-
-
-def detached(bias: Bias) -> Bias:
-    """The bias with tables of its own, which no training changes."""
-    if isinstance(bias, Sum):
-        return Sum(tuple(detached(part) for part in bias.parts))
-    if isinstance(bias, TensorBias):
-        return TensorBias(bias.values.detach())
-    if isinstance(bias, Alibi):
-        return Alibi(bias.slopes.detach().clone())
-    if isinstance(bias, Relative | T5):
-        return replace(bias, table=bias.table.detach().clone())
-    raise DtypeError("A recorded bias comes from regard.biases.", got=type(bias).__name__)

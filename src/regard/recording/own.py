@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import RecordingError
-from regard.masks import everything
 from regard.recording.call import Call, Kind
-from regard.recording.tape import Tape, check_heads
+from regard.recording.choosing import check_heads
+from regard.recording.tape import Tape
 
 FIELDS: dict[str, Kind | None] = {
     "encoder_attentions": "encoder",
@@ -33,7 +33,7 @@ class DenseTrack:
     def __init__(self, name: str, kind: Kind, layer: int, weights: Tensor, run: int, tape: Tape) -> None:
         self.name, self.kind, self.layer, self.run = name, kind, layer, run
         self.weights = weights
-        self.heads = tape.wanted.heads
+        self.wanted = tape.wanted
 
     @property
     def queries(self) -> int:
@@ -53,15 +53,15 @@ class DenseTrack:
 
     def call(self) -> Call:
         """The call as it is now."""
-        return Call(
+        call = Call(
             self.name,
             self.kind,
             self.layer,
-            mask=everything(),
             run=self.run,
-            numbers=self.heads,
+            numbers=self.wanted.heads,
             own_weights=self.weights,
         )
+        return call.summary(self.wanted.top) if self.wanted.statistics else call
 
 
 @contextmanager

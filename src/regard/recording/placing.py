@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from regard.masks import Mask, causal, documents, everything, padding, window
 from regard.masks.mask import SOME, Both, Constant, Either, Verdicts
 from regard.masks.patterns import OneAxis
 from regard.masks.positions import Array, Extent, Pairs, Strip
-from regard.recording.tape import View
+from regard.recording.steps import View
 
 MaskFunction = Callable[..., Any]
 
@@ -61,15 +62,24 @@ class Placed:
         except Unknown:
             return FunctionMask(self.function, self.batch, first, first, self.one_by_one) & kept
 
+    @cached_property
+    def whole(self) -> Mask:
+        """The mask over these keys, if the last query stands at the last of them."""
+        return self.over(self.first_key, self.first_key + self.keys)
+
+    @property
+    def aligned(self) -> bool:
+        """Whether the last query stands at the last key, as regard has it, or it does not matter."""
+        same = self.past + self.queries == self.first_key + self.keys
+        return same or all(_ignores_queries(part) for part in self.whole.patterns())
+
     def here(self) -> Mask:
         """The mask of exactly these queries and keys."""
-        first, stop = self.first_key, self.first_key + self.keys
-        mask = self.over(first, stop)
-        if self.past + self.queries == stop or all(_ignores_queries(part) for part in mask.patterns()):
-            return mask
-        # regard puts the last query beside the last key; these queries stand elsewhere.
+        if self.aligned:
+            return self.whole
         shift = self.past + self.queries - self.keys
-        return FunctionMask(self.function, self.batch, shift, first, self.one_by_one) & self._padding(first, stop)
+        asked = FunctionMask(self.function, self.batch, shift, self.first_key, self.one_by_one)
+        return asked & self._padding(self.first_key, self.first_key + self.keys)
 
     def _padding(self, first: int, stop: int) -> Mask:
         if self.keep is None:
@@ -117,7 +127,9 @@ class Placed:
 
     def _tensor(self) -> Tensor:
         found = self.dense()
-        return torch.ones(self.batch, 1, self.queries, self.keys, dtype=torch.bool) if found is None else found
+        return (
+            torch.ones(self.batch, 1, self.queries, self.keys, dtype=torch.bool) if found is None else found
+        )
 
 
 def _stretch(table: Tensor, first: int, stop: int, *, fill: Any) -> Tensor:
@@ -137,7 +149,7 @@ def _parts(function: MaskFunction) -> tuple[str, dict[str, Any]]:
     """Which function of transformers made this one, and with which values."""
     if getattr(function, "__module__", "") != "transformers.masking_utils":
         raise Unknown
-    cells = zip(function.__code__.co_freevars, function.__closure__ or ())  # type: ignore[attr-defined]
+    cells = zip(function.__code__.co_freevars, function.__closure__ or ())
     return function.__qualname__.partition(".")[0], {name: cell.cell_contents for name, cell in cells}
 
 
@@ -213,7 +225,9 @@ class FunctionMask(Mask):
         return () if self.chosen is not None else (self.batch, 1)
 
     def select(self, index: tuple[int, ...]) -> Mask:
-        return self if self.chosen is not None else replace(self, chosen=int(index[-2]) if self.batch > 1 else 0)
+        return (
+            self if self.chosen is not None else replace(self, chosen=int(index[-2]) if self.batch > 1 else 0)
+        )
 
     def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
         # Nothing is known without asking about every pair, and "some" is always safe.
@@ -223,7 +237,9 @@ class FunctionMask(Mask):
     def allows(self, pairs: Pairs) -> Array:
         q, k = np.asarray(pairs.q), np.asarray(pairs.k)
         if q.shape[-1] != 1 or k.ndim < 2 or k.shape[-2] != 1:
-            raise MaskError("A mask function is asked about rows and columns.", got=f"{q.shape} and {k.shape}")
+            raise MaskError(
+                "A mask function is asked about rows and columns.", got=f"{q.shape} and {k.shape}"
+            )
         batch = np.array([self.chosen]) if self.chosen is not None else np.arange(self.batch)
         index = [
             torch.from_numpy(np.ascontiguousarray(x).astype(np.int64))
@@ -245,5 +261,7 @@ def _asked(function: MaskFunction, index: list[Tensor], one_by_one: bool) -> Ten
         with TransformGetItemToIndex():
             found = function(*index)
     else:
-        found = function(*(x.reshape([-1 if i == axis else 1 for i in range(4)]) for axis, x in enumerate(index)))
+        found = function(
+            *(x.reshape([-1 if i == axis else 1 for i in range(4)]) for axis, x in enumerate(index))
+        )
     return torch.as_tensor(found).expand(shape).cpu()

@@ -65,7 +65,7 @@ class Recording:
         if isinstance(which, str):
             return self._only(which)
         if isinstance(which, bool) or not isinstance(which, int) or not -len(calls) <= which < len(calls):
-            raise _NoCall(
+            raise _NoCallError(
                 f"A recording is asked by number (0 … {len(calls) - 1}) or by module path.",
                 got=f"{which!r}",
                 do="List them: [call.name for call in seen].",
@@ -85,7 +85,7 @@ class Recording:
         found = tuple(call for call in self.calls if call.name == name)
         if not found:
             names = list(dict.fromkeys(call.name for call in self.calls))
-            raise _NoCall(
+            raise _NoCallError(
                 f"The recording has calls of {', '.join(names[:3])}{', …' if len(names) > 3 else ''}.",
                 got=f"{name!r}",
                 do="List them: [call.name for call in seen].",
@@ -146,7 +146,7 @@ class Recording:
 
     def _lengths(self, side: str | None) -> dict[tuple[int, int], None]:
         """Batch and length of every text on one side: None is the only side there is."""
-        found = {}
+        found: dict[tuple[int, int], None] = {}
         for call in self.calls:
             if side is None or (side == "decoder" and call.kind == "decoder"):
                 found[call.batch, call.keys] = None
@@ -187,8 +187,8 @@ class Recording:
         save(self, Path(path))
 
 
-class _NoCall(RecordingError, LookupError):
-    """No such call. Also an IndexError and KeyError to those who expect one."""
+class _NoCallError(RecordingError, LookupError):
+    """No such call; also the LookupError that a Python reader would expect."""
 
 
 def _at(texts: Tokens | None, batch: int) -> list[str] | None:

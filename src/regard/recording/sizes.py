@@ -105,7 +105,9 @@ def stacks_of(model: nn.Module) -> Iterator[Stack]:
         return
     for name, module in model.named_modules():
         if isinstance(module, nn.MultiheadAttention):
-            kind: Kind = "cross" if "multihead_attn" in name else "decoder" if "decoder" in name else "encoder"
+            kind: Kind = (
+                "cross" if "multihead_attn" in name else "decoder" if "decoder" in name else "encoder"
+            )
             yield Stack(kind, 1, module.num_heads, module.num_heads, module.head_dim)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +13,8 @@ from regard.attention import Statistics
 from regard.errors import ArgumentError, RecordingError
 
 PER_QUERY = (
-    "lse", "entropy", "visible", "self_weight", "previous_weight", "first_weight", "distance", "peak", "peak_key",
+    "lse", "entropy", "visible", "self_weight", "previous_weight", "first_weight", "distance",
+    "peak", "peak_key",
 )  # fmt: skip
 
 
@@ -34,7 +36,7 @@ def fewer_top(kept: Statistics, top: int, name: str) -> Statistics:
 
 def some_heads(found: Statistics, heads: Tensor) -> Statistics:
     """The statistics of some heads, without the output, which belongs to the model."""
-    picked = {
+    picked: dict[str, Any] = {
         name: None if value is None else value.index_select(1, heads) for name, value in vars(found).items()
     }
     return Statistics(**{**picked, "output": None})
@@ -68,18 +70,11 @@ def joined(before: Statistics, after: Statistics) -> Statistics:
     tops = {
         name: None
         if getattr(before, name) is None or getattr(after, name) is None
-        else torch.cat(_same_width(getattr(before, name), getattr(after, name)), -2)
+        else torch.cat([getattr(before, name), getattr(after, name)], -2)
         for name in ("top_weights", "top_keys")
     }
     received = F.pad(before.received, (0, longer)) + after.received
     return Statistics(**{**rows, **tops, "received": received, "output": None})  # type: ignore[arg-type]
-
-
-def _same_width(before: Tensor, after: Tensor) -> list[Tensor]:
-    """Rows that saw fewer keys than ``top`` end with weight 0 and key −1."""
-    width = max(before.shape[-1], after.shape[-1])
-    fill = 0.0 if before.is_floating_point() else -1
-    return [F.pad(x, (0, width - x.shape[-1]), value=fill) for x in (before, after)]
 
 
 def statistics_of_weights(weights: Tensor, top: int) -> Statistics:
@@ -92,10 +87,10 @@ def statistics_of_weights(weights: Tensor, top: int) -> Statistics:
     queries, keys = weights.shape[-2:]
     position = torch.arange(keys - queries, keys, device=weights.device)
     key = torch.arange(keys, device=weights.device)
-    sees = weights.sum(-1) > 0
     peak, peak_key = weights.max(-1)
-    width = min(top, keys)
-    top_weights, top_keys = weights.topk(width, -1)
+    top_weights, top_keys = F.pad(weights, (0, max(0, top - keys))).topk(top, -1)
+    mass = weights.sum(-1)
+    sees = mass > 0
     gaps = (position[:, None] - key).abs().to(weights.dtype)
     return Statistics(
         output=None,
@@ -106,7 +101,7 @@ def statistics_of_weights(weights: Tensor, top: int) -> Statistics:
         self_weight=_on_key(weights, position),
         previous_weight=_on_key(weights, position - 1),
         first_weight=weights[..., 0],
-        distance=(weights * gaps).sum(-1),
+        distance=(weights * gaps).sum(-1) / torch.where(mass > 0, mass, 1.0),
         peak=peak,
         peak_key=torch.where(sees, peak_key, -1),
         top_weights=top_weights if top else None,

@@ -16,96 +16,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from dataclasses import replace
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from regard.attention import Statistics
-from regard.attention.biases import Alibi, Bias, Relative, Sum, T5, TensorBias
 from regard.errors import ArgumentError, RecordingError
-from regard.masks import Mask, causal, everything
-from regard.masks.patterns import dense
+from regard.masks import Mask
+from regard.masks.positions import Extent
 from regard.recording.call import Call, Kind
+from regard.recording.choosing import longer_bias, mask_of_heads, of_heads
 from regard.recording.growing import Growing
 from regard.recording.stacking import Rows, Stacked
-from regard.recording.summaries import joined, placed, some_heads
-
-
-class View(Protocol):
-    """Who may look at whom in a text, asked about any stretch of it."""
-
-    def over(self, first: int, stop: int) -> Mask:
-        """The mask whose key 0 stands at ``first`` and whose last query and key at ``stop − 1``."""
-
-    def after(self, before: View, length: int) -> View | None:
-        """A view that says what ``before`` says of the first ``length`` positions and this of the rest."""
-
-
-@dataclass(frozen=True)
-class FixedView:
-    """A mask as it was given for one call."""
-
-    mask: Mask
-    queries: int
-
-    def over(self, first: int, stop: int) -> Mask:
-        """The mask itself."""
-        del first, stop
-        return self.mask
-
-    def after(self, before: View, length: int) -> View | None:
-        """One query that sees everything is one more row of a causal mask."""
-        del length
-        last_row = self.mask == everything() and self.queries == 1
-        is_causal = isinstance(before, FixedView) and before.mask == causal()
-        return before if is_causal and (last_row or self.mask == causal()) else None
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One attention call, as a model made it."""
-
-    q: Tensor  # (batch, head, query, channel)
-    k: Tensor
-    v: Tensor
-    lse: Tensor | None
-    statistics: Statistics | None
-    view: View
-    bias: Bias | None
-    scale: float
-    softcap: float | None
-    sinks: Tensor | None
-    past: int  # where in its text the first query stands
-    first_key: int = 0  # where in its text the first key stands
-
-    @property
-    def stop(self) -> int:
-        """Where in its text the queries end."""
-        return self.past + self.q.shape[2]
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What the user wants of each call."""
-
-    layers: tuple[int, ...] | None = None
-    heads: tuple[int, ...] | None = None
-    statistics: bool = False
-    top: int = 0
-    values: bool = False
-    dtype: torch.dtype | None = None
-
-
-class Slot(NamedTuple):
-    """The place of a call in a pass of the model."""
-
-    name: str
-    kind: Kind
-    layer: int
-    occurrence: int
-    wanted: bool
+from regard.recording.steps import Slot, Step, View, Wanted
+from regard.recording.summaries import joined, placed
 
 
 class Grows(Protocol):
@@ -150,7 +75,7 @@ class Tape:
             self._past = step.past
         if not slot.wanted:
             return
-        step = _of_heads(replace(step, past=self._past), self.wanted.heads)
+        step = of_heads(replace(step, past=self._past), self.wanted.heads)
         track = self.latest.get((slot.name, slot.occurrence))
         if isinstance(track, Track) and track.continued_by(step, self._past):
             track.append(step)
@@ -235,8 +160,7 @@ class Track:
         """The keys at the positions that both know: all of them, or the last one where none are kept."""
         theirs = step.k.detach()
         if self.cross:
-            ours = self.grown["k"].rows if "k" in self.grown else self.last_key
-            return ours, (theirs if "k" in self.grown else theirs[:, :, -1:]).to(ours.dtype)
+            return self.grown["k"].rows, theirs.to(self.grown["k"].rows.dtype)
         if "k" not in self.grown:
             position = self.stop - 1 - step.first_key
             return self.last_key, theirs[:, :, position : position + 1]
@@ -247,11 +171,10 @@ class Track:
 
     def append(self, step: Step) -> None:
         """The rows of the step behind ours, and the keys that are new."""
-        new_keys = slice(None) if self.cross else slice(self.stop - step.first_key, None)
+        new_keys = slice(self.stop - step.first_key, None)
         if self.kept is not None:
             assert step.statistics is not None
-            first = 0 if self.cross else step.first_key - self.first_key
-            self.kept = joined(self.kept, placed(step.statistics, first))
+            self.kept = joined(self.kept, placed(step.statistics, step.first_key - self.first_key))
         else:
             assert step.lse is not None
             self.grown["q"].append(step.q.to(self.grown["q"].rows.dtype))
@@ -261,7 +184,7 @@ class Track:
                     self.grown[name].append(tensor[:, :, new_keys].to(self.grown[name].rows.dtype))
         if not self.cross:
             self._see(step)
-            self.bias = _longer_bias(self.bias, step.bias, self)
+            self.bias = longer_bias(self.bias, step.bias, self.stop - self.start, self.slot.name)
         self.last_key = step.k[:, :, -1:].detach().clone()
         self.keys = step.k.shape[2] if self.cross else step.stop - self.first_key
         self.stop = step.stop
@@ -290,11 +213,11 @@ class Track:
         if kind == "encoder" and len(self.views) > 1:
             kind = "decoder"  # it grew from step to step, whatever its first rows looked like
         tensors: dict[str, Any] = {name: grown.finish() for name, grown in self.grown.items()}
-        return Call(
+        call = Call(
             name=self.slot.name,
             kind=kind,
             layer=self.slot.layer,
-            mask=_mask_of_heads(self._mask(), self.wanted.heads, self),
+            mask=mask_of_heads(self._mask(), self.wanted.heads, Extent(self.stop - self.start, self.keys)),
             bias=self.bias,
             scale=self.first.scale,
             softcap=self.first.softcap,
@@ -304,6 +227,7 @@ class Track:
             kept=self.kept,
             **tensors,
         )
+        return call.summary(self.wanted.top) if self.wanted.statistics else call
 
 
 def _reordered(own: Tensor, other: Tensor) -> bool:
@@ -311,83 +235,3 @@ def _reordered(own: Tensor, other: Tensor) -> bool:
     if own.shape[0] < 2 and other.shape[0] < 2:
         return False
     return all(any(torch.equal(row, old) for old in own) for row in other)
-
-
-# ---- some heads ------------------------------------------------------------------------------
-
-
-def _of_heads(step: Step, heads: tuple[int, ...] | None) -> Step:
-    """The step with the wanted heads only; each of them then has a key head of its own."""
-    if heads is None:
-        return replace(step, statistics=_without_output(step.statistics))
-    check_heads(heads, step.q.shape[1])
-    group = step.q.shape[1] // step.k.shape[1]
-    own = torch.tensor(heads, device=step.q.device)
-    return replace(
-        step,
-        q=step.q.index_select(1, own),
-        k=step.k.index_select(1, own // group),
-        v=step.v.index_select(1, own // group),
-        lse=None if step.lse is None else step.lse.index_select(1, own),
-        statistics=None if step.statistics is None else some_heads(step.statistics, own),
-        bias=None if step.bias is None else _bias_of_heads(step.bias, own),
-        sinks=None if step.sinks is None else step.sinks.index_select(0, own),
-    )
-
-
-def check_heads(heads: tuple[int, ...], known: int) -> None:
-    """Raise if a head was asked for that the model does not have."""
-    if any(head >= known for head in heads):
-        raise ArgumentError(
-            f"heads= names heads of the model (0 … {known - 1}).",
-            got=f"heads = {list(heads)}",
-            do="Leave it out to record all of them.",
-        )
-
-
-def _without_output(found: Statistics | None) -> Statistics | None:
-    return None if found is None else replace(found, output=None)
-
-
-def _bias_of_heads(bias: Bias, heads: Tensor) -> Bias:
-    if isinstance(bias, Sum):
-        return Sum(tuple(_bias_of_heads(part, heads) for part in bias.parts))
-    if bias.heads == 1:
-        return bias
-    if isinstance(bias, Alibi):
-        return Alibi(bias.slopes[heads])
-    if isinstance(bias, Relative):
-        return Relative(bias.table[heads])
-    if isinstance(bias, T5):
-        return replace(bias, table=bias.table[:, heads])
-    assert isinstance(bias, TensorBias)
-    return TensorBias(bias.values[:, heads])
-
-
-def _mask_of_heads(mask: Mask, heads: tuple[int, ...] | None, track: Track) -> Mask:
-    """The mask of the wanted heads. One that differs by head is a table, and stays one."""
-    if heads is None or not mask.lead or mask.lead[-1] == 1:
-        return mask
-    return dense(mask.dense(track.stop - track.start, track.keys)[..., list(heads), :, :])
-
-
-def _longer_bias(before: Bias | None, after: Bias | None, track: Track) -> Bias | None:
-    """The bias of all rows: one that knows distances serves them all; tables are put together."""
-    if before is None and after is None:
-        return None
-    if isinstance(before, T5 | Alibi | Relative) and isinstance(after, T5 | Alibi | Relative):
-        return after
-    if isinstance(before, TensorBias) and isinstance(after, TensorBias):
-        old, new = before.values, after.values
-        if old.shape[2] == 1 and new.shape[2] == 1 and old.shape[3] == 1 and new.shape[3] == 1:
-            return before
-        rows, more = track.stop - track.start, new.shape[3] - old.shape[3]
-        old = old.expand(-1, -1, rows, -1)
-        # Earlier queries never saw the later keys, so any number stands for their bias.
-        wide = torch.nn.functional.pad(old, (0, more))
-        return TensorBias(torch.cat([wide, new.expand(wide.shape[0], wide.shape[1], -1, -1)], 2))
-    raise RecordingError(
-        "Steps that are joined have one kind of bias.",
-        got=f"{type(before).__name__} and then {type(after).__name__} in {track.slot.name}",
-        do="Watch one forward pass over the whole text instead.",
-    )

@@ -17,7 +17,8 @@ from regard.recording.observing import Observer, observed
 from regard.recording.own import own_weights_kept
 from regard.recording.recording import Recording
 from regard.recording.sizes import known_layers
-from regard.recording.tape import Tape, Wanted, raise_unknown_layers
+from regard.recording.steps import Wanted
+from regard.recording.tape import Tape, raise_unknown_layers
 
 
 def watch(
@@ -60,7 +61,9 @@ def watch(
         )
     if dtype is not None and dtype not in FLOATS:
         raise DtypeError(
-            "Q and K are kept as float64, float32, float16 or bfloat16.", got=f"dtype = {dtype}", do="Choose one."
+            "Q and K are kept as float64, float32, float16 or bfloat16.",
+            got=f"dtype = {dtype}",
+            do="Choose one.",
         )
     if top and not statistics:
         raise ArgumentError(
