@@ -21,12 +21,7 @@ from torch.overrides import TorchFunctionMode
 from regard.attention import attention_weights
 from regard.attention.inputs import Inputs, prepare
 from regard.masks import Mask, causal, window
-from regard.recording.call import Kind
 from regard.recording.observing import Observer, attend
-
-CROSS_NAMES = ("cross", "encoder_attn", "encdec", "multihead_attn")
-"""What modules that look at another sequence are called; the last is torch.nn's name for it."""
-
 
 class Listening(TorchFunctionMode):
     """Sees the attention functions that are called while it is active, in this thread."""
@@ -67,7 +62,7 @@ class Listening(TorchFunctionMode):
             inputs,
             [self.observer],
             self.observer.running,
-            self._kind(inputs),
+            self.observer.kind_of(inputs, self.observer.running),
             view=None,
             past=self._past(inputs),
         )
@@ -104,7 +99,7 @@ class Listening(TorchFunctionMode):
                 inputs,
                 [self.observer],
                 self.observer.running,
-                self._kind(inputs),
+                self.observer.kind_of(inputs, self.observer.running),
                 view=None,
                 past=self._past(inputs),
             )
@@ -114,12 +109,6 @@ class Listening(TorchFunctionMode):
         copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
         copy.__kwdefaults__ = original.__kwdefaults__
         return copy
-
-    def _kind(self, inputs: Inputs) -> Kind:
-        name = self.observer.name_of(self.observer.running).lower()
-        if any(word in name for word in CROSS_NAMES):
-            return "cross"
-        return self.observer.kind_of(inputs)
 
     def _past(self, inputs: Inputs) -> int:
         # Without a word of the model: the last query stands at the last key.

@@ -25,10 +25,6 @@ from regard.recording.placing import Placed
 
 IMPLEMENTATION = "regard_watch"
 
-CROSS_WORDS = ("cross", "encoder_attn", "encdec", "multihead_attn")
-"""What the modules that look at another sequence are called."""
-
-
 def is_pretrained(model: nn.Module) -> bool:
     """Whether this is a model of transformers, asked without importing transformers."""
     return any(kind.__module__ == "transformers.modeling_utils" for kind in type(model).__mro__)
@@ -241,14 +237,13 @@ def _bias_of(module: nn.Module, given: Tensor | None) -> Bias | Tensor | None:
 
 
 def _kind(module: nn.Module, observers: list[Observer], inputs: Inputs, view: Placed | None) -> Kind:
-    names = " ".join([*(observer.name_of(module) for observer in observers[:1]), type(module).__name__])
-    if any(word in names.lower() for word in CROSS_WORDS) or getattr(module, "is_cross_attention", False):
+    if not observers:
+        return "encoder"
+    if view is not None and view.causal:
+        return "decoder"
+    if getattr(module, "is_cross_attention", False):
         return "cross"
-    if view is not None:
-        if view.causal:
-            return "decoder"
-        return "encoder" if inputs.extent.queries == inputs.extent.keys else "cross"
-    return observers[0].kind_of(inputs) if observers else "encoder"
+    return observers[0].kind_of(inputs, module)
 
 
 def _placing(view: Placed | None, inputs: Inputs) -> dict[str, Any]:

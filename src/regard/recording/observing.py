@@ -23,6 +23,10 @@ from regard.recording.steps import FixedView, Slot, Step, View
 from regard.recording.tape import Tape
 
 
+CROSS_WORDS = ("cross", "encoder_attn", "encdec", "multihead_attn")
+"""What the modules that look at another sequence are called; the last is the name in torch.nn."""
+
+
 class Observer:
     """One watch over one model: its tape, the names of the modules, and which of them is running.
 
@@ -56,11 +60,17 @@ class Observer:
         """The innermost module that is running."""
         return self._running[-1] if self._running else None
 
-    def kind_of(self, inputs: Inputs) -> Kind:
-        """What the mask and the lengths tell: a decoder looks back only, a cross looks elsewhere."""
-        if looks_back(inputs.mask) and inputs.extent.queries <= inputs.extent.keys and inputs.extent.keys > 1:
-            return "decoder"
-        return "encoder" if inputs.extent.queries == inputs.extent.keys else "cross"
+    def kind_of(self, inputs: Inputs, module: nn.Module | None) -> Kind:
+        """What name, mask and lengths tell: a decoder looks back only, a cross looks elsewhere."""
+        name = self.name_of(module)
+        if any(word in f"{name} {type(module).__name__}".lower() for word in CROSS_WORDS):
+            return "cross"
+        queries, keys = inputs.extent
+        if queries == keys or not queries:
+            return "decoder" if keys > 1 and looks_back(inputs.mask) else "encoder"
+        # A module that looked at its own text before does so still: there is a cache.
+        cached = queries < keys and self.tape.kind_before(name) in ("encoder", "decoder")
+        return "decoder" if cached or looks_back(inputs.mask) else "cross"
 
     @contextmanager
     def hooks(self) -> Iterator[None]:

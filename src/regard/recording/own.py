@@ -78,7 +78,7 @@ def own_weights_kept(model: Any, tape: Tape) -> Iterator[None]:
     def after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
         del args, kwargs
         wanted, past = asked.pop()
-        _keep(tape, type(module).__name__, output, past)
+        _keep(tape, module, output, past)
         return _as_wanted(module, output, wanted)
 
     hooks = (
@@ -92,18 +92,19 @@ def own_weights_kept(model: Any, tape: Tape) -> Iterator[None]:
             hook.remove()
 
 
-def _keep(tape: Tape, model: str, output: Any, past: int) -> None:
+def _keep(tape: Tape, model: nn.Module, output: Any, past: int) -> None:
     found = {name: output.get(name) for name in FIELDS if output.get(name) is not None}
     if not any(found.values()):
         raise RecordingError(
-            f"{model} computes attention off transformers' registry, so it must give its weights itself.",
+            f"{type(model).__name__} computes attention off transformers' registry, so it must give its "
+            "weights itself.",
             got="no weights with output_attentions=True",
             do="Watch another model of its kind, or let it call F.scaled_dot_product_attention.",
         )
     for name, layers in found.items():
         for number, weights in enumerate(layers):
-            _check(model, f"{name}[{number}]", weights, past, cross=FIELDS[name] == "cross")
-            _keep_layer(tape, f"{name}.{number}", FIELDS[name] or _kind(weights), weights.detach(), past)
+            _check(type(model).__name__, f"{name}[{number}]", weights, past, cross=FIELDS[name] == "cross")
+            _keep_layer(tape, f"{name}.{number}", FIELDS[name] or _kind(model, weights), weights.detach(), past)
 
 
 def _check(model: str, where: str, weights: Tensor | None, past: int, *, cross: bool) -> None:
@@ -118,10 +119,11 @@ def _check(model: str, where: str, weights: Tensor | None, past: int, *, cross: 
     )
 
 
-def _kind(weights: Tensor) -> Kind:
-    """A decoder's weights are 0 above the diagonal."""
+def _kind(model: Any, weights: Tensor) -> Kind:
+    """A decoder generates; and its weights are 0 above the diagonal, except where padding stands."""
     queries, keys = weights.shape[2:]
-    return "encoder" if bool(weights.triu(keys - queries + 1).any()) else "decoder"
+    ahead = weights.triu(keys - queries + 1).flatten(1).any(1)  # (batch,)
+    return "encoder" if bool(ahead.all()) and not model.can_generate() else "decoder"
 
 
 def _keep_layer(tape: Tape, name: str, kind: Kind, weights: Tensor, past: int) -> None:

@@ -51,6 +51,7 @@ class Tape:
         self.latest: dict[tuple[str, int], Grows] = {}
         self.steps = 0
         self._seen_layers: Counter[Kind] = Counter()
+        self._kinds: dict[str, Kind] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -65,6 +66,7 @@ class Tape:
         layer, occurrence = self._layers[kind], self._occurrences[name]
         self._layers[kind] += 1
         self._occurrences[name] += 1
+        self._kinds[name] = kind
         self._seen_layers[kind] = max(self._seen_layers[kind], layer + 1)
         layers = self.wanted.layers
         return Slot(name, kind, layer, occurrence, layers is None or layer in layers)
@@ -81,6 +83,10 @@ class Tape:
             track.append(step)
             return
         self.put(slot, Track(slot, step, self.wanted, 0 if track is None else track.run + 1))
+
+    def kind_before(self, name: str) -> Kind | None:
+        """What the module was when it was last called, if it was."""
+        return self._kinds.get(name)
 
     def put(self, slot: Slot, track: Grows) -> None:
         """Begin a record."""
