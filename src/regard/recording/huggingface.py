@@ -111,12 +111,14 @@ def mask_function(
     q_offset: int | Tensor = 0,
     kv_offset: int = 0,
     mask_function: Callable[..., Any] | None = None,
-    attention_mask: Tensor | None = None,
+    attention_mask: Tensor | Placed | None = None,
     use_vmap: bool = False,
     config: Any = None,
     **options: Any,
 ) -> Placed:
     """The mask of one forward pass, lazily; never None, so that causal models stay causal."""
+    if isinstance(attention_mask, Placed):
+        return attention_mask  # made before, and handed through the model
     from transformers import masking_utils
 
     function = mask_function or masking_utils.causal_mask_function

@@ -102,6 +102,17 @@ class Placed:
         """The tensor that the model would have got without regard."""
         return self.make_tensor()
 
+    ndim = 4
+
+    @property
+    def shape(self) -> torch.Size:
+        """The shape of the tensor that this stands for."""
+        return torch.Size((self.batch, 1, self.queries, self.keys))
+
+    def contiguous(self) -> Placed:
+        """Itself: generation with a static cache prepares its masks before the model is called."""
+        return self
+
     @classmethod
     def __torch_function__(
         cls, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
