@@ -95,7 +95,7 @@ def statistics_of_weights(weights: Tensor, top: int) -> Statistics:
     return Statistics(
         output=None,
         lse=torch.where(sees, 0.0, -torch.inf).to(weights.dtype),
-        entropy=-torch.xlogy(weights, weights).sum(-1).clamp(min=0) + 0.0,
+        entropy=(-torch.xlogy(weights, weights).sum(-1)).clamp(min=0),
         visible=(weights > 0).sum(-1),
         received=weights.sum(-2),
         self_weight=_on_key(weights, position),

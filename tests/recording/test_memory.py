@@ -1,0 +1,74 @@
+"""Nothing of n×n elements exists while a model is watched."""
+
+import pytest
+import torch
+import transformers as hf
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import regard
+from recording.families import GROUPED, SMALL
+
+N = 2048
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the largest tensor that any operation made."""
+
+    size = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        for tensor in made if isinstance(made, (tuple, list)) else [made]:
+            if isinstance(tensor, torch.Tensor) and func.namespace != "_c10d":
+                self.size = max(self.size, tensor.untyped_storage().nbytes() // max(1, tensor.element_size()))
+        return made
+
+
+def bert(implementation):
+    config = hf.BertConfig(**{**SMALL, "max_position_embeddings": N})
+    return hf.BertModel(config).eval(), implementation
+
+
+def llama(implementation):
+    config = hf.LlamaConfig(**{**GROUPED, "max_position_embeddings": N})
+    return hf.LlamaModel(config).eval(), implementation
+
+
+@pytest.mark.parametrize("statistics", [False, True])
+@pytest.mark.parametrize("padding", ["none", "left", "right"])
+@pytest.mark.parametrize("build", [bert, llama])
+@torch.no_grad()
+def test_no_matrix_is_made(build, padding, statistics):
+    model, _ = build("sdpa")
+    ids = torch.randint(3, 61, (2, N))
+    keep = torch.ones_like(ids)
+    if padding != "none":
+        keep[1, slice(0, 99) if padding == "left" else slice(-99, None)] = 0
+    with Largest() as largest, regard.watch(model, statistics=statistics) as seen:
+        model(input_ids=ids, attention_mask=keep)
+    # A tile of scores is below a quarter of the matrix of one head, and there are 2 × 4 of them.
+    assert largest.size < N * N
+    assert len(seen) == 2
+    assert seen.nbytes < N * N
+
+
+@torch.no_grad()
+def test_the_matrix_would_be_noticed():
+    model, _ = llama("eager")
+    model.set_attn_implementation("eager")
+    with Largest() as largest:
+        model(input_ids=torch.randint(3, 61, (1, N)))
+    assert largest.size >= N * N
+
+
+@torch.no_grad()
+def test_rows_of_a_long_text_are_computed_alone():
+    model, _ = llama("sdpa")
+    with regard.watch(model) as seen:
+        model(input_ids=torch.randint(3, 61, (1, N)))
+    with Largest() as largest:
+        rows = seen[1].weights(3, rows=slice(1000, 1004))
+    assert rows.shape == (4, N)
+    assert rows.sum(-1).allclose(torch.ones(4))
+    # Views of Q and K are handed out whole, but nothing larger than them is made.
+    assert largest.size <= seen[1].q.numel()
