@@ -120,7 +120,7 @@ def test_tokens_go_along(tmp_path):
 def test_truncated(saved, keep):
     whole = saved.read_bytes()
     saved.write_bytes(whole[: int(len(whole) * keep) if isinstance(keep, float) else keep])
-    with pytest.raises(RecordingFileError, match="A recording is a whole safetensors file. Got"):
+    with pytest.raises(RecordingFileError, match=r"A recording is a whole safetensors file. Got"):
         regard.load(saved)
 
 
@@ -131,14 +131,14 @@ def test_foreign(tmp_path):
         ("zip", b"PK\x03\x04" * 9),
     ):
         (tmp_path / name).write_bytes(contents)
-        with pytest.raises(RecordingFileError, match="whole safetensors file"):
+        with pytest.raises(RecordingFileError, match=r"whole safetensors file"):
             regard.load(tmp_path / name)
     save_file({"x": torch.zeros(3)}, tmp_path / "model.safetensors")
-    with pytest.raises(RecordingFileError, match="says that it is one .'regard recording 1'.. Got None in"):
+    with pytest.raises(RecordingFileError, match=r"says that it is one .'regard recording 1'.. Got None in"):
         regard.load(tmp_path / "model.safetensors")
-    with pytest.raises(RecordingFileError, match="names a file. Got .*nothing"):
+    with pytest.raises(RecordingFileError, match=r"names a file. Got .*nothing"):
         regard.load(tmp_path / "nothing")
-    with pytest.raises(RecordingFileError, match="names a file"):
+    with pytest.raises(RecordingFileError, match=r"names a file"):
         regard.load(tmp_path)
 
 
@@ -191,7 +191,7 @@ def tampered(saved, change):
 )
 def test_a_description_that_cannot_be(saved, change):
     tampered(saved, change)
-    with pytest.raises(RecordingFileError, match="A recording describes its calls. Got"):
+    with pytest.raises(RecordingFileError, match=r"A recording describes its calls. Got"):
         regard.load(saved)
 
 
@@ -203,7 +203,7 @@ def test_deep_masks_do_not_exhaust_the_stack(saved):
         described["calls"][0]["mask"] = mask
 
     tampered(saved, change)
-    with pytest.raises(RecordingFileError, match="nests at most 50 levels"):
+    with pytest.raises(RecordingFileError, match=r"nests at most 50 levels"):
         regard.load(saved)
 
 
@@ -214,7 +214,7 @@ def test_a_running_watch_is_not_saved(tmp_path):
     model = FAMILIES["llama"].build()
     with torch.no_grad(), regard.watch(model) as seen:
         model(input_ids=torch.ones(1, 3, dtype=torch.long))
-        with pytest.raises(RecordingError, match="saved when it is closed. Got a running watch"):
+        with pytest.raises(RecordingError, match=r"saved when it is closed. Got a running watch"):
             seen.save(tmp_path / "x.safetensors")
 
 
@@ -225,7 +225,7 @@ def test_an_error_leaves_the_old_file_and_no_other(saved, monkeypatch):
         raise OSError("no space left")
 
     monkeypatch.setattr(files, "save_file", fail)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(OSError, match=r"no space"):
         recorded("bert").save(saved)
     assert saved.read_bytes() == old
     assert [path.name for path in saved.parent.iterdir()] == [saved.name]

@@ -102,7 +102,7 @@ def test_some_layers_heads_and_statistics(inputs):
         model(**inputs)
     assert [(call.layer, call.head_numbers) for call in seen] == [(1, (3,))]
     assert torch.equal(kept[1].statistics().entropy[:, 3:], seen[0].statistics().entropy)
-    with pytest.raises(RecordingError, match="Weights need Q and K"):
+    with pytest.raises(RecordingError, match=r"Weights need Q and K"):
         kept[0].weights(0)
 
 
@@ -119,7 +119,7 @@ def test_bands_are_not_matrices(inputs):
 def test_a_model_without_any_attention_is_named():
     config = hf.FNetConfig(vocab_size=61, hidden_size=24, num_hidden_layers=2, intermediate_size=37)
     model = hf.FNetModel(config).eval()
-    with pytest.raises(RecordingError, match="FNetModel"), regard.watch(model):
+    with pytest.raises(RecordingError, match=r"FNetModel"), regard.watch(model):
         model(input_ids=torch.ones(1, 5, dtype=torch.long))
 
 

@@ -48,13 +48,13 @@ def test_one_module_may_serve_several_layers():
     assert [call.layer for call in seen] == [0, 1, 2]
     assert [call.run for call in seen] == [0, 0, 0]
     assert len({call.name for call in seen}) == 1
-    with pytest.raises(RecordingError, match="was called 3 times. Choose one of seen.named"):
+    with pytest.raises(RecordingError, match=r"was called 3 times. Choose one of seen.named"):
         seen[seen[0].name]
 
 
 @pytest.mark.parametrize("which", [2, -3, "nonsense", 1.5, True])
 def test_no_such_call(llama, which):
-    with pytest.raises(LookupError, match="List them") as caught:
+    with pytest.raises(LookupError, match=r"List them") as caught:
         llama[which]
     assert isinstance(caught.value, RecordingError)
     assert repr(which) in str(caught.value)
@@ -114,12 +114,12 @@ def test_tokens_of_the_wrong_length(llama, given, message):
 
 
 def test_tokens_that_are_no_strings(llama):
-    with pytest.raises(ArgumentError, match="tokens is a list of strings, or one such list per sequence"):
+    with pytest.raises(ArgumentError, match=r"tokens is a list of strings, or one such list per sequence"):
         llama.tokens = [[1] * LENGTH]
 
 
 def test_only_two_sided_recordings_have_a_source(llama, bart):
-    with pytest.raises(RecordingError, match="Only a recording with cross-attention has a source"):
+    with pytest.raises(RecordingError, match=r"Only a recording with cross-attention has a source"):
         llama.source_tokens = words(LENGTH)
     with pytest.raises(
         ShapeError, match=r"source_tokens names every position .* length = 11.. Got 1 list of 7"
@@ -180,12 +180,12 @@ def test_a_watch_is_entered_once():
 
 @pytest.mark.parametrize("given", ["bert-base", None, nn.Linear])
 def test_only_modules_are_watched(given):
-    with pytest.raises(DtypeError, match="takes a PyTorch module. Got"):
+    with pytest.raises(DtypeError, match=r"takes a PyTorch module. Got"):
         regard.watch(given)
 
 
 def test_the_size_of_what_is_unknown():
-    with pytest.raises(RecordingError, match="Got Linear. Take a short recording"):
+    with pytest.raises(RecordingError, match=r"Got Linear. Take a short recording"):
         regard.recording.estimate(nn.Linear(2, 2), 8)
-    with pytest.raises(ArgumentError, match="queries is a whole number, 1 or more. Got queries = 0"):
+    with pytest.raises(ArgumentError, match=r"queries is a whole number, 1 or more. Got queries = 0"):
         regard.recording.estimate(nn.MultiheadAttention(8, 2), 0)

@@ -52,7 +52,7 @@ def test_two_forward_passes_stay_two(llama, text):
         llama(input_ids=text[:, :9])
     assert [(call.run, call.queries) for call in seen] == [(0, 20)] * 2 + [(1, 20)] * 2 + [(2, 9)] * 2
     assert [call.layer for call in seen] == [0, 1] * 3
-    with pytest.raises(RecordingError, match="model.layers.1.self_attn was called 3 times"):
+    with pytest.raises(RecordingError, match=r"model.layers.1.self_attn was called 3 times"):
         seen["model.layers.1.self_attn"]
     assert [call.run for call in seen.named("model.layers.1.self_attn")] == [0, 1, 2]
 
@@ -120,7 +120,7 @@ def test_a_static_cache_shows_no_empty_places(name, text):
 @pytest.mark.parametrize("statistics", [False, True])
 @torch.no_grad()
 def test_beam_search_is_refused_when_it_reorders(llama, text, statistics):
-    message = "keep the order of the batch. Got a batch that was reordered .* Generate with num_beams=1"
+    message = r"keep the order of the batch. Got a batch that was reordered .* Generate with num_beams=1"
     with pytest.raises(RecordingError, match=message), regard.watch(llama, statistics=statistics):
         llama.generate(text[:, :6], max_new_tokens=12, num_beams=4, do_sample=False)
     assert llama.config._attn_implementation == "sdpa"

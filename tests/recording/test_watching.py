@@ -49,12 +49,12 @@ def test_the_model_is_as_before_also_after_an_error(llama, inputs, implementatio
 
 
 def test_sub_models_get_back_what_each_had():
+    small = {"hidden_size": 24, "intermediate_size": 37, "num_attention_heads": 4}
+    special = {"vocab_size": 61, "max_position_embeddings": 32, "bos_token_id": 1, "eos_token_id": 2}
     config = hf.CLIPConfig(
-        text_config=dict(vocab_size=61, hidden_size=24, intermediate_size=37, num_hidden_layers=2,
-                         num_attention_heads=4, max_position_embeddings=32, bos_token_id=1, eos_token_id=2),
-        vision_config=dict(hidden_size=24, intermediate_size=37, num_hidden_layers=3, num_attention_heads=4,
-                           image_size=12, patch_size=4),
-    )  # fmt: skip
+        text_config={**small, **special, "num_hidden_layers": 2},
+        vision_config={**small, "num_hidden_layers": 3, "image_size": 12, "patch_size": 4},
+    )
     model = hf.CLIPModel(config).eval()
     model.set_attn_implementation({"": "sdpa", "text_config": "eager", "vision_config": "sdpa"})
     ids, keep = padded(2, LENGTH, "right")
@@ -247,9 +247,9 @@ def test_statistics_alone_are_those_of_the_whole(name):
 def test_kept_statistics_give_no_weights_and_no_more_tops(llama, inputs):
     with regard.watch(llama, statistics=True, top=2) as seen:
         llama(**inputs)
-    with pytest.raises(RecordingError, match="Weights need Q and K, and model.layers.0.self_attn kept"):
+    with pytest.raises(RecordingError, match=r"Weights need Q and K, and model.layers.0.self_attn kept"):
         seen[0].weights(0)
-    with pytest.raises(RecordingError, match="with the 2 greatest weights of each row. Got top = 3"):
+    with pytest.raises(RecordingError, match=r"with the 2 greatest weights of each row. Got top = 3"):
         seen[0].statistics(top=3)
     assert seen[0].statistics().top_weights is None
 
@@ -265,7 +265,7 @@ def test_parts_of_the_matrix(llama, inputs):
     assert torch.equal(seen[1].weights(3, rows=-1, columns=slice(2), batch=1), whole[-1:, :2])
     assert seen[1].weights(0, rows=[]).shape == (0, LENGTH)
     assert torch.equal(whole[:3], torch.zeros(3, LENGTH))  # padding sees nothing
-    with pytest.raises(ArgumentError, match="rows are a slice or positions below 11. Got 11"):
+    with pytest.raises(ArgumentError, match=r"rows are a slice or positions below 11. Got 11"):
         seen[0].weights(0, rows=11)
     with pytest.raises(ArgumentError, match=r"one of the recorded heads .* \(0 … 3\). Got head = 4"):
         seen[0].weights(4)

@@ -22,7 +22,6 @@ from regard.recording.choosing import detached
 from regard.recording.steps import FixedView, Slot, Step, View
 from regard.recording.tape import Tape
 
-
 CROSS_WORDS = ("cross", "encoder_attn", "encdec", "multihead_attn")
 """What the modules that look at another sequence are called; the last is the name in torch.nn."""
 

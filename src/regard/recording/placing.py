@@ -119,9 +119,7 @@ class Placed:
     ) -> Any:
         """A model that computes with its mask gets the tensor, and pays for it."""
         del types
-        as_tensors = [arg.dense() if isinstance(arg, cls) else arg for arg in args]
-        named = {key: arg.dense() if isinstance(arg, cls) else arg for key, arg in (kwargs or {}).items()}
-        return func(*as_tensors, **named)
+        return func(*_as_tensors(args), **_as_tensors(kwargs or {}))
 
     def __getitem__(self, index: Any) -> Any:
         return self._tensor()[index]
@@ -141,6 +139,15 @@ class Placed:
         return (
             torch.ones(self.batch, 1, self.queries, self.keys, dtype=torch.bool) if found is None else found
         )
+
+
+def _as_tensors(given: Any) -> Any:
+    """Arguments of a function, with a tensor for every placed mask in them."""
+    if isinstance(given, Placed):
+        return given._tensor()
+    if isinstance(given, list | tuple):
+        return type(given)(_as_tensors(one) for one in given)
+    return {key: _as_tensors(one) for key, one in given.items()} if isinstance(given, dict) else given
 
 
 def _stretch(table: Tensor, first: int, stop: int, *, fill: Any) -> Tensor:
