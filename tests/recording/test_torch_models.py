@@ -246,3 +246,16 @@ def test_nothing_seen_is_an_error():
         model(torch.randn(1, 3))
     with pytest.raises(ZeroDivisionError), regard.watch(model):
         raise ZeroDivisionError  # the error on its way is the one that is told
+
+
+def test_nested_watches_of_torch_models_all_see():
+    model = Stack().train()
+    x = torch.randn(1, 4, WIDE)
+    with regard.watch(model) as outer:
+        model(x)
+        with regard.watch(model.layers[1]) as inner, regard.watch(model, heads=[3]) as some:
+            model(x)
+    assert [call.name for call in outer] == ["layers.0", "layers.1"] * 2
+    assert [call.name for call in inner] == ["Attention"]
+    assert [call.head_numbers for call in some] == [(3,), (3,)]
+    assert torch.equal(outer[3].weights(3), inner[0].weights(3))

@@ -298,3 +298,34 @@ def test_a_grouped_config_keeps_its_groups(llama, inputs):
         llama(**inputs)
     assert seen[0].k.shape[1] == GROUPED["num_key_value_heads"]
     assert repr(seen[0]) == "<decoder 'model.layers.0.self_attn', layer 0: 2 × 4 heads, 11 queries × 11 keys>"
+
+
+@torch.no_grad()
+def test_a_model_of_transformers_inside_another_module(inputs):
+    """As sentence encoders and adapters have it; whatever else attends in there is seen through torch."""
+
+    class Wrapped(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = FAMILIES["llama"].build().model
+            self.outer = torch.nn.MultiheadAttention(24, 4, batch_first=True)
+
+        def forward(self, **inputs):
+            hidden = self.inner(**inputs).last_hidden_state
+            return self.outer(hidden, hidden, hidden)[0]
+
+    model = Wrapped().eval()
+    plain = model(**inputs)
+    with regard.watch(model, layers=[0]) as first, regard.watch(model) as seen:
+        watched = model(**inputs)
+    rows = inputs["attention_mask"].bool()
+    assert (plain[rows] - watched[rows]).abs().max() < 1e-5
+    names = [
+        ("inner.layers.0.self_attn", "decoder"),
+        ("inner.layers.1.self_attn", "decoder"),
+        ("outer", "encoder"),
+    ]
+    assert [(call.name, call.kind) for call in seen] == names
+    assert [call.name for call in first] == ["inner.layers.0.self_attn", "outer"]
+    assert "causal() & padding" in repr(seen[0].mask)
+    assert model.inner.config._attn_implementation == "sdpa"

@@ -21,30 +21,30 @@ from torch.overrides import TorchFunctionMode
 from regard.attention import attention_weights
 from regard.attention.inputs import Inputs, prepare
 from regard.masks import Mask, causal, window
-from regard.recording.observing import Observer, attend
+from regard.recording.observing import Observer, attend, observers_running
 
 
 class Listening(TorchFunctionMode):
-    """Sees the attention functions that are called while it is active, in this thread."""
+    """Sees the attention functions that are called while it is active, in this thread.
 
-    def __init__(self, observer: Observer) -> None:
-        super().__init__()
-        self.observer = observer
+    Several may be active, one for each watch; the innermost computes, and writes for all of them.
+    """
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         del types
         kwargs = kwargs or {}
-        if self.observer.running is not None:
-            if func is F.scaled_dot_product_attention:
-                return self._sdpa(*args, **kwargs)
-            if func is F.multi_head_attention_forward:
-                return self._multi_head(*args, **kwargs)
+        if func in (F.scaled_dot_product_attention, F.multi_head_attention_forward):
+            observers = observers_running()
+            if observers:
+                seen = self._sdpa if func is F.scaled_dot_product_attention else self._multi_head
+                return seen(observers, *args, **kwargs)
         return func(*args, **kwargs)
 
     def _sdpa(
         self,
+        observers: list[Observer],
         query: Tensor,
         key: Tensor,
         value: Tensor,
@@ -59,24 +59,18 @@ class Listening(TorchFunctionMode):
         if is_causal:
             mask = upper_left_causal(query.shape[-2], key.shape[-2])
         inputs = prepare(query, key, value, mask=mask, scale=scale, dropout=dropout_p)
-        output = attend(
-            inputs,
-            [self.observer],
-            self.observer.running,
-            self.observer.kind_of(inputs, self.observer.running),
-            view=None,
-            past=self._past(inputs),
-        )
-        return inputs.restore(output)
+        return inputs.restore(_attend(inputs, observers))
 
-    def _multi_head(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor | None]:
+    def _multi_head(
+        self, observers: list[Observer], *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor | None]:
         """As torch does it, with the weights only if they were asked for."""
         call = inspect.signature(F.multi_head_attention_forward).bind(*args, **kwargs)
         call.apply_defaults()
         asked, average = call.arguments["need_weights"], call.arguments["average_attn_weights"]
         call.arguments["need_weights"] = False
         inside: list[Inputs] = []
-        output, _ = self._with_our_attention(inside)(*call.args, **call.kwargs)
+        output, _ = _with_our_attention(observers, inside)(*call.args, **call.kwargs)
         if not asked:
             return output, None
         seen = inside[0]
@@ -84,36 +78,30 @@ class Listening(TorchFunctionMode):
         weights = weights.mean(1) if average else weights
         return output, weights[0] if call.arguments["query"].dim() == 2 else weights
 
-    def _with_our_attention(self, inside: list[Inputs]) -> Callable[..., tuple[Tensor, Any]]:
-        """torch's function over again, with ``scaled_dot_product_attention`` in it meaning ours.
 
-        A copy with names of its own, because replacing the name in torch would reach every thread.
-        """
+def _attend(inputs: Inputs, observers: list[Observer]) -> Tensor:
+    kind = observers[0].kind_of(inputs, observers[0].running)
+    # Without a word of the model: the last query stands at the last key.
+    return attend(inputs, observers, None, kind, view=None, past=max(0, inputs.extent.offset))
 
-        def ours(
-            q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool
-        ) -> Tensor:
-            chosen: object = upper_left_causal(q.shape[-2], k.shape[-2]) if is_causal else mask
-            inputs = prepare(q, k, v, mask=chosen, dropout=dropout)
-            inside.append(inputs)
-            return attend(
-                inputs,
-                [self.observer],
-                self.observer.running,
-                self.observer.kind_of(inputs, self.observer.running),
-                view=None,
-                past=self._past(inputs),
-            )
 
-        original = F.multi_head_attention_forward
-        names = {**vars(F), "scaled_dot_product_attention": ours, "has_torch_function": lambda _: False}
-        copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
-        copy.__kwdefaults__ = original.__kwdefaults__
-        return copy
+def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Callable[..., tuple[Tensor, Any]]:
+    """torch's function over again, with ``scaled_dot_product_attention`` in it meaning ours.
 
-    def _past(self, inputs: Inputs) -> int:
-        # Without a word of the model: the last query stands at the last key.
-        return max(0, inputs.extent.offset)
+    A copy with names of its own, because replacing the name in torch would reach every thread.
+    """
+
+    def ours(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool) -> Tensor:
+        chosen: object = upper_left_causal(q.shape[-2], k.shape[-2]) if is_causal else mask
+        inputs = prepare(q, k, v, mask=chosen, dropout=dropout)
+        inside.append(inputs)
+        return _attend(inputs, observers)
+
+    original = F.multi_head_attention_forward
+    names = {**vars(F), "scaled_dot_product_attention": ours, "has_torch_function": lambda _: False}
+    copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
+    copy.__kwdefaults__ = original.__kwdefaults__
+    return copy
 
 
 def upper_left_causal(queries: int, keys: int) -> Mask:

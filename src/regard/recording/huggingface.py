@@ -31,6 +31,15 @@ def is_pretrained(model: nn.Module) -> bool:
     return any(kind.__module__ == "transformers.modeling_utils" for kind in type(model).__mro__)
 
 
+def pretrained_parts(module: nn.Module) -> Iterator[Any]:
+    """The outermost models of transformers in a module: itself, or those that it wraps."""
+    if is_pretrained(module):
+        yield module
+        return
+    for child in module.children():
+        yield from pretrained_parts(child)
+
+
 def is_on_the_interface(model: Any) -> bool:
     """Whether every part of the model hands its attention to the registry."""
     return all(part._can_set_attn_implementation() for part in model.modules() if is_pretrained(part))

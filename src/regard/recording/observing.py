@@ -114,6 +114,7 @@ def looks_back(mask: Mask) -> bool:
 
 _observers: list[Observer] = []
 _lock = threading.Lock()
+_inside = threading.local()
 
 
 @contextmanager
@@ -133,6 +134,13 @@ def observers_here(module: nn.Module) -> list[Observer]:
     return [observer for observer in tuple(_observers) if observer.listens and observer.knows(module)]
 
 
+def observers_running() -> list[Observer]:
+    """Everybody in this thread whose model is running, and not because regard itself computes."""
+    if getattr(_inside, "busy", False):
+        return []
+    return [observer for observer in tuple(_observers) if observer.listens and observer.running is not None]
+
+
 # ---- computing ---------------------------------------------------------------------------------
 
 
@@ -146,7 +154,10 @@ def attend(
     past: int,
     first_key: int = 0,
 ) -> Tensor:
-    """The output of attention ``(batch, head, query, channel)``, after everybody has written it down."""
+    """The output of attention ``(batch, head, query, channel)``, after everybody has written it down.
+
+    Without a module, each observer names the call by the one that is running.
+    """
     options: dict[str, Any] = {
         "mask": inputs.mask,
         "bias": inputs.bias,
@@ -154,9 +165,16 @@ def attend(
         "softcap": inputs.softcap,
         "sinks": inputs.sinks,
     }
-    slots = [(observer.tape, observer.tape.slot(observer.name_of(module), kind)) for observer in observers]
+    slots = [
+        (observer.tape, observer.tape.slot(observer.name_of(module or observer.running), kind))
+        for observer in observers
+    ]
     # Where each row stands among the keys of another text is known only when all rows are there.
-    output, lse, statistics = _computed(inputs, slots, options, at_once=kind != "cross")
+    _inside.busy = True
+    try:
+        output, lse, statistics = _computed(inputs, slots, options, at_once=kind != "cross")
+    finally:
+        _inside.busy = False
     step = Step(
         inputs.q.detach(),
         inputs.k.detach(),

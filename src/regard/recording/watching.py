@@ -116,18 +116,24 @@ class Watch:
             observer = Observer(self._model, self._tape)
             stack.enter_context(observed(observer))
             stack.enter_context(observer.hooks())
-            if not huggingface.is_pretrained(self._model):
-                stack.enter_context(fast_path_off())
-                stack.enter_context(Listening(observer))
-            elif huggingface.is_on_the_interface(self._model):
-                stack.enter_context(huggingface.switched(self._model))
-            elif getattr(self._model.config, "_attn_implementation", None) == "sdpa":
-                # Off the registry, but it calls torch's own function.
-                stack.enter_context(Listening(observer))
-            else:
-                stack.enter_context(own_weights_kept(self._model, self._tape))
+            self._listen(stack)
             self._stack = stack.pop_all()
         return self._recording
+
+    def _listen(self, stack: ExitStack) -> None:
+        """Every part of transformers in the way it can be seen, and all the rest through torch."""
+        parts = list(huggingface.pretrained_parts(self._model))
+        through_torch = self._model not in parts
+        for part in parts:
+            if huggingface.is_on_the_interface(part):
+                stack.enter_context(huggingface.switched(part))
+            elif getattr(part.config, "_attn_implementation", None) == "sdpa":
+                through_torch = True  # off the registry, but it calls torch's own function
+            else:
+                stack.enter_context(own_weights_kept(part, self._tape))
+        if through_torch:
+            stack.enter_context(fast_path_off())
+            stack.enter_context(Listening())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
