@@ -1,5 +1,7 @@
 """Nothing of n×n elements exists while a model is watched."""
 
+import gc
+
 import pytest
 import torch
 import transformers as hf
@@ -72,3 +74,31 @@ def test_rows_of_a_long_text_are_computed_alone():
     assert rows.sum(-1).allclose(torch.ones(4))
     # Views of Q and K are handed out whole, but nothing larger than them is made.
     assert largest.size <= seen[1].q.numel()
+
+
+def held():
+    """Bytes of all memory that any tensor of this process refers to."""
+    gc.collect()
+    storages = {}
+    for thing in gc.get_objects():
+        if type(thing) in (torch.Tensor, torch.nn.Parameter):
+            storages[thing.untyped_storage().data_ptr()] = thing.untyped_storage().nbytes()
+    return sum(storages.values())
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"statistics": True}, {"layers": [0]}, {"dtype": torch.float16}], ids=str
+)
+@torch.no_grad()
+def test_nothing_else_of_the_model_is_kept_alive(options):
+    """Not what Q is a view of, not the output, not what was not wanted."""
+    model = llama()
+    ids = torch.randint(3, 61, (2, N))
+    model(input_ids=ids)
+    before = held()
+    with regard.watch(model, **options) as seen:
+        model(input_ids=ids)
+        while_running = held() - before
+    after = held() - before
+    assert seen.nbytes <= after < seen.nbytes * 1.05 + 50_000
+    assert while_running < seen.nbytes * 1.05 + 50_000

@@ -195,7 +195,7 @@ class Call:
         if self.kept is not None:
             return self
         kept = self.statistics(top)
-        return replace(self, q=None, k=None, v=None, lse=None, own_weights=None, kept=kept)
+        return replace(self, q=None, k=None, v=None, lse=None, bias=None, own_weights=None, kept=kept)
 
     # ---- checks and parts ----------------------------------------------------------------------
 

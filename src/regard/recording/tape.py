@@ -125,8 +125,8 @@ class Track:
         self.keys = step.k.shape[2]
         self.start, self.stop, self.first_key = step.past, step.stop, step.first_key
         self.views: list[tuple[int, int, View]] = [(step.past, step.stop, step.view)]
-        self.bias = step.bias
         self.kept = step.statistics
+        self.bias = step.bias if self.kept is None else None
         self.grown: dict[str, Growing] = {}
         if self.kept is None:
             parts = {"q": step.q, "k": step.k, "v": step.v} if wanted.values else {"q": step.q, "k": step.k}
@@ -134,9 +134,9 @@ class Track:
                 self.grown[name] = Growing(tensor.to(wanted.dtype or tensor.dtype), axis=2)
             assert step.lse is not None
             self.grown["lse"] = Growing(step.lse, axis=2)
-        # What was copied need not be held twice.
-        empty = step.q[:, :, :0]
-        self.first = replace(step, q=empty, k=empty, v=empty, lse=None, statistics=None)
+        # What was copied need not be held twice, and a view of nothing would still hold all of it.
+        empty = step.q.new_empty(0)
+        self.first = replace(step, q=empty, k=empty, v=empty, lse=None, statistics=None, bias=None)
 
     @property
     def cross(self) -> bool:
@@ -190,6 +190,7 @@ class Track:
                     self.grown[name].append(tensor[:, :, new_keys].to(self.grown[name].rows.dtype))
         if not self.cross:
             self._see(step)
+        if not self.cross and self.kept is None:
             self.bias = longer_bias(self.bias, step.bias, self.stop - self.start, self.slot.name)
         self.last_key = step.k[:, :, -1:].detach().clone()
         self.keys = step.k.shape[2] if self.cross else step.stop - self.first_key
