@@ -17,7 +17,8 @@ from safetensors.torch import save_file
 import regard
 from recording.families import FAMILIES, LENGTH, SMALL, all_weights, inputs_of, padded
 from regard.errors import RecordingError, RecordingFileError
-from regard.recording import files
+from regard.recording import Call, files
+from regard.recording.placing import FunctionMask
 
 
 def recorded(name, side="left", generate=False, **options):
@@ -101,6 +102,17 @@ def test_tables_and_rows_of_several_masks(tmp_path):
             model.generate(ids, attention_mask=keep, max_new_tokens=4, do_sample=False)
         seen.save(tmp_path / "x.safetensors")
         same(seen, regard.load(tmp_path / "x.safetensors"))
+
+
+def test_a_mask_function_goes_in_as_what_it_says(tmp_path):
+    q, k = torch.randn(2, 3, 5, 4), torch.randn(2, 3, 7, 4)
+    mask = FunctionMask(lambda b, h, q, k: (q + k + b) % 3 > 0, 2, 0, 0, False) & regard.masks.window(4, 1)
+    lse = regard.attention.attention_with_lse(q, k, k, mask=mask, scale=1.0)[1]
+    seen = regard.recording.Recording("by hand", [Call("x", "cross", 0, q, k, lse, mask=mask)])
+    seen.save(tmp_path / "x.safetensors")
+    again = regard.load(tmp_path / "x.safetensors")
+    assert torch.equal(all_weights(seen[0]), all_weights(again[0]))
+    assert all_weights(again[0]).sum(-1).allclose(torch.ones(2, 3, 5))
 
 
 def test_tokens_go_along(tmp_path):
@@ -235,7 +247,8 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, {tests!r})
 from recording.test_files import recorded
-from regard.recording import files
+from regard.recording import Call, files
+from regard.recording.placing import FunctionMask
 from pathlib import Path
 moment = {moment!r}
 write, sync = files.save_file, os.fsync

@@ -28,7 +28,8 @@ IMPLEMENTATION = "regard_watch"
 
 def is_pretrained(model: nn.Module) -> bool:
     """Whether this is a model of transformers, asked without importing transformers."""
-    return any(kind.__module__ == "transformers.modeling_utils" for kind in type(model).__mro__)
+    names = {(kind.__module__, kind.__name__) for kind in type(model).__mro__}
+    return ("transformers.modeling_utils", "PreTrainedModel") in names
 
 
 def pretrained_parts(module: nn.Module) -> Iterator[Any]:
@@ -251,7 +252,7 @@ def _bias_of(module: nn.Module, given: Tensor | None) -> Bias | Tensor | None:
 def _kind(module: nn.Module, observers: list[Observer], inputs: Inputs, view: Placed | None) -> Kind:
     if not observers:
         return "encoder"
-    if view is not None and view.causal:
+    if view is not None and view.of_decoder:
         return "decoder"
     if getattr(module, "is_cross_attention", False):
         return "cross"

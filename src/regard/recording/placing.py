@@ -52,7 +52,12 @@ class Placed:
     @property
     def causal(self) -> bool:
         """Whether the function never lets a query see a later key."""
-        return _is_causal(self.function)
+        return _is_causal(self.function, strictly=True)
+
+    @property
+    def of_decoder(self) -> bool:
+        """Whether it looks back, with exceptions perhaps: a prefix or an image that is read at once."""
+        return _is_causal(self.function, strictly=False)
 
     def over(self, first: int, stop: int) -> Mask:
         """The mask whose key 0 stands at ``first`` and whose last query and key at ``stop − 1``."""
@@ -171,13 +176,13 @@ def _parts(function: MaskFunction) -> tuple[str, dict[str, Any]]:
     return function.__qualname__.partition(".")[0], {name: cell.cell_contents for name, cell in cells}
 
 
-def _is_causal(function: MaskFunction) -> bool:
+def _is_causal(function: MaskFunction, *, strictly: bool) -> bool:
     try:
         maker, values = _parts(function)
     except Unknown:
         return False
-    if maker == "and_masks":
-        return any(_is_causal(part) for part in values["mask_functions"])
+    if maker == "and_masks" or (maker == "or_masks" and not strictly):
+        return any(_is_causal(part, strictly=strictly) for part in values["mask_functions"])
     return maker == "causal_mask_function"
 
 
