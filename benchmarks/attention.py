@@ -101,14 +101,8 @@ def linear(n: int, *, rounds: int) -> Row:
 def planning(n: int) -> Row:
     """Time and memory of a plan with its exact count, in a process of its own."""
     code = f"""
-import resource, time
-from regard import masks, plan
-plan(masks.window(3, 0), 4096).pairs
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-start = time.perf_counter()
-plan(masks.causal() & masks.window(1024, 0), {n}).pairs
-print(time.perf_counter() - start)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+regard.plan(masks.window(3, 0), 4096).pairs
+print(*measured(lambda: regard.plan(masks.causal() & masks.window(1024, 0), {n}).pairs)[:2])
 """
     took, grew = in_new_process(code)
     from torch.nn.attention.flex_attention import create_block_mask
@@ -128,14 +122,9 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 
 def long_window(n: int) -> Row:
     code = f"""
-import resource, time, torch, regard
-from regard import masks
-torch.set_num_threads({THREADS})
 q, k, v = (torch.randn(1, {HEADS}, {n}, {CHANNELS}) for _ in range(3))
-start = time.perf_counter()
-regard.attention(q, k, v, mask=masks.window(256, 256))
-print(time.perf_counter() - start)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+took, _, _ = measured(lambda: regard.attention(q, k, v, mask=masks.window(256, 256)))
+print(took, megabytes("VmHWM"))
 """
     took, peak = in_new_process(code)
     return Row(
