@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from regard.version import __version__
 
 if TYPE_CHECKING:
-    from regard import errors, masks
+    from regard import errors, masks, recording
     from regard.attention import (
         attention,
         attention_statistics,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         linear_attention,
         plan,
     )
+    from regard.recording import load, watch
 
 __all__ = [
     "__version__",
@@ -35,8 +36,11 @@ __all__ = [
     "biases",
     "errors",
     "linear_attention",
+    "load",
     "masks",
     "plan",
+    "recording",
+    "watch",
 ]
 
 _ROOMS = {
@@ -46,11 +50,13 @@ _ROOMS = {
     "biases": "regard.attention",
     "linear_attention": "regard.attention",
     "plan": "regard.attention",
+    "load": "regard.recording",
+    "watch": "regard.recording",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("masks", "errors"):
+    if name in ("masks", "errors", "recording"):
         return import_module(f"regard.{name}")
     if name in _ROOMS:
         room = import_module(_ROOMS[name])

@@ -1,0 +1,151 @@
+"""Any PyTorch model: every call of torch's own attention functions is seen.
+
+``F.scaled_dot_product_attention`` is one function; ``nn.MultiheadAttention`` and ``nn.Transformer*``
+go through ``F.multi_head_attention_forward``, which is run here with an attention of ours in it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from regard.attention import attention_weights
+from regard.attention.inputs import Inputs, prepare
+from regard.masks import Mask, causal, window
+from regard.recording.observing import Observer, attend
+
+class Listening(TorchFunctionMode):
+    """Sees the attention functions that are called while it is active, in this thread."""
+
+    def __init__(self, observer: Observer) -> None:
+        super().__init__()
+        self.observer = observer
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        del types
+        kwargs = kwargs or {}
+        if self.observer.running is not None:
+            if func is F.scaled_dot_product_attention:
+                return self._sdpa(*args, **kwargs)
+            if func is F.multi_head_attention_forward:
+                return self._multi_head(*args, **kwargs)
+        return func(*args, **kwargs)
+
+    def _sdpa(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        del enable_gqa  # regard tells it from the shapes
+        mask: object = attn_mask
+        if is_causal:
+            mask = upper_left_causal(query.shape[-2], key.shape[-2])
+        inputs = prepare(query, key, value, mask=mask, scale=scale, dropout=dropout_p)
+        output = attend(
+            inputs,
+            [self.observer],
+            self.observer.running,
+            self.observer.kind_of(inputs, self.observer.running),
+            view=None,
+            past=self._past(inputs),
+        )
+        return inputs.restore(output)
+
+    def _multi_head(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor | None]:
+        """As torch does it, with the weights only if they were asked for."""
+        call = inspect.signature(F.multi_head_attention_forward).bind(*args, **kwargs)
+        call.apply_defaults()
+        asked, average = call.arguments["need_weights"], call.arguments["average_attn_weights"]
+        call.arguments["need_weights"] = False
+        inside: list[Inputs] = []
+        output, _ = self._with_our_attention(inside)(*call.args, **call.kwargs)
+        if not asked:
+            return output, None
+        seen = inside[0]
+        weights = attention_weights(seen.q, seen.k, mask=seen.mask, bias=seen.bias, scale=seen.scale)
+        weights = weights.mean(1) if average else weights
+        return output, weights[0] if call.arguments["query"].dim() == 2 else weights
+
+    def _with_our_attention(self, inside: list[Inputs]) -> Callable[..., tuple[Tensor, Any]]:
+        """torch's function over again, with ``scaled_dot_product_attention`` in it meaning ours.
+
+        A copy with names of its own, because replacing the name in torch would reach every thread.
+        """
+
+        def ours(
+            q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool
+        ) -> Tensor:
+            chosen: object = upper_left_causal(q.shape[-2], k.shape[-2]) if is_causal else mask
+            inputs = prepare(q, k, v, mask=chosen, dropout=dropout)
+            inside.append(inputs)
+            return attend(
+                inputs,
+                [self.observer],
+                self.observer.running,
+                self.observer.kind_of(inputs, self.observer.running),
+                view=None,
+                past=self._past(inputs),
+            )
+
+        original = F.multi_head_attention_forward
+        names = {**vars(F), "scaled_dot_product_attention": ours, "has_torch_function": lambda _: False}
+        copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
+        copy.__kwdefaults__ = original.__kwdefaults__
+        return copy
+
+    def _past(self, inputs: Inputs) -> int:
+        # Without a word of the model: the last query stands at the last key.
+        return max(0, inputs.extent.offset)
+
+
+def upper_left_causal(queries: int, keys: int) -> Mask:
+    """torch's causal mask, which starts both axes at 0; regard's ends both at the end.
+
+    >>> upper_left_causal(2, 4).dense(2, 4).int().tolist()
+    [[1, 0, 0, 0], [1, 1, 0, 0]]
+    >>> upper_left_causal(3, 2).dense(3, 2).int().tolist()
+    [[1, 0], [1, 1], [1, 1]]
+    """
+    if queries == keys:
+        return causal()
+    return window(None, queries - keys) if queries > keys else ~window(keys - queries - 1, None)
+
+
+_slow = 0
+_fast_before = True
+_lock = threading.Lock()
+
+
+@contextmanager
+def fast_path_off() -> Iterator[None]:
+    """torch's fused encoder layer switched off, for it shows nothing; for as long as anybody watches."""
+    global _slow, _fast_before
+    with _lock:
+        if not _slow:
+            _fast_before = torch.backends.mha.get_fastpath_enabled()
+            torch.backends.mha.set_fastpath_enabled(False)
+        _slow += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _slow -= 1
+            if not _slow:
+                torch.backends.mha.set_fastpath_enabled(_fast_before)
