@@ -16,10 +16,14 @@ def load() -> tuple[Any, Any]:
     """Model and tokenizer, in float32. The first time takes half a minute."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "regard" / "smollm2-135m-instruct"
+    folder = (
+        Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "regard" / "smollm2-135m-instruct"
+    )
     if not (folder / "model.safetensors").exists():
         _convert(folder)
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval(), AutoTokenizer.from_pretrained(folder)
+    return AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32
+    ).eval(), AutoTokenizer.from_pretrained(folder)
 
 
 def _convert(folder: Path) -> None:
@@ -47,16 +51,30 @@ def long_text(tokenizer: Any, tokens: int) -> torch.Tensor:
     import inspect
     import logging
     import pathlib
-    import typing
+    import tarfile
+    import threading
     import unittest
 
-    modules = (argparse, collections, decimal, inspect, logging, pathlib, typing, unittest, asyncio.events)
+    modules = (
+        argparse,
+        collections,
+        decimal,
+        inspect,
+        logging,
+        pathlib,
+        tarfile,
+        threading,
+        unittest,
+        asyncio.events,
+    )
     said: list[str] = []
     for module in modules:
         for _, member in sorted(inspect.getmembers(module), key=lambda found: found[0]):
             said.append(inspect.getdoc(member) or "")
             if inspect.isclass(member):
-                said += [inspect.getdoc(part) or "" for _, part in sorted(vars(member).items()) if callable(part)]
+                said += [
+                    inspect.getdoc(part) or "" for _, part in sorted(vars(member).items()) if callable(part)
+                ]
     text = "\n\n".join(dict.fromkeys(part for part in said if part.count(" ") > 10))
     ids = tokenizer(text, return_tensors="pt").input_ids[:, :tokens]
     assert ids.shape[1] == tokens, f"only {ids.shape[1]} tokens of text"

@@ -23,6 +23,7 @@ from regard.attention.inputs import Inputs, prepare
 from regard.masks import Mask, causal, window
 from regard.recording.observing import Observer, attend
 
+
 class Listening(TorchFunctionMode):
     """Sees the attention functions that are called while it is active, in this thread."""
 

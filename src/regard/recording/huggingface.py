@@ -25,6 +25,7 @@ from regard.recording.placing import Placed
 
 IMPLEMENTATION = "regard_watch"
 
+
 def is_pretrained(model: nn.Module) -> bool:
     """Whether this is a model of transformers, asked without importing transformers."""
     return any(kind.__module__ == "transformers.modeling_utils" for kind in type(model).__mro__)

@@ -104,7 +104,9 @@ def _keep(tape: Tape, model: nn.Module, output: Any, past: int) -> None:
     for name, layers in found.items():
         for number, weights in enumerate(layers):
             _check(type(model).__name__, f"{name}[{number}]", weights, past, cross=FIELDS[name] == "cross")
-            _keep_layer(tape, f"{name}.{number}", FIELDS[name] or _kind(model, weights), weights.detach(), past)
+            _keep_layer(
+                tape, f"{name}.{number}", FIELDS[name] or _kind(model, weights), weights.detach(), past
+            )
 
 
 def _check(model: str, where: str, weights: Tensor | None, past: int, *, cross: bool) -> None:
