@@ -57,10 +57,13 @@ def test_the_first_token_is_a_sink(model_and_tokenizer):
     with regard.watch(model, statistics=True) as seen:
         model(ids)
     first = torch.stack([call.statistics().first_weight[0].mean(-1) for call in seen])  # (layer, head)
+    favourite = torch.stack([call.statistics().received[0].argmax(-1) for call in seen])
     assert first.shape == (30, 9)
-    # In most heads beyond the first layers the first of 512 tokens takes most of the weight.
-    assert (first[5:] > 0.5).float().mean() > 0.5
-    assert first[0].max() < first[5:].max()
+    # In the upper layers every head looks at the first token more than at any other: measured 0.44 on
+    # average, where equal weights would give 0.013. The lowest layers hardly look at it.
+    assert (favourite[12:] == 0).all()
+    assert first[12:].mean() > 0.3
+    assert first[:2].max() < 0.05
 
 
 MEASURE = """
@@ -73,7 +76,9 @@ model, tokenizer = smollm2.load()
 ids = smollm2.long_text(tokenizer, 8192)
 with torch.inference_mode():
     model.model(ids[:, :256])
-    start = time.perf_counter(); plain = model.model(ids, use_cache=False).last_hidden_state; plain_time = time.perf_counter() - start
+    start = time.perf_counter()
+    plain = model.model(ids, use_cache=False).last_hidden_state
+    plain_time = time.perf_counter() - start
     start = time.perf_counter()
     with regard.watch(model.model, statistics=True) as seen:
         watched = model.model(ids, use_cache=False).last_hidden_state
