@@ -28,6 +28,7 @@ lint: $(VENV)/.tools ## check style and types
 bench: $(VENV)/.tools ## measure regard against torch; prints tables, writes benchmarks/results/
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/row_statistics.py
+	$(BIN)/python benchmarks/recording.py
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

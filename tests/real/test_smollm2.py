@@ -98,9 +98,8 @@ def test_all_heads_over_8192_tokens_in_below_4_gb_and_3_times_the_forward():
         [sys.executable, "-c", MEASURE.format(tests=tests)], capture_output=True, text=True, check=True
     )
     heads, finite, error, plain, watched, peak = map(float, run.stdout.split()[-6:])
-    print(
-        f"\n{heads:.0f} heads, 8,192 tokens: forward {plain:.1f} s, with statistics {watched:.1f} s = {watched / plain:.2f}×, {peak:.2f} GB"
-    )
+    took = f"forward {plain:.1f} s, with statistics {watched:.1f} s = {watched / plain:.2f}×"
+    print(f"{heads:.0f} heads, 8,192 tokens: {took}, {peak:.2f} GB")
     assert heads == 270
     assert finite
     assert error < 1e-2  # 30 layers deep, hidden states of up to hundreds
