@@ -219,10 +219,12 @@ def plot_growth(lengths: tuple[int, ...], found: dict[str, list[float]]) -> None
     for (name, times), colour in zip(found.items(), ("#0072b2", "#009e73", "#999999")):
         axes.plot(lengths, times, marker="o", color=colour, linewidth=2)
         known = [(n, t) for n, t in zip(lengths, times) if t == t]
-        axes.annotate(f" {name}", known[-1], va="center", color=colour, fontsize=9)
+        axes.annotate(
+            name, known[-1], (8, 0), textcoords="offset points", va="center", color=colour, fontsize=9
+        )
     axes.set(xscale="log", yscale="log", xlabel="tokens", ylabel="milliseconds, forward")
     axes.set_xticks(lengths, [f"{n // 1024}k" for n in lengths])
-    axes.set_xlim(lengths[0] * 0.9, lengths[-1] * 3.4)
+    axes.set_xlim(lengths[0] * 0.9, lengths[-1] * 4)
     axes.minorticks_off()
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
