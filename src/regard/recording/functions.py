@@ -24,7 +24,6 @@ from regard.masks import Mask, causal, window
 from regard.recording.observing import Observer, attend, observers_running
 
 
-
 class Listening(TorchFunctionMode):
     """Sees the attention functions that are called while it is active, in this thread.
 
