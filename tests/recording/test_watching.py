@@ -125,6 +125,22 @@ def test_half_precision(inputs):
     assert (plain[rows] - watched[rows]).abs().max() < 0.05 * plain[rows].abs().max()
 
 
+@pytest.mark.parametrize("name", ["llama", "gpt2", "t5"])
+@torch.no_grad()
+def test_autocast(name):
+    """The model computes in bfloat16 as it would; scores are float32 products of that Q and K."""
+    family = FAMILIES[name]
+    model, inputs = family.build(), inputs_of(family, "none")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        plain = model(**inputs, use_cache=False)[0]
+        with regard.watch(model) as seen:
+            watched = model(**inputs, use_cache=False)[0]
+    assert plain.dtype == watched.dtype
+    assert (plain - watched).abs().max() < 0.02 * plain.abs().max()
+    assert seen[0].q.dtype == torch.bfloat16
+    assert (all_weights(seen[0]).sum(-1) - 1).abs().max() < 1e-5
+
+
 # ---- threads -----------------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 from regard.attention import attention_weights
 from regard.attention.inputs import Inputs, prepare
 from regard.masks import Mask, causal, window
-from regard.recording.observing import Observer, attend, observers_running
+from regard.recording.observing import Observer, attend, autocast, observers_running
 
 
 class Listening(TorchFunctionMode):
@@ -58,7 +58,7 @@ class Listening(TorchFunctionMode):
         mask: object = attn_mask
         if is_causal:
             mask = upper_left_causal(query.shape[-2], key.shape[-2])
-        inputs = prepare(query, key, value, mask=mask, scale=scale, dropout=dropout_p)
+        inputs = prepare(*autocast(query, key, value), mask=mask, scale=scale, dropout=dropout_p)
         return inputs.restore(_attend(inputs, observers))
 
     def _multi_head(
@@ -93,7 +93,7 @@ def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Call
 
     def ours(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool) -> Tensor:
         chosen: object = upper_left_causal(q.shape[-2], k.shape[-2]) if is_causal else mask
-        inputs = prepare(q, k, v, mask=chosen, dropout=dropout)
+        inputs = prepare(*autocast(q, k, v), mask=chosen, dropout=dropout)
         inside.append(inputs)
         return _attend(inputs, observers)
 

@@ -20,7 +20,7 @@ from regard.attention.biases import Bias, t5
 from regard.attention.inputs import Inputs, prepare
 from regard.masks import causal
 from regard.recording.call import Kind
-from regard.recording.observing import Observer, attend, observers_here
+from regard.recording.observing import Observer, attend, autocast, observers_here
 from regard.recording.placing import Placed
 
 IMPLEMENTATION = "regard_watch"
@@ -183,6 +183,7 @@ def attention_function(
         mask = given
     if position_bias is not None and position_bias.shape[-1] != key.shape[2]:
         position_bias = position_bias[..., : key.shape[2]]
+    query, key, value = autocast(query, key, value)
     inputs = prepare(
         query,
         key,

@@ -141,6 +141,15 @@ def observers_running() -> list[Observer]:
     return [observer for observer in tuple(_observers) if observer.listens and observer.running is not None]
 
 
+def autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Q, K and V in the dtype that torch's own attention would give them here."""
+    device = tensors[0].device.type
+    if not torch.is_autocast_enabled(device):
+        return tensors
+    dtype = torch.get_autocast_dtype(device)
+    return tuple(x if x.dtype == torch.float64 else x.to(dtype) for x in tensors)
+
+
 # ---- computing ---------------------------------------------------------------------------------
 
 
@@ -172,7 +181,9 @@ def attend(
     # Where each row stands among the keys of another text is known only when all rows are there.
     _inside.busy = True
     try:
-        output, lse, statistics = _computed(inputs, slots, options, at_once=kind != "cross")
+        # Scores are computed in at least float32, whatever autocast would make of the products.
+        with torch.autocast(inputs.q.device.type, enabled=False):
+            output, lse, statistics = _computed(inputs, slots, options, at_once=kind != "cross")
     finally:
         _inside.busy = False
     step = Step(
