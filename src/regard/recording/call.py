@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regard.attention import Statistics, attention_statistics
 from regard.attention.biases import Bias
-from regard.attention.plain import Rules, scores_of
+from regard.attention.plain import Rules, full_precision, scores_of
 from regard.errors import ArgumentError, RecordingError
 from regard.masks import Mask, everything
 from regard.masks.positions import Extent, Integers
@@ -157,9 +157,10 @@ class Call:
         key_head = index // (self.heads // self.k.shape[1])
         q, k = _pick(self.q[batch, index], rows, at_q), _pick(self.k[batch, key_head], columns, at_k)
         wide = _wide(q)
-        scores, _ = scores_of(
-            q.to(wide), k.to(wide), self._bias_at(batch, index, i, j), Rules(self.scale, self.softcap)
-        )
+        with full_precision(q):
+            scores, _ = scores_of(
+                q.to(wide), k.to(wide), self._bias_at(batch, index, i, j), Rules(self.scale, self.softcap)
+            )
         lse = self.lse[batch, index][at_q].to(wide)[:, None]
         # A query that sees nothing has lse −inf; any finite number keeps its row free of NaN.
         weights = torch.exp(scores - torch.where(lse == -torch.inf, 0.0, lse))
