@@ -62,7 +62,8 @@ def attention(
     )
     plan = plan_extent(inputs.mask, inputs.extent)
     if _sdpa_can(inputs, plan):
-        return inputs.restore(_sdpa(inputs, plan))
+        with full_precision(inputs.q):
+            return inputs.restore(_sdpa(inputs, plan))
     return inputs.restore(_planned(inputs, plan)[0])
 
 
