@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -74,8 +75,24 @@ class Bias:
         return Sum((self, other)) if isinstance(other, Bias) else NotImplemented
 
 
+@dataclass(frozen=True, eq=False)
 class DistanceBias(Bias):
-    """A bias of the distance ``key − query`` alone."""
+    """A bias of the distance ``key − query`` alone, from one table."""
+
+    table: Tensor
+    head_axis: ClassVar[int] = 0
+
+    @property
+    def tables(self) -> tuple[Tensor, ...]:
+        return (self.table,)
+
+    @property
+    def heads(self) -> int:
+        return self.table.shape[self.head_axis]
+
+    def narrow(self, tables: tuple[Tensor, ...], batch: slice, heads: slice) -> tuple[Tensor, ...]:
+        del batch
+        return (_some(tables[0], self.head_axis, heads),)
 
     def line(self, tables: tuple[Tensor, ...], distances: Tensor) -> Tensor:
         """The values ``(head, distance)``."""
@@ -119,21 +136,7 @@ def _distances(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class Alibi(DistanceBias):
-    """A slope per head times the distance."""
-
-    slopes: Tensor  # (head,)
-
-    @property
-    def tables(self) -> tuple[Tensor, ...]:
-        return (self.slopes,)
-
-    @property
-    def heads(self) -> int:
-        return len(self.slopes)
-
-    def narrow(self, tables: tuple[Tensor, ...], batch: slice, heads: slice) -> tuple[Tensor, ...]:
-        del batch
-        return (_some(tables[0], 0, heads),)
+    """A slope per head times the distance; the table is ``(head,)``."""
 
     def line(self, tables: tuple[Tensor, ...], distances: Tensor) -> Tensor:
         return -tables[0][:, None] * distances.abs()
@@ -160,21 +163,7 @@ def alibi(heads: int, *, device: torch.device | str | None = None) -> Bias:
 
 @dataclass(frozen=True, eq=False)
 class Relative(DistanceBias):
-    """A table over clipped distances."""
-
-    table: Tensor  # (head, 2 · clip + 1)
-
-    @property
-    def tables(self) -> tuple[Tensor, ...]:
-        return (self.table,)
-
-    @property
-    def heads(self) -> int:
-        return self.table.shape[0]
-
-    def narrow(self, tables: tuple[Tensor, ...], batch: slice, heads: slice) -> tuple[Tensor, ...]:
-        del batch
-        return (_some(tables[0], 0, heads),)
+    """A table ``(head, 2 · clip + 1)`` over clipped distances."""
 
     def line(self, tables: tuple[Tensor, ...], distances: Tensor) -> Tensor:
         clip = self.table.shape[1] // 2
@@ -201,23 +190,11 @@ def relative(table: Tensor) -> Bias:
 
 @dataclass(frozen=True, eq=False)
 class T5(DistanceBias):
-    """A table over buckets of distances, as in T5."""
+    """A table ``(bucket, head)`` over buckets of distances, as in T5."""
 
-    table: Tensor  # (bucket, head)
     bidirectional: bool
     max_distance: int
-
-    @property
-    def tables(self) -> tuple[Tensor, ...]:
-        return (self.table,)
-
-    @property
-    def heads(self) -> int:
-        return self.table.shape[1]
-
-    def narrow(self, tables: tuple[Tensor, ...], batch: slice, heads: slice) -> tuple[Tensor, ...]:
-        del batch
-        return (_some(tables[0], 1, heads),)
+    head_axis = 1
 
     def line(self, tables: tuple[Tensor, ...], distances: Tensor) -> Tensor:
         return tables[0][self.bucket(distances)].T

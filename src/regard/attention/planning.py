@@ -25,7 +25,7 @@ import numpy as np
 from regard.attention.layout import TILE, Part, lay_out, one_tile
 from regard.masks import Mask, as_mask, causal, everything
 from regard.masks.mask import ALL, NONE, extent_of
-from regard.masks.patterns import Dense
+from regard.masks.pairings import Dense
 from regard.masks.positions import Extent, Strip
 
 SHORT = 256 * 256

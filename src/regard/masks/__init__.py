@@ -8,10 +8,9 @@ A mask is a value. It is asked about tiles and pairs; it becomes n×n only throu
 """
 
 from regard.masks.mask import Mask, as_mask
+from regard.masks.pairings import dense, documents
 from regard.masks.patterns import (
     causal,
-    dense,
-    documents,
     every,
     everything,
     local_global,

@@ -374,7 +374,7 @@ class Not(Mask):
 
 def as_mask(given: object) -> Mask:
     """``given`` as a mask: a mask, a bool tensor, or an additive tensor of 0 and −inf."""
-    from regard.masks.patterns import Dense
+    from regard.masks.pairings import Dense
 
     if isinstance(given, Mask):
         return given

@@ -1,11 +1,10 @@
-"""The patterns: causal, window, prefix, padding, documents, every, local_global, dense.
+"""Patterns of distance and of one axis: causal, window, prefix, every, local_global, padding.
 
 Each is a small frozen class that knows its predicate, its verdict on a tile, and its text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +14,19 @@ from numpy.typing import NDArray
 from regard.errors import ArgumentError, MaskError, ShapeError
 from regard.masks.mask import Constant, Mask, Verdicts, verdicts
 from regard.masks.positions import Array, Bools, Extent, Integers, Pairs, Strip
-from regard.masks.tables import Table, as_array, as_table
+from regard.masks.tables import Table, aligned, as_array, as_table, with_head, without_head
 from regard.masks.writing import write_table
+
+
+def everything() -> Mask:
+    """Everybody sees everybody."""
+    return Constant(True)
+
+
+def nothing() -> Mask:
+    """Nobody sees anybody."""
+    return Constant(False)
+
 
 # ---- distance --------------------------------------------------------------------------------
 
@@ -199,15 +209,15 @@ class Padding(OneAxis):
     keep: Table  # (lead..., length)
 
     def text(self) -> str:
-        return f"padding({write_table(_without_head(self.keep.values))})"
+        return f"padding({write_table(without_head(self.keep.values))})"
 
     @property
     def lead(self) -> tuple[int, ...]:
         return self.keep.values.shape[:-1]
 
     def holds(self, positions: Array, pairs: Pairs) -> Array:
-        # Tables end where the keys end: see `_aligned`.
-        return pairs.look_up(self.keep.values, _aligned(positions, self.keep, pairs.extent))
+        # Tables end where the keys end: see `tables.aligned`.
+        return pairs.look_up(self.keep.values, aligned(positions, self.keep, pairs.extent))
 
     def table_lengths(self) -> tuple[int, ...]:
         return self.keep.values.shape[-1:]
@@ -234,7 +244,7 @@ class Lengths(OneAxis):
     lengths: Table  # (lead...)
 
     def text(self) -> str:
-        return f"padding(lengths={write_table(_without_head(self.lengths.values[..., None])[..., 0])})"
+        return f"padding(lengths={write_table(without_head(self.lengths.values[..., None])[..., 0])})"
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -283,7 +293,7 @@ def padding(keep: object = None, *, lengths: object = None) -> Mask:
             got="a single value",
             do="Pass one value per key.",
         )
-    return Padding(False, _with_head(table, own_axes=1))
+    return Padding(False, with_head(table, own_axes=1))
 
 
 def _lengths(values: NDArray[Any]) -> Mask:
@@ -293,159 +303,7 @@ def _lengths(values: NDArray[Any]) -> Mask:
         )
     if not values.ndim:
         return prefix(int(values))
-    return Lengths(False, _with_head(Table(values.astype(np.int64)), own_axes=0))
-
-
-# ---- tables of two axes ----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, repr=False)
-class Documents(Mask):
-    """Pairs within one document. The tables hold the document of each position."""
-
-    query_ids: Table  # (lead..., length)
-    key_ids: Table
-
-    def __repr__(self) -> str:
-        tables = [self.query_ids] if self.query_ids == self.key_ids else [self.query_ids, self.key_ids]
-        return f"documents({', '.join(write_table(_without_head(table.values)) for table in tables)})"
-
-    @property
-    def lead(self) -> tuple[int, ...]:
-        return np.broadcast_shapes(self.query_ids.values.shape[:-1], self.key_ids.values.shape[:-1])
-
-    def allows(self, pairs: Pairs) -> Array:
-        of_query = pairs.look_up(self.query_ids.values, _aligned(pairs.q, self.query_ids, pairs.extent))
-        of_key = pairs.look_up(self.key_ids.values, _aligned(pairs.k, self.key_ids, pairs.extent))
-        return of_query == of_key
-
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
-        of_query = self.query_ids.values[_aligned(rows.positions, self.query_ids, extent)]
-        of_key = self.key_ids.values[_aligned(columns.positions, self.key_ids, extent)]
-        (q_least, q_greatest), (k_least, k_greatest) = rows.span(of_query), columns.span(of_key)
-        apart = (q_greatest[:, None] < k_least) | (q_least[:, None] > k_greatest)
-        one_document = (q_least == q_greatest)[:, None] & (k_least == k_greatest)
-        return verdicts(one_document & (q_least[:, None] == k_least), apart)
-
-    def table_lengths(self) -> tuple[int, ...]:
-        return (self.query_ids.values.shape[-1], self.key_ids.values.shape[-1])
-
-    def select(self, index: tuple[int, ...]) -> Mask:
-        return Documents(self.query_ids.at(index, 1), self.key_ids.at(index, 1)) if self.lead else self
-
-    def check(self, extent: Extent) -> None:
-        queries, keys = self.query_ids.values.shape[-1], self.key_ids.values.shape[-1]
-        shared = self.query_ids == self.key_ids and queries == max(extent)
-        if not shared and (queries, keys) != extent:
-            raise ShapeError(
-                f"documents(ids) has one id per position ({extent}).",
-                got=f"{queries} ids for the queries and {keys} for the keys",
-                do="Pass ids of shape (batch, length) or (length,), or documents(query_ids, key_ids).",
-            )
-
-    @property
-    def T(self) -> Mask:  # noqa: N802
-        return Documents(self.key_ids, self.query_ids)
-
-
-def documents(ids: object, key_ids: object = None) -> Mask:
-    """Everybody sees only positions of the same document; ``ids`` name the document of each.
-
-    For several documents packed into one sequence: ``documents(ids) & causal()`` is causal inside
-    each. ``key_ids`` are needed only where queries and keys are different sequences.
-
-    >>> documents([0, 0, 1]).dense(3).int().tolist()
-    [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
-    """
-    tables = []
-    for given in (ids, ids if key_ids is None else key_ids):
-        values = as_array(given)
-        if values.dtype.kind not in "iu" or not values.ndim:
-            raise MaskError(
-                "Document ids are whole numbers, one per position.",
-                got=f"{values.dtype} of shape {values.shape}",
-                do="Pass a list or an integer tensor.",
-            )
-        tables.append(_with_head(Table(values.astype(np.int64)), own_axes=1))
-    return Documents(*tables)
-
-
-@dataclass(frozen=True, repr=False)
-class Dense(Mask):
-    """Any table of truth values ``(..., queries, keys)``; axes of size 1 serve every position."""
-
-    table: Table
-
-    def __repr__(self) -> str:
-        return f"dense({write_table(self.table.values)})"
-
-    def __post_init__(self) -> None:
-        if self.table.values.ndim < 2:
-            row = self.table.values.reshape(1, -1)
-            object.__setattr__(self, "table", Table(row))
-
-    @property
-    def lead(self) -> tuple[int, ...]:
-        return self.table.values.shape[:-2]
-
-    def allows(self, pairs: Pairs) -> Array:
-        rows, columns = self.table.values.shape[-2:]
-        # Multiplying keeps the shape of the positions while every index becomes 0.
-        i = (pairs.q - pairs.extent.offset) * (rows != 1)
-        j = pairs.k * (columns != 1)
-        return pairs.look_up(self.table.values, i, j)
-
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
-        table = self.table.values
-        i = (rows.positions - extent.offset) * (table.shape[0] != 1)
-        j = columns.positions * (table.shape[1] != 1)
-        least = np.minimum.reduceat(table[i], rows.starts, axis=0)[:, j]
-        greatest = np.maximum.reduceat(table[i], rows.starts, axis=0)[:, j]
-        return verdicts(
-            np.minimum.reduceat(least, columns.starts, axis=1),
-            ~np.maximum.reduceat(greatest, columns.starts, axis=1),
-        )
-
-    def table_lengths(self) -> tuple[int, ...]:
-        return tuple(size for size in self.table.values.shape[-2:] if size != 1)
-
-    def select(self, index: tuple[int, ...]) -> Mask:
-        return Dense(self.table.at(index, 2)) if self.lead else self
-
-    def check(self, extent: Extent) -> None:
-        rows, columns = self.table.values.shape[-2:]
-        if rows not in (1, extent.queries) or columns not in (1, extent.keys):
-            raise ShapeError(
-                f"A dense mask broadcasts to (..., queries, keys) ({extent}).",
-                got=f"shape {tuple(self.table.values.shape)}",
-                do="Give it one row per query and one column per key; for padding use masks.padding(keep).",
-            )
-
-    @property
-    def T(self) -> Mask:  # noqa: N802
-        return Dense(Table(np.swapaxes(self.table.values, -1, -2)))
-
-
-def dense(table: object) -> Mask:
-    """Any bool tensor ``(..., queries, keys)``, or an additive one of 0 and −inf, as a mask.
-
-    >>> dense([[1, 0], [1, 1]]) & causal()
-    dense([[1, 0], [1, 1]]) & causal()
-    """
-    return Dense(as_table(table))
-
-
-def everything() -> Mask:
-    """Everybody sees everybody."""
-    return Constant(True)
-
-
-def nothing() -> Mask:
-    """Nobody sees anybody."""
-    return Constant(False)
-
-
-# ---- shared by the patterns ------------------------------------------------------------------
+    return Lengths(False, with_head(Table(values.astype(np.int64)), own_axes=0))
 
 
 def _whole(number: object, what: str, *, least: int) -> int:
@@ -454,31 +312,3 @@ def _whole(number: object, what: str, *, least: int) -> int:
             f"{what} is a whole number, {least} or more.", got=repr(number), do="Count positions."
         )
     return int(number)
-
-
-def _aligned(positions: Array, table: Table, extent: Extent) -> Array:
-    """Where in the table a position stands: the last entry belongs to the last position.
-
-    So one table serves a whole sequence, and the queries at the end of a cache find their own.
-    """
-    return positions + (table.values.shape[-1] - extent.keys)
-
-
-def _with_head(table: Table, *, own_axes: int) -> Table:
-    """A table with leading axes (..., batch) gets a head axis of size 1 behind them."""
-    values = table.values
-    axis = values.ndim - own_axes
-    return Table(np.expand_dims(values, axis)) if axis else table
-
-
-def _without_head(values: NDArray[Any]) -> NDArray[Any]:
-    """The inverse of ``_with_head`` for tables with one axis of their own: what the user wrote."""
-    return values[..., 0, :] if values.ndim > 1 else values
-
-
-def names() -> dict[str, Any]:
-    """The patterns by the name they have in a mask's text."""
-    public: Sequence[Any] = (
-        causal, window, padding, prefix, documents, every, local_global, dense, everything, nothing,
-    )  # fmt: skip
-    return {pattern.__name__: pattern for pattern in public}

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import DtypeError, MaskError
+from regard.masks.positions import Array, Extent
 
 
 class Table:
@@ -98,3 +99,23 @@ def as_table(given: object) -> Table:
         got=str(values.dtype),
         do="Convert it with .bool().",
     )
+
+
+def aligned(positions: Array, table: Table, extent: Extent) -> Array:
+    """Where in the table a position stands: the last entry belongs to the last position.
+
+    So one table serves a whole sequence, and the queries at the end of a cache find their own.
+    """
+    return positions + (table.values.shape[-1] - extent.keys)
+
+
+def with_head(table: Table, *, own_axes: int) -> Table:
+    """A table with leading axes (..., batch) gets a head axis of size 1 behind them."""
+    values = table.values
+    axis = values.ndim - own_axes
+    return Table(np.expand_dims(values, axis)) if axis else table
+
+
+def without_head(values: NDArray[Any]) -> NDArray[Any]:
+    """The inverse of ``with_head`` for tables with one axis of their own: what the user wrote."""
+    return values[..., 0, :] if values.ndim > 1 else values

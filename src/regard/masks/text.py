@@ -16,12 +16,15 @@ that points at its character.
 from __future__ import annotations
 
 import difflib
+import inspect
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from regard.errors import MaskSyntaxError, RegardError
 from regard.masks.mask import Mask
-from regard.masks.patterns import names
+from regard.masks.pairings import dense, documents
+from regard.masks.patterns import causal, every, everything, local_global, nothing, padding, prefix, window
 
 DEEPEST = 100
 """Brackets within brackets; more is a mistake or an attack, not a mask."""
@@ -31,6 +34,15 @@ LARGEST = 100_000_000
 
 _TOKEN = re.compile(r"\s*(?:(?P<number>-?\d+)|(?P<name>[A-Za-z_]\w*)|(?P<sign>[&|~()\[\],.=*]))", re.ASCII)
 _WORDS = {"True": True, "False": False, "None": None}
+
+
+_PATTERNS: dict[str, Callable[..., Mask]] = {
+    pattern.__name__: pattern
+    for pattern in (
+        *(causal, window, padding, prefix, documents),
+        *(every, local_global, dense, everything, nothing),
+    )
+}
 
 
 class _Token(NamedTuple):
@@ -151,10 +163,10 @@ class _Reader:
         token = self._take()
         if token.kind != "name":
             self._fail(f"Expected a mask such as causal or window(4, 0). Got {token.text!r}.", token.position)
-        pattern = names().get(token.text)
+        pattern = _PATTERNS.get(token.text)
         if pattern is None:
-            near = difflib.get_close_matches(token.text, names(), n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(names())}."
+            near = difflib.get_close_matches(token.text, _PATTERNS, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(_PATTERNS)}."
             self._fail(f"No mask is called {token.text!r}. {hint}", token.position)
         values, named = self.arguments() if self._at("(") else ([], {})
         try:
@@ -162,7 +174,7 @@ class _Reader:
         except RegardError as error:
             self._fail(str(error), token.position)
         except TypeError:
-            call = pattern.__code__.co_varnames[: pattern.__code__.co_argcount]
+            call = list(inspect.signature(pattern).parameters)
             self._fail(f"{token.text} is written {token.text}({', '.join(call)}).", token.position)
         return made
 

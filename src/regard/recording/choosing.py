@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.attention.biases import T5, Alibi, Bias, Relative, Sum, TensorBias
+from regard.attention.biases import Bias, DistanceBias, Sum, TensorBias
 from regard.errors import ArgumentError, DtypeError, RecordingError
 from regard.masks import Mask, dense
 from regard.masks.positions import Extent
@@ -51,12 +51,8 @@ def bias_of_heads(bias: Bias, heads: Tensor) -> Bias:
         return Sum(tuple(bias_of_heads(part, heads) for part in bias.parts))
     if bias.heads == 1:
         return bias
-    if isinstance(bias, Alibi):
-        return Alibi(bias.slopes[heads])
-    if isinstance(bias, Relative):
-        return Relative(bias.table[heads])
-    if isinstance(bias, T5):
-        return replace(bias, table=bias.table[:, heads])
+    if isinstance(bias, DistanceBias):
+        return replace(bias, table=bias.table.index_select(bias.head_axis, heads))
     assert isinstance(bias, TensorBias)
     return TensorBias(bias.values[:, heads])
 
@@ -72,7 +68,7 @@ def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -
     """The bias of all rows: one that knows distances serves them all; tables are put together."""
     if before is None and after is None:
         return None
-    if isinstance(before, T5 | Alibi | Relative) and isinstance(after, T5 | Alibi | Relative):
+    if isinstance(before, DistanceBias) and isinstance(after, DistanceBias):
         return after
     if isinstance(before, TensorBias) and isinstance(after, TensorBias):
         old, new = before.values, after.values
@@ -96,8 +92,6 @@ def detached(bias: Bias) -> Bias:
         return Sum(tuple(detached(part) for part in bias.parts))
     if isinstance(bias, TensorBias):
         return TensorBias(bias.values.detach())
-    if isinstance(bias, Alibi):
-        return Alibi(bias.slopes.detach().clone())
-    if isinstance(bias, Relative | T5):
+    if isinstance(bias, DistanceBias):
         return replace(bias, table=bias.table.detach().clone())
     raise DtypeError("A recorded bias comes from regard.biases.", got=type(bias).__name__)

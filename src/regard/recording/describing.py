@@ -14,7 +14,7 @@ from regard.attention.biases import T5, Alibi, Bias, Relative, Sum, TensorBias, 
 from regard.errors import RecordingFileError
 from regard.masks import Mask, dense, parse
 from regard.masks.mask import Both, Either, Not
-from regard.masks.patterns import Dense
+from regard.masks.pairings import Dense
 from regard.masks.positions import Extent
 from regard.recording.call import KINDS, Call
 from regard.recording.placing import FunctionMask

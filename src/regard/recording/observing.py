@@ -16,7 +16,8 @@ from regard.attention.biases import Bias
 from regard.attention.call import attention
 from regard.attention.inputs import Inputs
 from regard.masks.mask import Both, Either, Mask
-from regard.masks.patterns import Dense, Window
+from regard.masks.pairings import Dense
+from regard.masks.patterns import Window
 from regard.recording.call import Kind
 from regard.recording.choosing import detached
 from regard.recording.steps import FixedView, Slot, Step, View
