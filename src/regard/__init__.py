@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from regard.version import __version__
 
 if TYPE_CHECKING:
-    from regard import errors, masks
+    from regard import errors, masks, nn
     from regard.attention import (
         attention,
         attention_statistics,
@@ -36,6 +36,7 @@ __all__ = [
     "errors",
     "linear_attention",
     "masks",
+    "nn",
     "plan",
 ]
 
@@ -50,7 +51,7 @@ _ROOMS = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("masks", "errors"):
+    if name in ("masks", "errors", "nn"):
         return import_module(f"regard.{name}")
     if name in _ROOMS:
         room = import_module(_ROOMS[name])

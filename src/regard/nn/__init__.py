@@ -1,0 +1,34 @@
+"""Modules: multi-head attention, positions, layers, encoder, decoder, transformer, generation.
+
+>>> import torch
+>>> from regard import nn
+>>> model = nn.Transformer(16, 4, encoder_layers=2, decoder_layers=2)
+>>> keep = torch.arange(9) < torch.tensor([[9], [7]])  # False at padding
+>>> model(torch.randn(2, 9, 16), torch.randn(2, 5, 16), source_keep=keep).shape
+torch.Size([2, 5, 16])
+"""
+
+from regard.nn.attention import MultiHeadAttention, RelativePositionAttention
+from regard.nn.cache import Cache, KeyValueCache, LinearCache
+from regard.nn.layers import DecoderLayer, EncoderLayer, FeedForward
+from regard.nn.linear import LinearAttention
+from regard.nn.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
+from regard.nn.stacks import Decoder, Encoder, Transformer
+
+__all__ = [
+    "Cache",
+    "Decoder",
+    "DecoderLayer",
+    "Encoder",
+    "EncoderLayer",
+    "FeedForward",
+    "KeyValueCache",
+    "LearnedPositions",
+    "LinearAttention",
+    "LinearCache",
+    "MultiHeadAttention",
+    "RelativePositionAttention",
+    "RotaryPositions",
+    "SinusoidalPositions",
+    "Transformer",
+]
