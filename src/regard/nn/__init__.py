@@ -10,8 +10,11 @@ torch.Size([2, 5, 16])
 
 from regard.nn.attention import MultiHeadAttention, RelativePositionAttention
 from regard.nn.cache import Cache, KeyValueCache, LinearCache
+from regard.nn.convert import from_torch
+from regard.nn.generation import Generated, generate
 from regard.nn.layers import DecoderLayer, EncoderLayer, FeedForward
 from regard.nn.linear import LinearAttention
+from regard.nn.models import Encoded, LanguageModel, Seq2Seq, TokenEmbedding
 from regard.nn.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from regard.nn.stacks import Decoder, Encoder, Transformer
 
@@ -19,16 +22,23 @@ __all__ = [
     "Cache",
     "Decoder",
     "DecoderLayer",
+    "Encoded",
     "Encoder",
     "EncoderLayer",
     "FeedForward",
+    "Generated",
     "KeyValueCache",
+    "LanguageModel",
     "LearnedPositions",
     "LinearAttention",
     "LinearCache",
     "MultiHeadAttention",
     "RelativePositionAttention",
     "RotaryPositions",
+    "Seq2Seq",
     "SinusoidalPositions",
+    "TokenEmbedding",
     "Transformer",
+    "from_torch",
+    "generate",
 ]

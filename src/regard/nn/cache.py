@@ -114,6 +114,7 @@ class Cache:
     def __init__(self, layers: int) -> None:
         self.own = [KeyValueCache() for _ in range(layers)]
         self.context = [KeyValueCache() for _ in range(layers)]
+        self.keep: Tensor | None = None  # (batch, length), False at padding; kept by LanguageModel
 
     @property
     def length(self) -> int:
@@ -123,6 +124,13 @@ class Cache:
     def select(self, rows: Tensor) -> None:
         """Keep these batch elements, in this order; an element may come twice (beams)."""
         for one in (*self.own, *self.context):
+            one.select(rows)
+        if self.keep is not None:
+            self.keep = self.keep.index_select(0, rows)
+
+    def reorder(self, rows: Tensor) -> None:
+        """As ``select``, where every row takes the place of one with the same context and padding."""
+        for one in self.own:
             one.select(rows)
 
 
