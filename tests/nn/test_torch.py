@@ -192,7 +192,11 @@ def test_the_comparison_would_notice():
         (theirs.Linear(2, 2), DtypeError, "Got Linear"),
         (theirs.MultiheadAttention(4, 2, kdim=6), ArgumentError, "kdim, vdim"),
         (theirs.MultiheadAttention(4, 2, add_bias_kv=True), ArgumentError, "add_bias_kv"),
-        (theirs.TransformerEncoderLayer(4, 2, activation=torch.tanh), ArgumentError, "relu or gelu. Got tanh"),
+        (
+            theirs.TransformerEncoderLayer(4, 2, activation=torch.tanh),
+            ArgumentError,
+            "relu or gelu. Got tanh",
+        ),
         (
             theirs.Transformer(4, 2, 1, 1, batch_first=True, custom_decoder=theirs.Identity()),
             DtypeError,

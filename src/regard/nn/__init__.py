@@ -11,6 +11,7 @@ torch.Size([2, 5, 16])
 from regard.nn.attention import MultiHeadAttention, RelativePositionAttention
 from regard.nn.cache import Cache, KeyValueCache, LinearCache
 from regard.nn.convert import from_torch
+from regard.nn.dropout import Dropout
 from regard.nn.generation import Generated, generate
 from regard.nn.layers import DecoderLayer, EncoderLayer, FeedForward
 from regard.nn.linear import LinearAttention
@@ -22,6 +23,7 @@ __all__ = [
     "Cache",
     "Decoder",
     "DecoderLayer",
+    "Dropout",
     "Encoded",
     "Encoder",
     "EncoderLayer",

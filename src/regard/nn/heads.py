@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from regard.errors import ArgumentError, ShapeError
 from regard.nn.checks import check_probability, check_vectors, check_whole
+from regard.nn.dropout import Dropout
 
 
 class ProjectedHeads(nn.Module):
@@ -41,7 +42,7 @@ class ProjectedHeads(nn.Module):
         key_width = self.key_heads * self.channels
         self.projection = nn.Linear(width, width + 2 * key_width, bias=bias)
         self.output = nn.Linear(width, width, bias=bias)
-        self.dropout = nn.Dropout(check_probability("residual_dropout", dropout))
+        self.dropout = Dropout(check_probability("residual_dropout", dropout))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

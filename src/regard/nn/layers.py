@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from regard.nn.attention import MultiHeadAttention, RelativePositionAttention
 from regard.nn.cache import KeyValueCache
 from regard.nn.checks import check_name, check_probability, check_vectors, check_whole
+from regard.nn.dropout import Dropout
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
 NORMS = ("pre", "post")
@@ -43,7 +44,7 @@ class FeedForward(nn.Module):
         self.activation = activation
         self.inner = nn.Linear(width, check_whole("hidden", hidden), bias=bias)
         self.outer = nn.Linear(hidden, width, bias=bias)
-        self.dropout = nn.Dropout(check_probability("dropout", dropout))
+        self.dropout = Dropout(check_probability("dropout", dropout))
         for linear in (self.inner, self.outer):
             nn.init.xavier_uniform_(linear.weight)
             if linear.bias is not None:
@@ -82,7 +83,8 @@ class EncoderLayer(nn.Module):
     Args:
         width, heads, key_heads, causal, bias: as in :class:`MultiHeadAttention`.
         hidden: channels inside the feed-forward part; four times the width unless told.
-        dropout: on the attention weights, inside the feed-forward part, and before each residual sum.
+        dropout: inside the feed-forward part, before each residual sum, and on the attention weights.
+        attention_dropout: on the weights, where it shall be another; 0 makes training faster.
         norm: ``"post"`` or ``"pre"``.
         activation: ``"relu"`` or ``"gelu"``.
         positions: None, ``"rotary"``, ``"alibi"`` or ``"relative"``, inside the self-attention.
@@ -107,6 +109,7 @@ class EncoderLayer(nn.Module):
         key_heads: int | None = None,
         causal: bool = False,
         dropout: float = 0.1,
+        attention_dropout: float | None = None,
         norm: str = "post",
         activation: str = "relu",
         positions: str | None = None,
@@ -123,7 +126,7 @@ class EncoderLayer(nn.Module):
             key_heads=key_heads,
             causal=causal,
             bias=bias,
-            dropout=dropout,
+            dropout=dropout if attention_dropout is None else attention_dropout,
             residual_dropout=dropout,
             length=length,
         )
@@ -132,7 +135,7 @@ class EncoderLayer(nn.Module):
         )
         self.attention_norm = nn.LayerNorm(width, eps=eps, bias=bias)
         self.feed_forward_norm = nn.LayerNorm(width, eps=eps, bias=bias)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.norm = norm
 
     def forward(
@@ -169,6 +172,7 @@ class DecoderLayer(nn.Module):
         key_heads: int | None = None,
         causal: bool = True,
         dropout: float = 0.1,
+        attention_dropout: float | None = None,
         norm: str = "post",
         activation: str = "relu",
         positions: str | None = None,
@@ -178,7 +182,12 @@ class DecoderLayer(nn.Module):
     ) -> None:
         super().__init__()
         check_name("norm", norm, NORMS)
-        shared = {"key_heads": key_heads, "bias": bias, "dropout": dropout, "residual_dropout": dropout}
+        shared = {
+            "key_heads": key_heads,
+            "bias": bias,
+            "dropout": dropout if attention_dropout is None else attention_dropout,
+            "residual_dropout": dropout,
+        }
         self.attention = _self_attention(width, heads, positions, causal=causal, length=length, **shared)
         self.cross = _self_attention(width, heads, None, length=length, **shared)
         self.feed_forward = FeedForward(
@@ -187,7 +196,7 @@ class DecoderLayer(nn.Module):
         self.attention_norm = nn.LayerNorm(width, eps=eps, bias=bias)
         self.cross_norm = nn.LayerNorm(width, eps=eps, bias=bias)
         self.feed_forward_norm = nn.LayerNorm(width, eps=eps, bias=bias)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.norm = norm
 
     def forward(

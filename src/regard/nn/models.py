@@ -14,6 +14,7 @@ from regard import masks
 from regard.errors import ArgumentError, ShapeError
 from regard.nn.cache import Cache
 from regard.nn.checks import check_in_vocabulary, check_name, check_probability, check_tokens, check_whole
+from regard.nn.dropout import Dropout
 from regard.nn.layers import DecoderLayer, EncoderLayer
 from regard.nn.positions import LearnedPositions, Offset, SinusoidalPositions
 from regard.nn.stacks import Decoder, Encoder
@@ -51,7 +52,7 @@ class TokenEmbedding(nn.Module):
             self.positions = SinusoidalPositions(width, length=length)
         elif positions == "learned":
             self.positions = LearnedPositions(width, length=length)
-        self.dropout = nn.Dropout(check_probability("dropout", dropout))
+        self.dropout = Dropout(check_probability("dropout", dropout))
 
     def forward(self, tokens: Tensor, offset: Offset = 0) -> Tensor:
         """The vectors of ``tokens``, of which the first stands at ``offset``."""
@@ -85,7 +86,7 @@ class Seq2Seq(nn.Module):
 
     Args:
         source_vocabulary, target_vocabulary: how many tokens there are on each side.
-        width, heads, hidden, key_heads, dropout, norm, activation, bias: as in :class:`EncoderLayer`.
+        width, heads, hidden, key_heads, dropout, attention_dropout, norm, activation, bias: as in :class:`EncoderLayer`.
         encoder_layers, decoder_layers: how many layers.
         positions: ``"sinusoidal"``, ``"learned"``, ``"rotary"``, ``"alibi"``, ``"relative"`` or ``"none"``.
         length: the longest text on either side.
@@ -114,6 +115,7 @@ class Seq2Seq(nn.Module):
         hidden: int | None = None,
         key_heads: int | None = None,
         dropout: float = 0.1,
+        attention_dropout: float | None = None,
         norm: str = "pre",
         activation: str = "relu",
         positions: str = "sinusoidal",
@@ -135,6 +137,7 @@ class Seq2Seq(nn.Module):
             hidden=hidden,
             key_heads=key_heads,
             dropout=dropout,
+            attention_dropout=attention_dropout,
             norm=norm,
             activation=activation,
             bias=bias,
@@ -206,6 +209,7 @@ class LanguageModel(nn.Module):
         hidden: int | None = None,
         key_heads: int | None = None,
         dropout: float = 0.1,
+        attention_dropout: float | None = None,
         norm: str = "pre",
         activation: str = "gelu",
         positions: str = "sinusoidal",
@@ -220,6 +224,7 @@ class LanguageModel(nn.Module):
             hidden=hidden,
             key_heads=key_heads,
             dropout=dropout,
+            attention_dropout=attention_dropout,
             norm=norm,
             activation=activation,
             bias=bias,
