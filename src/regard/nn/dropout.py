@@ -25,7 +25,7 @@ class Dropout(nn.Dropout):
     tensor([1., 1.])
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - the name in torch
+    def forward(self, input: Tensor) -> Tensor:
         """``input``, thinned in training."""
         dropped = round(self.p * SIDES)
         if not self.training or not dropped:

@@ -86,7 +86,8 @@ class Seq2Seq(nn.Module):
 
     Args:
         source_vocabulary, target_vocabulary: how many tokens there are on each side.
-        width, heads, hidden, key_heads, dropout, attention_dropout, norm, activation, bias: as in :class:`EncoderLayer`.
+        width, heads, hidden, key_heads, norm, activation, bias: as in :class:`EncoderLayer`.
+        dropout, attention_dropout: as there; ``dropout`` acts on the embeddings too.
         encoder_layers, decoder_layers: how many layers.
         positions: ``"sinusoidal"``, ``"learned"``, ``"rotary"``, ``"alibi"``, ``"relative"`` or ``"none"``.
         length: the longest text on either side.

@@ -101,8 +101,8 @@ class Transformer(nn.Module):
     """Encoder and decoder on vectors, of the shape of ``torch.nn.Transformer``.
 
     ``options`` are those of :class:`EncoderLayer` and :class:`DecoderLayer`: hidden, key_heads,
-    dropout, attention_dropout, norm, activation, positions, length, bias, eps. The decoder is causal. For tokens
-    instead of vectors see ``Seq2Seq``.
+    dropout, attention_dropout, norm, activation, positions, length, bias, eps. The decoder is
+    causal. For tokens instead of vectors see ``Seq2Seq``.
 
     Shapes: source ``(batch, key, width)``, target ``(batch, length, width)`` → ``(batch, length, width)``.
 
