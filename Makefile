@@ -24,6 +24,7 @@ lint: $(VENV)/.tools ## check style and types
 
 bench: $(VENV)/.tools ## measure regard against torch; prints tables, writes benchmarks/results/
 	$(BIN)/python benchmarks/attention.py
+	$(BIN)/python benchmarks/nn.py
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -85,6 +85,7 @@ def test_tied_and_shared_embeddings():
         count[tied, shared] = sum(p.numel() for p in model.parameters())
     assert count[False, False] - count[True, False] == 20 * 8 + 20  # a projection with its bias
     assert count[True, False] - count[True, True] == 20 * 8
+    assert sum(tensor.numel() for tensor in model.state_dict().values()) == count[True, True]
 
 
 def test_a_copy_loads_what_was_saved():

@@ -147,10 +147,16 @@ class Seq2Seq(nn.Module):
         )
         self.encoder = Encoder([EncoderLayer(width, heads, **options) for _ in range(encoder_layers)])
         self.decoder = Decoder([DecoderLayer(width, heads, **options) for _ in range(decoder_layers)])
-        embedding = {"positions": positions, "length": length, "dropout": dropout}
-        self.target = TokenEmbedding(target_vocabulary, width, **embedding)  # type: ignore[arg-type]
-        self.source = self.target if shared else TokenEmbedding(source_vocabulary, width, **embedding)  # type: ignore[arg-type]
+        embedding: dict[str, Any] = {"positions": positions, "length": length, "dropout": dropout}
+        self.target = TokenEmbedding(target_vocabulary, width, **embedding)
+        # A shared embedding is registered once: a file of weights holds every tensor once.
+        self.own_source = None if shared else TokenEmbedding(source_vocabulary, width, **embedding)
         self.output = None if tied else nn.Linear(width, target_vocabulary)
+
+    @property
+    def source(self) -> TokenEmbedding:
+        """The embedding of source tokens."""
+        return self.target if self.own_source is None else self.own_source
 
     @property
     def vocabulary(self) -> int:
