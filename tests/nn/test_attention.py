@@ -214,6 +214,31 @@ def test_linear_attention_carries_its_state():
     assert_close(second, whole[rows][:, 4:], torch.float64)
 
 
+@pytest.mark.usefixtures("always_tiled")
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_long_texts_take_the_tiled_paths_to_the_same_numbers(options):
+    attend, x = module(**options), vectors(150)
+    mask = masks.window(20, 0) | masks.prefix(3)
+    # A bool tensor per batch element is used as it is.
+    dense = mask.dense(150).expand(BATCH, 1, -1, -1).contiguous()
+    lazy, wanted = attend(x, mask=mask), attend(x, mask=dense)
+    assert_close(lazy, wanted, torch.float64)
+    mine, other = (torch.autograd.grad(out.square().sum(), x)[0] for out in (lazy, wanted))
+    assert_close(mine, other, torch.float64)
+    cache = nn.KeyValueCache()
+    with torch.no_grad():
+        parts = [attend(x[:, :149], mask=mask, cache=cache), attend(x[:, 149:], mask=mask, cache=cache)]
+    assert_close(torch.cat(parts, 1), wanted, torch.float64)
+
+
+@pytest.mark.parametrize("kind", [nn.MultiHeadAttention, nn.RelativePositionAttention, nn.LinearAttention])
+@pytest.mark.parametrize(("batch", "length"), [(0, 3), (2, 0), (1, 1)])
+def test_empty_batches_and_texts(kind, batch, length):
+    x = torch.zeros(batch, length, WIDTH)
+    assert kind(WIDTH, HEADS, causal=True)(x).shape == x.shape
+    assert kind(WIDTH, HEADS)(x).shape == x.shape
+
+
 def test_dropout_acts_in_training_alone():
     attend, x = module(dropout=0.5, residual_dropout=0.5), vectors()
     assert not torch.equal(attend(x), attend(x))

@@ -55,6 +55,7 @@ CASES = [
     (lambda: nn.EncoderLayer(8, 2, activation="tanh"), ArgumentError, "'relu', 'gelu'. Got 'tanh'"),
     (lambda: nn.EncoderLayer(8, 2, positions="learned"), ArgumentError, "'relative'. Got 'learned'"),
     (lambda: nn.FeedForward(8, 0), ArgumentError, "hidden = 0"),
+    (lambda: nn.EncoderLayer(8, 2, hidden=0), ArgumentError, "hidden = 0"),
     (lambda: nn.Encoder([nn.EncoderLayer(8, 2), nn.EncoderLayer(4, 2)]), ArgumentError, r"8 \(post\), 4"),
     (lambda: nn.Transformer(8, 2, encoder_layers=-1), ArgumentError, "encoder_layers = -1"),
     (lambda: nn.Seq2Seq(10, 10, positions="magic"), ArgumentError, "Got 'magic'"),

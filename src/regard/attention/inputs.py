@@ -159,6 +159,8 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int
 
 
 def _four_axes(x: Tensor, lead: tuple[int, ...], has_heads: bool) -> Tensor:
+    if x.stride(-1) != 1:
+        x = x.contiguous()  # the fused kernels step from channel to channel by 1, whatever the tensor says
     if not has_heads:
         return x[None, None]
     if x.ndim == 4 and x.shape[:1] == lead:

@@ -131,7 +131,7 @@ class EncoderLayer(nn.Module):
             length=length,
         )
         self.feed_forward = FeedForward(
-            width, hidden or 4 * width, activation=activation, dropout=dropout, bias=bias
+            width, 4 * width if hidden is None else hidden, activation=activation, dropout=dropout, bias=bias
         )
         self.attention_norm = nn.LayerNorm(width, eps=eps, bias=bias)
         self.feed_forward_norm = nn.LayerNorm(width, eps=eps, bias=bias)
@@ -191,7 +191,7 @@ class DecoderLayer(nn.Module):
         self.attention = _self_attention(width, heads, positions, causal=causal, length=length, **shared)
         self.cross = _self_attention(width, heads, None, length=length, **shared)
         self.feed_forward = FeedForward(
-            width, hidden or 4 * width, activation=activation, dropout=dropout, bias=bias
+            width, 4 * width if hidden is None else hidden, activation=activation, dropout=dropout, bias=bias
         )
         self.attention_norm = nn.LayerNorm(width, eps=eps, bias=bias)
         self.cross_norm = nn.LayerNorm(width, eps=eps, bias=bias)
