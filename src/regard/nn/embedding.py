@@ -20,6 +20,7 @@ class TokenEmbedding(nn.Module):
 
     Shapes: ``(batch, length)`` → ``(batch, length, width)``.
 
+    >>> import torch
     >>> embed = TokenEmbedding(100, 16, positions="learned", length=32, dropout=0.0)
     >>> embed(torch.tensor([[5, 7]]), offset=3).shape
     torch.Size([1, 2, 16])
