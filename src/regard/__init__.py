@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from regard.version import __version__
 
 if TYPE_CHECKING:
-    from regard import errors, masks, nn
+    from regard import errors, masks, nn, recording
     from regard.attention import (
         attention,
         attention_statistics,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         linear_attention,
         plan,
     )
+    from regard.recording import load, watch
 
 __all__ = [
     "__version__",
@@ -35,9 +36,12 @@ __all__ = [
     "biases",
     "errors",
     "linear_attention",
+    "load",
     "masks",
     "nn",
     "plan",
+    "recording",
+    "watch",
 ]
 
 _ROOMS = {
@@ -47,11 +51,13 @@ _ROOMS = {
     "biases": "regard.attention",
     "linear_attention": "regard.attention",
     "plan": "regard.attention",
+    "load": "regard.recording",
+    "watch": "regard.recording",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("masks", "errors", "nn"):
+    if name in ("masks", "errors", "nn", "recording"):
         return import_module(f"regard.{name}")
     if name in _ROOMS:
         room = import_module(_ROOMS[name])

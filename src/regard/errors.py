@@ -7,8 +7,10 @@
     ├── DtypeError       (TypeError)    a kind of number or object that cannot be attended with
     ├── DeviceError      (ValueError)   tensors that do not live in one place
     ├── ArgumentError    (ValueError)   an option out of its range
-    └── MaskError        (ValueError)   a mask that cannot mean anything
-        └── MaskSyntaxError             a mask text that cannot be read; points at the character
+    ├── MaskError        (ValueError)   a mask that cannot mean anything
+    │   └── MaskSyntaxError             a mask text that cannot be read; points at the character
+    └── RecordingError   (ValueError)   a recording that cannot be taken, or does not hold what is asked
+        └── RecordingFileError          a file that is no recording, or no whole one
 
 Every message has three parts: what must hold, what was given, what to do about it.
 Each class is also the built-in exception that a Python reader would expect, so
@@ -57,3 +59,11 @@ class MaskSyntaxError(MaskError):
         self.text = text
         self.position = position
         super().__init__(f"{problem}\n  {text}\n  {' ' * position}^")
+
+
+class RecordingError(RegardError, ValueError):
+    """A recording that cannot be taken, or does not hold what is asked of it."""
+
+
+class RecordingFileError(RecordingError):
+    """A file that is no recording, or no whole one."""

@@ -191,6 +191,26 @@ def test_a_schema_that_differs_is_noticed(monkeypatch):
     assert fused.available()
 
 
+def test_autocast_does_not_reach_the_scores():
+    q, k, v = tensors(2, queries=N, channels=16, dtype=torch.float32, grad=True)
+    for options in (
+        {"mask": masks.window(20, 0)},
+        {"softcap": 3.0},
+        {"mask": masks.local_global(16), "softcap": 3.0},
+    ):
+        wanted = definition(q, k, v, **options)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            output = regard.attention(q, k, v, **options)
+            weights = regard.attention_weights(q, k, **options)
+            entropy = regard.attention_statistics(q, k, **options).entropy
+            found = torch.autograd.grad(output.sum(), q)[0]
+        assert_close(output, wanted.output, torch.float32)
+        assert_close(weights, wanted["weights"], torch.float32, "weights")
+        assert_close(entropy, regard.attention_statistics(q, k, **options).entropy, torch.float32, "entropy")
+        again = torch.autograd.grad(regard.attention(q, k, v, **options).sum(), q)[0]
+        assert_close(found, again, torch.float32, "gradient")
+
+
 @pytest.mark.parametrize(("queries", "keys", "batch"), [(0, 5, 2), (5, 0, 2), (0, 0, 2), (5, 5, 0)])
 def test_empty_sequences_and_batches_give_empty_results(queries, keys, batch):
     for mask in (

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.attention.flex import flex_can, run_flex
 from regard.attention.inputs import Inputs, prepare
-from regard.attention.plain import Rules, exp, scores_of
+from regard.attention.plain import Rules, exp, full_precision, scores_of
 from regard.attention.planning import Plan, plan_extent
 from regard.attention.run import run
 from regard.attention.scene import flatten_lead
@@ -68,7 +68,8 @@ def attention(
     )
     plan = plan_extent(inputs.mask, inputs.extent)
     if _sdpa_can(inputs, plan):
-        return inputs.restore(_sdpa(inputs, plan))
+        with full_precision(inputs.q):
+            return inputs.restore(_sdpa(inputs, plan))
     return inputs.restore(_planned(inputs, plan)[0])
 
 
@@ -124,9 +125,10 @@ def attention_weights(
     wide = torch.promote_types(inputs.q.dtype, torch.float32)
     group = inputs.heads // max(1, inputs.k.shape[1])
     keys = inputs.k.repeat_interleave(group, 1) if group > 1 else inputs.k
-    scores, _ = scores_of(
-        inputs.q.to(wide), keys.to(wide), _dense_bias(inputs), Rules(inputs.scale, inputs.softcap)
-    )
+    with full_precision(inputs.q):
+        scores, _ = scores_of(
+            inputs.q.to(wide), keys.to(wide), _dense_bias(inputs), Rules(inputs.scale, inputs.softcap)
+        )
     allowed = _dense_mask(inputs)
     if allowed is not None:
         scores = scores.masked_fill(~allowed, -torch.inf)

@@ -26,6 +26,11 @@ class Rules:
     dropout: float = 0.0
 
 
+def full_precision(x: Tensor) -> torch.autocast:
+    """Keep autocast away: a score rounded to bfloat16 is off by more than a weight can bear."""
+    return torch.autocast(x.device.type, enabled=False)
+
+
 def scores_of(q: Tensor, k: Tensor, additive: Tensor | None, rules: Rules) -> tuple[Tensor, Tensor | None]:
     """``cap(scale · q kᵀ) + additive``, and the slope of the cap for the way back."""
     scores = q @ k.transpose(-1, -2) * rules.scale

@@ -19,6 +19,7 @@ from torch.autograd.function import once_differentiable
 from regard.attention import fused
 from regard.attention.inputs import Inputs
 from regard.attention.layout import TALLEST, lay_out
+from regard.attention.plain import full_precision
 from regard.attention.planning import Member, Plan
 from regard.attention.scene import WHOLE, Job, Known, Piece, Scene
 
@@ -32,9 +33,10 @@ def run(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     seed = int(torch.randint(1 << 62, ())) if inputs.dropout else 0
     job = Job(inputs, pieces, use_fused, seed)
     tables = inputs.bias.tables if inputs.bias is not None else ()
-    output, lse = _Planned.apply(  # type: ignore[no-untyped-call]
-        job, inputs.q, inputs.k, inputs.v, inputs.sinks, *tables
-    )
+    with full_precision(inputs.q):
+        output, lse = _Planned.apply(  # type: ignore[no-untyped-call]
+            job, inputs.q, inputs.k, inputs.v, inputs.sinks, *tables
+        )
     return output, lse
 
 
@@ -125,10 +127,11 @@ class _Planned(torch.autograd.Function):
         drained = (grad.to(lse.dtype) * output).sum(-1)
         grads = [torch.zeros_like(x, dtype=lse.dtype) for x in (q, k, v)]
         of_tables = tuple(torch.zeros_like(table) for table in tables)
-        for piece, scene in _scenes(ctx.job, q, k, v, tuple(tables), of_tables):
-            here, there = (piece.batch, piece.heads), (piece.batch, scene.key_heads)
-            known = Known(grad[here], output[here], finite[here], drained[here])
-            scene.backward(known, grads[0][here], grads[1][there], grads[2][there])
+        with full_precision(q):
+            for piece, scene in _scenes(ctx.job, q, k, v, tuple(tables), of_tables):
+                here, there = (piece.batch, piece.heads), (piece.batch, scene.key_heads)
+                known = Known(grad[here], output[here], finite[here], drained[here])
+                scene.backward(known, grads[0][here], grads[1][there], grads[2][there])
         of_sinks = None
         if sinks is not None:
             # The sink gives nothing, so all that softmax does is take back.

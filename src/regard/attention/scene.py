@@ -157,23 +157,35 @@ class Scene:
         return found
 
     def _new_additive(self, row: RowTile, masked: bool) -> tuple[Tensor, Tensor | None]:
-        inputs = self.job.inputs
+        if self.job.inputs.bias is None:
+            forbidden, sees = self._forbidden(row)
+            return forbidden, None if bool(sees.all()) else sees
         q, k = self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row)
-        additive: Tensor | None = None
+        additive = self.job.inputs.bias.tile(self.tables, *self._on_device(q, k), self.job.inputs.extent)
+        # In at least float32, and with sizes of 1 written out: the kernel wants queries and keys whole.
+        additive = additive.to(torch.promote_types(self.q.dtype, torch.float32))
+        additive = additive.expand(*additive.shape[:2], len(q), len(k))
         if masked:
-            wide = np.float64 if self.q.dtype == torch.float64 else np.float32
-            forbidden = np.zeros((*self.part.mask.lead, len(q), len(k)), wide)
-            for columns, allowed in self.part.questions(row, inputs.extent):
-                forbidden[..., columns] = np.where(allowed, wide(0), wide(-np.inf))
-            additive = flatten_lead(torch.from_numpy(forbidden), inputs.lead).to(self.q.device)
-        if inputs.bias is not None:
-            bias = inputs.bias.tile(self.tables, *self._on_device(q, k), inputs.extent)
-            bias = bias.to(torch.promote_types(self.q.dtype, torch.float32))
-            # Sizes of 1 are written out: the kernel wants the query and key axes whole.
-            additive = bias.expand(*bias.shape[:2], len(q), len(k)) if additive is None else bias + additive
-        assert additive is not None
+            additive = additive + self._forbidden(row)[0]
         sees = (additive != -torch.inf).any(-1)
         return additive, None if bool(sees.all()) else sees
+
+    def _forbidden(self, row: RowTile) -> tuple[Tensor, Tensor]:
+        """−inf where the mask forbids, 0 elsewhere, and which rows see any key.
+
+        In NumPy: torch would wake its threads for every small tile.
+        """
+        inputs = self.job.inputs
+        wide = np.float64 if self.q.dtype == torch.float64 else np.float32
+        forbidden = np.zeros((*self.part.mask.lead, row.stop - row.start, row.width), wide)
+        for columns, allowed in self.part.questions(row, inputs.extent):
+            forbidden[..., columns] = np.where(allowed, wide(0), wide(-np.inf))
+        unasked = row.width > sum(stop - start for start, stop in row.checked)
+        sees = np.ones(forbidden.shape[:-1], np.bool_) if unasked else (forbidden == 0).any(-1)
+        additive = flatten_lead(torch.from_numpy(forbidden), inputs.lead)
+        # The rows' axis keeps its place while the leading axes are flattened.
+        of_rows = flatten_lead(torch.from_numpy(sees)[..., None], inputs.lead)[..., 0]
+        return additive.to(self.q.device), of_rows.to(self.q.device)
 
     def _on_device(self, q: Integers, k: Integers) -> tuple[Tensor, Tensor]:
         return torch.from_numpy(q).to(self.q.device), torch.from_numpy(k).to(self.q.device)

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.inputs import Inputs, prepare
+from regard.attention.plain import full_precision
 from regard.attention.planning import plan_extent
 from regard.attention.rows import TALLEST, PartPass
 from regard.attention.run import pieces_of, run
@@ -57,7 +58,8 @@ def attention_statistics(
     if isinstance(top, bool) or not isinstance(top, int) or top < 0:
         raise ArgumentError("top is a whole number, 0 or more.", got=f"top = {top!r}", do="Ask for 5, say.")
     inputs = prepare(q, k, v, mask=mask, bias=bias, scale=scale, softcap=softcap, sinks=sinks)
-    return _collect(inputs, with_output=v is not None, top=top)
+    with full_precision(q):
+        return _collect(inputs, with_output=v is not None, top=top)
 
 
 def _collect(inputs: Inputs, *, with_output: bool, top: int) -> Statistics:

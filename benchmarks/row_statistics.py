@@ -1,0 +1,146 @@
+"""The figures of attention_statistics: against plain SDPA, and against the same from the dense matrix.
+
+python benchmarks/row_statistics.py
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import torch
+import torch.nn.functional as F
+from harness import THREADS, Row, in_new_process, medians, report, seconds
+from torch import Tensor
+
+import regard
+from regard import masks
+
+HEADS, CHANNELS = 8, 64
+
+
+def tensors(n: int) -> tuple[Tensor, Tensor, Tensor]:
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, HEADS, n, CHANNELS) for _ in range(3))
+    return q, k, v
+
+
+def from_the_matrix(q: Tensor, k: Tensor, v: Tensor, *, causal: bool) -> tuple[Tensor, ...]:
+    """The same statistics as one would write them in PyTorch: build the matrix, then reduce it."""
+    n = q.shape[-2]
+    scores = q @ k.transpose(-1, -2) * CHANNELS**-0.5
+    if causal:
+        scores = scores.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -torch.inf)
+    weights = scores.softmax(-1)
+    place = torch.arange(n)
+    peak, peak_key = weights.max(-1)
+    return (
+        weights @ v,
+        scores.logsumexp(-1),
+        torch.special.entr(weights).sum(-1),
+        (scores > -torch.inf).sum(-1),
+        weights.sum(-2),
+        weights.diagonal(dim1=-2, dim2=-1),
+        weights.diagonal(-1, dim1=-2, dim2=-1),
+        weights[..., 0],
+        (weights * (place[:, None] - place).abs()).sum(-1),
+        peak,
+        peak_key,
+    )
+
+
+def time_rows(n: int, *, causal: bool, rounds: int) -> list[Row]:
+    q, k, v = tensors(n)
+    mask = masks.causal() if causal else None
+    name = f"{'causal' if causal else 'full'}, n = {n}"
+
+    def ours() -> object:
+        return regard.attention_statistics(q, k, v, mask=mask)
+
+    mine, plain = medians(
+        ours, lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal), rounds=rounds
+    )
+    again, dense = medians(ours, lambda: from_the_matrix(q, k, v, causal=causal), rounds=3)
+    return [
+        Row(
+            f"{name}: all statistics and output, against plain SDPA",
+            f"{1000 * mine:.0f} ms",
+            f"{1000 * plain:.0f} ms",
+            f"{mine / plain:.2f} of its time",
+            "≤ 3 (aim 2)",
+            mine / plain <= 3,
+        ),
+        Row(
+            f"{name}: against the same from the dense matrix in PyTorch",
+            f"{1000 * again:.0f} ms",
+            f"{1000 * dense:.0f} ms",
+            f"{dense / again:.2f}×",
+            "≥ 2.5×",
+            dense / again >= 2.5,
+        ),
+    ]
+
+
+def memory_row(n: int, *, causal: bool, most: int) -> Row:
+    """Peak memory above inputs and outputs, in a process of its own, warmed up on a short text."""
+    mask = "masks.causal()" if causal else "None"
+    code = f"""
+def work(n):
+    q, k, v = (torch.randn(1, {HEADS}, n, {CHANNELS}) for _ in range(3))
+    took, grew, found = measured(lambda: regard.attention_statistics(q, k, v, mask={mask}))
+    outputs = sum(x.numel() * x.element_size() for x in vars(found).values() if x is not None)
+    return took, grew - outputs / 2**20
+work(256)
+print(*work({n}))
+"""
+    took, extra = in_new_process(code)
+    return Row(
+        f"{'causal' if causal else 'full'}, n = {n}: memory above inputs and outputs",
+        f"{extra:.0f} MB, {took:.1f} s",
+        f"{HEADS * n * n * 4 / 2**20:,.0f} MB for the matrix",
+        "",
+        f"≤ {most} MB",
+        extra <= most,
+    )
+
+
+def window_seconds(n: int) -> float:
+    q, k, v = tensors(n)
+
+    def work() -> object:
+        return regard.attention_statistics(q, k, v, mask=masks.window(128, 128))
+
+    work()
+    return sorted(seconds(work) for _ in range(3))[1]
+
+
+def window_row(lengths: tuple[int, ...]) -> Row:
+    """Time with a window over growing lengths: linear means the last quotient is near the step."""
+    times = [window_seconds(n) for n in lengths]
+    growth = times[-1] / times[0]
+    step = lengths[-1] / lengths[0]
+    shown = ", ".join(f"{n // 1024}k {1000 * t:.0f} ms" for n, t in zip(lengths, times))
+    return Row(
+        "window(128, 128): time grows linearly",
+        shown,
+        "",
+        f"{growth:.1f}× for {step:.0f}× the length",
+        f"≤ {1.3 * step:g}×",
+        growth <= 1.3 * step,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
+    torch.set_num_threads(THREADS)
+    rows = [row for causal in (False, True) for row in time_rows(4096, causal=causal, rounds=7)]
+    rows += [memory_row(4096, causal=causal, most=64) for causal in (False, True)]
+    rows += [memory_row(32768, causal=causal, most=400) for causal in (False, True)]
+    rows.append(window_row((4096, 8192, 16384, 32768)))
+    report("statistics", f"Statistics: {HEADS} heads × {CHANNELS}, float32", rows)
+
+
+if __name__ == "__main__":
+    main()

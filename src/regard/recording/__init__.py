@@ -1,0 +1,17 @@
+"""Recording: what every head of a model looked at, as Q, K and lse, without the matrix.
+
+>>> import torch, regard
+>>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
+>>> with regard.watch(model) as seen:
+...     _ = model(torch.randn(1, 5, 16))
+>>> seen[0].weights(head=0, rows=slice(0, 2)).shape
+torch.Size([2, 5])
+"""
+
+from regard.recording.call import Call
+from regard.recording.files import load
+from regard.recording.recording import Recording
+from regard.recording.sizes import Estimate, estimate
+from regard.recording.watching import watch
+
+__all__ = ["Call", "Estimate", "Recording", "estimate", "load", "watch"]

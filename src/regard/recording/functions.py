@@ -1,0 +1,140 @@
+"""Any PyTorch model: every call of torch's own attention functions is seen.
+
+``F.scaled_dot_product_attention`` is one function; ``nn.MultiheadAttention`` and ``nn.Transformer*``
+go through ``F.multi_head_attention_forward``, which is run here with an attention of ours in it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from regard.attention import attention_weights
+from regard.attention.inputs import Inputs, prepare
+from regard.masks import Mask, causal, window
+from regard.recording.observing import Observer, attend, autocast, observers_running
+
+
+class Listening(TorchFunctionMode):
+    """Sees the attention functions that are called while it is active, in this thread.
+
+    Several may be active, one for each watch; the innermost computes, and writes for all of them.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        del types
+        kwargs = kwargs or {}
+        if func in (F.scaled_dot_product_attention, F.multi_head_attention_forward):
+            observers = observers_running()
+            if observers:
+                seen = self._sdpa if func is F.scaled_dot_product_attention else self._multi_head
+                return seen(observers, *args, **kwargs)
+        return func(*args, **kwargs)
+
+    def _sdpa(
+        self,
+        observers: list[Observer],
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        del enable_gqa  # regard tells it from the shapes
+        mask: object = attn_mask
+        if is_causal:
+            mask = upper_left_causal(query.shape[-2], key.shape[-2])
+        inputs = prepare(*autocast(query, key, value), mask=mask, scale=scale, dropout=dropout_p)
+        return inputs.restore(_attend(inputs, observers))
+
+    def _multi_head(
+        self, observers: list[Observer], *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor | None]:
+        """As torch does it, with the weights only if they were asked for."""
+        call = inspect.signature(F.multi_head_attention_forward).bind(*args, **kwargs)
+        call.apply_defaults()
+        asked, average = call.arguments["need_weights"], call.arguments["average_attn_weights"]
+        call.arguments["need_weights"] = False
+        inside: list[Inputs] = []
+        output, _ = _with_our_attention(observers, inside)(*call.args, **call.kwargs)
+        if not asked:
+            return output, None
+        seen = inside[0]
+        weights = attention_weights(seen.q, seen.k, mask=seen.mask, bias=seen.bias, scale=seen.scale)
+        weights = weights.mean(1) if average else weights
+        return output, weights[0] if call.arguments["query"].dim() == 2 else weights
+
+
+def _attend(inputs: Inputs, observers: list[Observer]) -> Tensor:
+    kind = observers[0].kind_of(inputs, observers[0].running)
+    # Without a word of the model: the last query stands at the last key.
+    return attend(inputs, observers, None, kind, view=None, past=max(0, inputs.extent.offset))
+
+
+def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Callable[..., tuple[Tensor, Any]]:
+    """torch's function over again, with ``scaled_dot_product_attention`` in it meaning ours.
+
+    A copy with names of its own, because replacing the name in torch would reach every thread.
+    """
+
+    def ours(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool) -> Tensor:
+        chosen: object = upper_left_causal(q.shape[-2], k.shape[-2]) if is_causal else mask
+        inputs = prepare(*autocast(q, k, v), mask=chosen, dropout=dropout)
+        inside.append(inputs)
+        return _attend(inputs, observers)
+
+    original = F.multi_head_attention_forward
+    names = {**vars(F), "scaled_dot_product_attention": ours, "has_torch_function": lambda _: False}
+    copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
+    copy.__kwdefaults__ = original.__kwdefaults__
+    return copy
+
+
+def upper_left_causal(queries: int, keys: int) -> Mask:
+    """torch's causal mask, which starts both axes at 0; regard's ends both at the end.
+
+    >>> upper_left_causal(2, 4).dense(2, 4).int().tolist()
+    [[1, 0, 0, 0], [1, 1, 0, 0]]
+    >>> upper_left_causal(3, 2).dense(3, 2).int().tolist()
+    [[1, 0], [1, 1], [1, 1]]
+    """
+    if queries == keys:
+        return causal()
+    return window(None, queries - keys) if queries > keys else ~window(keys - queries - 1, None)
+
+
+_slow = 0
+_fast_before = True
+_lock = threading.Lock()
+
+
+@contextmanager
+def fast_path_off() -> Iterator[None]:
+    """torch's fused encoder layer switched off, for it shows nothing; for as long as anybody watches."""
+    global _slow, _fast_before
+    with _lock:
+        if not _slow:
+            _fast_before = torch.backends.mha.get_fastpath_enabled()
+            torch.backends.mha.set_fastpath_enabled(False)
+        _slow += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _slow -= 1
+            if not _slow:
+                torch.backends.mha.set_fastpath_enabled(_fast_before)

@@ -1,0 +1,283 @@
+"""Recordings as files: whole and unchanged, or refused."""
+
+import json
+import signal
+import struct
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import torch
+import transformers as hf
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+import regard
+from recording.families import FAMILIES, LENGTH, SMALL, all_weights, inputs_of, padded
+from regard.errors import RecordingError, RecordingFileError
+from regard.recording import Call, files
+from regard.recording.placing import FunctionMask
+
+
+def recorded(name, side="left", generate=False, **options):
+    family = FAMILIES[name]
+    model, inputs = family.build(), inputs_of(family, side)
+    with torch.no_grad(), regard.watch(model, **options) as seen:
+        if generate:
+            inputs = {key: x for key, x in inputs.items() if not key.startswith("decoder")}
+            model.generate(**inputs, max_new_tokens=5, do_sample=False)
+        else:
+            model(**inputs)
+    return seen
+
+
+@pytest.fixture
+def seen():
+    return recorded("llama")
+
+
+@pytest.fixture
+def saved(seen, tmp_path):
+    seen.save(tmp_path / "seen.safetensors")
+    return tmp_path / "seen.safetensors"
+
+
+def same(mine, other):
+    assert repr(mine) == repr(other)
+    assert len(mine) == len(other)
+    assert (mine.tokens, mine.source_tokens) == (other.tokens, other.source_tokens)
+    for a, b in zip(mine, other):
+        assert repr(a) == repr(b)
+        assert (a.run, a.head_numbers, a.scale, a.softcap) == (b.run, b.head_numbers, b.scale, b.softcap)
+        if a.q is not None:
+            assert torch.equal(all_weights(a), all_weights(b))
+        for field in fields(a.statistics()):
+            x, y = getattr(a.statistics(), field.name), getattr(b.statistics(), field.name)
+            assert x is y is None or torch.equal(x, y), field.name
+
+
+@pytest.mark.parametrize("generate", [False, True])
+@pytest.mark.parametrize("name", ["bert", "llama", "mistral", "gemma2", "gpt_oss", "t5", "whisper", "vit"])
+def test_round_trip(name, generate, tmp_path):
+    if generate and FAMILIES[name].shape in ("encoder", "image"):
+        return
+    seen = recorded(name, generate=generate)
+    seen.save(tmp_path / "x.safetensors")
+    again = regard.load(str(tmp_path / "x.safetensors"))
+    same(seen, again)
+    for mine, other in zip(seen, again):
+        assert mine.mask == other.mask
+    assert [path.name for path in tmp_path.iterdir()] == ["x.safetensors"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"statistics": True, "top": 3},
+        {"dtype": torch.bfloat16, "values": True},
+        {"layers": [1], "heads": [2]},
+    ],
+    ids=str,
+)
+def test_round_trip_of_every_option(options, tmp_path):
+    seen = recorded("t5", generate=True, **options)
+    seen.save(tmp_path / "x.safetensors")
+    same(seen, regard.load(tmp_path / "x.safetensors"))
+
+
+def test_tables_and_rows_of_several_masks(tmp_path):
+    """A model off the registry with a mask tensor of its own at every step, and one with dense weights."""
+    ids, keep = padded(2, LENGTH, "left")
+    for model in (
+        hf.FalconForCausalLM(hf.FalconConfig(**SMALL)),
+        hf.BloomForCausalLM(
+            hf.BloomConfig(
+                vocab_size=61, hidden_size=24, n_layer=2, n_head=4, pad_token_id=0, eos_token_id=None
+            )
+        ),
+    ):
+        with torch.no_grad(), regard.watch(model.eval()) as seen:
+            model.generate(ids, attention_mask=keep, max_new_tokens=4, do_sample=False)
+        seen.save(tmp_path / "x.safetensors")
+        same(seen, regard.load(tmp_path / "x.safetensors"))
+
+
+def test_a_mask_function_goes_in_as_what_it_says(tmp_path):
+    q, k = torch.randn(2, 3, 5, 4), torch.randn(2, 3, 7, 4)
+    mask = FunctionMask(lambda b, h, q, k: (q + k + b) % 3 > 0, 2, 0, 0, False) & regard.masks.window(4, 1)
+    lse = regard.attention.attention_with_lse(q, k, k, mask=mask, scale=1.0)[1]
+    seen = regard.recording.Recording("by hand", [Call("x", "cross", 0, q, k, lse, mask=mask)])
+    seen.save(tmp_path / "x.safetensors")
+    again = regard.load(tmp_path / "x.safetensors")
+    assert torch.equal(all_weights(seen[0]), all_weights(again[0]))
+    assert all_weights(again[0]).sum(-1).allclose(torch.ones(2, 3, 5))
+
+
+def test_tokens_go_along(tmp_path):
+    seen = recorded("bart")
+    seen.tokens = [f"t{i}" for i in range(7)]
+    seen.source_tokens = [[f"s{i}" for i in range(11)], [f"猫{i}" for i in range(11)]]
+    seen.save(tmp_path / "x.safetensors")
+    again = regard.load(tmp_path / "x.safetensors")
+    same(seen, again)
+    assert again.source_tokens[1][0] == "猫0"
+
+
+# ---- refused -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keep", [0, 1, 7, 8, 100, 0.5, -1])
+def test_truncated(saved, keep):
+    whole = saved.read_bytes()
+    saved.write_bytes(whole[: int(len(whole) * keep) if isinstance(keep, float) else keep])
+    with pytest.raises(RecordingFileError, match=r"A recording is a whole safetensors file. Got"):
+        regard.load(saved)
+
+
+def test_foreign(tmp_path):
+    for name, contents in (
+        ("text", b"hello"),
+        ("pickle", b"\x80\x04cos\nsystem\n."),
+        ("zip", b"PK\x03\x04" * 9),
+    ):
+        (tmp_path / name).write_bytes(contents)
+        with pytest.raises(RecordingFileError, match=r"whole safetensors file"):
+            regard.load(tmp_path / name)
+    save_file({"x": torch.zeros(3)}, tmp_path / "model.safetensors")
+    with pytest.raises(RecordingFileError, match=r"says that it is one .'regard recording 1'.. Got None in"):
+        regard.load(tmp_path / "model.safetensors")
+    with pytest.raises(RecordingFileError, match=r"names a file. Got .*nothing"):
+        regard.load(tmp_path / "nothing")
+    with pytest.raises(RecordingFileError, match=r"names a file"):
+        regard.load(tmp_path)
+
+
+def test_one_changed_bit_anywhere(saved):
+    whole = saved.read_bytes()
+    header = struct.unpack("<Q", whole[:8])[0]
+    for position in [8 + header // 2, 8 + header + 5, len(whole) - 1]:
+        changed = bytearray(whole)
+        changed[position] ^= 1
+        saved.write_bytes(changed)
+        with pytest.raises(RecordingFileError):
+            regard.load(saved)
+
+
+def tampered(saved, change):
+    """The file with another description, and a digest that fits it."""
+    with safe_open(saved, framework="pt") as file:
+        header = file.metadata()
+        tensors = {name: file.get_tensor(name) for name in list(file.keys())}
+    described = json.loads(header["description"])
+    change(described, tensors)
+    text = json.dumps(described)
+    save_file(tensors, saved, {**header, "description": text, "digest": files._digest(text, tensors)})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d, t: d["calls"][0].update(mask="__import__('os').system('echo')"),
+        lambda d, t: d["calls"][0].update(mask="padding([True])"),
+        lambda d, t: d["calls"][0].update(mask=["^", "causal()"]),
+        lambda d, t: d["calls"][0].update(mask=["table", "nothing"]),
+        lambda d, t: d["calls"][0].update(mask=17),
+        lambda d, t: d["calls"][0].update(kind="eval"),
+        lambda d, t: d["calls"][0].update(scale="x"),
+        lambda d, t: d["calls"][0].update(heads=[0]),
+        lambda d, t: d["calls"][0].update(layer=None),
+        lambda d, t: d["calls"][0].update(bias={"kind": "os.system", "table": "call.0.q"}),
+        lambda d, t: d["calls"][0]["tensors"].update(q="call.0.missing"),
+        lambda d, t: d["calls"][0]["tensors"].update(q="call.0.lse"),
+        lambda d, t: d["calls"][0]["tensors"].update(__class__="call.0.lse"),
+        lambda d, t: d["calls"][0]["tensors"].pop("lse"),
+        lambda d, t: d["calls"][0].pop("mask"),
+        lambda d, t: d.update(calls=3),
+        lambda d, t: d.update(tokens=["too", "few"]),
+        lambda d, t: t.update({"call.0.k": t["call.0.k"][:, :, :-1].contiguous()}),
+        lambda d, t: t.update({"call.0.k": t["call.0.k"][:1].contiguous()}),
+        lambda d, t: t.update({"call.0.lse": t["call.0.lse"][..., :-1].contiguous()}),
+    ],
+)
+def test_a_description_that_cannot_be(saved, change):
+    tampered(saved, change)
+    with pytest.raises(RecordingFileError, match=r"A recording describes its calls. Got"):
+        regard.load(saved)
+
+
+def test_deep_masks_do_not_exhaust_the_stack(saved):
+    def change(described, tensors):
+        mask = "causal()"
+        for _ in range(400):
+            mask = ["~", mask]
+        described["calls"][0]["mask"] = mask
+
+    tampered(saved, change)
+    with pytest.raises(RecordingFileError, match=r"nests at most 50 levels"):
+        regard.load(saved)
+
+
+# ---- writing -------------------------------------------------------------------------------------
+
+
+def test_a_running_watch_is_not_saved(tmp_path):
+    model = FAMILIES["llama"].build()
+    with torch.no_grad(), regard.watch(model) as seen:
+        model(input_ids=torch.ones(1, 3, dtype=torch.long))
+        with pytest.raises(RecordingError, match=r"saved when it is closed. Got a running watch"):
+            seen.save(tmp_path / "x.safetensors")
+
+
+def test_an_error_leaves_the_old_file_and_no_other(saved, monkeypatch):
+    old = saved.read_bytes()
+
+    def fail(*args, **kwargs):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(files, "save_file", fail)
+    with pytest.raises(OSError, match=r"no space"):
+        recorded("bert").save(saved)
+    assert saved.read_bytes() == old
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+from recording.test_files import recorded
+from regard.recording import Call, files
+from regard.recording.placing import FunctionMask
+from pathlib import Path
+moment = {moment!r}
+write, sync = files.save_file, os.fsync
+def die(*args, **kwargs):
+    os.kill(os.getpid(), signal.SIGKILL)
+if moment == "writing":
+    def half(tensors, name, metadata):
+        write(tensors, name, metadata=metadata)
+        os.truncate(name, 300)
+        die()
+    files.save_file = half
+elif moment == "syncing":
+    os.fsync = die
+else:
+    Path.replace = die
+recorded("bert").save(Path({path!r}))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.parametrize("moment", ["writing", "syncing", "renaming"])
+def test_killed_while_saving(saved, seen, moment):
+    script = KILLED.format(tests=str(Path(__file__).parent.parent), moment=moment, path=str(saved))
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    same(seen, regard.load(saved))
+
+
+def test_a_saved_file_is_readable_by_others(saved):
+    plain = saved.parent / "plain"
+    plain.touch()
+    assert saved.stat().st_mode == plain.stat().st_mode
