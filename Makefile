@@ -27,6 +27,7 @@ lint: $(VENV)/.tools ## check style and types
 
 bench: $(VENV)/.tools ## measure regard against torch; prints tables, writes benchmarks/results/
 	$(BIN)/python benchmarks/attention.py
+	$(BIN)/python benchmarks/nn.py
 	$(BIN)/python benchmarks/row_statistics.py
 	$(BIN)/python benchmarks/recording.py
 

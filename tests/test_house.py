@@ -67,7 +67,7 @@ def test_all_is_what_is_public():
     assert dir(regard) == sorted(regard.__all__)
     for name in regard.__all__:
         assert getattr(regard, name) is not None
-    for room in (regard.masks, regard.attention, regard.recording):
+    for room in (regard.masks, regard.attention, regard.nn, regard.recording):
         assert len(room.__all__) == len(set(room.__all__))
         for name in room.__all__:
             assert hasattr(room, name)

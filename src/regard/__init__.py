@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from regard.version import __version__
 
 if TYPE_CHECKING:
-    from regard import errors, masks, recording
+    from regard import errors, masks, nn, recording
     from regard.attention import (
         attention,
         attention_statistics,
@@ -38,6 +38,7 @@ __all__ = [
     "linear_attention",
     "load",
     "masks",
+    "nn",
     "plan",
     "recording",
     "watch",
@@ -56,7 +57,7 @@ _ROOMS = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("masks", "errors", "recording"):
+    if name in ("masks", "errors", "nn", "recording"):
         return import_module(f"regard.{name}")
     if name in _ROOMS:
         room = import_module(_ROOMS[name])

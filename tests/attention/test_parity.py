@@ -244,3 +244,16 @@ def test_the_parity_helper_fails_when_one_weight_is_perturbed():
         assert_close(output, trace.output, torch.float32)
     with pytest.raises(AssertionError, match="≠"):
         assert_close(output[0], trace.output, torch.float32)
+
+
+@pytest.mark.usefixtures("always_tiled")
+@pytest.mark.parametrize("which", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
+def test_channels_need_not_be_neighbours_in_memory(which):
+    q, k, v = (x.detach() for x in tensors(2, queries=150))
+    inputs = [
+        x.transpose(-1, -2).contiguous().transpose(-1, -2).requires_grad_() if i in which else x
+        for i, x in enumerate((q, k, v))
+    ]
+    mask = masks.window(9, 0) | masks.prefix(3)
+    wanted = definition(q, k, v, mask=mask).output
+    assert_close(regard.attention(*inputs, mask=mask), wanted, torch.float64)

@@ -131,3 +131,18 @@ def test_plans_are_kept_unless_their_tables_are_large():
     assert regard.plan(mask, 500) is regard.plan(mask, 500)
     large = torch.rand(1100, 1100) > 0.99
     assert regard.plan(large, 1100) is not regard.plan(large, 1100)
+
+
+def test_a_short_mask_is_evaluated_once_and_serves_training_after_inference(monkeypatch):
+    from regard.attention import call
+
+    call._kept_dense.cache_clear()
+    q, k, v = tensors(2, queries=9, dtype=torch.float32, grad=True)
+    mask = masks.padding(lengths=[9, 4])
+    with torch.inference_mode():
+        regard.attention(q, k, v, mask=mask)
+    asked = []
+    monkeypatch.setattr(type(mask), "allows", lambda *_: asked.append(1))
+    regard.attention(q, k, v, mask=masks.padding(lengths=[9, 4])).sum().backward()
+    assert not asked
+    assert q.grad is not None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
+from math import prod
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +16,11 @@ from regard.attention.plain import Rules, exp, full_precision, scores_of
 from regard.attention.planning import Plan, plan_extent
 from regard.attention.run import run
 from regard.attention.scene import flatten_lead
+from regard.masks import Mask
 from regard.masks.positions import Extent
+
+KEPT_ENTRIES = 1 << 20
+"""Evaluated masks of up to so many entries, one byte each, are kept for the next call."""
 
 
 def attention(
@@ -204,8 +210,21 @@ def _even_channels(inputs: Inputs) -> bool:
 
 def _dense_mask(inputs: Inputs) -> Tensor | None:
     """The whole mask ``(batch or 1, head or 1, query, key)``, or None where it allows everything."""
-    allowed = inputs.mask.dense(*inputs.extent, device=inputs.q.device)
-    return None if bool(allowed.all()) else flatten_lead(allowed, inputs.lead)
+    entries = prod(inputs.mask.lead) * prod(inputs.extent)
+    evaluate = _kept_dense if entries <= KEPT_ENTRIES else _new_dense
+    allowed = evaluate(inputs.mask, inputs.extent, inputs.q.device)
+    return None if allowed is None else flatten_lead(allowed, inputs.lead)
+
+
+def _new_dense(mask: Mask, extent: Extent, device: torch.device) -> Tensor | None:
+    # Never an inference tensor: it is kept, and the next call may need it for a backward pass.
+    with torch.inference_mode(False):
+        allowed = mask.dense(*extent, device=device)
+        return None if bool(allowed.all()) else allowed
+
+
+# Every layer of a model asks for the same mask; the next batch has another.
+_kept_dense = lru_cache(maxsize=16)(_new_dense)
 
 
 def _dense_bias(inputs: Inputs) -> Tensor | None:

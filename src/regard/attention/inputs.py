@@ -146,6 +146,8 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int
             got=f"key heads = {key_heads}, value heads = {v.shape[-3]}",
             do="Grouped-query attention shares each key head among query heads / key heads of them.",
         )
+    if q.shape[:-3] == k.shape[:-3] == v.shape[:-3]:
+        return tuple(q.shape[:-3]), heads  # the usual case; broadcast_shapes takes as long as the rest
     try:
         return tuple(torch.broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])), heads
     except RuntimeError:
@@ -157,6 +159,8 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int
 
 
 def _four_axes(x: Tensor, lead: tuple[int, ...], has_heads: bool) -> Tensor:
+    if x.stride(-1) != 1:
+        x = x.contiguous()  # the fused kernels step from channel to channel by 1, whatever the tensor says
     if not has_heads:
         return x[None, None]
     if x.ndim == 4 and x.shape[:1] == lead:
@@ -182,7 +186,7 @@ def _mask_of(
     mask.check(extent)
     full = (*lead, heads)
     try:
-        fits = torch.broadcast_shapes(mask.lead, full) == full
+        fits = not mask.lead or torch.broadcast_shapes(mask.lead, full) == full
     except RuntimeError:
         fits = False
     if not fits:

@@ -1,0 +1,144 @@
+"""What decoding remembers, so that a new token costs one row and not the whole square.
+
+>>> memory = KeyValueCache()
+>>> k = v = torch.zeros(2, 4, 3, 8)  # (batch, key head, length, channel)
+>>> memory.append(k, v)[0].shape, memory.append(k[:, :, :1], v[:, :, :1])[0].shape
+(torch.Size([2, 4, 3, 8]), torch.Size([2, 4, 4, 8]))
+>>> memory.length
+4
+
+A cache is filled by the module that it is passed to. It belongs to one text, or one batch of them;
+start a new one for the next.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from regard.attention import LinearState
+from regard.errors import ShapeError
+
+
+class KeyValueCache:
+    """The keys and values of one attention module: ``(batch, key head, length, channel)`` each.
+
+    In self-attention it grows with every call. In cross-attention it holds the projected context,
+    once.
+
+    Without gradients the keys live in a buffer with room to spare, so that a step copies one row
+    per head and not all of the past.
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._keys: Tensor | None = None  # (batch, key head, room ≥ length, channel)
+        self._values: Tensor | None = None
+
+    @property
+    def keys(self) -> Tensor | None:
+        """The keys so far, or None before the first call."""
+        return None if self._keys is None else self._keys[:, :, : self.length]
+
+    @property
+    def values(self) -> Tensor | None:
+        """The values so far, or None before the first call."""
+        return None if self._values is None else self._values[:, :, : self.length]
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Add new keys and values behind the old ones; returns all of them."""
+        if self._keys is None or self._values is None:
+            self._keys, self._values = k, v
+        else:
+            self._check(k)
+            start, stop = self.length, self.length + k.shape[2]
+            self._keys = _written(self._keys, k, start, stop)
+            self._values = _written(self._values, v, start, stop)
+        self.length += k.shape[2]
+        return self._keys[:, :, : self.length], self._values[:, :, : self.length]
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these batch elements, in this order; an element may come twice (beams)."""
+        if self._keys is not None and self._values is not None:
+            self._keys, self._values = self._keys.index_select(0, rows), self._values.index_select(0, rows)
+
+    def _check(self, k: Tensor) -> None:
+        assert self._keys is not None
+        own, new = self._keys.shape, k.shape
+        if (own[0], own[1], own[3]) != (new[0], new[1], new[3]):
+            raise ShapeError(
+                "A cache goes on with the batch that it began with "
+                f"(batch = {own[0]}, key heads = {own[1]}, channels = {own[3]}).",
+                got=f"batch = {new[0]}, key heads = {new[1]}, channels = {new[3]}",
+                do="Start a new cache for another batch or module.",
+            )
+
+
+def _written(buffer: Tensor, new: Tensor, start: int, stop: int) -> Tensor:
+    """``buffer`` with ``new`` at ``start … stop``; a larger buffer where it does not fit."""
+    if torch.is_grad_enabled() and (buffer.requires_grad or new.requires_grad):
+        return torch.cat([buffer[:, :, :start], new], 2)  # writing in place would spoil the graph
+    if stop > buffer.shape[2]:
+        batch, heads, _, channels = buffer.shape
+        larger = new.new_empty(batch, heads, max(16, 2 * stop), channels)
+        larger[:, :, :start] = buffer[:, :, :start]
+        buffer = larger
+    buffer[:, :, start:stop] = new
+    return buffer
+
+
+class LinearCache:
+    """What linear attention remembers: one state per head, of a size that does not grow.
+
+    ``state`` is None before the first call.
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.state: LinearState | None = None
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these batch elements, in this order."""
+        if self.state is not None:
+            self.state = LinearState(self.state.sums.index_select(0, rows))
+
+
+class Cache:
+    """The memory of a stack of layers: keys and values of each layer's own past, and of its context.
+
+    >>> cache = Cache(3)
+    >>> cache.length, len(cache.own), len(cache.context)
+    (0, 3, 3)
+    """
+
+    def __init__(self, layers: int) -> None:
+        self.own = [KeyValueCache() for _ in range(layers)]
+        self.context = [KeyValueCache() for _ in range(layers)]
+        self.keep: Tensor | None = None  # (batch, length), False at padding; kept by LanguageModel
+
+    @property
+    def length(self) -> int:
+        """How many tokens the stack has seen."""
+        return self.own[0].length if self.own else 0
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these batch elements, in this order; an element may come twice (beams)."""
+        for one in (*self.own, *self.context):
+            one.select(rows)
+        if self.keep is not None:
+            self.keep = self.keep.index_select(0, rows)
+
+    def reorder(self, rows: Tensor) -> None:
+        """As ``select``, where every row takes the place of one with the same context and padding."""
+        for one in self.own:
+            one.select(rows)
+
+
+def check_layers(cache: Cache | None, layers: int) -> None:
+    """Raise unless the cache was made for a stack of so many layers."""
+    if cache is not None and len(cache.own) != layers:
+        raise ShapeError(
+            f"A cache has one place per layer (layers = {layers}).",
+            got=f"{len(cache.own)} places",
+            do="Make it with Cache(layers) or the model's new_cache().",
+        )

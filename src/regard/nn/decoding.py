@@ -1,0 +1,159 @@
+"""A text that grows token by token, with or without a cache: what ``generate`` works on.
+
+Both kinds answer two questions: which token comes next (``logits``), and how it goes on
+(``append``). Beams ``split`` every prompt into rows, and ``reorder`` the rows of a prompt.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from regard.errors import ArgumentError, ShapeError
+from regard.nn.cache import Cache
+from regard.nn.checks import check_tokens
+from regard.nn.models import Encoded, LanguageModel, Seq2Seq
+
+
+class Decoding(Protocol):
+    """Texts that grow, one per row."""
+
+    def logits(self) -> Tensor:
+        """What comes next, ``(row, vocabulary)``."""
+
+    def append(self, tokens: Tensor) -> None:
+        """Go on with one token ``(row,)`` each."""
+
+    def split(self, times: int) -> None:
+        """Every row so many times, side by side."""
+
+    def reorder(self, rows: Tensor) -> None:
+        """Each row goes on from the text at ``rows``, which is one of the same prompt."""
+
+
+class TargetDecoding:
+    """The targets of a ``Seq2Seq``: begins with a start token, looks at an encoded source."""
+
+    def __init__(self, model: Seq2Seq, source: Tensor, start: int, *, cached: bool) -> None:
+        self.model = model
+        self.encoded: Encoded = model.encode(source)
+        self.tokens = source.new_full((len(source), 1), start)
+        self.cache: Cache | None = model.new_cache() if cached else None
+
+    def logits(self) -> Tensor:
+        """Logits behind the last token."""
+        new = self.tokens if self.cache is None else self.tokens[:, self.cache.length :]
+        return self.model.decode(new, self.encoded, cache=self.cache)[:, -1]
+
+    def append(self, tokens: Tensor) -> None:
+        """Go on with one token each."""
+        self.tokens = torch.cat([self.tokens, tokens[:, None]], 1)
+
+    def split(self, times: int) -> None:
+        """Every row so many times, side by side."""
+        rows = _each(self.tokens, times)
+        self.tokens, self.encoded = self.tokens[rows], self.encoded.select(rows)
+        if self.cache is not None:
+            self.cache.select(rows)
+
+    def reorder(self, rows: Tensor) -> None:
+        """Each row goes on from the text at ``rows``."""
+        self.tokens = self.tokens[rows]
+        if self.cache is not None:
+            self.cache.reorder(rows)
+
+
+class PromptDecoding:
+    """The texts of a ``LanguageModel``: prompts of any lengths, moved to end together."""
+
+    def __init__(self, model: LanguageModel, prompt: Tensor, keep: Tensor | None, *, cached: bool) -> None:
+        self.model = model
+        self.tokens, self.keep = _end_together(prompt, model.real(prompt) if keep is None else keep)
+        self.cache: Cache | None = model.new_cache() if cached else None
+
+    def logits(self) -> Tensor:
+        """Logits behind the last token."""
+        past = 0 if self.cache is None else self.cache.length
+        logits: Tensor = self.model(self.tokens[:, past:], keep=self.keep[:, past:], cache=self.cache)
+        return logits[:, -1]
+
+    def append(self, tokens: Tensor) -> None:
+        """Go on with one token each."""
+        self.tokens = torch.cat([self.tokens, tokens[:, None]], 1)
+        self.keep = torch.cat([self.keep, torch.ones_like(self.keep[:, :1])], 1)
+
+    def split(self, times: int) -> None:
+        """Every row so many times, side by side."""
+        rows = _each(self.tokens, times)
+        self.tokens, self.keep = self.tokens[rows], self.keep[rows]
+        if self.cache is not None:
+            self.cache.select(rows)
+
+    def reorder(self, rows: Tensor) -> None:
+        """Each row goes on from the text at ``rows``."""
+        self.tokens = self.tokens[rows]
+        if self.cache is not None:
+            self.cache.reorder(rows)
+
+
+def _each(tokens: Tensor, times: int) -> Tensor:
+    return torch.arange(len(tokens), device=tokens.device).repeat_interleave(times)
+
+
+def begin(
+    model: Seq2Seq | LanguageModel,
+    prompt: Tensor,
+    *,
+    start: int | None,
+    keep: Tensor | None,
+    new: int,
+    cached: bool,
+) -> Decoding:
+    """The decoding that fits the model, after checking that ``new`` more tokens fit its positions."""
+    check_tokens("prompt", prompt)
+    if isinstance(model, Seq2Seq):
+        if start is None or keep is not None:
+            raise ArgumentError(
+                "An encoder-decoder begins its target with a start token, and reads padding off the source.",
+                got=f"start = {start}, keep = {'None' if keep is None else 'a tensor'}",
+                do="Pass start=, and fill up sources with the model's padding.",
+            )
+        _check_room(1 + new, model.length)
+        return TargetDecoding(model, prompt, start, cached=cached)
+    if start is not None:
+        raise ArgumentError(
+            "A language model goes on behind the prompt.",
+            got=f"start = {start}",
+            do="Put the start token into the prompt.",
+        )
+    _check_room(prompt.shape[1] + new, model.length)
+    return PromptDecoding(model, prompt, keep, cached=cached)
+
+
+def _check_room(needed: int, longest: int) -> None:
+    if needed > longest:
+        raise ShapeError(
+            f"Prompt and new tokens fit the positions of the model (longest = {longest}).",
+            got=f"{needed} tokens",
+            do="Shorten the prompt or lower maximum.",
+        )
+
+
+def _end_together(prompt: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+    """Padding moved to the front, so that the last column is the last token of every text."""
+    if keep.shape != prompt.shape:
+        raise ShapeError(
+            f"keep has one value per token of the prompt (shape {tuple(prompt.shape)}).",
+            got=f"shape {tuple(keep.shape)}",
+            do="Pass True for real tokens and False for padding.",
+        )
+    if not bool(keep.any(1).all()):
+        raise ShapeError(
+            "Every prompt has at least one token.",
+            got=f"{int((~keep.any(1)).sum())} empty prompts",
+            do="Begin with a start token if there is nothing else to say.",
+        )
+    order = keep.to(torch.int8).argsort(dim=1, stable=True)  # padding first, the rest as it was
+    return prompt.gather(1, order), keep.gather(1, order)

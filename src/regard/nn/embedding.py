@@ -1,0 +1,60 @@
+"""Tokens to vectors, and back to logits."""
+
+from __future__ import annotations
+
+import math
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.nn.checks import check_name, check_probability, check_whole
+from regard.nn.dropout import Dropout
+from regard.nn.positions import LearnedPositions, Offset, SinusoidalPositions
+
+MODEL_POSITIONS = ("sinusoidal", "learned", "rotary", "alibi", "relative", "none")
+"""What ``positions=`` of a model knows: the first two are added to the embeddings."""
+
+
+class TokenEmbedding(nn.Module):
+    """Token ids to vectors with positions: ``dropout(table[token] · √width + position)``.
+
+    Shapes: ``(batch, length)`` → ``(batch, length, width)``.
+
+    >>> import torch
+    >>> embed = TokenEmbedding(100, 16, positions="learned", length=32, dropout=0.0)
+    >>> embed(torch.tensor([[5, 7]]), offset=3).shape
+    torch.Size([1, 2, 16])
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        width: int,
+        *,
+        positions: str = "sinusoidal",
+        length: int = 512,
+        dropout: float = 0.1,
+    ) -> None:
+        super().__init__()
+        check_name("positions", positions, MODEL_POSITIONS)
+        self.vocabulary, self.scale = check_whole("vocabulary", vocabulary), math.sqrt(width)
+        self.table = nn.Embedding(vocabulary, width)
+        nn.init.normal_(self.table.weight, std=width**-0.5)
+        self.positions: SinusoidalPositions | LearnedPositions | None = None
+        if positions == "sinusoidal":
+            self.positions = SinusoidalPositions(width, length=length)
+        elif positions == "learned":
+            self.positions = LearnedPositions(width, length=length)
+        self.dropout = Dropout(check_probability("dropout", dropout))
+
+    def forward(self, tokens: Tensor, offset: Offset = 0) -> Tensor:
+        """The vectors of ``tokens``, of which the first stands at ``offset``."""
+        x = self.table(tokens) * self.scale
+        if self.positions is not None:
+            x = self.positions(x, offset)
+        out: Tensor = self.dropout(x)
+        return out
+
+    def logits(self, x: Tensor) -> Tensor:
+        """The table used the other way: how well each token of the vocabulary fits each vector."""
+        return F.linear(x, self.table.weight)

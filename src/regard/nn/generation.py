@@ -1,0 +1,156 @@
+"""``generate``: greedy, sampled, or by beam search; with a cache, and equal to without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import ArgumentError, DtypeError
+from regard.nn.beams import beam_search
+from regard.nn.checks import check_whole
+from regard.nn.decoding import Decoding, begin
+from regard.nn.models import LanguageModel, Seq2Seq
+from regard.nn.sampling import Chooser
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """What was generated, without prompt and start token."""
+
+    tokens: Tensor  # (batch, new), with the end token; padding behind it
+    lengths: Tensor  # (batch,), the end token counted
+    log_probabilities: Tensor  # (batch, new), of each token; 0 behind the end
+    scores: Tensor  # (batch,), their sum; by beam search, over length ** length_penalty
+
+    def lists(self, end: int | None = None) -> list[list[int]]:
+        """The tokens of each text as a list, without the end token where ``end`` names it."""
+        texts = [row[:length].tolist() for row, length in zip(self.tokens, self.lengths.tolist())]
+        return [text[:-1] if end is not None and text[-1:] == [end] else text for text in texts]
+
+
+def generate(
+    model: Seq2Seq | LanguageModel,
+    prompt: Tensor,
+    *,
+    maximum: int = 64,
+    start: int | None = None,
+    end: int | None = None,
+    beams: int = 1,
+    length_penalty: float = 1.0,
+    temperature: float | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+    keep: Tensor | None = None,
+    cache: bool = True,
+) -> Generated:
+    """Generate up to ``maximum`` tokens for each prompt; the most probable one each time unless told.
+
+    Args:
+        model: a ``Seq2Seq`` or ``LanguageModel``. It runs without dropout, whatever its mode.
+        prompt: tokens ``(batch, length)``: sources for the one, beginnings for the other. Shorter
+            ones are filled up with the model's padding, on either side.
+        maximum: how many tokens to generate at most, the end token counted.
+        start: the token that a ``Seq2Seq`` begins its target with.
+        end: the token that ends a text; without it every text gets ``maximum`` tokens.
+        beams: above 1, beam search with so many texts kept at every step.
+        length_penalty: beams compete by ``log p / length ** length_penalty``.
+        temperature: above 0, sample from ``softmax(logits / temperature)``.
+        top_p: sample from the fewest tokens that have so much probability together.
+        generator: where chance comes from; the same seed gives the same text.
+        keep: bool ``(batch, length)``, False at padding, for a ``LanguageModel`` without a padding token.
+        cache: remember keys and values. Without, the same result, slower.
+
+    The model's padding token is never generated.
+
+    >>> from regard import nn
+    >>> model = nn.Seq2Seq(50, 60, width=16, heads=2, encoder_layers=1, decoder_layers=1)
+    >>> sources = torch.tensor([[4, 5, 6], [7, 8, 0]])  # the second is shorter; 0 is padding
+    >>> nn.generate(model, sources, start=1, end=2, maximum=5, beams=3).tokens.shape[0]
+    2
+    """
+    if not isinstance(model, Seq2Seq | LanguageModel):
+        raise DtypeError(
+            "generate works with regard.nn.Seq2Seq and regard.nn.LanguageModel.",
+            got=type(model).__name__,
+            do="Build one of them.",
+        )
+    check_whole("maximum", maximum)
+    check_whole("beams", beams)
+    chooser = Chooser.of(temperature, top_p, generator)
+    if beams > 1 and (chooser.temperature is not None or length_penalty < 0):
+        raise ArgumentError(
+            "Beam search does not sample, and its length_penalty is 0 or more.",
+            got=f"beams = {beams}, temperature = {chooser.temperature}, length_penalty = {length_penalty}",
+            do="Use beams=1 to sample.",
+        )
+    padding = _padding(model, end)
+    with torch.inference_mode(), _evaluating(model):
+        decoding = begin(model, prompt, start=start, keep=keep, new=maximum, cached=cache)
+        if beams > 1:
+            found = beam_search(
+                decoding,
+                beams=beams,
+                maximum=maximum,
+                end=end,
+                padding=padding,
+                forbidden=model.padding,
+                length_penalty=length_penalty,
+            )
+            return Generated(*found)
+        return _one_by_one(decoding, chooser, maximum, end, padding, model.padding)
+
+
+def _one_by_one(
+    decoding: Decoding, chooser: Chooser, maximum: int, end: int | None, padding: int, forbidden: int | None
+) -> Generated:
+    tokens: list[Tensor] = []
+    chances: list[Tensor] = []
+    ended: Tensor | None = None
+    for _ in range(maximum):
+        logits = decoding.logits().float()
+        if forbidden is not None:
+            logits[:, forbidden] = -torch.inf
+        token = chooser.choose(logits)
+        chance = logits.log_softmax(-1).gather(1, token[:, None])[:, 0]
+        if ended is None:
+            ended = torch.zeros_like(token, dtype=torch.bool)
+        tokens.append(token.masked_fill(ended, padding))
+        chances.append(chance.masked_fill(ended, 0.0))
+        if end is not None:
+            ended = ended | (token == end)
+            if bool(ended.all()):
+                break
+        decoding.append(tokens[-1])
+    made, log_probabilities = torch.stack(tokens, 1), torch.stack(chances, 1)
+    return Generated(made, _lengths(made, end), log_probabilities, log_probabilities.sum(1))
+
+
+def _lengths(tokens: Tensor, end: int | None) -> Tensor:
+    """How many tokens each text has, up to its first end token."""
+    if end is None:
+        return torch.full_like(tokens[:, 0], tokens.shape[1])
+    before = (tokens == end).cumsum(1) == 0
+    return (before.sum(1) + 1).clamp(max=tokens.shape[1])
+
+
+def _padding(model: Seq2Seq | LanguageModel, end: int | None) -> int:
+    """What stands behind the end of a text."""
+    if model.padding is not None:
+        return model.padding
+    return 0 if end is None else end
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Without dropout; afterwards every part of the model is in the mode it was in."""
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

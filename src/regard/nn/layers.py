@@ -1,0 +1,226 @@
+"""One layer of an encoder or decoder: attention and feed-forward, each with a residual and a norm.
+
+post-norm   x = norm(x + sublayer(x))          as in the paper of 2017
+pre-norm    x = x + sublayer(norm(x))          trains more easily; the stack ends with a norm
+
+``dropout`` acts in both before the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.nn.attention import MultiHeadAttention, RelativePositionAttention
+from regard.nn.cache import KeyValueCache
+from regard.nn.checks import check_name, check_probability, check_vectors, check_whole
+from regard.nn.dropout import Dropout
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+NORMS = ("pre", "post")
+OWN_POSITIONS = (None, "rotary", "alibi", "relative")
+"""Positions that live inside self-attention; the others are added to the vectors before the stack."""
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with a bend between them: ``activation(x W_1 + b_1) W_2 + b_2``, token by token.
+
+    Shapes: ``(batch, length, width)`` → the same; inside, ``(batch, length, hidden)``.
+
+    >>> import torch
+    >>> FeedForward(8, 32, activation="gelu")(torch.randn(2, 5, 8)).shape
+    torch.Size([2, 5, 8])
+    """
+
+    def __init__(
+        self, width: int, hidden: int, *, activation: str = "relu", dropout: float = 0.0, bias: bool = True
+    ) -> None:
+        super().__init__()
+        check_name("activation", activation, ACTIVATIONS)
+        self.width = check_whole("width", width)
+        self.activation = activation
+        self.inner = nn.Linear(width, check_whole("hidden", hidden), bias=bias)
+        self.outer = nn.Linear(hidden, width, bias=bias)
+        self.dropout = Dropout(check_probability("dropout", dropout))
+        for linear in (self.inner, self.outer):
+            nn.init.xavier_uniform_(linear.weight)
+            if linear.bias is not None:
+                nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Every token by itself."""
+        check_vectors("x", x, self.width)
+        out: Tensor = self.outer(self.dropout(ACTIVATIONS[self.activation](self.inner(x))))
+        return out
+
+    def extra_repr(self) -> str:
+        """What the module's own text shows."""
+        return f"activation={self.activation!r}"
+
+
+def _self_attention(width: int, heads: int, positions: str | None, **options: Any) -> MultiHeadAttention:
+    check_name("positions", positions, OWN_POSITIONS)
+    if positions == "relative":
+        options.pop("length")
+        return RelativePositionAttention(width, heads, **options)
+    return MultiHeadAttention(width, heads, positions=positions, **options)
+
+
+def _residual(kind: str, norm: nn.LayerNorm, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+    """A sublayer with its sum and its norm, in the order that ``kind`` says."""
+    if kind == "pre":
+        return x + sublayer(norm(x))
+    out: Tensor = norm(x + sublayer(x))
+    return out
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward. With ``causal=True`` it is the layer of a language model.
+
+    Args:
+        width, heads, key_heads, causal, bias: as in :class:`MultiHeadAttention`.
+        hidden: channels inside the feed-forward part; four times the width unless told.
+        dropout: inside the feed-forward part, before each residual sum, and on the attention weights.
+        attention_dropout: on the weights, where it shall be another; 0 makes training faster.
+        norm: ``"post"`` or ``"pre"``.
+        activation: ``"relu"`` or ``"gelu"``.
+        positions: None, ``"rotary"``, ``"alibi"`` or ``"relative"``, inside the self-attention.
+        length: the longest text that rotary positions serve.
+        eps: keeps the norm from dividing by 0.
+
+    Shapes: ``(batch, length, width)`` → the same.
+
+    >>> import torch
+    >>> from regard import masks
+    >>> layer = EncoderLayer(16, 4, norm="pre", positions="rotary")
+    >>> layer(torch.randn(2, 7, 16), mask=masks.padding(lengths=[7, 3])).shape
+    torch.Size([2, 7, 16])
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        hidden: int | None = None,
+        key_heads: int | None = None,
+        causal: bool = False,
+        dropout: float = 0.1,
+        attention_dropout: float | None = None,
+        norm: str = "post",
+        activation: str = "relu",
+        positions: str | None = None,
+        length: int = 4096,
+        bias: bool = True,
+        eps: float = 1e-5,
+    ) -> None:
+        super().__init__()
+        check_name("norm", norm, NORMS)
+        self.attention = _self_attention(
+            width,
+            heads,
+            positions,
+            key_heads=key_heads,
+            causal=causal,
+            bias=bias,
+            dropout=dropout if attention_dropout is None else attention_dropout,
+            residual_dropout=dropout,
+            length=length,
+        )
+        self.feed_forward = FeedForward(
+            width, 4 * width if hidden is None else hidden, activation=activation, dropout=dropout, bias=bias
+        )
+        self.attention_norm = nn.LayerNorm(width, eps=eps, bias=bias)
+        self.feed_forward_norm = nn.LayerNorm(width, eps=eps, bias=bias)
+        self.dropout = Dropout(dropout)
+        self.norm = norm
+
+    def forward(
+        self, x: Tensor, *, mask: object = None, bias: object = None, cache: KeyValueCache | None = None
+    ) -> Tensor:
+        """``mask``, ``bias`` and ``cache`` go to the self-attention."""
+        x = _residual(
+            self.norm,
+            self.attention_norm,
+            x,
+            lambda y: self.attention(y, mask=mask, bias=bias, cache=cache),
+        )
+        return _residual(self.norm, self.feed_forward_norm, x, lambda y: self.dropout(self.feed_forward(y)))
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, cross-attention to the context, then feed-forward.
+
+    Options are those of :class:`EncoderLayer`; ``causal`` is True unless told.
+
+    Shapes: x ``(batch, length, width)``, context ``(batch, key, width)`` → ``(batch, length, width)``.
+
+    >>> import torch
+    >>> DecoderLayer(16, 4)(torch.randn(2, 5, 16), torch.randn(2, 9, 16)).shape
+    torch.Size([2, 5, 16])
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        hidden: int | None = None,
+        key_heads: int | None = None,
+        causal: bool = True,
+        dropout: float = 0.1,
+        attention_dropout: float | None = None,
+        norm: str = "post",
+        activation: str = "relu",
+        positions: str | None = None,
+        length: int = 4096,
+        bias: bool = True,
+        eps: float = 1e-5,
+    ) -> None:
+        super().__init__()
+        check_name("norm", norm, NORMS)
+        shared = {
+            "key_heads": key_heads,
+            "bias": bias,
+            "dropout": dropout if attention_dropout is None else attention_dropout,
+            "residual_dropout": dropout,
+        }
+        self.attention = _self_attention(width, heads, positions, causal=causal, length=length, **shared)
+        self.cross = _self_attention(width, heads, None, length=length, **shared)
+        self.feed_forward = FeedForward(
+            width, 4 * width if hidden is None else hidden, activation=activation, dropout=dropout, bias=bias
+        )
+        self.attention_norm = nn.LayerNorm(width, eps=eps, bias=bias)
+        self.cross_norm = nn.LayerNorm(width, eps=eps, bias=bias)
+        self.feed_forward_norm = nn.LayerNorm(width, eps=eps, bias=bias)
+        self.dropout = Dropout(dropout)
+        self.norm = norm
+
+    def forward(
+        self,
+        x: Tensor,
+        context: Tensor,
+        *,
+        mask: object = None,
+        context_mask: object = None,
+        bias: object = None,
+        cache: KeyValueCache | None = None,
+        context_cache: KeyValueCache | None = None,
+    ) -> Tensor:
+        """``mask``, ``bias``, ``cache`` for the self-attention, the ``context_`` ones for the other."""
+        x = _residual(
+            self.norm,
+            self.attention_norm,
+            x,
+            lambda y: self.attention(y, mask=mask, bias=bias, cache=cache),
+        )
+        x = _residual(
+            self.norm,
+            self.cross_norm,
+            x,
+            lambda y: self.cross(y, context, mask=context_mask, cache=context_cache),
+        )
+        return _residual(self.norm, self.feed_forward_norm, x, lambda y: self.dropout(self.feed_forward(y)))

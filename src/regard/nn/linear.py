@@ -1,0 +1,90 @@
+"""Linear attention as a module: projections around ``regard.linear_attention``."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from regard.attention import linear_attention, linear_attention_with_state
+from regard.attention.linear import FeatureMap
+from regard.errors import ArgumentError, ShapeError
+from regard.nn.cache import LinearCache
+from regard.nn.heads import ProjectedHeads
+
+
+class LinearAttention(ProjectedHeads):
+    """Multi-head attention with ``φ(q) · φ(k)`` in place of ``exp(q · k)``: O(n), and a small memory.
+
+    A cache holds one state per head, of a size that does not grow with the text, so that every new
+    token costs the same. It is another function than softmax attention.
+
+    Shapes: x ``(batch, query, width)``, context ``(batch, key, width)`` → ``(batch, query, width)``.
+
+    >>> import torch
+    >>> from regard import nn
+    >>> attend = nn.LinearAttention(16, 4, causal=True)
+    >>> x = torch.randn(2, 9, 16)
+    >>> cache = nn.LinearCache()
+    >>> parts = [attend(x[:, :5], cache=cache), attend(x[:, 5:], cache=cache)]
+    >>> torch.allclose(torch.cat(parts, 1), attend(x), atol=1e-5)
+    True
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        key_heads: int | None = None,
+        causal: bool = False,
+        bias: bool = True,
+        residual_dropout: float = 0.0,
+        feature_map: str | FeatureMap = "elu",
+    ) -> None:
+        super().__init__(width, heads, key_heads, bias, residual_dropout)
+        self.causal = causal
+        self.feature_map = feature_map
+
+    def forward(
+        self,
+        x: Tensor,
+        context: Tensor | None = None,
+        *,
+        keep: Tensor | None = None,
+        cache: LinearCache | None = None,
+    ) -> Tensor:
+        """Attend from ``x`` to ``context``, or to ``x`` itself; ``keep`` is False at padding.
+
+        ``keep`` has shape ``(batch, key)`` and covers the keys of this call; what the cache holds
+        was sorted out before.
+        """
+        if context is not None and self.causal:
+            raise ArgumentError(
+                "Causality orders one text; a context is another.",
+                got="a context, and causal=True",
+                do="Build cross-attention without it.",
+            )
+        q, k, v = self.project(x, context)
+        if cache is None:
+            return self.join(
+                linear_attention(q, k, v, causal=self.causal, feature_map=self.feature_map, keep=keep)
+            )
+        if not self.causal:
+            raise ArgumentError(
+                "A cache carries the past on, so the attention is causal.",
+                got="a cache, and causal=False",
+                do="Build it with causal=True.",
+            )
+        return self.join(self._step(q, k, v, keep, cache))
+
+    def _step(self, q: Tensor, k: Tensor, v: Tensor, keep: Tensor | None, cache: LinearCache) -> Tensor:
+        if cache.state is not None and cache.state.sums.shape[0] != q.shape[0]:
+            raise ShapeError(
+                f"A cache goes on with the batch that it began with (batch = {cache.state.sums.shape[0]}).",
+                got=f"batch = {q.shape[0]}",
+                do="Start a new cache for another batch.",
+            )
+        heads, cache.state = linear_attention_with_state(
+            q, k, v, cache.state, feature_map=self.feature_map, keep=keep
+        )
+        cache.length += q.shape[2]
+        return heads

@@ -1,0 +1,268 @@
+"""Whole models on tokens: ``Seq2Seq`` (encoder-decoder) and ``LanguageModel`` (decoder alone)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard import masks
+from regard.errors import ArgumentError, ShapeError
+from regard.nn.cache import Cache
+from regard.nn.checks import check_in_vocabulary, check_name, check_tokens, check_whole
+from regard.nn.embedding import MODEL_POSITIONS, TokenEmbedding
+from regard.nn.layers import DecoderLayer, EncoderLayer
+from regard.nn.positions import Offset
+from regard.nn.stacks import Decoder, Encoder
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """A source that was read: vectors ``(batch, key, width)``, and which of them are no padding."""
+
+    context: Tensor
+    mask: masks.Mask | None
+    keep: Tensor  # (batch, key)
+
+    def select(self, rows: Tensor) -> Encoded:
+        """These batch elements, in this order."""
+        keep = self.keep.index_select(0, rows)
+        return Encoded(self.context.index_select(0, rows), _padding(keep), keep)
+
+
+class Seq2Seq(nn.Module):
+    """Source tokens in, logits of target tokens out: embeddings, encoder, decoder, projection.
+
+    Args:
+        source_vocabulary, target_vocabulary: how many tokens there are on each side.
+        width, heads, hidden, key_heads, norm, activation, bias: as in :class:`EncoderLayer`.
+        dropout, attention_dropout: as there; ``dropout`` acts on the embeddings too.
+        encoder_layers, decoder_layers: how many layers.
+        positions: ``"sinusoidal"``, ``"learned"``, ``"rotary"``, ``"alibi"``, ``"relative"`` or ``"none"``.
+        length: the longest text on either side.
+        padding: the token id that fills up a batch; nobody sees it.
+        tied: the target's embedding is the output projection too.
+        shared: source and target have one embedding; the vocabularies must be one.
+
+    Shapes: source ``(batch, key)``, target ``(batch, length)`` → logits ``(batch, length, target
+    vocabulary)``. Sources may be padded anywhere, targets at the end.
+
+    >>> model = Seq2Seq(100, 120, width=16, heads=4, hidden=32, encoder_layers=1, decoder_layers=1)
+    >>> source = torch.tensor([[5, 6, 7, 8], [9, 4, 0, 0]])  # 0 is padding
+    >>> model(source, torch.tensor([[1, 5, 6], [1, 7, 0]])).shape
+    torch.Size([2, 3, 120])
+    """
+
+    def __init__(
+        self,
+        source_vocabulary: int,
+        target_vocabulary: int,
+        *,
+        width: int = 256,
+        heads: int = 4,
+        encoder_layers: int = 3,
+        decoder_layers: int = 3,
+        hidden: int | None = None,
+        key_heads: int | None = None,
+        dropout: float = 0.1,
+        attention_dropout: float | None = None,
+        norm: str = "pre",
+        activation: str = "relu",
+        positions: str = "sinusoidal",
+        length: int = 512,
+        padding: int = 0,
+        tied: bool = True,
+        shared: bool = False,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.padding, self.length = padding, check_whole("length", length)
+        if shared and source_vocabulary != target_vocabulary:
+            raise ArgumentError(
+                f"A shared embedding has one vocabulary (source = {source_vocabulary}).",
+                got=f"target = {target_vocabulary}",
+                do="Make one tokenizer for both sides, or shared=False.",
+            )
+        options = _layer_options(
+            hidden=hidden,
+            key_heads=key_heads,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            norm=norm,
+            activation=activation,
+            bias=bias,
+            positions=positions,
+            length=length,
+        )
+        self.encoder = Encoder([EncoderLayer(width, heads, **options) for _ in range(encoder_layers)])
+        self.decoder = Decoder([DecoderLayer(width, heads, **options) for _ in range(decoder_layers)])
+        embedding: dict[str, Any] = {"positions": positions, "length": length, "dropout": dropout}
+        self.target = TokenEmbedding(target_vocabulary, width, **embedding)
+        # A shared embedding is registered once: a file of weights holds every tensor once.
+        self.own_source = None if shared else TokenEmbedding(source_vocabulary, width, **embedding)
+        self.output = None if tied else nn.Linear(width, target_vocabulary)
+
+    @property
+    def source(self) -> TokenEmbedding:
+        """The embedding of source tokens."""
+        return self.target if self.own_source is None else self.own_source
+
+    @property
+    def vocabulary(self) -> int:
+        """How many target tokens there are."""
+        return self.target.vocabulary
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """Logits of the token that follows each target token."""
+        return self.decode(target, self.encode(source))
+
+    def encode(self, source: Tensor) -> Encoded:
+        """Read the source once, for any number of targets."""
+        _check_text("source", source, self.source.vocabulary, self.length)
+        keep = source != self.padding
+        mask = _padding(keep)
+        return Encoded(self.encoder(self.source(source), mask=mask), mask, keep)
+
+    def decode(self, target: Tensor, encoded: Encoded, *, cache: Cache | None = None) -> Tensor:
+        """Logits for ``target``, which with a cache is what comes after the tokens in it."""
+        offset = 0 if cache is None else cache.length
+        _check_text("target", target, self.target.vocabulary, self.length, offset)
+        # Padding comes behind the real tokens, where causal attention does not look.
+        x = self.decoder(self.target(target, offset), encoded.context, context_mask=encoded.mask, cache=cache)
+        return self.logits(x)
+
+    def logits(self, x: Tensor) -> Tensor:
+        """``(…, width)`` → ``(…, target vocabulary)``."""
+        out: Tensor = self.target.logits(x) if self.output is None else self.output(x)
+        return out
+
+    def new_cache(self) -> Cache:
+        """An empty cache for one batch of targets."""
+        return self.decoder.new_cache()
+
+
+class LanguageModel(nn.Module):
+    """Tokens in, logits of the tokens that follow out: embedding, causal layers, projection.
+
+    Options are those of :class:`Seq2Seq`. ``padding`` may be None: then every token counts unless
+    ``keep`` says otherwise. Texts may be padded on either side; positions count real tokens alone.
+
+    Shapes: ``(batch, length)`` → logits ``(batch, length, vocabulary)``.
+
+    >>> model = LanguageModel(100, width=16, heads=4, layers=2).eval()
+    >>> right, left = torch.tensor([[5, 6, 7, 0, 0]]), torch.tensor([[0, 0, 5, 6, 7]])
+    >>> torch.allclose(model(right)[:, :3], model(left)[:, 2:], atol=1e-5)
+    True
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        *,
+        width: int = 256,
+        heads: int = 4,
+        layers: int = 3,
+        hidden: int | None = None,
+        key_heads: int | None = None,
+        dropout: float = 0.1,
+        attention_dropout: float | None = None,
+        norm: str = "pre",
+        activation: str = "gelu",
+        positions: str = "sinusoidal",
+        length: int = 512,
+        padding: int | None = 0,
+        tied: bool = True,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.padding, self.length = padding, check_whole("length", length)
+        options = _layer_options(
+            hidden=hidden,
+            key_heads=key_heads,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            norm=norm,
+            activation=activation,
+            bias=bias,
+            positions=positions,
+            length=length,
+        )
+        self.decoder = Encoder([EncoderLayer(width, heads, causal=True, **options) for _ in range(layers)])
+        self.embedding = TokenEmbedding(
+            vocabulary, width, positions=positions, length=length, dropout=dropout
+        )
+        self.output = None if tied else nn.Linear(width, vocabulary)
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens there are."""
+        return self.embedding.vocabulary
+
+    def forward(self, tokens: Tensor, *, keep: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+        """Logits of the token that follows each of ``tokens``.
+
+        ``keep`` is bool, of the shape of ``tokens``, False at padding; without it, tokens that are
+        not ``padding`` count. A cache remembers it of the tokens that it holds.
+        """
+        past = 0 if cache is None else cache.length
+        _check_text("tokens", tokens, self.vocabulary, self.length, past)
+        keep = self._keep(tokens, keep, cache)
+        mask = _padding(keep)
+        offset: Offset = past if mask is None else (keep.cumsum(1) - 1).clamp(min=0)[:, past:]
+        x = self.decoder(self.embedding(tokens, offset), mask=mask, cache=cache)
+        if cache is not None:
+            cache.keep = keep
+        out: Tensor = self.embedding.logits(x) if self.output is None else self.output(x)
+        return out
+
+    def _keep(self, tokens: Tensor, keep: Tensor | None, cache: Cache | None) -> Tensor:
+        """Which tokens are real, those in the cache first."""
+        keep = self.real(tokens) if keep is None else keep
+        if keep.shape != tokens.shape:
+            raise ShapeError(
+                f"keep has one value per token (shape {tuple(tokens.shape)}).",
+                got=f"shape {tuple(keep.shape)}",
+                do="Pass True for real tokens and False for padding.",
+            )
+        if cache is None or cache.keep is None:
+            return keep
+        if len(cache.keep) != len(keep):
+            raise ShapeError(
+                f"A cache goes on with the batch that it began with (batch = {len(cache.keep)}).",
+                got=f"batch = {len(keep)}",
+                do="Start a new cache for another batch.",
+            )
+        return torch.cat([cache.keep, keep], 1)
+
+    def real(self, tokens: Tensor) -> Tensor:
+        """Which tokens are no padding, ``(batch, length)``."""
+        return torch.ones_like(tokens, dtype=torch.bool) if self.padding is None else tokens != self.padding
+
+    def new_cache(self) -> Cache:
+        """An empty cache for one batch of texts."""
+        return self.decoder.new_cache()
+
+
+def _layer_options(*, positions: str, **options: Any) -> dict[str, Any]:
+    """The options of the layers; positions that are added to the embeddings are not their concern."""
+    check_name("positions", positions, MODEL_POSITIONS)
+    inside = positions if positions in ("rotary", "alibi", "relative") else None
+    return {**options, "positions": inside}
+
+
+def _padding(keep: Tensor) -> masks.Mask | None:
+    """A mask where there is padding at all: without one attention takes its shortest way."""
+    return None if bool(keep.all()) else masks.padding(keep)
+
+
+def _check_text(name: str, tokens: object, vocabulary: int, longest: int, past: int = 0) -> None:
+    checked = check_tokens(name, tokens)
+    check_in_vocabulary(name, checked, vocabulary)
+    if past + checked.shape[1] > longest:
+        raise ShapeError(
+            f"A text fits the positions of the model (longest = {longest}).",
+            got=f"{name} of {past + checked.shape[1]} tokens",
+            do="Shorten the text, or build the model with a larger length.",
+        )

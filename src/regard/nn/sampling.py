@@ -1,0 +1,63 @@
+"""Choosing the next token: the most probable one, or by chance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """How a token is chosen from logits. Without a temperature it is the most probable one.
+
+    >>> Chooser.of(None, None, None).choose(torch.tensor([[0.0, 2.0, 1.0]]))
+    tensor([1])
+    >>> Chooser.of(1.0, 0.5, None).choose(torch.tensor([[0.0, 9.0, 1.0]]))  # one token has the 0.5 alone
+    tensor([1])
+    """
+
+    temperature: float | None
+    top_p: float | None
+    generator: torch.Generator | None
+
+    @classmethod
+    def of(cls, temperature: float | None, top_p: float | None, generator: torch.Generator | None) -> Chooser:
+        """Checked; ``top_p`` alone means a temperature of 1."""
+        if temperature is not None and not 0 < temperature < float("inf"):
+            raise ArgumentError(
+                "temperature is a finite number above 0.",
+                got=f"temperature = {temperature}",
+                do="Leave it out for the most probable token.",
+            )
+        if top_p is not None and not 0 < top_p <= 1:
+            raise ArgumentError(
+                "top_p is a probability above 0, at most 1.", got=f"top_p = {top_p}", do="Pass 0.9, say."
+            )
+        if top_p is not None and temperature is None:
+            temperature = 1.0
+        return cls(temperature, top_p, generator)
+
+    def choose(self, logits: Tensor) -> Tensor:
+        """One token ``(row,)`` from logits ``(row, vocabulary)``."""
+        if self.temperature is None:
+            return logits.argmax(-1)
+        chances = (logits / self.temperature).softmax(-1)
+        if self.top_p is not None:
+            chances = nucleus(chances, self.top_p)
+        return torch.multinomial(chances, 1, generator=self.generator)[:, 0]
+
+
+def nucleus(chances: Tensor, top_p: float) -> Tensor:
+    """The fewest most probable tokens whose chances reach ``top_p`` together; 0 for all others.
+
+    >>> nucleus(torch.tensor([[0.5, 0.1, 0.4]]), 0.8)
+    tensor([[0.5000, 0.0000, 0.4000]])
+    """
+    ordered, order = chances.sort(-1, descending=True)
+    # A token stays while those before it do not reach top_p; so the first always stays.
+    before = ordered.cumsum(-1) - ordered
+    return torch.zeros_like(chances).scatter(-1, order, ordered.masked_fill(before >= top_p, 0.0))

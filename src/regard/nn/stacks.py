@@ -1,0 +1,199 @@
+"""Layers on top of each other: ``Encoder``, ``Decoder``, and both as a ``Transformer`` on vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard import masks
+from regard.errors import ArgumentError
+from regard.nn.cache import Cache, check_layers
+from regard.nn.checks import check_whole
+from regard.nn.layers import DecoderLayer, EncoderLayer
+
+
+class Encoder(nn.Module):
+    """Encoder layers, and a norm behind them unless told otherwise.
+
+    The norm is there for pre-norm layers, whose sums nobody else brings to one scale; post-norm
+    layers do without unless ``norm=True``.
+
+    Shapes: ``(batch, length, width)`` → the same.
+
+    >>> encoder = Encoder([EncoderLayer(16, 4, norm="pre") for _ in range(2)])
+    >>> encoder(torch.randn(2, 7, 16)).shape
+    torch.Size([2, 7, 16])
+    """
+
+    def __init__(self, layers: Sequence[EncoderLayer], *, norm: bool | None = None) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.norm = _last_norm(layers, norm)
+
+    def forward(
+        self, x: Tensor, *, mask: object = None, bias: object = None, cache: Cache | None = None
+    ) -> Tensor:
+        """``mask`` and ``bias`` go to every layer; ``cache`` has a place for each."""
+        check_layers(cache, len(self.layers))
+        mask = _once(mask)
+        for index, layer in enumerate(self.layers):
+            x = layer(x, mask=mask, bias=bias, cache=None if cache is None else cache.own[index])
+        return x if self.norm is None else self.norm(x)
+
+    def new_cache(self) -> Cache:
+        """An empty cache for one batch of texts."""
+        return Cache(len(self.layers))
+
+
+class Decoder(nn.Module):
+    """Decoder layers, and a norm behind them as in :class:`Encoder`.
+
+    Shapes: x ``(batch, length, width)``, context ``(batch, key, width)`` → ``(batch, length, width)``.
+
+    >>> decoder = Decoder([DecoderLayer(16, 4) for _ in range(2)])
+    >>> x, context = torch.randn(2, 5, 16), torch.randn(2, 9, 16)
+    >>> whole = decoder.eval()(x, context)
+    >>> cache = decoder.new_cache()
+    >>> steps = [decoder(x[:, i : i + 1], context, cache=cache) for i in range(5)]
+    >>> torch.allclose(torch.cat(steps, 1), whole, atol=1e-5)
+    True
+    """
+
+    def __init__(self, layers: Sequence[DecoderLayer], *, norm: bool | None = None) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.norm = _last_norm(layers, norm)
+
+    def forward(
+        self,
+        x: Tensor,
+        context: Tensor,
+        *,
+        mask: object = None,
+        context_mask: object = None,
+        bias: object = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """``context_mask`` says which tokens of the context may be seen; the rest is for x itself."""
+        check_layers(cache, len(self.layers))
+        mask, context_mask = _once(mask), _once(context_mask)
+        for index, layer in enumerate(self.layers):
+            x = layer(
+                x,
+                context,
+                mask=mask,
+                context_mask=context_mask,
+                bias=bias,
+                cache=None if cache is None else cache.own[index],
+                context_cache=None if cache is None else cache.context[index],
+            )
+        return x if self.norm is None else self.norm(x)
+
+    def new_cache(self) -> Cache:
+        """An empty cache for one batch of texts."""
+        return Cache(len(self.layers))
+
+
+class Transformer(nn.Module):
+    """Encoder and decoder on vectors, of the shape of ``torch.nn.Transformer``.
+
+    ``options`` are those of :class:`EncoderLayer` and :class:`DecoderLayer`: hidden, key_heads,
+    dropout, attention_dropout, norm, activation, positions, length, bias, eps. The decoder is
+    causal. For tokens instead of vectors see ``Seq2Seq``.
+
+    Shapes: source ``(batch, key, width)``, target ``(batch, length, width)`` → ``(batch, length, width)``.
+
+    >>> model = Transformer(16, 4, encoder_layers=1, decoder_layers=2, hidden=32)
+    >>> source, target = torch.randn(2, 9, 16), torch.randn(2, 5, 16)
+    >>> keep = torch.arange(9) < torch.tensor([[9], [6]])
+    >>> model(source, target, source_keep=keep).shape
+    torch.Size([2, 5, 16])
+    """
+
+    def __init__(
+        self,
+        width: int = 512,
+        heads: int = 8,
+        *,
+        encoder_layers: int = 6,
+        decoder_layers: int = 6,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        check_whole("encoder_layers", encoder_layers, least=0)
+        check_whole("decoder_layers", decoder_layers, least=0)
+        self.encoder = Encoder([EncoderLayer(width, heads, **options) for _ in range(encoder_layers)])
+        self.decoder = Decoder([DecoderLayer(width, heads, **options) for _ in range(decoder_layers)])
+
+    @classmethod
+    def of(cls, encoder: Encoder, decoder: Decoder) -> Transformer:
+        """A transformer of stacks that exist already."""
+        model = cls(1, 1, encoder_layers=0, decoder_layers=0)
+        model.encoder, model.decoder = encoder, decoder
+        return model
+
+    def forward(
+        self,
+        source: Tensor,
+        target: Tensor,
+        *,
+        source_keep: Tensor | None = None,
+        target_keep: Tensor | None = None,
+        source_mask: object = None,
+        target_mask: object = None,
+        context_mask: object = None,
+    ) -> Tensor:
+        """The decoder's last layer, for every token of the target.
+
+        ``source_keep`` and ``target_keep`` are bool ``(batch, length)``, False at padding, and serve
+        every attention that looks there. The masks are for whatever else nobody shall see.
+        """
+        real, real_target = _padding(source_keep), _padding(target_keep)
+        context = self.encoder(source, mask=_and(real, source_mask))
+        out: Tensor = self.decoder(
+            target, context, mask=_and(real_target, target_mask), context_mask=_and(real, context_mask)
+        )
+        return out
+
+
+def _last_norm(layers: Sequence[EncoderLayer | DecoderLayer], wanted: bool | None) -> nn.LayerNorm | None:
+    if not layers:
+        return None
+    first = layers[0]
+    if any(layer.norm != first.norm or layer.attention.width != first.attention.width for layer in layers):
+        raise ArgumentError(
+            "The layers of a stack have one width and one kind of norm.",
+            got=", ".join(f"{layer.attention.width} ({layer.norm})" for layer in layers),
+            do="Build them with the same options.",
+        )
+    if wanted or (wanted is None and first.norm == "pre"):
+        own = first.attention_norm
+        return nn.LayerNorm(own.normalized_shape, eps=own.eps, bias=own.bias is not None)
+    return None
+
+
+def _once(mask: object) -> object:
+    """A bool tensor as a mask: read and hashed here, not in every layer again."""
+    if isinstance(mask, Tensor) and mask.dtype == torch.bool:
+        return masks.dense(mask)
+    return mask
+
+
+def _and(keep: masks.Mask | None, mask: object) -> object:
+    """Padding and the user's mask together."""
+    if keep is None or mask is None:
+        return keep if mask is None else mask
+    if isinstance(mask, Tensor) and mask.is_floating_point():
+        raise ArgumentError(
+            "Beside padding, a mask is a regard mask or a bool tensor.",
+            got=f"an additive mask of {mask.dtype}",
+            do="Write −inf at the padding yourself, or pass a bool tensor.",
+        )
+    return keep & masks.as_mask(mask)
+
+
+def _padding(keep: Tensor | None) -> masks.Mask | None:
+    return None if keep is None else masks.padding(keep)
