@@ -7,6 +7,7 @@ from torch import nn
 
 import regard
 from recording.families import all_weights
+from regard import biases, masks
 from regard.errors import RecordingError
 
 CLOSE = 1e-5
@@ -259,3 +260,50 @@ def test_nested_watches_of_torch_models_all_see():
     assert [call.name for call in inner] == ["Attention"]
     assert [call.head_numbers for call in some] == [(3,), (3,)]
     assert torch.equal(outer[3].weights(3), inner[0].weights(3))
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_models_of_regard_are_seen_whatever_path_they_take(grad):
+    mask = masks.causal() & masks.window(9, 0)  # tiled: no call of torch's own function
+    model = regard.nn.MultiHeadAttention(WIDE, HEADS, key_heads=2)
+    x = torch.randn(2, 300, WIDE)
+    with torch.set_grad_enabled(grad):
+        wanted = model(x, mask=mask)
+        with regard.watch(model) as seen:
+            found = model(x, mask=mask)
+    assert torch.equal(found, wanted)
+    (call,) = seen
+    assert call.mask == mask
+    assert (call.heads, call.k.shape[1]) == (HEADS, 2)
+    weights = call.weights(head=1, batch=1)
+    assert torch.allclose(weights.sum(-1), torch.ones(300), atol=1e-5)
+    assert not weights[mask.dense(300).logical_not()].any()
+    assert found.requires_grad == grad
+
+
+def test_generation_with_a_model_of_regard_is_stitched():
+    model = regard.nn.LanguageModel(50, width=WIDE, heads=HEADS, layers=2).eval()
+    prompt = torch.randint(1, 50, (1, 5))
+    with torch.no_grad():
+        with regard.watch(model) as seen:
+            tokens = regard.nn.generate(model, prompt, maximum=6).tokens
+        read = torch.cat([prompt, tokens[:, :-1]], 1)  # the last token was never read
+        with regard.watch(model) as whole:
+            model(read)
+    assert [call.queries for call in seen] == [read.shape[1]] * 2
+    for one, other in zip(seen, whole):
+        for head in range(HEADS):
+            assert torch.allclose(one.weights(head), other.weights(head), atol=CLOSE)
+
+
+def test_a_bias_and_softcap_of_regards_own_are_kept():
+    class Biased(nn.Module):
+        def forward(self, x):
+            return regard.attention(x, x, x, bias=biases.alibi(2), softcap=2.0, sinks=torch.zeros(2))
+
+    model, x = Biased(), torch.randn(1, 2, 40, 8)
+    with regard.watch(model) as seen:
+        model(x)
+    wanted = regard.attention_weights(x, x, bias=biases.alibi(2), softcap=2.0, sinks=torch.zeros(2))
+    for head in range(2):
+        assert torch.allclose(seen[0].weights(head), wanted[0, head], atol=CLOSE)

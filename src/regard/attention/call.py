@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.overrides import handle_torch_function, has_torch_function
 
 from regard.attention.flex import flex_can, run_flex
 from regard.attention.inputs import Inputs, prepare
@@ -63,9 +65,19 @@ def attention(
     >>> attention(q, k[:, :2], v[:, :2]).shape  # four query heads share a key head
     torch.Size([2, 8, 1000, 64])
     """
-    inputs = prepare(
-        q, k, v, mask=mask, bias=bias, scale=scale, softcap=softcap, sinks=sinks, dropout=dropout
-    )
+    options: dict[str, Any] = {
+        "mask": mask,
+        "bias": bias,
+        "scale": scale,
+        "softcap": softcap,
+        "sinks": sinks,
+        "dropout": dropout,
+    }
+    if has_torch_function((q, k, v)):
+        # Torch's protocol for whoever wants to see or replace a call: a watch does.
+        seen: Tensor = handle_torch_function(attention, (q, k, v), q, k, v, **options)
+        return seen
+    inputs = prepare(q, k, v, **options)
     plan = plan_extent(inputs.mask, inputs.extent)
     if _sdpa_can(inputs, plan):
         with full_precision(inputs.q):

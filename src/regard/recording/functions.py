@@ -1,7 +1,8 @@
-"""Any PyTorch model: every call of torch's own attention functions is seen.
+"""Any PyTorch model: every call of torch's own attention functions, and of regard's, is seen.
 
-``F.scaled_dot_product_attention`` is one function; ``nn.MultiheadAttention`` and ``nn.Transformer*``
-go through ``F.multi_head_attention_forward``, which is run here with an attention of ours in it.
+``F.scaled_dot_product_attention`` and ``regard.attention`` are one function each;
+``nn.MultiheadAttention`` and ``nn.Transformer*`` go through ``F.multi_head_attention_forward``, which is
+run here with an attention of ours in it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from regard.attention import attention_weights
+from regard.attention import attention, attention_weights
 from regard.attention.inputs import Inputs, prepare
 from regard.masks import Mask, causal, window
 from regard.recording.observing import Observer, attend, autocast, observers_running
@@ -35,12 +36,20 @@ class Listening(TorchFunctionMode):
     ) -> Any:
         del types
         kwargs = kwargs or {}
-        if func in (F.scaled_dot_product_attention, F.multi_head_attention_forward):
+        seen: dict[Any, Callable[..., Any]] = {
+            F.scaled_dot_product_attention: self._sdpa,
+            F.multi_head_attention_forward: self._multi_head,
+            attention: self._regard,
+        }
+        if func in seen:
             observers = observers_running()
             if observers:
-                seen = self._sdpa if func is F.scaled_dot_product_attention else self._multi_head
-                return seen(observers, *args, **kwargs)
+                return seen[func](observers, *args, **kwargs)
         return func(*args, **kwargs)
+
+    def _regard(self, observers: list[Observer], q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+        inputs = prepare(q, k, v, **options)
+        return inputs.restore(_attend(inputs, observers))
 
     def _sdpa(
         self,
