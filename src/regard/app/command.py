@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from regard.app.train import train
 from regard.errors import RegardError
 from regard.version import __version__
 
@@ -63,3 +64,6 @@ def explain(text: str, heads: int, width: int, mask_text: str | None, seed: int)
         else "[bold cyan]who looks at whom[/]"
     )
     show_strongest(console, lesson.trace["weights"].mean(axis=0), lesson.words, lesson.words)
+
+
+main.add_command(train)

@@ -1,0 +1,42 @@
+"""The translator, English to Chinese: data, vocabularies, recipe, training, scores, translating.
+
+>>> from regard.translator import Recipe
+>>> Recipe().width
+192
+"""
+
+from regard.translator.averaging import average
+from regard.translator.data import Corpus, HeldOut, Pair, read_pairs, split
+from regard.translator.evaluation import Scores, evaluate, score
+from regard.translator.export import export
+from regard.translator.processes import Processes, joined
+from regard.translator.recipe import Recipe
+from regard.translator.run import Run, recipe_of
+from regard.translator.training import Report, train
+from regard.translator.translating import Translator, load_translator
+from regard.translator.vocabulary import ChineseCharacters, EnglishTokens, Vocabularies
+
+__all__ = [
+    "ChineseCharacters",
+    "Corpus",
+    "EnglishTokens",
+    "HeldOut",
+    "Pair",
+    "Processes",
+    "Recipe",
+    "Report",
+    "Run",
+    "Scores",
+    "Translator",
+    "Vocabularies",
+    "average",
+    "evaluate",
+    "export",
+    "joined",
+    "load_translator",
+    "read_pairs",
+    "recipe_of",
+    "score",
+    "split",
+    "train",
+]

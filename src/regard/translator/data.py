@@ -1,0 +1,183 @@
+"""Sentence pairs: read from a tab-separated file, folded to simplified script, split for training.
+
+The file is that of www.manythings.org/anki (``cmn.txt``: English, Chinese, attribution), or the same
+with a header that names its columns.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.errors import ArgumentError, DataError
+
+HAN = re.compile(r"[\u3400-\u9fff]")
+
+
+@dataclass(frozen=True, order=True)
+class Pair:
+    """An English sentence and one translation of it."""
+
+    english: str
+    chinese: str
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A sentence kept out of training, with every translation that the file has of it."""
+
+    english: str
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What to train on, and what to measure on; no English sentence is in both."""
+
+    training: tuple[Pair, ...]
+    held_out: tuple[HeldOut, ...]
+
+
+def read_pairs(path: str | Path) -> list[Pair]:
+    """The pairs of a file, in its order, Chinese in simplified script.
+
+    >>> file = getfixture("tmp_path") / "cmn.txt"
+    >>> _ = file.write_text("Who?\\t誰？\\tCC-BY\\n", encoding="utf-8")
+    >>> read_pairs(file)
+    [Pair(english='Who?', chinese='谁？')]
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(
+            "Sentence pairs come from a tab-separated file.",
+            got=f"{path}, which is no file",
+            do="Name cmn.txt of www.manythings.org/anki, say.",
+        )
+    lines = _lines(path)
+    pairs = _pairs(path, lines)
+    if not pairs:
+        raise DataError("A file has at least one pair.", got=f"none in {path}", do="Name another file.")
+    if not any(HAN.search(pair.chinese) for pair in pairs):
+        raise DataError(
+            "The second column is Chinese.",
+            got=f"no Chinese character in {path}; its first is {pairs[0].chinese!r}",
+            do="Order the columns English, Chinese, attribution, or name them in a header.",
+        )
+    return _folded(pairs)
+
+
+def split(pairs: Iterable[Pair], *, held_out: int = 1000, seed: int = 0) -> Corpus:
+    """Keep ``held_out`` English sentences out of training, chosen by ``seed`` and by nothing else.
+
+    Sentences are drawn by a hash of their text, so the order of the file does not matter. Case and
+    spaces do not make another sentence.
+
+    >>> pairs = [Pair("Hi.", "嗨。"), Pair("hi.", "你好。"), Pair("Who?", "谁？"), Pair("Run.", "跑。")]
+    >>> corpus = split(pairs, held_out=1, seed=4)
+    >>> corpus.held_out
+    (HeldOut(english='Hi.', references=('你好。', '嗨。')),)
+    >>> corpus.training
+    (Pair(english='Run.', chinese='跑。'), Pair(english='Who?', chinese='谁？'))
+    """
+    groups: dict[str, list[Pair]] = {}
+    for pair in sorted(set(pairs)):
+        groups.setdefault(_sentence(pair.english), []).append(pair)
+    if not 0 < held_out < len(groups):
+        raise ArgumentError(
+            f"Some sentences are held out and some are left (English sentences = {len(groups)}).",
+            got=f"held_out = {held_out}",
+            do="Hold out fewer, or bring more pairs.",
+        )
+    drawn = sorted(groups, key=lambda sentence: _lot(sentence, seed))[:held_out]
+    kept_out = set(drawn)
+    return Corpus(
+        training=tuple(sorted(p for s, group in groups.items() if s not in kept_out for p in group)),
+        held_out=tuple(_held_out(groups[sentence]) for sentence in sorted(drawn)),
+    )
+
+
+def digest(pairs: Iterable[Pair]) -> str:
+    """A short name for these pairs, whatever their order: a training goes on with its own data alone."""
+    total = hashlib.blake2b(digest_size=16)
+    for pair in sorted(set(pairs)):
+        total.update(f"{pair.english}\t{pair.chinese}\n".encode())
+    return total.hexdigest()
+
+
+def _held_out(group: Sequence[Pair]) -> HeldOut:
+    return HeldOut(group[0].english, tuple(sorted({pair.chinese for pair in group})))
+
+
+def _sentence(english: str) -> str:
+    return " ".join(english.casefold().split())
+
+
+def _lot(sentence: str, seed: int) -> bytes:
+    return hashlib.blake2b(f"{seed}\t{sentence}".encode(), digest_size=16).digest()
+
+
+def _lines(path: Path) -> list[str]:
+    contents = path.read_bytes()
+    try:
+        text = contents.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # With the mark of utf-8-sig taken off, the error counts from behind it; it has no line break.
+        behind = contents.removeprefix(codecs.BOM_UTF8)
+        number = behind.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            "A file of pairs is text in UTF-8.",
+            got=f"byte {behind[error.start]:#04x} in line {number} of {path}",
+            do="Save it as UTF-8.",
+        ) from error
+    return [line.rstrip("\r") for line in text.split("\n")]
+
+
+def _pairs(path: Path, lines: Sequence[str]) -> list[Pair]:
+    english, chinese, first = _columns(path, lines[0])
+    pairs = []
+    for number, line in enumerate(lines[first:], first + 1):
+        if not line.strip():
+            continue
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) <= max(english, chinese) or not cells[english] or not cells[chinese]:
+            raise DataError(
+                "Every line has an English and a Chinese sentence with a tab between them.",
+                got=f"{line[:60]!r} in line {number} of {path}",
+                do="Complete the line or take it out.",
+            )
+        pairs.append(Pair(cells[english], cells[chinese]))
+    return pairs
+
+
+def _columns(path: Path, line: str) -> tuple[int, int, int]:
+    """Where the two sentences stand, and how many lines come before the first pair."""
+    names = [cell.strip().lower() for cell in line.split("\t")]
+    if not {"english", "chinese"} & set(names):
+        return 0, 1, 0
+    if "english" not in names or "chinese" not in names:
+        raise DataError(
+            "A header names the columns english and chinese.",
+            got=f"{', '.join(names)} in line 1 of {path}",
+            do="Add the missing column.",
+        )
+    return names.index("english"), names.index("chinese"), 1
+
+
+def _folded(pairs: Sequence[Pair]) -> list[Pair]:
+    """The same pairs in simplified script; half of the file is in the traditional one."""
+    try:
+        from opencc import OpenCC
+    except ImportError as error:
+        raise DataError(
+            "Chinese is folded to simplified script by opencc-python-reimplemented.",
+            got="no such package",
+            do='Install it with pip install "regard[train]".',
+        ) from error
+    convert = OpenCC("t2s").convert
+    # One call for all: converting starts slowly, and no word crosses a line.
+    folded = convert("\n".join(pair.chinese for pair in pairs)).split("\n")
+    return [Pair(pair.english, chinese) for pair, chinese in zip(pairs, folded, strict=True)]

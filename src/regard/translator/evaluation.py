@@ -1,0 +1,59 @@
+"""How good translations are: BLEU and chrF of sentences that the model has never seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from regard.errors import ArgumentError
+from regard.translator.data import HeldOut
+from regard.translator.translating import Translator
+
+
+@dataclass(frozen=True)
+class Scores:
+    """BLEU (``tokenize="zh"``, so by characters) and chrF, from 0 to 100, over all references."""
+
+    bleu: float
+    chrf: float
+
+
+def score(translations: Sequence[str], references: Sequence[Sequence[str]]) -> Scores:
+    """The scores of translations against all references of each, by sacrebleu.
+
+    >>> score(["猫坐在垫子上。"], [["狗在跑。", "猫坐在垫子上。"]])
+    Scores(bleu=100.0, chrf=100.0)
+    """
+    try:
+        import sacrebleu
+    except ImportError as error:
+        raise ArgumentError(
+            "Scores are computed by sacrebleu.",
+            got="no such package",
+            do='Install it with pip install "regard[train]".',
+        ) from error
+    if not translations or len(translations) != len(references) or not all(references):
+        raise ArgumentError(
+            f"Every translation has its references (translations = {len(translations)}).",
+            got=f"{sum(map(bool, references))} with references",
+            do="Pass one list of references for each.",
+        )
+    most = max(len(each) for each in references)
+    # sacrebleu takes the first references of all sentences, then the second ones, None where there is none.
+    columns: Any = [[each[n] if n < len(each) else None for each in references] for n in range(most)]
+    return Scores(
+        round(sacrebleu.corpus_bleu(translations, columns, tokenize="zh").score, 2),
+        round(sacrebleu.corpus_chrf(translations, columns).score, 2),
+    )
+
+
+def evaluate(
+    translator: Translator, held_out: Sequence[HeldOut], *, beams: int = 1, length_penalty: float = 1.0
+) -> Scores:
+    """The scores of a translator on sentences that were held out; one that it cannot read counts as empty."""
+    readable = [sentence.english for sentence in held_out if translator.reads(sentence.english)]
+    made = translator.translate_all(readable, beams=beams, length_penalty=length_penalty)
+    found = dict(zip(readable, made, strict=True))
+    translations = [found.get(sentence.english, "") for sentence in held_out]
+    return score(translations, [sentence.references for sentence in held_out])

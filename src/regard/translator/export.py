@@ -1,0 +1,46 @@
+"""What a training gives: averaged weights in half precision with vocabularies, recipe and scores."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from regard.translator.averaging import average
+from regard.translator.checkpoints import snapshots
+from regard.translator.evaluation import evaluate
+from regard.translator.files import write_text
+from regard.translator.run import Run
+from regard.translator.translating import count_parameters, load_translator, save_translator
+
+MODEL, SCORES = "model", "scores.json"
+
+
+def export(run: Run, *, beams: int = 4, length_penalty: float = 1.0) -> dict[str, object]:
+    """Average the last checkpoints of a run into its ``model`` folder, and measure what stands there.
+
+    The scores are those of the exported model, half precision included, on the held-out sentences.
+    """
+    folder = run.folder / MODEL
+    paths = snapshots(run.folder)
+    save_translator(folder, average(paths), run.vocabularies, run.recipe)
+    translator = load_translator(folder)
+    scores: dict[str, object] = {
+        "held_out_sentences": len(run.corpus.held_out),
+        "training_pairs": len(run.corpus.training),
+        "parameters": count_parameters(translator.model),
+        "averaged": [path.name for path in paths],
+        "greedy": asdict(evaluate(translator, run.corpus.held_out)),
+        "beam": {
+            "beams": beams,
+            "length_penalty": length_penalty,
+            **asdict(evaluate(translator, run.corpus.held_out, beams=beams, length_penalty=length_penalty)),
+        },
+    }
+    write_text(folder / SCORES, json.dumps(scores, indent=2) + "\n")
+    return scores
+
+
+def megabytes(folder: Path) -> float:
+    """How much a folder takes, in millions of bytes."""
+    return sum(file.stat().st_size for file in folder.iterdir()) / 1e6

@@ -1,0 +1,51 @@
+"""How a training went: one JSON object per line, and a picture of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from regard.translator.files import write_text
+
+LOG, CURVE = "log.jsonl", "loss.png"
+
+
+def append(folder: Path, entry: dict[str, float]) -> None:
+    """Add a line."""
+    with (folder / LOG).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(entry) + "\n")
+
+
+def read(folder: Path) -> list[dict[str, float]]:
+    """The lines that are whole; a kill may have cut the last one."""
+    path = folder / LOG
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines if line.endswith("}")]
+
+
+def cut_after(folder: Path, step: int) -> None:
+    """Take away the lines from after ``step``: the training writes them again."""
+    kept = [json.dumps(entry) + "\n" for entry in read(folder) if entry["step"] <= step]
+    write_text(folder / LOG, "".join(kept))
+
+
+def draw(folder: Path) -> None:
+    """The loss over the steps, as a picture."""
+    # Through the class, not pyplot: no window system is asked for, nothing global is changed.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    entries = read(folder)
+    for key, label in (("loss", "training, smoothed labels"), ("held_out", "held out")):
+        points = [(entry["step"], entry[key]) for entry in entries if key in entry]
+        axes.plot([step for step, _ in points], [loss for _, loss in points], label=label)
+    axes.set_xlabel("step")
+    axes.set_ylabel("loss per token (nats)")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(folder / CURVE, dpi=120)

@@ -1,0 +1,115 @@
+"""The recipe: everything that decides what a training gives, apart from its data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from regard.errors import ArgumentError
+from regard.nn.checks import check_name, check_probability, check_whole
+from regard.nn.embedding import MODEL_POSITIONS
+from regard.nn.layers import NORMS
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Sizes, chances and steps of one training; the default is the one of the embedded translator.
+
+    >>> small = Recipe(width=64, heads=2, steps=100)
+    >>> Recipe.from_json(small.to_json()) == small
+    True
+    """
+
+    # The model: 5.1M parameters on the pairs of Tatoeba, 10 MB in half precision.
+    encoder_layers: int = 4
+    decoder_layers: int = 3
+    width: int = 192
+    heads: int = 4
+    hidden: int = 768
+    norm: str = "pre"
+    positions: str = "sinusoidal"
+    length: int = 128  # positions, on either side
+    english_tokens: int = 4000
+    chinese_least: int = 2  # a character that is seen less often is unknown
+
+    # Against learning 30,000 pairs by heart. None on the attention weights: that keeps SDPA on its fast path.
+    dropout: float = 0.3
+    attention_dropout: float = 0.0
+    label_smoothing: float = 0.1
+    weight_decay: float = 0.01
+
+    # The steps: linear warm-up, then a cosine down to a tenth, where averaging still has something to do.
+    steps: int = 12000
+    warm_up: int = 1000
+    learning_rate: float = 2e-3
+    last_learning_rate: float = 0.1  # as a share of learning_rate
+    clip: float = 1.0
+    tokens_per_batch: int = 3072  # both sides, padding counted
+    checkpoint_every: int = 200
+    log_every: int = 20
+    averaged: int = 8  # the last checkpoints, averaged in the end
+
+    held_out: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            kind = type(field.default)
+            if kind is int:
+                check_whole(field.name, value, least=0 if field.name in ("seed", "warm_up") else 1)
+            elif kind is float:
+                self._check_number(field.name, value)
+        check_name("norm", self.norm, NORMS)
+        check_name("positions", self.positions, MODEL_POSITIONS)
+        for name in ("dropout", "attention_dropout", "label_smoothing"):
+            check_probability(name, getattr(self, name))
+
+    def _check_number(self, name: str, value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise ArgumentError(
+                f"{name} is a number, 0 or more.", got=f"{name} = {value!r}", do="Pass 0.1, say."
+            )
+        object.__setattr__(self, name, float(value))  # 0 and 0.0 in a file are one recipe
+
+    def to_json(self) -> str:
+        """The recipe as text."""
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Recipe:
+        """The recipe that a text holds; what it does not name is as in the default."""
+        try:
+            named = json.loads(text)
+        except ValueError as error:
+            raise ArgumentError(
+                "A recipe is a JSON object.", got=str(error), do='Write {"width": 192}, say.'
+            ) from error
+        if not isinstance(named, dict):
+            raise ArgumentError(
+                "A recipe is a JSON object.", got=type(named).__name__, do='Write {"width": 192}, say.'
+            )
+        return cls.from_fields(named)
+
+    @classmethod
+    def from_fields(cls, named: dict[str, Any]) -> Recipe:
+        """The recipe with these fields; others than it knows are refused."""
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(set(named) - set(known))
+        if unknown:
+            raise ArgumentError(
+                f"A recipe has the fields {', '.join(known)}.",
+                got=", ".join(unknown),
+                do="Correct the names.",
+            )
+        return cls(**named)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Recipe:
+        """The recipe in a file."""
+        path = Path(path)
+        if not path.is_file():
+            raise ArgumentError("A recipe is a JSON file.", got=str(path), do="Name one that exists.")
+        return cls.from_json(path.read_text(encoding="utf-8"))

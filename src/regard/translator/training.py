@@ -1,0 +1,275 @@
+"""Training: batches by length, AdamW, warm-up and cosine, checkpoints that resume exactly.
+
+A training that is killed at any moment and resumed gives the same weights, bit for bit, as one that
+was left alone (on one process, with the same number of threads).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from regard import nn
+from regard.errors import TrainingError
+from regard.translator import checkpoints, log
+from regard.translator.batches import Example, encode_pairs, epoch_batches, pad
+from regard.translator.checkpoints import Position
+from regard.translator.data import Pair
+from regard.translator.processes import Processes
+from regard.translator.recipe import Recipe
+from regard.translator.run import Run, begin_run, open_run
+from regard.translator.translating import build_model
+from regard.translator.vocabulary import PADDING
+
+REDRAWN = 60.0
+"""Seconds between two pictures of the loss."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where a training stands after a step."""
+
+    step: int
+    steps: int
+    epoch: int
+    loss: float  # the mean since the last line of the log, per token
+    held_out: float | None  # the loss on held-out sentences, when last measured
+    seconds: float
+    left: float  # seconds to go, as far as one can tell
+
+
+Listener = Callable[[Report], None]
+
+
+def train(
+    pairs: Sequence[Pair],
+    folder: str | Path,
+    recipe: Recipe | None = None,
+    *,
+    resume: bool = False,
+    minutes: float | None = None,
+    processes: Processes | None = None,
+    report: Listener | None = None,
+) -> Run:
+    """Train by a recipe into a folder, or go on with the training in it.
+
+    Args:
+        pairs: from :func:`read_pairs`.
+        folder: where everything is written; see ``run.py``.
+        recipe: what to do. To resume, it must be the one that the training began with.
+        resume: go on from the last checkpoint; without one, from the beginning.
+        minutes: stop after so long, with a checkpoint to go on from.
+        processes: several that train together; see :func:`joined`.
+        report: called after every step on the first process.
+    """
+    folder, recipe, processes = Path(folder), recipe or Recipe(), processes or Processes()
+    if processes.first:
+        begin_run(folder, pairs, recipe, processes=processes.count, resume=resume)
+    processes.wait()
+    run = open_run(folder, pairs, recipe)
+    with torch.random.fork_rng(devices=[]):
+        _Training(run, processes, report or (lambda _: None)).go(minutes)
+    return run
+
+
+def learning_rate(recipe: Recipe, step: int) -> float:
+    """The learning rate of a step, counted from 0: up in a line, down in half a cosine.
+
+    >>> recipe = Recipe(learning_rate=1.0, warm_up=10, steps=110, last_learning_rate=0.0)
+    >>> [round(learning_rate(recipe, step), 2) for step in (0, 9, 60, 110)]
+    [0.1, 1.0, 0.5, 0.0]
+    """
+    if step < recipe.warm_up:
+        return recipe.learning_rate * (step + 1) / recipe.warm_up
+    done = (step - recipe.warm_up) / max(1, recipe.steps - recipe.warm_up)
+    share = 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
+    return recipe.learning_rate * (recipe.last_learning_rate + (1.0 - recipe.last_learning_rate) * share)
+
+
+def token_losses(logits: Tensor, following: Tensor, *, smoothing: float) -> Tensor:
+    """The loss summed over all tokens that are no padding."""
+    return F.cross_entropy(
+        logits.flatten(0, 1),
+        following.flatten(),
+        ignore_index=PADDING,
+        label_smoothing=smoothing,
+        reduction="sum",
+    )
+
+
+class _Training:
+    """The moving parts of one training."""
+
+    def __init__(self, run: Run, processes: Processes, report: Listener) -> None:
+        self.run, self.recipe, self.processes, self.report = run, run.recipe, processes, report
+        self.examples = self._encode(run.corpus.training)
+        self.sizes = [example.size for example in self.examples]
+        told = [Pair(one.english, reference) for one in run.corpus.held_out for reference in one.references]
+        self.held_out = self._encode(told)
+        torch.manual_seed(self.recipe.seed)
+        self.model = build_model(self.recipe, run.vocabularies)
+        self.optimizer = _optimizer(self.model, self.recipe)
+        # Every process drops other numbers.
+        torch.manual_seed(self.recipe.seed + 1 + processes.own)
+        self.position = self._resumed()
+        alone = processes.count == 1
+        self.parallel: torch.nn.Module = self.model if alone else DistributedDataParallel(self.model)
+        self.held_out_loss: float | None = None
+        self.drawn = time.monotonic()
+
+    def _encode(self, pairs: Sequence[Pair]) -> list[Example]:
+        return encode_pairs(pairs, self.run.vocabularies, longest=self.recipe.length)
+
+    def _resumed(self) -> Position:
+        found = checkpoints.load_checkpoint(self.run.folder, self.model, self.optimizer, self.processes.own)
+        position = found or Position()
+        if self.processes.first and position.step < self.recipe.steps:
+            checkpoints.drop_snapshots(
+                self.run.folder, after=position.step, every=self.recipe.checkpoint_every
+            )
+            log.cut_after(self.run.folder, position.step)
+        return position
+
+    def go(self, minutes: float | None) -> None:
+        """Train until the last step, or until time is up."""
+        start, before, first = time.monotonic(), self.position.seconds, self.position.step
+        budget = math.inf if minutes is None else 60.0 * minutes
+        epoch, batches = -1, [[0]]
+        stop = False
+        while self.position.step < self.recipe.steps and not stop:
+            if epoch != self.position.epoch:
+                epoch, batches = self.position.epoch, self._batches(self.position.epoch)
+            spent = time.monotonic() - start
+            stop = self._step(batches, spent >= budget)
+            spent = time.monotonic() - start
+            self.position.seconds = before + spent
+            self._write(stop)
+            pace = spent / (self.position.step - first)
+            self._tell(min(pace * (self.recipe.steps - self.position.step), max(0.0, budget - spent)))
+        if self.processes.first:
+            log.draw(self.run.folder)
+        self.processes.wait()
+
+    def _batches(self, epoch: int) -> list[list[int]]:
+        return epoch_batches(self.sizes, self.recipe.tokens_per_batch, seed=self.recipe.seed, epoch=epoch)
+
+    def _step(self, batches: list[list[int]], late: bool) -> bool:
+        """One step of the optimizer; whether some process says that time is up."""
+        recipe, position, count = self.recipe, self.position, self.processes.count
+        rows = batches[position.batch]
+        tokens = sum(self.sizes[row][0] for row in rows)
+        own = rows[self.processes.own :: count]
+        # A process without rows must take part all the same: it counts for nothing.
+        batch = pad([self.examples[row] for row in own or rows[:1]])
+        logits = self.parallel(batch.source, batch.target)
+        loss = token_losses(logits, batch.following, smoothing=recipe.label_smoothing) * bool(own)
+        # DistributedDataParallel takes the mean of the gradients; the loss is one over all tokens.
+        (loss * (count / tokens)).backward()
+        if recipe.clip:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(recipe, position.step)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        total = self.processes.total(torch.tensor([loss.item(), float(late)], dtype=torch.float64))
+        self._advance(total[0].item(), tokens, len(batches))
+        return bool(total[1] > 0)
+
+    def _advance(self, loss: float, tokens: int, batches: int) -> None:
+        position = self.position
+        position.step += 1
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"The loss is a finite number (step = {position.step}).",
+                got=str(loss),
+                do="Lower learning_rate or lengthen warm_up, in another folder.",
+            )
+        position.loss += loss
+        position.tokens += tokens
+        position.batch += 1
+        if position.batch == batches:
+            position.epoch, position.batch = position.epoch + 1, 0
+
+    def _write(self, stop: bool) -> None:
+        """The log and the checkpoint, when it is time for them."""
+        position, recipe = self.position, self.recipe
+        mean = position.loss / position.tokens
+        self.mean = mean
+        due = stop or position.step == recipe.steps or position.step % recipe.checkpoint_every == 0
+        if position.step % recipe.log_every == 0 or position.step == recipe.steps:
+            position.loss, position.tokens = 0.0, 0
+            self._log({"loss": mean, "learning_rate": learning_rate(recipe, position.step - 1)})
+        if due:
+            self._checkpoint()
+
+    def _log(self, numbers: dict[str, float]) -> None:
+        position = self.position
+        if self.processes.first:
+            entry = {"step": position.step, "epoch": position.epoch, **numbers}
+            log.append(self.run.folder, {**entry, "seconds": round(position.seconds, 1)})
+
+    def _checkpoint(self) -> None:
+        chances = self.processes.gather(torch.get_rng_state())
+        if not self.processes.first:
+            return
+        folder, step = self.run.folder, self.position.step
+        self.held_out_loss = held_out_loss(self.model, self.held_out, self.recipe.tokens_per_batch)
+        self._log({"held_out": self.held_out_loss})
+        checkpoints.save_snapshot(folder, self.model, step, kept=self.recipe.averaged)
+        checkpoints.save_checkpoint(folder, self.model, self.optimizer, self.position, chances)
+        if time.monotonic() - self.drawn > REDRAWN:
+            log.draw(folder)
+            self.drawn = time.monotonic()
+
+    def _tell(self, left: float) -> None:
+        if self.processes.first:
+            position = self.position
+            self.report(
+                Report(
+                    position.step,
+                    self.recipe.steps,
+                    position.epoch,
+                    self.mean,
+                    self.held_out_loss,
+                    position.seconds,
+                    left,
+                )
+            )
+
+
+def held_out_loss(model: nn.Seq2Seq, examples: Sequence[Example], tokens: int) -> float:
+    """The loss per token, without smoothing and dropout."""
+    total, count = 0.0, 0
+    sizes = [example.size for example in examples]
+    model.eval()
+    with torch.inference_mode():
+        for rows in epoch_batches(sizes, tokens, seed=0, epoch=0):
+            batch = pad([examples[row] for row in rows])
+            total += token_losses(model(batch.source, batch.target), batch.following, smoothing=0.0).item()
+            count += sum(sizes[row][0] for row in rows)
+    model.train()
+    return total / count
+
+
+def _optimizer(model: nn.Seq2Seq, recipe: Recipe) -> torch.optim.AdamW:
+    """AdamW; only matrices decay, for a norm or a bias has no size to be kept small."""
+    matrices = [parameter for parameter in model.parameters() if parameter.ndim > 1]
+    others = [parameter for parameter in model.parameters() if parameter.ndim <= 1]
+    return torch.optim.AdamW(
+        [
+            {"params": matrices, "weight_decay": recipe.weight_decay},
+            {"params": others, "weight_decay": 0.0},
+        ],
+        lr=recipe.learning_rate,
+        betas=(0.9, 0.98),
+        eps=1e-9,
+        fused=True,
+    )

@@ -1,0 +1,92 @@
+import json
+import shutil
+
+import pytest
+import torch
+
+from regard.errors import ModelFileError, TextError, TrainingError
+from regard.translator import average, evaluate, export, load_translator, train
+from regard.translator.checkpoints import snapshots
+from regard.translator.files import read_tensors
+
+
+@pytest.fixture(scope="module")
+def run(pairs, tiny, tmp_path_factory):
+    import dataclasses
+
+    torch.set_num_threads(1)
+    recipe = dataclasses.replace(tiny, steps=150, warm_up=20, checkpoint_every=30, dropout=0.0)
+    return train(pairs, tmp_path_factory.mktemp("run"), recipe)
+
+
+@pytest.fixture(scope="module")
+def scores(run):
+    return export(run)
+
+
+def test_the_average_is_the_mean(run):
+    paths = snapshots(run.folder)
+    assert len(paths) == 3
+    mean = average(paths)
+    several = [read_tensors(path)[0] for path in paths]
+    for name, tensor in mean.items():
+        torch.testing.assert_close(tensor, torch.stack([each[name] for each in several]).mean(0))
+    with pytest.raises(TrainingError, match="one checkpoint or more"):
+        average([])
+
+
+def test_an_exported_model_translates_what_it_has_not_seen(run, scores):
+    folder = run.folder / "model"
+    assert {path.name for path in folder.iterdir()} == {
+        "model.safetensors", "english.json", "chinese.json", "recipe.json", "scores.json",
+    }  # fmt: skip
+    weights, _ = read_tensors(folder / "model.safetensors")
+    assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
+    assert json.loads((folder / "scores.json").read_text()) == scores
+    assert scores["greedy"]["bleu"] > 80
+    translator = load_translator(folder)
+    assert evaluate(translator, run.corpus.held_out).bleu == scores["greedy"]["bleu"]
+    assert translator.translate("I like cats.") == "我喜欢猫。"
+    texts = ["Tom eat apples.", "we see tea.", "THEY BUY DOGS."]
+    wanted = ["汤姆吃苹果。", "我们看见茶。", "他们买狗。"]
+    assert translator.translate_all(texts) == translator.translate_all(texts, beams=1) == wanted
+
+
+def test_a_sentence_that_cannot_be_read_counts_as_empty(run, scores):
+    translator = load_translator(run.folder / "model")
+    held_out = run.corpus.held_out
+    import dataclasses
+
+    spoiled = [dataclasses.replace(held_out[0], english="猫"), *held_out[1:]]
+    assert evaluate(translator, spoiled).bleu < evaluate(translator, held_out).bleu
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "at least one word"),
+        (" \n", "at least one word"),
+        ("猫狗", "knows"),
+        ("cat " * 99, "longest = 32"),
+    ],
+)
+def test_bad_texts_are_refused(run, scores, text, says):
+    with pytest.raises(TextError, match=says):
+        load_translator(run.folder / "model").translate(text)
+
+
+def test_damaged_folders_are_refused(run, scores, tmp_path):
+    def copy():
+        return shutil.copytree(run.folder / "model", tmp_path / "copy", dirs_exist_ok=True)
+
+    whole = (copy() / "model.safetensors").read_bytes()
+    for damaged in (whole[:1000], whole[:-1], whole[:-1] + bytes([whole[-1] ^ 1]), b""):
+        (copy() / "model.safetensors").write_bytes(damaged)
+        with pytest.raises(ModelFileError, match="Copy or export it again"):
+            load_translator(tmp_path / "copy")
+    (copy() / "recipe.json").write_text(run.recipe.to_json().replace('"width": 32', '"width": 64'))
+    with pytest.raises(ModelFileError, match="Weights fit the recipe"):
+        load_translator(tmp_path / "copy")
+    (copy() / "english.json").unlink()
+    with pytest.raises(ModelFileError, match="with all of its files"):
+        load_translator(tmp_path / "copy")

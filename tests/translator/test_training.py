@@ -1,0 +1,202 @@
+import dataclasses
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from regard.errors import ModelFileError, TrainingError
+from regard.translator import recipe_of, train
+from regard.translator.checkpoints import CHECKPOINT, snapshots
+from regard.translator.files import read_tensors
+from regard.translator.training import learning_rate
+
+
+class StoppedError(Exception):
+    """Stands for anything that ends a training between two steps."""
+
+
+def stop_at(step):
+    def listen(report):
+        if report.step == step:
+            raise StoppedError
+
+    return listen
+
+
+def weights(folder, step):
+    return read_tensors(folder / f"weights-{step:07d}.safetensors")[0]
+
+
+def same(first, second):
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def without_time(folder):
+    entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in entry.items() if key != "seconds"} for entry in entries]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(pairs, tiny, tmp_path_factory):
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("undisturbed")
+    train(pairs, folder, tiny)
+    return folder
+
+
+def test_the_loss_falls_and_everything_is_written(undisturbed, tiny):
+    log = without_time(undisturbed)
+    losses = [entry["loss"] for entry in log if "loss" in entry]
+    held_out = [entry["held_out"] for entry in log if "held_out" in entry]
+    assert losses[-1] < 0.7 * losses[0]
+    assert held_out[-1] < 0.7 * held_out[0]
+    assert [entry["step"] for entry in log if "loss" in entry] == [4, 8, 12, 16, 20, 24]
+    assert [path.stem for path in snapshots(undisturbed)] == [
+        "weights-0000015",
+        "weights-0000020",
+        "weights-0000024",
+    ]
+    assert (undisturbed / "loss.png").read_bytes().startswith(b"\x89PNG")
+    assert recipe_of(undisturbed) == tiny
+
+
+@pytest.mark.parametrize("step", [2, 5, 13, 15])
+def test_a_stopped_training_resumes_exactly(pairs, tiny, undisturbed, tmp_path, step):
+    with pytest.raises(StoppedError):
+        train(pairs, tmp_path, tiny, report=stop_at(step))
+    torch.manual_seed(99)  # whatever happened in between
+    train(reversed_order(pairs), tmp_path, tiny, resume=True)
+    for at in (15, 20, 24):
+        assert same(weights(tmp_path, at), weights(undisturbed, at))
+    assert without_time(tmp_path) == without_time(undisturbed)
+    state, facts = read_tensors(tmp_path / CHECKPOINT)
+    other, other_facts = read_tensors(undisturbed / CHECKPOINT)
+    assert same(state, other)
+    assert {**facts, "seconds": 0} == {**other_facts, "seconds": 0}
+
+
+def reversed_order(pairs):
+    return list(reversed(pairs))
+
+
+def test_another_seed_gives_other_weights(pairs, tiny, undisturbed, tmp_path):
+    train(pairs, tmp_path, dataclasses.replace(tiny, seed=4))
+    assert not torch.equal(
+        weights(tmp_path, 24)["target.table.weight"][:9], weights(undisturbed, 24)["target.table.weight"][:9]
+    )
+
+
+def test_time_that_is_up_leaves_a_checkpoint_to_go_on_from(pairs, tiny, undisturbed, tmp_path):
+    train(pairs, tmp_path, tiny, minutes=0.0)
+    assert [path.stem for path in snapshots(tmp_path)] == ["weights-0000001"]
+    train(pairs, tmp_path, tiny, resume=True)
+    assert [path.name for path in snapshots(tmp_path)] == [path.name for path in snapshots(undisturbed)]
+    assert same(weights(tmp_path, 24), weights(undisturbed, 24))
+
+
+def test_training_does_not_touch_the_chance_of_others(pairs, tiny, tmp_path):
+    torch.manual_seed(7)
+    wanted = torch.rand(3)
+    torch.manual_seed(7)
+    train(pairs, tmp_path, dataclasses.replace(tiny, steps=1))
+    assert torch.equal(torch.rand(3), wanted)
+
+
+def contents(folder):
+    return {
+        path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir() if path.is_file()
+    }
+
+
+def test_another_configuration_is_refused_and_nothing_overwritten(pairs, tiny, undisturbed):
+    before = contents(undisturbed)
+    for recipe, data, resume, says in (
+        (dataclasses.replace(tiny, width=64), pairs, True, r"\(width = 32\). Got width = 64"),
+        (dataclasses.replace(tiny, steps=99, dropout=0.2), pairs, True, "Got dropout = 0.2, steps = 99"),
+        (tiny, pairs[1:], True, "Got data = "),
+        (tiny, pairs, False, "Go on with --resume"),
+    ):
+        with pytest.raises(TrainingError, match=says):
+            train(data, undisturbed, recipe, resume=resume)
+        assert contents(undisturbed) == before
+
+
+def test_a_folder_with_other_weights_is_left_alone(pairs, tiny, tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"mine")
+    with pytest.raises(TrainingError, match="A training has a folder of its own"):
+        train(pairs, tmp_path, tiny)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+def test_a_damaged_checkpoint_is_refused(pairs, tiny, tmp_path):
+    train(pairs, tmp_path, tiny, minutes=0.0)
+    whole = (tmp_path / CHECKPOINT).read_bytes()
+    changed = whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:]
+    for damaged in (whole[:-50], changed, b"nonsense"):
+        (tmp_path / CHECKPOINT).write_bytes(damaged)
+        with pytest.raises(ModelFileError, match=CHECKPOINT.replace(".", r"\.")):
+            train(pairs, tmp_path, tiny, resume=True)
+        assert (tmp_path / CHECKPOINT).read_bytes() == damaged
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(ModelFileError, match="describes a training"):
+        train(pairs, tmp_path, tiny, resume=True)
+
+
+def test_a_loss_that_is_no_number_ends_the_training(pairs, tiny, tmp_path):
+    with pytest.raises(TrainingError, match="The loss is a finite number"):
+        train(pairs, tmp_path, dataclasses.replace(tiny, learning_rate=1e30, clip=0.0, warm_up=0))
+
+
+def test_the_learning_rate_goes_up_and_down(tiny):
+    rates = [learning_rate(tiny, step) for step in range(tiny.steps + 1)]
+    assert max(rates) == rates[tiny.warm_up - 1] == rates[tiny.warm_up] == tiny.learning_rate
+    assert rates[: tiny.warm_up] == sorted(rates[: tiny.warm_up])
+    assert rates[tiny.warm_up :] == sorted(rates[tiny.warm_up :], reverse=True)
+    assert rates[-1] == pytest.approx(0.1 * tiny.learning_rate)
+
+
+SCRIPT = """
+import sys, torch
+from regard.translator import Recipe, read_pairs, train
+torch.set_num_threads(1)
+recipe = Recipe.read(sys.argv[1])
+pairs = read_pairs(sys.argv[2])
+train(pairs, sys.argv[3], recipe, resume=True, report=lambda report: print(report.step, flush=True))
+"""
+
+
+def test_a_killed_training_resumes_bit_for_bit(data, tiny, tmp_path):
+    """Killed twice at random moments, wherever it is then: in a step, in a file, between them."""
+    chance = random.Random()
+    recipe = tmp_path / "recipe.json"
+    recipe.write_text(dataclasses.replace(tiny, steps=200, dropout=0.2).to_json(), encoding="utf-8")
+
+    def start(folder):
+        call = [sys.executable, "-c", SCRIPT, str(recipe), str(data), str(folder)]
+        return subprocess.Popen(call, stdout=subprocess.PIPE, text=True)
+
+    whole = start(tmp_path / "whole")
+    killed = 0
+    for seen in (chance.randint(20, 50), chance.randint(10, 50)):
+        running = start(tmp_path / "killed")
+        for _ in range(seen):
+            running.stdout.readline()
+        time.sleep(chance.uniform(0, 0.02))
+        os.kill(running.pid, signal.SIGKILL)
+        killed += running.wait() == -signal.SIGKILL
+        running.stdout.close()
+    last = start(tmp_path / "killed")
+    steps = last.communicate()[0].split()
+    whole.communicate()
+    assert killed == 2
+    assert last.returncode == whole.returncode == 0
+    assert 1 < int(steps[0]) < 200  # it went on, not anew
+    for step in (190, 195, 200):
+        assert same(weights(tmp_path / "killed", step), weights(tmp_path / "whole", step))
+    assert without_time(tmp_path / "killed") == without_time(tmp_path / "whole")
