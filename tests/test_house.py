@@ -109,7 +109,12 @@ def test_the_version_stands_in_one_place():
 
 @pytest.mark.parametrize(
     "call",
-    [["-c", "import regard"], ["-m", "regard", "--help"], ["-m", "regard", "explain", "--help"]],
+    [
+        ["-c", "import regard"],
+        ["-m", "regard", "--help"],
+        ["-m", "regard", "explain", "--help"],
+        ["-m", "regard", "train", "--help"],
+    ],
     ids=str,
 )
 def test_torch_is_not_imported_before_it_is_needed(call):

@@ -101,7 +101,8 @@ class _Bar(AbstractContextManager["Listener"]):
         return self._show
 
     def __exit__(self, *_: object) -> None:
-        self.progress.stop()
+        if self.progress.live.is_started:
+            self.progress.stop()
 
     def _show(self, report: Report) -> None:
         # Not before the first step, so that an error stands alone; starting again does nothing.
