@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +52,9 @@ def train(
     regard train cmn.txt --out quick --steps 500
     torchrun --nproc-per-node 2 -m regard train cmn.txt --out run
     """
+    # Before torch is loaded: its threads shall sleep while they wait for each other, not spin. On a
+    # machine with other work a spinning step takes ten times as long.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from rich.console import Console
 
     from regard.translator import joined, read_pairs
@@ -95,6 +99,7 @@ class _Bar(AbstractContextManager["Listener"]):
         columns = ("{task.description}", "{task.completed}/{task.total}", "{task.fields[says]}")
         texts = [TextColumn(text) for text in columns]
         self.progress = Progress(texts[0], BarColumn(), *texts[1:], console=console)
+        self.held_out: float | None = None
         self.task = self.progress.add_task("training", total=steps, says="")
 
     def __enter__(self) -> Listener:
@@ -110,6 +115,10 @@ class _Bar(AbstractContextManager["Listener"]):
         held_out = "" if report.held_out is None else f"  held out {report.held_out:.3f}"
         says = f"epoch {report.epoch + 1}  loss {report.loss:.3f}{held_out}  {_clock(report.left)} left"
         self.progress.update(self.task, completed=report.step, says=says)
+        if not self.progress.console.is_terminal and report.held_out != self.held_out:
+            # In a file a bar shows itself only in the end; there a line per checkpoint tells.
+            self.progress.console.print(f"{report.step}/{report.steps}  {says}", highlight=False)
+        self.held_out = report.held_out
 
 
 def _clock(seconds: float) -> str:

@@ -22,7 +22,7 @@ class Recipe:
     True
     """
 
-    # The model: 5.1M parameters on the pairs of Tatoeba, 10 MB in half precision.
+    # The model: 4.8M parameters on the pairs of Tatoeba, 10 MB in half precision.
     encoder_layers: int = 4
     decoder_layers: int = 3
     width: int = 192
@@ -35,7 +35,7 @@ class Recipe:
     chinese_least: int = 2  # a character that is seen less often is unknown
 
     # Against learning 30,000 pairs by heart. None on the attention weights: that keeps SDPA on its fast path.
-    dropout: float = 0.3
+    dropout: float = 0.25
     attention_dropout: float = 0.0
     label_smoothing: float = 0.1
     weight_decay: float = 0.01
