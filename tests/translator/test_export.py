@@ -44,6 +44,7 @@ def test_an_exported_model_translates_what_it_has_not_seen(run, scores):
     assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
     assert json.loads((folder / "scores.json").read_text()) == scores
     assert scores["greedy"]["bleu"] > 80
+    assert scores["steps"] == 150
     translator = load_translator(folder)
     assert evaluate(translator, run.corpus.held_out).bleu == scores["greedy"]["bleu"]
     assert translator.translate("I like cats.") == "我喜欢猫。"

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from regard.translator import log
 from regard.translator.averaging import average
 from regard.translator.checkpoints import snapshots
 from regard.translator.evaluation import evaluate
@@ -25,10 +26,13 @@ def export(run: Run, *, beams: int = 4, length_penalty: float = 1.0) -> dict[str
     paths = snapshots(run.folder)
     save_translator(folder, average(paths), run.vocabularies, run.recipe)
     translator = load_translator(folder)
+    last = log.read(run.folder)[-1]
     scores: dict[str, object] = {
         "held_out_sentences": len(run.corpus.held_out),
         "training_pairs": len(run.corpus.training),
         "parameters": count_parameters(translator.model),
+        "steps": int(last["step"]),
+        "minutes": round(last["seconds"] / 60, 1),
         "averaged": [path.name for path in paths],
         "greedy": asdict(evaluate(translator, run.corpus.held_out)),
         "beam": {
