@@ -5,6 +5,9 @@ from hypothesis import settings
 settings.register_profile("regard", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("regard")
 
+# Thousands of tiny calls: waking a second thread costs more than it helps, and far more on a busy machine.
+torch.set_num_threads(1)
+
 
 @pytest.fixture(autouse=True)
 def _same_chance():

@@ -149,6 +149,20 @@ def test_only_what_learns_gets_a_gradient():
     assert q.grad is None
 
 
+@pytest.mark.parametrize("length", [9, 300])
+def test_an_additive_mask_that_learns_gets_its_gradient(length):
+    q, k, v = tensors(queries=length)
+    mask = torch.randn(3, length, length, dtype=torch.float64)
+    mask[:, :, 0] = -torch.inf
+    mask = mask.requires_grad_()
+    regard.attention(q, k, v, mask=mask).square().sum().backward()
+    bias = mask.detach().clone().requires_grad_()
+    scores = q @ k.transpose(-1, -2) * 5**-0.5 + bias
+    (scores.softmax(-1) @ v).square().sum().backward()
+    assert torch.allclose(mask.grad, bias.grad, atol=1e-12)
+    assert not mask.grad[:, :, 0].any()
+
+
 def test_the_lse_carries_no_gradient():
     q, k, v = tensors(queries=80, grad=True)
     assert not attention_with_lse(q, k, v, mask=masks.window(3, 3))[1].requires_grad

@@ -33,7 +33,7 @@ underflows, which masked and far-off pairs do; its exp2 does not."""
 NEAR = 128
 """Keys up to so many positions away have their distances taken one by one."""
 
-BLOCK = 128
+BLOCK = 64
 """Scores among which the greatest is searched at once."""
 
 
@@ -45,6 +45,8 @@ class Rows(NamedTuple):
     powers: Tensor  # 2^(score − highest), (..., key)
     highest: Tensor  # (...)
     sums: Tensor  # Σ powers
+    distances: Tensor  # Σ powers · |position − key|
+    shifted: Tensor  # Σ powers · (score − highest)
     factor: Tensor  # powers · factor = weights; 0 where nothing is seen
     sees: Tensor  # whether the row sees any key
 
@@ -73,8 +75,7 @@ class PartPass:
     def go(self) -> None:
         """Everything, a few rows at a time."""
         for tile in self._tiles():
-            rows, shifted_sum = self._rows(tile)
-            self._write(rows, shifted_sum)
+            self._write(self._rows(tile))
 
     def _tiles(self) -> Iterator[RowTile]:
         heads = self.batch * self.key_heads * self.group
@@ -85,8 +86,8 @@ class PartPass:
 
     # ---- scores and powers -------------------------------------------------------------------
 
-    def _rows(self, tile: RowTile) -> tuple[Rows, Tensor]:
-        """The powers of some rows, and Σ powers · (score − highest)."""
+    def _rows(self, tile: RowTile) -> Rows:
+        """The powers of some rows and their sums."""
         k_positions = np.concatenate([self.k_positions[start:stop] for start, stop in tile.runs])
         scores, hidden = self._scores(tile, k_positions)
         highest, peak_column = _greatest(scores)
@@ -94,13 +95,13 @@ class PartPass:
         sees = visible > 0
         scores.sub_(highest[..., None])
         powers = torch.exp2(scores, out=self._buffer(1, scores.shape))
-        sums = powers.sum(-1)
-        shifted_sum = torch.mul(powers, scores, out=scores).sum(-1)
+        sums, distances = self._moments(tile, k_positions, powers)
+        shifted = torch.mul(powers, scores, out=scores).sum(-1)
         lse = self._lse(tile, highest, sums, sees)
         factor = torch.exp2(highest - torch.where(lse == -torch.inf, 0.0, lse * BITS)) * sees
         peak_key = torch.from_numpy(k_positions).to(scores.device)[peak_column]
         self._keep_peaks(tile, visible, factor, peak_key)
-        return Rows(tile, k_positions, powers, highest, sums, factor, sees), shifted_sum
+        return Rows(tile, k_positions, powers, highest, sums, distances, shifted, factor, sees)
 
     def _scores(self, tile: RowTile, k_positions: Integers) -> tuple[Tensor, Tensor]:
         """The scores ``(batch, key head, group, query, key)`` in bits, FLOOR where the mask forbids.
@@ -161,15 +162,15 @@ class PartPass:
 
     # ---- what is read off --------------------------------------------------------------------
 
-    def _write(self, rows: Rows, shifted_sum: Tensor) -> None:
+    def _write(self, rows: Rows) -> None:
         """Add up everything that the powers tell."""
         place = self._place(rows.tile)
         lse = self._grouped(self.totals.lse[self.piece.batch, self.piece.heads][:, :, place])
         # Σ w (lse − s), with lse − s = (lse − highest) − (s − highest); from bits back to nats.
         above = torch.where(rows.sees, lse * BITS - rows.highest, 0.0)
-        self._add("entropy", place, rows.factor * (above * rows.sums - shifted_sum) / BITS)
+        self._add("entropy", place, rows.factor * (above * rows.sums - rows.shifted) / BITS)
         self._add("mass", place, rows.factor * rows.sums)
-        self._add("far", place, rows.factor * self._far(rows))
+        self._add("far", place, rows.factor * rows.distances)
         own = self.q_positions[rows.tile.start : rows.tile.stop]
         self._add("self_weight", place, self._weight_at(rows, own))
         self._add("previous_weight", place, self._weight_at(rows, own - 1))
@@ -194,25 +195,28 @@ class PartPass:
         peak_key[:, :, place] = torch.where(mine > before, key.flatten(1, 2), peak_key[:, :, place])
         peak[:, :, place] = torch.maximum(mine, before)
 
-    def _far(self, rows: Rows) -> Tensor:
-        """``Σ_j power · |position − key|``, one by one near the rows, by products further off.
+    def _moments(self, tile: RowTile, k: Integers, powers: Tensor) -> tuple[Tensor, Tensor]:
+        """``Σ_j power`` and ``Σ_j power · |position − key|``.
 
-        Far off, ``Σ p (k − q) = Σ p k − q Σ p`` loses nothing; near, the difference of the two would.
+        Distances are taken one by one near the rows, by products further off. Far off,
+        ``Σ p (k − q) = Σ p k − q Σ p`` loses nothing; near, the difference of the two would.
         """
-        q, k = self.q_positions[rows.tile.start : rows.tile.stop], rows.k_positions
+        q = self.q_positions[tile.start : tile.stop]
         left = int(np.searchsorted(k, q[0] - NEAR))
         right = max(left, int(np.searchsorted(k, q[-1] + NEAR, side="right")))
-        dtype, device = rows.powers.dtype, rows.powers.device
-        own = torch.from_numpy(q - q[0]).to(device, dtype)
-        places = torch.from_numpy(k - q[0]).to(device, dtype)
-        total = (rows.powers[..., left:right] * (places[left:right] - own[:, None]).abs()).sum(-1)
-        flat = rows.powers.view(-1, len(k))
+        own = torch.from_numpy(q - q[0]).to(powers.device, powers.dtype)
+        places = torch.from_numpy(k - q[0]).to(powers.device, powers.dtype)
+        near = powers[..., left:right]
+        sums = near.sum(-1)
+        distances = (near * (places[left:right] - own[:, None]).abs()).sum(-1)
+        flat = powers.view(-1, len(k))
         for far, sign in ((slice(0, left), -1.0), (slice(right, len(k)), 1.0)):
             if far.start < far.stop:
-                pair = torch.stack([torch.ones_like(places[far]), places[far]], 1)
-                mass, moment = torch.mm(flat[:, far], pair).view(*rows.sums.shape, 2).unbind(-1)
-                total += sign * (moment - own * mass)
-        return total
+                mass = powers[..., far].sum(-1)
+                moment = torch.mv(flat[:, far], places[far]).view(sums.shape)
+                sums += mass
+                distances += sign * (moment - own * mass)
+        return sums, distances
 
     def _weight_at(self, rows: Rows, position: Integers) -> Tensor:
         """The weight of each row on the key at a position of its own; 0 where it is not among the keys."""
