@@ -1,22 +1,12 @@
 import itertools
 
 import pytest
-import torch
 
 from regard.translator import Pair, Recipe
 
 WHO = [("I", "我"), ("You", "你"), ("Tom", "汤姆"), ("Mary", "玛丽"), ("We", "我们"), ("They", "他们")]
 DOES = [("like", "喜欢"), ("see", "看见"), ("eat", "吃"), ("want", "想要"), ("buy", "买")]
 WHAT = [("apples", "苹果"), ("cats", "猫"), ("dogs", "狗"), ("tea", "茶"), ("books", "书")]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Tiny models: on a busy machine a second thread costs more than it brings."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")
