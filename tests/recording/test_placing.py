@@ -11,6 +11,7 @@ from transformers import masking_utils as hf
 
 import regard
 from regard import masks
+from regard.errors import MaskError
 from regard.masks.mask import ALL, NONE
 from regard.masks.positions import Extent, Strip
 from regard.recording.huggingface import mask_function
@@ -148,3 +149,9 @@ def test_stacked_masks_in_attention():
     assert torch.allclose(regard.attention(q, q, q, mask=mask), wanted, atol=1e-6)
     with pytest.raises(regard.errors.MaskError, match=r"exactly their rows. Got queries = 5, keys = 5"):
         regard.attention(q[:, :5], q[:, :5], q[:, :5], mask=mask)
+
+
+def test_a_mask_of_several_steps_is_not_transposed():
+    mask = Stacked((Rows(0, 2, masks.causal()), Rows(2, 3, masks.everything())))
+    with pytest.raises(MaskError, match=r"can be transposed.*masks\.dense"):
+        _ = mask.T

@@ -7,6 +7,7 @@ needs one number per distance and head. Tables may need gradients; they get them
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,7 +18,7 @@ from regard.errors import ArgumentError, DtypeError, ShapeError
 from regard.masks.positions import Extent
 
 
-class Bias:
+class Bias(ABC):
     """Something added to the scores.
 
     ``tables`` are the tensors that may need a gradient. They are handed back to ``tile`` because
@@ -25,19 +26,20 @@ class Bias:
     """
 
     @property
+    @abstractmethod
     def tables(self) -> tuple[Tensor, ...]:
         """The tensors that the values come from."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def heads(self) -> int:
         """How many heads it has; 1 serves any number."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
         """The values ``(batch or 1, head or 1, query, key)`` at these absolute positions."""
-        raise NotImplementedError
 
+    @abstractmethod
     def add_gradient(
         self,
         grads: tuple[Tensor, ...],
@@ -48,11 +50,10 @@ class Bias:
         extent: Extent,
     ) -> None:
         """Add the gradient of one tile's values to ``grads``, the gradients of the tables."""
-        raise NotImplementedError
 
+    @abstractmethod
     def narrow(self, tables: tuple[Tensor, ...], batch: slice, heads: slice) -> tuple[Tensor, ...]:
         """The tables, or their gradients, of some batch elements and heads, as views."""
-        raise NotImplementedError
 
     def check(self, batch: int, heads: int, extent: Extent) -> None:
         """Raise unless the bias fits these sizes."""
@@ -94,9 +95,9 @@ class DistanceBias(Bias):
         del batch
         return (_some(tables[0], self.head_axis, heads),)
 
+    @abstractmethod
     def line(self, tables: tuple[Tensor, ...], distances: Tensor) -> Tensor:
         """The values ``(head, distance)``."""
-        raise NotImplementedError
 
     def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
         del extent

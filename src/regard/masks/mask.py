@@ -13,6 +13,7 @@ Kleene's three-valued logic: with none < some < all, "and" is the minimum, "or" 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -39,7 +40,7 @@ def verdicts(everywhere: Array, nowhere: Array) -> Verdicts:
     return np.where(everywhere, ALL, np.where(nowhere, NONE, SOME)).astype(np.uint8)
 
 
-class Mask:
+class Mask(ABC):
     """Who may look at whom. ``True`` means: may attend.
 
     >>> from regard import masks
@@ -62,20 +63,20 @@ class Mask:
         """Shape of the leading axes ``(..., batch, head)`` that the mask differs over."""
         return ()
 
+    @abstractmethod
     def allows(self, pairs: Pairs) -> Array:
         """Whether each pair may attend; broadcasts to the shape of the pairs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
         """ALL, NONE or SOME for every tile (rows × columns). The mask must have no ``lead``."""
-        raise NotImplementedError
 
     def select(self, index: tuple[int, ...]) -> Mask:
         """The mask of one element of the leading axes; it has no ``lead`` any more."""
         del index
         return self
 
-    def check(self, extent: Extent) -> None:
+    def check(self, extent: Extent) -> None:  # noqa: B027 - most masks fit any length
         """Raise if the mask cannot be asked about so many queries and keys."""
 
     def table_lengths(self) -> tuple[int, ...]:
@@ -98,7 +99,11 @@ class Mask:
     @property
     def T(self) -> Mask:  # noqa: N802 - the name arrays use
         """The mask with the roles of queries and keys exchanged."""
-        raise NotImplementedError
+        raise MaskError(
+            "Masks that are built from patterns can be transposed.",
+            got=f"{self!r}",
+            do="Transpose its table: masks.dense(m.dense(queries, keys).mT).",
+        )
 
     # ---- the algebra ---------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ Each is a small frozen class that knows its predicate, its verdict on a tile, an
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -115,13 +116,13 @@ class OneAxis(Mask):
 
     transposed: bool
 
+    @abstractmethod
     def text(self) -> str:
         """The pattern as text, without the mark of transposition."""
-        raise NotImplementedError
 
+    @abstractmethod
     def holds(self, positions: Array, pairs: Pairs) -> Array:
         """Whether the pattern holds at these positions of its axis."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return self.text() + (".T" if self.transposed else "")
