@@ -3,17 +3,18 @@
 A few rows of scores exist at a time, all keys that these rows may see side by side; never n×n.
 The definitions stand in ``docs/statistics.md``.
 
-How it is computed was chosen by measuring (2 threads, n = 4096, 8 heads × 64; plain SDPA = 1.0):
-batched matrix products over all heads with torch's own threads take 2.1 (causal: 2.7); the same
+How it is computed was chosen by measuring (2 threads, n = 4096, 8 heads × 64; plain SDPA = 1.0).
+Batched matrix products over all heads with torch's own threads take 2.2 (causal: 2.75). The same
 tiles in two Python threads with one torch thread each measured the same or worse, because the many
 small calls around the products then wait for each other. A compiled kernel would need a compiler on
-the user's machine. So this is plain torch. What makes it fast is what it leaves out:
+the user's machine, and numba a further dependency; neither was measured. So this is plain torch.
+What makes it fast is what it leaves out:
 
 * the shifted scores ``t = s − max`` are kept, so the entropy is ``log Σ e^t − Σ e^t t / Σ e^t``:
   one multiplication per pair, and exact where scores are large, for nothing large is subtracted;
 * weights are never normalised: each result of a row is scaled once, ``e^{max − lse}``;
 * the greatest score is searched in blocks; only the winning block is searched for its key;
-* distances to far keys are a product with the two columns (1, key position).
+* distances to far keys are a sum and a product with the key positions, not one subtraction per pair.
 """
 
 from __future__ import annotations
