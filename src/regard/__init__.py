@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         plan,
     )
     from regard.recording import load, watch
+    from regard.translator import translate
 
 __all__ = [
     "__version__",
@@ -41,6 +42,7 @@ __all__ = [
     "nn",
     "plan",
     "recording",
+    "translate",
     "watch",
 ]
 
@@ -53,6 +55,7 @@ _ROOMS = {
     "plan": "regard.attention",
     "load": "regard.recording",
     "watch": "regard.recording",
+    "translate": "regard.translator",
 }
 
 

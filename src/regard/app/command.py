@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from regard.app.train import train
+from regard.app.translate import translate
 from regard.errors import RegardError
 from regard.version import __version__
 
@@ -67,3 +68,4 @@ def explain(text: str, heads: int, width: int, mask_text: str | None, seed: int)
 
 
 main.add_command(train)
+main.add_command(translate)

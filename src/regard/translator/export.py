@@ -7,6 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from regard.translator import log
+from regard.translator.aligning import FILE as ALIGNMENT
+from regard.translator.aligning import measure_heads
 from regard.translator.averaging import average
 from regard.translator.checkpoints import snapshots
 from regard.translator.evaluation import evaluate
@@ -27,6 +29,8 @@ def export(run: Run, *, beams: int = 4, length_penalty: float = 1.0) -> dict[str
     save_translator(folder, average(paths), run.vocabularies, run.recipe)
     translator = load_translator(folder)
     last = log.read(run.folder)[-1]
+    best = measure_heads(translator)[0]
+    write_text(folder / ALIGNMENT, best.to_json())
     scores: dict[str, object] = {
         "held_out_sentences": len(run.corpus.held_out),
         "training_pairs": len(run.corpus.training),
@@ -34,6 +38,7 @@ def export(run: Run, *, beams: int = 4, length_penalty: float = 1.0) -> dict[str
         "steps": int(last["step"]),
         "minutes": round(last["seconds"] / 60, 1),
         "averaged": [path.name for path in paths],
+        "alignment": {"right": best.right, "pairs": best.pairs},
         "greedy": asdict(evaluate(translator, run.corpus.held_out)),
         "beam": {
             "beams": beams,
