@@ -1,12 +1,10 @@
 """Weights read off the page in Chromium, against the definition in NumPy."""
 
 import numpy as np
-import pytest
 import torch
 
 import regard
 from parity import definition, tensors
-from regard import biases, masks
 from regard.recording import Call, Recording
 
 BOUND = 2e-3

@@ -27,8 +27,9 @@ def rows_to_compare(q: Tensor, keys: int) -> Tensor:
     if room >= queries:
         return torch.arange(queries)
     even = torch.linspace(0, queries - 1, room // 2).long()
-    longest = q.norm(dim=-1).amax(0).topk(room - room // 2).indices
-    return torch.cat([even, longest]).unique()
+    longest = torch.linalg.vector_norm(q, dim=-1).amax(0).topk(room - room // 2).indices
+    picked: Tensor = torch.cat([even, longest]).unique()
+    return picked
 
 
 def greatest_error(exact: Piece, shown: Piece, lse: Tensor, rows: Tensor) -> float:

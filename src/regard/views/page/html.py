@@ -28,29 +28,34 @@ _LEFT = re.compile(r"^(?:import|export|(?:const|let|var) *[\[{])", re.MULTILINE)
 
 
 def document(payload: Payload) -> str:
-    """The page as text."""
+    """The page as text: the skeleton, with what it would ask a server for put into it."""
     script, style = script_of_page(), (ASSETS / "style.css").read_text(encoding="utf-8")
     header = payload.header
-    parts = {
-        "language": header["language"],
-        "title": html.escape(visible_text(header["title"] or f"{header['model']} · regard")),
-        "policy": policy(script),
-        "style": f"<style>\n{style}</style>",
-        "data": "\n".join(data_elements(payload)),
-        "script": f'<script type="module">{script}</script>',
-    }
-    return filled((ASSETS / "page.html").read_text(encoding="utf-8"), parts)
+    title = html.escape(visible_text(header["title"] or f"{header['model']} · regard"))
+    scripts = [*data_elements(payload), f'<script type="module">{script}</script>']
+    return replaced(
+        (ASSETS / "page.html").read_text(encoding="utf-8"),
+        {
+            '<html lang="en">': f'<html lang="{header["language"]}">',
+            '<meta charset="utf-8">': f'<meta charset="utf-8">\n{policy(script)}',
+            "<title>regard</title>": f"<title>{title}</title>",
+            '<link rel="stylesheet" href="style.css">': f"<style>\n{style}</style>",
+            '<script type="module" src="main.js"></script>': "\n".join(scripts),
+        },
+    )
 
 
-def filled(skeleton: str, parts: Mapping[str, str]) -> str:
-    """The skeleton with every ``{{part}}`` in its place, each exactly once.
+def replaced(skeleton: str, parts: Mapping[str, str]) -> str:
+    """The skeleton with every part in place of its mark; each mark is there exactly once.
 
-    >>> filled("<p>{{a}}</p>{{b}}", {"a": "{{b}}", "b": "!"})
-    '<p>{{b}}</p>!'
+    >>> replaced("<p>a</p> b", {"<p>": "<p>b", "b": "!"})
+    '<p>ba</p> !'
     """
-    found = re.findall(r"\{\{(\w+)\}\}", skeleton)
-    assert sorted(found) == sorted(parts), f"the skeleton has {found}"
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], skeleton)
+    missing = [mark for mark in parts if skeleton.count(mark) != 1]
+    assert not missing, f"the skeleton needs each of these once: {missing}"
+    # In one pass, so that nothing that was put in is looked at again.
+    marks = "|".join(re.escape(mark) for mark in parts)
+    return re.sub(marks, lambda mark: parts[mark[0]], skeleton)
 
 
 def policy(script: str) -> str:

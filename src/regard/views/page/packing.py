@@ -29,7 +29,8 @@ class Shelf:
     """Arrays by number; equal ones are kept once.
 
     >>> shelf = Shelf()
-    >>> shelf.put(np.arange(5, dtype=np.int16)), shelf.put(np.ones(3, np.uint8)), shelf.put(np.arange(5, dtype=np.int16))
+    >>> numbers = np.arange(5, dtype=np.int16)
+    >>> shelf.put(numbers), shelf.put(np.ones(3, np.uint8)), shelf.put(numbers.copy())
     (0, 1, 0)
     >>> shelf.described[0]
     {'type': 'int16', 'planes': [[5, 0], [5, 0]]}

@@ -59,4 +59,5 @@ def _in_blocks(values: Tensor, size: int) -> Tensor:
         return values
     missing = -values.shape[-1] % size
     padded = F.pad(values, (0, missing), value=-torch.inf) if missing else values
-    return padded.unflatten(-1, (-1, size)).amax(-1)
+    highest: Tensor = padded.unflatten(-1, (-1, size)).amax(-1)
+    return highest

@@ -135,9 +135,7 @@ def _words(tokens: Sequence[str], special: Sequence[bool]) -> list[int]:
             numbers.append(-1)
             before = ""
             continue
-        if token.startswith("##") and len(token) > 2:
-            joins = True
-        elif before.endswith("@@"):
+        if (token.startswith("##") and len(token) > 2) or before.endswith("@@"):
             joins = True
         elif ends_marked:
             joins = not before.endswith("</w>")

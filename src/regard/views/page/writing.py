@@ -188,8 +188,9 @@ def start_of(
     if layer is not None:
         places = [place for place, call in enumerate(calls) if call.layer == layer]
         if not places:
+            known = sorted({call.layer for call in calls})
             raise ArgumentError(
-                f"layer is one of the page's layers ({', '.join(map(str, sorted({c.layer for c in calls})))}).",
+                f"layer is one of the page's layers ({', '.join(map(str, known))}).",
                 got=f"layer = {layer!r}",
                 do="Choose one of them.",
             )
