@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from regard.recording import load, watch
     from regard.translator import translate
+    from regard.views.page import estimate_page, page
 
 __all__ = [
     "__version__",
@@ -36,11 +37,13 @@ __all__ = [
     "attention_weights",
     "biases",
     "errors",
+    "estimate_page",
     "heads",
     "linear_attention",
     "load",
     "masks",
     "nn",
+    "page",
     "plan",
     "recording",
     "translate",
@@ -57,6 +60,8 @@ _ROOMS = {
     "load": "regard.recording",
     "watch": "regard.recording",
     "translate": "regard.translator",
+    "estimate_page": "regard.views.page",
+    "page": "regard.views.page",
 }
 
 
