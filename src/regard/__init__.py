@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         plan,
     )
     from regard.recording import load, watch
+    from regard.views.page import estimate_page, page
 
 __all__ = [
     "__version__",
@@ -35,10 +36,12 @@ __all__ = [
     "attention_weights",
     "biases",
     "errors",
+    "estimate_page",
     "linear_attention",
     "load",
     "masks",
     "nn",
+    "page",
     "plan",
     "recording",
     "watch",
@@ -53,6 +56,8 @@ _ROOMS = {
     "plan": "regard.attention",
     "load": "regard.recording",
     "watch": "regard.recording",
+    "estimate_page": "regard.views.page",
+    "page": "regard.views.page",
 }
 
 
