@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from regard.recording import load, watch
     from regard.translator import translate
+    from regard.views import figures
     from regard.views.page import estimate_page, page
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "biases",
     "errors",
     "estimate_page",
+    "figures",
     "heads",
     "linear_attention",
     "load",
@@ -65,9 +67,19 @@ _ROOMS = {
 }
 
 
+_MODULES = {
+    "errors": "regard.errors",
+    "figures": "regard.views.figures",
+    "heads": "regard.heads",
+    "masks": "regard.masks",
+    "nn": "regard.nn",
+    "recording": "regard.recording",
+}
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("masks", "errors", "nn", "recording", "heads"):
-        return import_module(f"regard.{name}")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name in _ROOMS:
         room = import_module(_ROOMS[name])
         # The room `attention` is callable and stands for the function of that name.
