@@ -72,6 +72,7 @@ def page(
     title: str = "",
     lang: str = "en",
     view: str | None = None,
+    kind: str | None = None,
     layer: int | None = None,
     head: int | None = None,
     words: Sequence[int] | None = None,
@@ -90,6 +91,7 @@ def page(
         title: shown at the top.
         lang: the language to begin with, "en" or "zh".
         view: the view to begin with: overview, lines, matrix, heads or steps.
+        kind: what to begin with, "encoder", "decoder" or "cross".
         layer: the layer to begin with.
         head: the head to begin with.
         words: the word of each token, for merging pieces; from the tokens themselves unless told.
@@ -109,7 +111,7 @@ def page(
         layers=layers,
         title=title,
         lang=lang,
-        start=start_of(recording, layers, view=view, layer=layer, head=head),
+        start=start_of(recording, layers, view=view, kind=kind, layer=layer, head=head),
         wording=Wording(words, source_words),
         yes=yes,
     )
@@ -172,6 +174,7 @@ def start_of(
     layers: Sequence[int] | int | None,
     *,
     view: str | None,
+    kind: str | None = None,
     layer: int | None,
     head: int | None,
 ) -> dict[str, Any]:
@@ -185,10 +188,17 @@ def start_of(
         start["view"] = view
     calls = chosen(recording, layers)
     place = 0
-    if layer is not None:
-        places = [place for place, call in enumerate(calls) if call.layer == layer]
+    if kind is not None and kind not in {call.kind for call in calls}:
+        raise ArgumentError(
+            f"kind is one of the page's kinds ({', '.join(dict.fromkeys(call.kind for call in calls))}).",
+            got=f"kind = {kind!r}",
+            do="Choose one of them.",
+        )
+    if kind is not None or layer is not None:
+        of_kind = [(place, call) for place, call in enumerate(calls) if kind in (None, call.kind)]
+        places = [place for place, call in of_kind if layer in (None, call.layer)]
         if not places:
-            known = sorted({call.layer for call in calls})
+            known = sorted({call.layer for _, call in of_kind})
             raise ArgumentError(
                 f"layer is one of the page's layers ({', '.join(map(str, known))}).",
                 got=f"layer = {layer!r}",
