@@ -27,7 +27,8 @@ if TYPE_CHECKING:
         plan,
     )
     from regard.recording import load, watch
-    from regard.views.page import estimate_page, page
+    from regard.views.bertviz import head_view, model_view
+    from regard.views.page import estimate_page, page, show
 
 __all__ = [
     "__version__",
@@ -37,14 +38,17 @@ __all__ = [
     "biases",
     "errors",
     "estimate_page",
+    "head_view",
     "heads",
     "linear_attention",
     "load",
     "masks",
+    "model_view",
     "nn",
     "page",
     "plan",
     "recording",
+    "show",
     "watch",
 ]
 
@@ -58,7 +62,10 @@ _ROOMS = {
     "load": "regard.recording",
     "watch": "regard.recording",
     "estimate_page": "regard.views.page",
+    "head_view": "regard.views.bertviz",
+    "model_view": "regard.views.bertviz",
     "page": "regard.views.page",
+    "show": "regard.views.page",
 }
 
 
