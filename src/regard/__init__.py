@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from regard.translator import translate
     from regard.views import figures
     from regard.views.page import estimate_page, page
+    from regard.views.bertviz import head_view, model_view
+    from regard.views.page import estimate_page, page, show
 
 __all__ = [
     "__version__",
@@ -40,15 +42,18 @@ __all__ = [
     "errors",
     "estimate_page",
     "figures",
+    "head_view",
     "heads",
     "linear_attention",
     "load",
     "masks",
+    "model_view",
     "nn",
     "page",
     "plan",
     "recording",
     "translate",
+    "show",
     "watch",
 ]
 
@@ -63,7 +68,10 @@ _ROOMS = {
     "watch": "regard.recording",
     "translate": "regard.translator",
     "estimate_page": "regard.views.page",
+    "head_view": "regard.views.bertviz",
+    "model_view": "regard.views.bertviz",
     "page": "regard.views.page",
+    "show": "regard.views.page",
 }
 
 
