@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from regard.version import __version__
 
 if TYPE_CHECKING:
-    from regard import errors, masks, nn, recording
+    from regard import errors, heads, masks, nn, recording
     from regard.attention import (
         attention,
         attention_statistics,
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
         plan,
     )
     from regard.recording import load, watch
-    from regard.views.page import estimate_page, page
+    from regard.views.bertviz import head_view, model_view
+    from regard.views.page import estimate_page, page, show
 
 __all__ = [
     "__version__",
@@ -37,13 +38,17 @@ __all__ = [
     "biases",
     "errors",
     "estimate_page",
+    "head_view",
+    "heads",
     "linear_attention",
     "load",
     "masks",
+    "model_view",
     "nn",
     "page",
     "plan",
     "recording",
+    "show",
     "watch",
 ]
 
@@ -57,12 +62,15 @@ _ROOMS = {
     "load": "regard.recording",
     "watch": "regard.recording",
     "estimate_page": "regard.views.page",
+    "head_view": "regard.views.bertviz",
+    "model_view": "regard.views.bertviz",
     "page": "regard.views.page",
+    "show": "regard.views.page",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("masks", "errors", "nn", "recording"):
+    if name in ("masks", "errors", "nn", "recording", "heads"):
         return import_module(f"regard.{name}")
     if name in _ROOMS:
         room = import_module(_ROOMS[name])
