@@ -15,13 +15,16 @@ from mpl_toolkits.mplot3d.axes3d import Axes3D
 
 from regard.attention.reference import attention
 from regard.errors import ArgumentError, ShapeError
-from regard.views.figures.barcharts import MOST, PITCH, draw_bars, rows_of
+from regard.views.figures.barcharts import PITCH, draw_bars, rows_of
 from regard.views.figures.matrices import Numbers, checked_labels, numbers_of
 from regard.views.figures.placing import Sheet, checked_size, shortened
 from regard.views.figures.style import ACCENT, DOTS, FAINT, QUIET, house_style
 
 SIDE = 3.6
 """Inches of the space."""
+
+MOST, MOST_NAMES, MOST_BARS = 40, 12, 16
+"""Arrows at all; of those, how many are named at their tips; and how many have a bar. The strongest do."""
 
 THINNEST, WIDEST = 0.8, 6.0
 """Points of an arrow of weight 0, and what weight 1 adds."""
@@ -66,7 +69,7 @@ def geometry(
     all channels.
 
     >>> figure = geometry([2.0, 0.0], [[1.0, 0.0], [0.0, 1.0]], ["along", "across"])
-    >>> [round(bar.get_width(), 3) for bar in figure.axes[1].patches]
+    >>> [round(float(bar.get_width()), 3) for bar in figure.axes[1].patches]
     [0.804, 0.196]
     """
     q, k = _checked(query, keys)
@@ -77,7 +80,7 @@ def geometry(
     said = (
         ""
         if space.channels <= 3
-        else f"3 of {space.channels} dimensions, {100 * space.share:.0f} % of the lengths²"
+        else f"3 of {space.channels} dimensions, with {100 * space.share:.0f} % of the squared lengths"
     )
     with house_style():
         sheet = Sheet([*names, name, title or ""])
@@ -85,11 +88,12 @@ def geometry(
         assert isinstance(axes, Axes3D)
         _draw_space(sheet, axes, space, weights, names, name)
         filled = sheet.filled[axes]
-        height = PITCH * len(names)
+        rows = rows_of(weights, names, None, MOST_BARS)
+        height = PITCH * len(rows)
         middle = 10 - (filled.y0 + filled.y1) / 2 / DOTS  # from the upper edge, as areas are placed
         widest = max(sheet.width_of(shortened(sheet.text(one)), 8.5) for one in names)
         chart = sheet.area(filled.x1 / DOTS + widest + 0.45, middle - height / 2, 1.8, height)
-        draw_bars(sheet, chart, rows_of(weights, names, None))
+        draw_bars(sheet, chart, rows)
         chart.set_title("weights", fontsize=8.5, color=QUIET)
         _title(sheet, axes, filled, said if title is None else title)
         return sheet.fit()
@@ -148,14 +152,17 @@ def _draw_space(
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
     axes.set_box_aspect(high - low, zoom=1.3)
     axes.view_init(elev=20, azim=-58)
+    axes.set_proj_type("ortho")  # equal lengths stay equal, near or far
     axes.set_axis_off()
     for direction, ends in enumerate(zip(low, high)):
         line = np.zeros((2, 3))
         line[:, direction] = ends
         axes.plot(*line.T, color=FAINT, linewidth=0.6)
+    named = np.argsort(-weights, kind="stable")[:MOST_NAMES]
+    names = [sheet.text(one) if i in named else "" for i, one in enumerate(names)]
     for key, weight, label in zip(space.keys, weights, names):
         _arrow(sheet, axes, key, reach, ACCENT, THINNEST + WIDEST * float(weight), label)
-    _arrow(sheet, axes, space.query, reach, _QUERY, 2.0, name)
+    _arrow(sheet, axes, space.query, reach, _QUERY, 2.0, sheet.text(name))
     sheet.filled[axes] = _filled(
         sheet, axes, [*names, name], _beyond(tips, reach), np.diag(low), np.diag(high)
     )
@@ -168,8 +175,12 @@ def _title(sheet: Sheet, axes: Axes3D, filled: Bbox, title: str) -> None:
     size = 10.0
     bottom = filled.y1 + 0.12 * DOTS
     left, y = axes.transAxes.inverted().transform((filled.x0, bottom))
-    axes.text2D(left, y, sheet.text(title), transform=axes.transAxes, fontsize=size, family=sheet.families)
-    width, height = sheet.width_of(sheet.text(title), size) * DOTS, 1.3 * size * DOTS / 72
+    axes.text2D(
+        left, y, sheet.sentence(title), transform=axes.transAxes, fontsize=size, family=sheet.families
+    )
+    lines = title.split("\n")
+    width = max(sheet.width_of(line, size) for line in lines) * DOTS
+    height = 1.3 * size * DOTS / 72 * len(lines)
     sheet.filled[axes] = Bbox.union([filled, Bbox.from_bounds(filled.x0, bottom, width, height)])
 
 
@@ -185,7 +196,7 @@ def _filled(sheet: Sheet, axes: Axes3D, names: Sequence[str], places: Numbers, *
     x, y, _ = proj3d.proj_transform(*np.vstack([places, *ends]).T, axes.get_proj())
     points = axes.transData.transform(np.column_stack([x, y]))
     room = np.zeros_like(points)
-    room[: len(names), 0] = [sheet.width_of(shortened(sheet.text(one)), 8.5) * DOTS / 2 for one in names]
+    room[: len(names), 0] = [sheet.width_of(shown, 8.5) * DOTS / 2 for shown in map(shortened, names)]
     room[: len(names), 1] = 8.5 * DOTS / 72 / 2
     return Bbox([(points - room).min(0), (points + room).max(0)])
 
@@ -197,9 +208,11 @@ def _arrow(
     floor = np.array([tip, tip * [1, 1, 0]])
     axes.plot(*floor.T, color=FAINT, linewidth=0.7, linestyle=(0, (2, 2)))
     axes.add_artist(SpaceArrow(tip, colour, width))
+    if not label:
+        return
     axes.text(
         *_beyond(tip, reach),
-        shortened(sheet.text(label)),
+        shortened(label),
         color=colour,
         fontsize=8.5,
         family=sheet.families,
@@ -225,6 +238,7 @@ class SpaceArrow(FancyArrowPatch):
             color=colour,
             linewidth=width,
             joinstyle="miter",
+            clip_on=False,
             capstyle="butt",
         )
 

@@ -59,7 +59,7 @@ def bars(
         size: the length of the axis in inches.
 
     >>> figure = bars([0.75, 0.25], ["cat", "mat"], values=[4.0, 8.0])
-    >>> [bar.get_width() for bar in figure.axes[0].patches], figure.axes[0].get_title("left")
+    >>> [float(bar.get_width()) for bar in figure.axes[0].patches], figure.axes[0].get_title("left")
     ([0.75, 0.25], 'Σ w v = 5')
     """
     row, names, said = _row(weights, labels, layer, head, query, kind, run, batch)

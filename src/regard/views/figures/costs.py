@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from regard.errors import ArgumentError, ShapeError
 from regard.views.figures.matrices import Numbers, numbers_of
-from regard.views.figures.placing import Sheet, checked_size, side_name
+from regard.views.figures.placing import Sheet, checked_size, shortened, side_name
 from regard.views.figures.style import FAINT, head_style, house_style
 from regard.views.figures.units import binary, si
 
@@ -60,7 +60,7 @@ def cost(
     side = checked_size(size, SIDE)
     with house_style():
         sheet = Sheet([*names, title or ""])
-        widest = max(sheet.width_of(name, 8) for name in names)
+        widest = max(sheet.width_of(shortened(sheet.text(name)), 8) for name in names)
         for place, (name, series, unit) in enumerate(panels):
             axes = sheet.area(1 + place * (side + widest + 0.9), 1, side, side)
             _panel(sheet, axes, places, series, names, unit, side)
@@ -68,7 +68,7 @@ def cost(
             axes.set_title(name, fontsize=8.5)
             if place == 0 and title:
                 axes.annotate(
-                    sheet.text(title),
+                    sheet.sentence(title),
                     (0, 1),
                     (0, 22),
                     xycoords="axes fraction",
@@ -140,8 +140,8 @@ def _panel(
 def _powers(low: float, high: float, base: int) -> list[float]:
     """Powers around the numbers: of the base where they span several, of 10 or 2 where they do not.
 
-    >>> _powers(3e6, 5e11, 1000)
-    [1000000.0, 1000000000.0, 1000000000000.0]
+    >>> _powers(3e3, 5e12, 1000)
+    [1000.0, 1000000.0, 1000000000.0, 1000000000000.0, 1000000000000000.0]
     >>> _powers(300, 5000, 1000)
     [100.0, 1000.0, 10000.0]
     """
@@ -174,7 +174,7 @@ def _name_lines(
     placed = spread([heights[name] for name in series], _LINE)
     for name, height in zip(series, placed):
         axes.annotate(
-            sheet.text(name),
+            shortened(sheet.text(name)),
             (lengths[~np.isnan(series[name])][-1], ends[name]),
             (1 + 0.14 / side, height / side),
             textcoords="axes fraction",

@@ -81,7 +81,7 @@ def shares_by_distance(matrix: Matrix) -> NDArray[np.float64]:
 
     >>> from regard.views.figures.matrices import matrices_of
     >>> shares_by_distance(matrices_of([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])[0]).tolist()  # p = 1, 2
-    [0.5, 0.5]
+    [0.5, 0.5, 0.0]
     """
     queries, keys = matrix.shape
     farthest = max(keys - 1, queries - 1)

@@ -133,7 +133,7 @@ def _title_above(sheet: Sheet, axes: Axes, title: str | None, otherwise: str) ->
     said = otherwise if title is None else title
     if said:
         axes.annotate(
-            sheet.text(said),
+            sheet.sentence(said),
             (0, 1),
             (0, 21),
             xycoords="axes fraction",

@@ -20,7 +20,7 @@ from regard.recording import Call, Recording
 Numbers = NDArray[np.floating[Any]]
 Bools = NDArray[np.bool_]
 
-BLOCK = 2**20
+BLOCK = 2**18
 """How many weights are looked at at a time."""
 
 

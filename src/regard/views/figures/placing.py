@@ -59,12 +59,11 @@ class Sheet:
     def width_of(self, text: str, size: float) -> float:
         """How wide a text is, in inches."""
         font = FontProperties(family=self.families, size=size)
-        width, _, _ = self.renderer.get_text_width_height_descent(text, font, False)
+        width, _, _ = self.renderer.get_text_width_height_descent(self.text(text), font, False)
         return float(width) / DOTS
 
     def fit(self) -> Picture:
         """The figure, cut to what is on it; every area keeps its size in inches."""
-        self.figure.draw_without_rendering()
         boxes = [self.filled.get(axes) or axes.get_tightbbox(self.renderer) for axes in self.figure.axes]
         box = Bbox.union([box for box in boxes if box is not None]).transformed(
             self.figure.dpi_scale_trans.inverted()
@@ -114,14 +113,18 @@ class Sheet:
             axes.set_xticks(plan.positions, shown, **font, rotation=90)  # type: ignore[arg-type]
 
     def text(self, text: str) -> str:
-        """A line of text as it can be drawn with the fonts of this sheet."""
+        """A token as it can be drawn with the fonts of this sheet."""
         return readable([text], self.families)[0]
+
+    def sentence(self, text: str) -> str:
+        """A title as it can be drawn; it may have several lines."""
+        return "\n".join(self.text(line) if line else "" for line in text.split("\n"))
 
     def title(self, axes: Axes, title: str | None, otherwise: str, *, size: float | None = None) -> None:
         """The title that the user gave, or the one the figure has of itself; "" is none."""
         said = otherwise if title is None else title
         if said:
-            axes.set_title(self.text(said), family=self.families, fontsize=size)
+            axes.set_title(self.sentence(said), family=self.families, fontsize=size)
 
 
 @dataclass(frozen=True)

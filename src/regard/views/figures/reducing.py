@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from regard.views.figures.matrices import BLOCK, Bools, Matrix, Numbers
 class Reduced:
     """The greatest weight of blocks of ``tall`` × ``wide`` cells; blocks at the ends may be smaller."""
 
-    values: np.ma.MaskedArray[tuple[int, int], np.dtype[np.float32]]  # hidden where no pair may attend
+    values: np.ma.MaskedArray[tuple[int, int], np.dtype[np.floating[Any]]]  # hidden where no pair may attend
     shape: tuple[int, int]  # of the whole matrix
     tall: int = 1
     wide: int = 1

@@ -71,8 +71,8 @@ def lines(
         size: the length of the longer column of tokens in inches.
 
     >>> figure = lines([[0.75, 0.25], [0.0, 1.0]], queries=["I", "am"])
-    >>> figure.axes[0].collections[0].get_linewidths()
-    array([1.25, 3.75, 5.  ])
+    >>> [float(width) for width in figure.axes[0].collections[0].get_linewidths()]
+    [1.25, 3.75, 5.0]
     """
     if isinstance(least, bool) or not isinstance(least, (int, float)) or not 0 <= least <= 1:
         raise ArgumentError("least is a weight from 0 to 1.", got=f"least = {least!r}", do="Try 0.02.")
