@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from regard.recording import load, watch
     from regard.translator import translate
     from regard.views import figures
-    from regard.views.page import estimate_page, page
     from regard.views.bertviz import head_view, model_view
     from regard.views.page import estimate_page, page, show
 
@@ -52,8 +51,8 @@ __all__ = [
     "page",
     "plan",
     "recording",
-    "translate",
     "show",
+    "translate",
     "watch",
 ]
 

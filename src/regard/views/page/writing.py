@@ -110,11 +110,7 @@ def page(
         layers=layers,
         title=title,
         lang=lang,
-<<<<<<< HEAD
-        start=start_of(recording, layers, view=view, kind=kind, layer=layer, head=head),
-=======
-        start=Start(view, layer, head),
->>>>>>> payload
+        start=Start(view, kind, layer, head),
         wording=Wording(words, source_words),
         yes=yes,
     )
@@ -128,6 +124,7 @@ class Start:
     """What a page opens first."""
 
     view: str | None = None
+    kind: str | None = None
     layer: int | None = None
     head: int | None = None
     heads: Sequence[int] | None = None  # lines of these heads
@@ -191,64 +188,32 @@ def chosen(recording: Recording, layers: Sequence[int] | int | None) -> list[Cal
     return calls
 
 
-<<<<<<< HEAD
-def start_of(
-    recording: Recording,
-    layers: Sequence[int] | int | None,
-    *,
-    view: str | None,
-    kind: str | None = None,
-    layer: int | None,
-    head: int | None,
-) -> dict[str, Any]:
-    """What the page opens first: places of the call and of the head in the page."""
-=======
 def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
     """What the page opens first, as places in the page instead of the model's numbers."""
->>>>>>> payload
     start: dict[str, Any] = {}
     if wanted.view is not None:
         start["view"] = _one_of("view", wanted.view, VIEWS)
     if wanted.theme is not None:
         start["theme"] = _one_of("theme", wanted.theme, ("light", "dark"))
     place = 0
-<<<<<<< HEAD
-    if kind is not None and kind not in {call.kind for call in calls}:
-        raise ArgumentError(
-            f"kind is one of the page's kinds ({', '.join(dict.fromkeys(call.kind for call in calls))}).",
-            got=f"kind = {kind!r}",
-            do="Choose one of them.",
+    if wanted.kind is not None:
+        place = [call.kind for call in calls].index(
+            _one_of("kind", wanted.kind, list(dict.fromkeys(call.kind for call in calls)))
         )
-    if kind is not None or layer is not None:
-        of_kind = [(place, call) for place, call in enumerate(calls) if kind in (None, call.kind)]
-        places = [place for place, call in of_kind if layer in (None, call.layer)]
-        if not places:
-            known = sorted({call.layer for _, call in of_kind})
-            raise ArgumentError(
-                f"layer is one of the page's layers ({', '.join(map(str, known))}).",
-                got=f"layer = {layer!r}",
-                do="Choose one of them.",
-            )
-        start["call"] = place = places[0]
-    if head is not None:
-        numbers = calls[place].head_numbers
-        if head not in numbers:
-            raise ArgumentError(
-                f"head is one of the recorded heads ({', '.join(map(str, numbers))}).",
-                got=f"head = {head!r}",
-                do="Choose one of them.",
-            )
-        start["head"] = numbers.index(head)
-=======
+        start["call"] = place
     if wanted.layer is not None:
-        layers = [call.layer for call in calls]
-        start["call"] = place = layers.index(_one_of("layer", wanted.layer, sorted(set(layers))))
+        # Of the kind that was asked for, or of whichever comes first.
+        layers = {
+            call.layer: number
+            for number, call in reversed(list(enumerate(calls)))
+            if wanted.kind in (None, call.kind)
+        }
+        start["call"] = place = layers[_one_of("layer", wanted.layer, sorted(layers))]
     numbers = calls[place].head_numbers
     if wanted.head is not None:
         start["head"] = numbers.index(_one_of("head", wanted.head, numbers))
     if wanted.heads is not None:
         start["heads"] = [numbers.index(_one_of("heads", head, numbers)) for head in wanted.heads]
->>>>>>> payload
     return start
 
 
