@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from regard.app.subjects import Subject
 
 PAGE = "look.html"
+HEADS = 12
+"""How many heads are worth a line."""
 
 
 @click.command(epilog=HELP)
@@ -136,9 +138,14 @@ def _say(console: Console, subject: Subject) -> None:
     """The translation, the alignment, the most telling heads."""
     from regard.heads import roles
     from regard.views.alignment import show_alignment
-    from regard.views.tables import show_telling
+    from regard.views.tables import show_table
 
     if subject.alignment is not None:
         show_alignment(console, subject.alignment)
-        console.print()
-    show_telling(console, roles(subject.recording))
+    else:
+        console.print(f"[bold]{subject.model}[/]", highlight=False)
+        console.print(" ".join(subject.recording.tokens[0]) if subject.recording.tokens else subject.text)
+    console.print()
+    console.print("[bold cyan]the most telling heads[/]   every number: regard heads", highlight=False)
+    show_table(console, roles(subject.recording), most=HEADS)
+    console.print()
