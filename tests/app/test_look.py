@@ -8,7 +8,6 @@ import torch
 from click.testing import CliRunner
 
 import regard
-from recording.test_reading import folders  # noqa: F401 - a fixture
 from regard.app.command import main
 
 CAT = "The cat sat on the mat."
@@ -35,17 +34,17 @@ def test_the_embedded_translator_is_looked_at(tmp_path):
     assert len(page) < 600_000
 
 
-def test_a_model_in_a_folder(folders, tmp_path):  # noqa: F811
-    shown = run("look", "the cat sat on the mat", "--model", folders["bert"], "--out", "bert.html")
+def test_a_model_in_a_folder(model_folders, tmp_path):
+    shown = run("look", "the cat sat on the mat", "--model", model_folders["bert"], "--out", "bert.html")
     assert shown.exit_code == 0, shown.output
     assert (tmp_path / "bert.html").exists()
     assert "MB" in shown.output
     assert not (tmp_path / "look.html").exists()
 
 
-def test_a_decoder_goes_on_and_is_saved_and_drawn(folders, tmp_path):  # noqa: F811
+def test_a_decoder_goes_on_and_is_saved_and_drawn(model_folders, tmp_path):
     shown = run(
-        "look", "the cat", "--model", folders["gpt2"], "--generate", 5,
+        "look", "the cat", "--model", model_folders["gpt2"], "--generate", 5,
         "--figure", "head.svg", "--layer", 1, "--head", 2, "--save", "seen.safetensors", "--no-page",
     )  # fmt: skip
     assert shown.exit_code == 0, shown.output
@@ -56,8 +55,8 @@ def test_a_decoder_goes_on_and_is_saved_and_drawn(folders, tmp_path):  # noqa: F
     assert "cat" in text
 
 
-def test_an_encoder_decoder_with_a_given_answer(folders):  # noqa: F811
-    shown = run("look", "the cat", "--model", folders["bart"], "--pair", "on mat", "--no-page")
+def test_an_encoder_decoder_with_a_given_answer(model_folders):
+    shown = run("look", "the cat", "--model", model_folders["bart"], "--pair", "on mat", "--no-page")
     assert shown.exit_code == 0, shown.output
     assert "on mat" in shown.output
 
