@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         plan,
     )
     from regard.recording import load, watch
+    from regard.views import figures
 
 __all__ = [
     "__version__",
@@ -35,6 +36,7 @@ __all__ = [
     "attention_weights",
     "biases",
     "errors",
+    "figures",
     "heads",
     "linear_attention",
     "load",
@@ -60,6 +62,8 @@ _ROOMS = {
 def __getattr__(name: str) -> Any:
     if name in ("masks", "errors", "nn", "recording", "heads"):
         return import_module(f"regard.{name}")
+    if name == "figures":
+        return import_module("regard.views.figures")
     if name in _ROOMS:
         room = import_module(_ROOMS[name])
         # The room `attention` is callable and stands for the function of that name.
