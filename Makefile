@@ -22,7 +22,7 @@ test-real: $(VENV)/.real ## run the tests on a real model of 135M parameters
 
 # Pages are tested in a real browser. Installing one needs rights; without them the tests say what they skip.
 browser: ## get Chromium, where it is missing and can be had
-	@if ! command -v chromium chromium-browser google-chrome >/dev/null; then \
+	@if ! { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null; then \
 	  if command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
 	    echo "installing chromium …"; \
 	    { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium fonts-noto-cjk; } >/dev/null \
