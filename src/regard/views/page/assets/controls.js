@@ -11,7 +11,7 @@ export function renderControls(bar, app) {
   const pressed = focused && document.activeElement.textContent;
   bar.replaceChildren(...whichPart(app), ...whichLens(app), ...whichColours(app));
   if (!focused) return;
-  const same = [...bar.querySelectorAll(`[data-control="${focused}"]`)];
+  const same = [...bar.querySelectorAll(`[data-control="${focused}"]:is(button, select, input):enabled`)];
   (same.find((element) => element.textContent === pressed) ?? same[0])?.focus();
 }
 

@@ -73,6 +73,7 @@ class App {
   /** Everything anew: another language or another light. */
   build() {
     const { now } = this.state;
+    if (this.help.isOpen) this.help.close();
     speak(now.language);
     wearTheme(now.theme);
     this.inks = inksOf(now);

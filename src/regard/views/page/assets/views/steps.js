@@ -158,10 +158,10 @@ export class StepsView {
       `${numberText(steps.q[channel])} × ${numberText(value)} = `, make("b", {}, numberText(steps.q[channel] * value))));
     const greatest = greatestSize([k]);
     return make("article", { class: "chapter detail" },
-      make("h3", {}, say("steps.product", { key: name })),
+      make("h3", {}, datum(name), say("steps.product")),
       make("div", { class: "vector-row" }, vectorCanvas(k, 640, 48, greatest, inks),
         make("ol", { class: "products", translate: "no" }, ...products, make("li", { class: "sum" }, make("small", {}, "Σ"), make("b", {}, numberText(dot, 4))))),
-      v ? make("h3", {}, say("steps.values", { key: name })) : null,
+      v ? make("h3", {}, say("steps.values")) : null,
       v ? make("div", { class: "vector-row" }, vectorCanvas(v, 640, 48, greatestSize([v]), inks), vectorNumbers(v)) : null);
   }
 
@@ -191,7 +191,7 @@ export class StepsView {
     surface.text(0, 104, formulaOf(steps), { fill: inks.soft, size: 13 });
     let y = 132;
     const columns = [...this.columns, { name: "weight", text: (key) => weightText(key.weight) }];
-    const cells = (texts, style) => texts.forEach((text, at) => surface.text(at ? 240 + 92 * at - 12 : 36, y, text, { size: 12, anchor: at ? "end" : "start", limit: at ? 84 : 190, ...style }));
+    const cells = (texts, style) => texts.forEach((text, at) => text && surface.text(at ? 240 + 92 * at - 12 : 36, y, text, { size: 12, anchor: at ? "end" : "start", limit: at ? 84 : 190, ...style }));
     cells([say("steps.key"), ...columns.map((column) => say(`steps.${column.name}`))], { fill: inks.soft, weight: 600 });
     for (const index of this.exported) {
       y += LINE_HEIGHT;
