@@ -69,13 +69,13 @@ def run(block: Block, names: dict[str, Any]) -> Any:
 
 
 def png(figure: Any) -> bytes:
-    """The figure as a small PNG: 128 colours are as many as anybody sees in it."""
+    """The figure as a small PNG: 64 colours are as many as anybody sees in it."""
     from PIL import Image
 
     large, small = BytesIO(), BytesIO()
     figure.savefig(large, format="png", metadata={"Software": "regard"})
     picture = Image.open(large).convert("RGB")
-    picture.quantize(128, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(
+    picture.quantize(64, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(
         small, format="png", optimize=True
     )
     return small.getvalue()
