@@ -81,7 +81,7 @@ def test_all_is_what_is_public():
         assert getattr(regard, name) is not None
 
 
-@pytest.mark.parametrize("room", ["masks", "attention", "nn", "recording", "translator"])
+@pytest.mark.parametrize("room", ["masks", "attention", "nn", "recording", "heads", "translator"])
 def test_a_room_shows_nothing_but_its_public_names(room):
     module = importlib.import_module(f"regard.{room}")
     files = {file.stem for file in (SOURCE / room).glob("*.py")}

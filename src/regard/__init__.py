@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from regard.version import __version__
 
 if TYPE_CHECKING:
-    from regard import errors, masks, nn, recording
+    from regard import errors, heads, masks, nn, recording
     from regard.attention import (
         attention,
         attention_statistics,
@@ -35,6 +35,7 @@ __all__ = [
     "attention_weights",
     "biases",
     "errors",
+    "heads",
     "linear_attention",
     "load",
     "masks",
@@ -57,7 +58,7 @@ _ROOMS = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("masks", "errors", "nn", "recording"):
+    if name in ("masks", "errors", "nn", "recording", "heads"):
         return import_module(f"regard.{name}")
     if name in _ROOMS:
         room = import_module(_ROOMS[name])

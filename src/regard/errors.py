@@ -13,6 +13,7 @@
     │   └── RecordingFileError          a file that is no recording, or no whole one
     ├── DataError        (ValueError)   a file of sentences that cannot be read; names the line
     ├── TextError        (ValueError)   a text that cannot be translated
+    ├── PackageError     (ImportError)  a package that is needed for this, and not installed
     └── TrainingError    (ValueError)   a training that cannot begin or go on as asked
         └── ModelFileError              a file of a trained model that is missing, damaged or no such file
 
@@ -79,6 +80,10 @@ class DataError(RegardError, ValueError):
 
 class TextError(RegardError, ValueError):
     """A text that cannot be translated."""
+
+
+class PackageError(RegardError, ImportError):
+    """A package that is needed for this, and not installed."""
 
 
 class TrainingError(RegardError, ValueError):

@@ -1,0 +1,14 @@
+"""What heads do: the table of statistics, roles, rollout, norms and differences.
+
+>>> import torch, regard
+>>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
+>>> with regard.watch(model) as seen:
+...     _ = model(torch.randn(1, 5, 16))
+>>> regard.heads.table(seen).column("head")
+[0, 1]
+"""
+
+from regard.heads.averages import table
+from regard.heads.tables import Table
+
+__all__ = ["Table", "table"]

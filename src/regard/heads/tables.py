@@ -1,0 +1,161 @@
+"""The table: rows of plain numbers and names, which any other tool can take over."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, overload
+
+from regard.errors import ArgumentError, PackageError
+
+Value = str | int | float | None
+"""What stands in a cell; None where there is nothing to say."""
+
+Record = Mapping[str, Value]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows with named columns; a value, so sorting and filtering give another table.
+
+    >>> table = Table(("head", "entropy"), [(0, 1.5), (1, None), (2, 0.5)])
+    >>> table
+    <Table: 3 rows, columns head, entropy>
+    >>> table[0]
+    {'head': 0, 'entropy': 1.5}
+    >>> [row["head"] for row in table.sort("entropy")]  # None comes last
+    [2, 0, 1]
+    >>> table.filter(head=2).column("entropy")
+    [0.5]
+    >>> print(table.filter(lambda row: row["head"] < 2).to_csv(), end="")
+    head,entropy
+    0,1.5
+    1,
+    """
+
+    columns: tuple[str, ...]
+    cells: Sequence[tuple[Value, ...]]
+
+    def __post_init__(self) -> None:
+        # NaN is no value: JSON has no word for it, and it sorts nowhere.
+        rows = (tuple(None if _is_nan(cell) else cell for cell in row) for row in self.cells)
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "cells", tuple(rows))
+        wrong = next((row for row in self.cells if len(row) != len(self.columns)), None)
+        if wrong is not None:
+            raise ArgumentError(
+                f"Every row has one cell per column (columns = {len(self.columns)}).", got=f"{len(wrong)}"
+            )
+
+    def __repr__(self) -> str:
+        count = len(self)
+        return f"<Table: {count} row{'' if count == 1 else 's'}, columns {', '.join(self.columns)}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and (self.columns, self.cells) == (other.columns, other.cells)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __iter__(self) -> Iterator[Record]:
+        return (dict(zip(self.columns, row)) for row in self.cells)
+
+    @overload
+    def __getitem__(self, which: int) -> Record: ...
+    @overload
+    def __getitem__(self, which: slice) -> Table: ...
+    def __getitem__(self, which: int | slice) -> Record | Table:
+        if isinstance(which, slice):
+            return Table(self.columns, self.cells[which])
+        return dict(zip(self.columns, self.cells[which]))
+
+    def column(self, name: str) -> list[Value]:
+        """The cells of one column, from top to bottom."""
+        at = self._at(name)
+        return [row[at] for row in self.cells]
+
+    def sort(self, by: str, *, descending: bool = False) -> Table:
+        """Rows in the order of a column; equal ones stay in order, and cells without a value come last."""
+        at = self._at(by)
+        known = [row for row in self.cells if row[at] is not None]
+        unknown = [row for row in self.cells if row[at] is None]
+        order: Callable[[tuple[Value, ...]], Any] = lambda row: row[at]  # noqa: E731 - typed for sorted
+        return Table(self.columns, [*sorted(known, key=order, reverse=descending), *unknown])
+
+    def filter(self, keep: Callable[[Record], object] | None = None, **equal: Value) -> Table:
+        """The rows for which ``keep(row)`` is true and whose cells have the given values."""
+        wanted = [(self._at(name), value) for name, value in equal.items()]
+        rows = [row for row in self.cells if all(row[at] == value for at, value in wanted)]
+        if keep is not None:
+            rows = [row for row in rows if keep(dict(zip(self.columns, row)))]
+        return Table(self.columns, rows)
+
+    def _at(self, name: str) -> int:
+        if name not in self.columns:
+            raise ArgumentError(
+                f"The table has the columns {', '.join(self.columns)}.",
+                got=f"{name!r}",
+                do="Choose one of them.",
+            )
+        return self.columns.index(name)
+
+    # ---- out -----------------------------------------------------------------------------------
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Comma-separated text with a line of names; written to ``path`` too, if one is given."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(["" if cell is None else cell for cell in row] for row in self.cells)
+        return _written(text.getvalue(), path)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """A list of records, null where there is no value; written to ``path`` too, if one is given."""
+        lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in self]
+        return _written("[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n", path)
+
+    def to_pandas(self) -> Any:
+        """A ``pandas.DataFrame``."""
+        return _package("pandas").DataFrame(self._lists())
+
+    def to_polars(self) -> Any:
+        """A ``polars.DataFrame``."""
+        return _package("polars").DataFrame(self._lists(), strict=False)
+
+    def to_arrow(self) -> Any:
+        """A ``pyarrow.Table``."""
+        return _package("pyarrow").table(self._lists())
+
+    def _lists(self) -> dict[str, list[Value]]:
+        return {name: self.column(name) for name in self.columns}
+
+
+def _is_nan(cell: object) -> bool:
+    return isinstance(cell, float) and math.isnan(cell)
+
+
+def _written(text: str, path: str | Path | None) -> str:
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text
+
+
+def _package(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise PackageError(
+            f"Table.to_{name.removeprefix('py')}() needs the package {name}.",
+            got=f"no {name}",
+            do=f"Install it with pip install {name}, or use to_csv() or to_json(), which need nothing.",
+        ) from error
