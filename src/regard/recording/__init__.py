@@ -10,8 +10,9 @@ torch.Size([2, 5])
 
 from regard.recording.call import Call
 from regard.recording.files import load
+from regard.recording.reading import Reader, load_reader
 from regard.recording.recording import Recording
 from regard.recording.sizes import Estimate, estimate
 from regard.recording.watching import watch
 
-__all__ = ["Call", "Estimate", "Recording", "estimate", "load", "watch"]
+__all__ = ["Call", "Estimate", "Reader", "Recording", "estimate", "load", "load_reader", "watch"]
