@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         plan,
     )
     from regard.recording import load, watch
+    from regard.translator import translate
+    from regard.views.page import estimate_page, page
 
 __all__ = [
     "__version__",
@@ -35,13 +37,16 @@ __all__ = [
     "attention_weights",
     "biases",
     "errors",
+    "estimate_page",
     "heads",
     "linear_attention",
     "load",
     "masks",
     "nn",
+    "page",
     "plan",
     "recording",
+    "translate",
     "watch",
 ]
 
@@ -54,6 +59,9 @@ _ROOMS = {
     "plan": "regard.attention",
     "load": "regard.recording",
     "watch": "regard.recording",
+    "translate": "regard.translator",
+    "estimate_page": "regard.views.page",
+    "page": "regard.views.page",
 }
 
 

@@ -307,3 +307,12 @@ def test_a_bias_and_softcap_of_regards_own_are_kept():
     wanted = regard.attention_weights(x, x, bias=biases.alibi(2), softcap=2.0, sinks=torch.zeros(2))
     for head in range(2):
         assert torch.allclose(seen[0].weights(head), wanted[0, head], atol=CLOSE)
+
+
+def test_a_decoder_that_begins_with_one_token_is_a_decoder():
+    torch.manual_seed(0)
+    model = regard.nn.Seq2Seq(20, 20, width=16, heads=2, encoder_layers=2, decoder_layers=2).eval()
+    with regard.watch(model) as seen:
+        regard.nn.generate(model, torch.tensor([[4, 5, 6]]), start=1, maximum=6)
+    kinds = [(call.kind, call.layer) for call in seen]
+    assert kinds == [("encoder", 0), ("encoder", 1), *[(k, n) for n in (0, 1) for k in ("decoder", "cross")]]

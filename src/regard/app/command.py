@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import click
 
+from regard.app.heads import heads
+from regard.app.look import look
 from regard.app.train import train
+from regard.app.translate import translate
 from regard.errors import RegardError
 from regard.version import __version__
 
@@ -66,4 +69,7 @@ def explain(text: str, heads: int, width: int, mask_text: str | None, seed: int)
     show_strongest(console, lesson.trace["weights"].mean(axis=0), lesson.words, lesson.words)
 
 
+main.add_command(look)
+main.add_command(heads)
 main.add_command(train)
+main.add_command(translate)

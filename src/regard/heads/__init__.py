@@ -9,6 +9,9 @@
 """
 
 from regard.heads.averages import table
+from regard.heads.findings import Example, Head, Roles, Score
+from regard.heads.judging import roles
+from regard.heads.repeating import induction, repeated_tokens
 from regard.heads.tables import Table
 
-__all__ = ["Table", "table"]
+__all__ = ["Example", "Head", "Roles", "Score", "Table", "induction", "repeated_tokens", "roles", "table"]

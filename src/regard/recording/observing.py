@@ -67,7 +67,7 @@ class Observer:
             return "cross"
         queries, keys = inputs.extent
         if queries == keys or not queries:
-            return "decoder" if keys > 1 and looks_back(inputs.mask) else "encoder"
+            return "decoder" if looks_back(inputs.mask) else "encoder"
         # A module that looked at its own text before does so still: there is a cache.
         cached = queries < keys and self.tape.kind_before(name) in ("encoder", "decoder")
         return "decoder" if cached or looks_back(inputs.mask) else "cross"

@@ -5,10 +5,13 @@
 192
 """
 
+from regard.translator.aligning import Alignment, AlignmentHead, align, measure_heads
 from regard.translator.averaging import average
 from regard.translator.data import Corpus, HeldOut, Pair, read_pairs, split
+from regard.translator.embedded import embedded, embedded_alignment_head, translate
 from regard.translator.evaluation import Scores, evaluate, score
 from regard.translator.export import export
+from regard.translator.looking import Look, look
 from regard.translator.processes import Processes, joined
 from regard.translator.recipe import Recipe
 from regard.translator.run import Run, recipe_of
@@ -17,10 +20,13 @@ from regard.translator.translating import Translator, load_translator
 from regard.translator.vocabulary import ChineseCharacters, EnglishTokens, Vocabularies
 
 __all__ = [
+    "Alignment",
+    "AlignmentHead",
     "ChineseCharacters",
     "Corpus",
     "EnglishTokens",
     "HeldOut",
+    "Look",
     "Pair",
     "Processes",
     "Recipe",
@@ -29,14 +35,20 @@ __all__ = [
     "Scores",
     "Translator",
     "Vocabularies",
+    "align",
     "average",
+    "embedded",
+    "embedded_alignment_head",
     "evaluate",
     "export",
     "joined",
     "load_translator",
+    "look",
+    "measure_heads",
     "read_pairs",
     "recipe_of",
     "score",
     "split",
     "train",
+    "translate",
 ]

@@ -1,0 +1,50 @@
+"""An alignment in the terminal: English words above, Chinese characters below each other."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from regard.translator.aligning import Alignment
+from regard.views.terminal import bar, shade
+
+WIDEST = 14
+"""So many words still stand side by side in a terminal."""
+
+
+def show_alignment(console: Console, alignment: Alignment) -> None:
+    """The translation, and for each of its characters the weight on every English word, in per cent."""
+    by = alignment.by
+    console.print(f"[bold]{alignment.translation}[/]   {alignment.text}", highlight=False)
+    console.print(
+        f"[dim]cross-attention of layer {by.layer}, head {by.head}: the weight on each word in per cent; "
+        "what is missing to 100 is on signs and the end[/]",
+        highlight=False,
+    )
+    console.print(_matrix(alignment) if len(alignment.words) <= WIDEST else _list(alignment))
+
+
+def _matrix(alignment: Alignment) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    table.add_column()
+    for word in alignment.words:
+        table.add_column(word, justify="right", header_style="bold", no_wrap=True)
+    for character, row in zip(alignment.translation, alignment.weights.tolist(), strict=True):
+        cells = [Text(f"{100 * weight:.0f}".rjust(3), shade(weight)) for weight in row]
+        table.add_row(Text(character, "bold"), *cells)
+    return table
+
+
+def _list(alignment: Alignment) -> Table:
+    table = Table(box=None, padding=(0, 1), show_header=False)
+    for place, character in enumerate(alignment.translation):
+        weight = float(alignment.weights[place].max())
+        table.add_row(
+            Text(character, "bold"),
+            "←",
+            alignment.strongest(place),
+            f"{100 * weight:.0f} %",
+            Text(bar(weight), "rgb(40,140,255)"),
+        )
+    return table

@@ -1,0 +1,5 @@
+"""Pages: a recording as one HTML file that computes its weights in the browser."""
+
+from regard.views.page.writing import PageEstimate, estimate_page, page
+
+__all__ = ["PageEstimate", "estimate_page", "page"]

@@ -1,0 +1,163 @@
+// One attention call, and the one formula: the weight of key j for query i is exp(s − lse), with
+// s = cap(scale · q_i · k_j) + bias_ij. Everything that a view shows is computed here when it is looked at.
+
+import { RowTable } from "./rows.js";
+
+export class Call {
+  constructor(index, described, data) {
+    const { arrays, texts, masks, statistics } = data;
+    const rows = (where) => (where ? new RowTable(where, arrays) : null);
+    this.index = index;
+    this.name = described.name;
+    this.layer = described.layer;
+    this.kind = described.kind;
+    this.run = described.run;
+    this.heads = described.heads;
+    this.queries = described.queries;
+    this.keys = described.keys;
+    this.offset = this.keys - this.queries;
+    this.error = described.error;
+    this.compared = described.compared;
+    this.dense = Boolean(described.weights);
+    this.channels = described.channels || 0;
+    const query = texts[described.queryText];
+    const key = texts[described.keyText];
+    this.queryTokens = query.tokens;
+    this.querySpecial = query.special;
+    this.queryWords = query.words;
+    this.keyTokens = key.tokens;
+    this.keySpecial = key.special;
+    this.keyWords = key.words;
+    this.statisticNames = statistics;
+    this.statisticValues = arrays[described.statistics];
+    this.thumbnails = { ...described.thumbnails, values: arrays[described.thumbnails.values] };
+    this.q = rows(described.q);
+    this.k = rows(described.k);
+    this.v = rows(described.v);
+    this.own = rows(described.weights);
+    this.valueChannels = this.v ? this.v.columns : 0;
+    this.lse = this.dense ? null : arrays[described.lse];
+    this.scale = described.scale;
+    this.softcap = described.softcap ?? null;
+    this.sinks = described.sinks ?? null;
+    this.masks = (described.masks || [null]).map((place) => (place === null ? null : masks[place]));
+    this.line = described.bias && described.bias.line !== null ? arrays[described.bias.line] : null;
+    this.table = described.bias ? rows(described.bias.table) : null;
+    this.group = this.dense ? 1 : this.heads.length / this.k.planes;
+  }
+
+  /** One number per head. */
+  statistic(name) {
+    const place = this.statisticNames.indexOf(name);
+    const count = this.heads.length;
+    return this.statisticValues.subarray(place * count, (place + 1) * count);
+  }
+
+  /** The greatest weight of each block, 255 for weight 1. */
+  thumbnail(head) {
+    const { rows, columns, values } = this.thumbnails;
+    return { rows, columns, values: values.subarray(head * rows * columns, (head + 1) * rows * columns) };
+  }
+
+  /** The keys that a query may see, as [from, to) intervals. */
+  allowed(head, query) {
+    const mask = this.masks.length > 1 ? this.masks[head] : this.masks[0];
+    if (!mask) return this.keys ? [[0, this.keys]] : [];
+    const found = [];
+    for (let at = mask.first[query]; at < mask.first[query + 1]; at++) {
+      found.push([mask.bounds[2 * at], mask.bounds[2 * at + 1]]);
+    }
+    return found;
+  }
+
+  /** The weights of some rows and columns, row by row; masked pairs are exactly 0. */
+  weights(head, rowFrom, rowTo, columnFrom, columnTo) {
+    if (this.dense) return this.own.block(head, rowFrom, rowTo, columnFrom, columnTo);
+    const width = columnTo - columnFrom;
+    const out = new Float32Array((rowTo - rowFrom) * width);
+    const scoreOf = this.scorer(head);
+    for (let i = rowFrom; i < rowTo; i++) {
+      const lse = this.lse[head * this.queries + i];
+      if (lse === -Infinity) continue;
+      const at = (i - rowFrom) * width - columnFrom;
+      for (const [from, to] of this.allowed(head, i)) {
+        const last = Math.min(to, columnTo);
+        for (let j = Math.max(from, columnFrom); j < last; j++) out[at + j] = Math.exp(scoreOf(i, j) - lse);
+      }
+    }
+    return out;
+  }
+
+  /** The weights of one query. */
+  row(head, query) {
+    return this.weights(head, query, query + 1, 0, this.keys);
+  }
+
+  /** The whole calculation of one query; null where there are weights alone. */
+  steps(head, query) {
+    if (this.dense) return null;
+    const { channels, scale, softcap } = this;
+    const keyHead = Math.floor(head / this.group);
+    const q = this.q.plane(head).slice(query * channels, (query + 1) * channels);
+    const k = this.k.plane(keyHead);
+    const v = this.v ? this.v.plane(keyHead) : null;
+    const width = this.valueChannels;
+    const lse = this.lse[head * this.queries + query];
+    const biasOf = this.biaser(head);
+    const open = this.allowed(head, query);
+    const output = v ? new Float32Array(width) : null;
+    const keys = [];
+    for (let j = 0; j < this.keys; j++) {
+      const own = k.subarray(j * channels, (j + 1) * channels);
+      const dot = dotProduct(q, 0, own, 0, channels);
+      const scaled = dot * scale;
+      const capped = softcap === null ? scaled : softcap * Math.tanh(scaled / softcap);
+      const bias = biasOf ? biasOf(query, j) : 0;
+      const allowed = open.some(([from, to]) => from <= j && j < to);
+      const score = allowed ? capped + bias : -Infinity;
+      const weight = score === -Infinity || lse === -Infinity ? 0 : Math.fround(Math.exp(score - lse));
+      const value = v ? v.subarray(j * width, (j + 1) * width) : null;
+      if (value) for (let c = 0; c < width; c++) output[c] += weight * value[c];
+      keys.push({ k: own, dot, scaled, capped, bias, score, allowed, weight, v: value });
+    }
+    const sink = this.sinks ? this.sinks[head] : null;
+    return { q, scale, softcap, lse, sink, keys, output };
+  }
+
+  /** The score of a pair, as a function of query and key. */
+  scorer(head) {
+    const { channels, scale, softcap } = this;
+    const q = this.q.plane(head);
+    const k = this.k.plane(Math.floor(head / this.group));
+    const plain = (i, j) => scale * dotProduct(q, i * channels, k, j * channels, channels);
+    const capped = softcap === null ? plain : (i, j) => softcap * Math.tanh(plain(i, j) / softcap);
+    const bias = this.biaser(head);
+    return bias ? (i, j) => capped(i, j) + bias(i, j) : capped;
+  }
+
+  /** The bias of a pair, as a function of query and key; null without any. */
+  biaser(head) {
+    const ofLine = this.line ? this.lineOf(head) : null;
+    const ofTable = this.table ? this.table.lookup(head) : null;
+    if (ofLine && ofTable) return (i, j) => ofLine(i, j) + ofTable(i, j);
+    return ofLine || ofTable;
+  }
+
+  lineOf(head) {
+    const length = this.keys + this.queries - 1;
+    const start = (this.line.length > length ? head * length : 0) + this.keys - 1 - this.offset;
+    const { line } = this;
+    return (i, j) => line[start + j - i];
+  }
+}
+
+export function dotProduct(a, from, b, start, count) {
+  let even = 0;
+  let odd = 0;
+  const paired = count - (count % 2);
+  for (let c = 0; c < paired; c += 2) {
+    even += a[from + c] * b[start + c];
+    odd += a[from + c + 1] * b[start + c + 1];
+  }
+  return paired < count ? even + odd + a[from + paired] * b[start + paired] : even + odd;
+}

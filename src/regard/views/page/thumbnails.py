@@ -1,0 +1,63 @@
+"""A small picture of every head: the greatest weight of each block, at most 32 × 32 of them.
+
+The greatest weight of a row in a block is ``exp(max s − lse)``, so only one number of each row and
+block goes through the exponential, and a few rows of scores exist at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.views.page.pieces import Piece
+
+SIDE = 32
+"""Blocks along each side, at most."""
+
+AT_ONCE = 1 << 22
+"""Scores that are held at one time: 16 MB in float32."""
+
+
+def block_size(length: int) -> int:
+    """How many positions share a block, so that there are at most 32 blocks."""
+    return max(1, -(-length // SIDE))
+
+
+def thumbnail(piece: Piece, lse: Tensor) -> NDArray[np.uint8]:
+    """The greatest weights ``(head, block of queries, block of keys)``, 255 for weight 1."""
+    heads, (queries, keys) = piece.q.shape[0], piece.extent
+    height, width = block_size(queries), block_size(keys)
+    finite = torch.where(lse == -torch.inf, torch.inf, lse)  # a row that sees nothing has weights 0
+    # Whole blocks of rows at a time, as many as fit.
+    step = max(1, AT_ONCE // max(1, heads * keys * height)) * height
+    tiles = []
+    for start in range(0, queries, step):
+        rows = torch.arange(start, min(start + step, queries))
+        scores = piece.scores(rows, piece.q.dtype)
+        highest = _in_blocks(scores, width) - finite[:, rows, None].to(scores.dtype)
+        tiles.append(_in_blocks(highest.exp().transpose(1, 2), height).transpose(1, 2))
+    return shades(torch.cat(tiles, 1)) if tiles else np.zeros((heads, 0, 0), np.uint8)
+
+
+def thumbnail_of_weights(weights: Tensor) -> NDArray[np.uint8]:
+    """The same of dense weights ``(head, query, key)``."""
+    across = _in_blocks(weights.float(), block_size(weights.shape[2]))
+    return shades(_in_blocks(across.transpose(1, 2), block_size(weights.shape[1])).transpose(1, 2))
+
+
+def shades(weights: Tensor) -> NDArray[np.uint8]:
+    """Weights as bytes."""
+    return (weights.clamp(0, 1) * 255).round().to(torch.uint8).numpy()
+
+
+def _in_blocks(values: Tensor, size: int) -> Tensor:
+    """The maxima of neighbours along the last axis; the last block may be shorter."""
+    if size == 1 or not values.shape[-1]:
+        return values
+    missing = -values.shape[-1] % size
+    padded = F.pad(values, (0, missing), value=-torch.inf) if missing else values
+    highest: Tensor = padded.unflatten(-1, (-1, size)).amax(-1)
+    return highest

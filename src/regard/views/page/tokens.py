@@ -1,0 +1,154 @@
+"""Tokens as people read them: their display form, which are special, and which make up a word."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regard.errors import ShapeError
+
+_SPECIAL = re.compile(
+    r"\[(CLS|SEP|PAD|BOS|EOS)\]|</?s>|<(pad|bos|eos|cls|sep|start_of_turn|end_of_turn|start_of_text|end_of_text)>"
+    r"|<\|[^<>|]*\|>|<(begin|end)[_▁]of[_▁]sentence>"
+)
+# Written in the East without spaces: every such piece is read for itself.
+_UNSPACED = re.compile(
+    "[\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+_SIGNS = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
+
+
+@dataclass(frozen=True)
+class Text:
+    """The tokens of one side of a call."""
+
+    tokens: tuple[str, ...]
+    special: tuple[bool, ...]
+    words: tuple[int, ...]  # the word of each token; −1 for special ones, which stay alone
+
+
+def text_of(tokens: Sequence[str], words: Sequence[int] | None = None, *, prettify: bool = True) -> Text:
+    """Tokens of any tokenizer made readable.
+
+    >>> text = text_of(["[CLS]", "un", "##seen", "words", "[SEP]"])
+    >>> text.tokens
+    ('[CLS]', 'un', 'seen', 'words', '[SEP]')
+    >>> text.words
+    (-1, 0, 0, 1, -1)
+    >>> text_of(["The", "Ġcaf", "Ã©", "Ċ", "."]).tokens
+    ('The', 'caf', 'é', '⏎', '.')
+    """
+    special = tuple(bool(_SPECIAL.fullmatch(token)) for token in tokens)
+    if words is not None and len(words) != len(tokens):
+        raise ShapeError(
+            f"words has the word of every token (tokens = {len(tokens)}).",
+            got=f"{len(words)} numbers",
+            do="Give −1 to special tokens, and the same number to the pieces of a word.",
+        )
+    of_words = _words(tokens, special) if words is None else [int(word) for word in words]
+    shown = _readable(tokens, special) if prettify else [_visible(token) for token in tokens]
+    return Text(tuple(shown), special, tuple(of_words))
+
+
+def numbered(count: int) -> Text:
+    """Positions, where there are no tokens.
+
+    >>> numbered(3).tokens
+    ('0', '1', '2')
+    """
+    return Text(tuple(map(str, range(count))), (False,) * count, tuple(range(count)))
+
+
+# ---- display ---------------------------------------------------------------------------------
+
+
+def _readable(tokens: Sequence[str], special: Sequence[bool]) -> list[str]:
+    byte_level = any(("Ġ" in token or "Ċ" in token) for token in tokens)
+    shown = []
+    for token, is_special in zip(tokens, special):
+        if is_special:
+            shown.append(_visible(token))
+            continue
+        text = _from_bytes(token) if byte_level else _from_byte_name(token)
+        text = text.replace("▁", " ").removeprefix("##").removesuffix("</w>").removesuffix("@@")
+        shown.append(_visible(text.strip(" ") or text or "∅"))
+    return shown
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """The letters that byte-level tokenizers write bytes with: printable ones as themselves."""
+    own = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = [byte for byte in range(256) if byte not in own]
+    return {chr(byte): byte for byte in own} | {chr(256 + i): byte for i, byte in enumerate(others)}
+
+
+_BYTES = _byte_alphabet()
+
+
+def _from_bytes(token: str) -> str:
+    """The text that a byte-level token stands for; half a letter is shown as its bytes."""
+    if any(letter not in _BYTES for letter in token):
+        return token
+    raw = bytes(_BYTES[letter] for letter in token)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return "⟨" + raw.hex(" ").upper() + "⟩"
+
+
+def _from_byte_name(token: str) -> str:
+    """Sentencepiece writes single bytes as ``<0x0A>``."""
+    named = re.fullmatch("<0x([0-9A-Fa-f]{2})>", token)
+    if named is None:
+        return token
+    byte = int(named[1], 16)
+    return chr(byte) if byte < 128 else f"⟨{byte:02X}⟩"
+
+
+def _visible(text: str) -> str:
+    """Line ends, spaces alone, and signs that steer the display as signs that can be seen."""
+    if text and not text.strip(" "):
+        return "␣" * len(text)
+    return "".join(_SIGNS.get(letter) or _named(letter) for letter in text)
+
+
+def _named(letter: str) -> str:
+    # Cc: control signs; Cf holds those that turn the direction of writing, but also the joiner of emoji.
+    kind = unicodedata.category(letter)
+    return (
+        f"⟨{ord(letter):02X}⟩" if kind == "Cc" or (kind == "Cf" and letter not in "\u200c\u200d") else letter
+    )
+
+
+# ---- words -----------------------------------------------------------------------------------
+
+
+def _words(tokens: Sequence[str], special: Sequence[bool]) -> list[int]:
+    """The word of each token, from the marks that tokenizers leave on pieces."""
+    starts_marked = any(token[:1] in ("Ġ", "▁") for token in tokens)
+    ends_marked = any(token.endswith("</w>") for token in tokens)
+    numbers, word, before = [], -1, ""
+    for token, is_special in zip(tokens, special):
+        if is_special:
+            numbers.append(-1)
+            before = ""
+            continue
+        if (token.startswith("##") and len(token) > 2) or before.endswith("@@"):
+            joins = True
+        elif ends_marked:
+            joins = not before.endswith("</w>")
+        elif starts_marked:
+            joins = token[:1] not in ("Ġ", "▁") and _is_word(token) and _is_word(before)
+        else:
+            joins = False
+        word += not (joins and before)
+        numbers.append(word)
+        before = token
+    return numbers
+
+
+def _is_word(token: str) -> bool:
+    """Whether a piece can be part of a longer word; punctuation and ideographs stand alone."""
+    return any(letter.isalnum() for letter in token) and not _UNSPACED.search(token)

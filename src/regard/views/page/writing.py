@@ -1,0 +1,223 @@
+"""``regard.page()``: a recording as one HTML file, with its size known before it is made."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.errors import ArgumentError, RecordingError
+from regard.recording import Call, Recording
+from regard.views.page.html import ASSETS, document
+from regard.views.page.payload import FINE_VALUES, Payload, Wording, payload_of
+from regard.views.page.thumbnails import SIDE
+
+VIEWS = ("overview", "lines", "matrix", "heads", "steps")
+LANGUAGES = ("en", "zh")
+
+LARGEST = 200_000_000
+"""Bytes above which a page is only written if the user insists: browsers get slow."""
+
+
+@dataclass(frozen=True)
+class PageEstimate:
+    """The size that a page will have, about; compression makes it smaller, hard numbers larger."""
+
+    calls: int
+    nbytes: int
+
+    def __str__(self) -> str:
+        return f"{self.calls} call{'' if self.calls == 1 else 's'}, about {self.nbytes / 1e6:.2g} MB"
+
+
+def estimate_page(recording: Recording, *, layers: Sequence[int] | int | None = None) -> PageEstimate:
+    """How large ``page(recording)`` will be, without making it.
+
+    >>> import torch, regard
+    >>> model = torch.nn.TransformerEncoderLayer(512, 8, batch_first=True).eval()
+    >>> with regard.watch(model) as seen:
+    ...     _ = model(torch.randn(1, 1000, 512))
+    >>> print(estimate_page(seen))
+    1 call, about 2.9 MB
+    """
+    calls = chosen(recording, layers)
+    values = sum(call.v[0].numel() for call in calls if call.v is not None)
+    size = sum(_bytes(call, 2 if values <= FINE_VALUES else 1) for call in calls)
+    assets = sum(file.stat().st_size for file in ASSETS.rglob("*") if file.is_file())
+    return PageEstimate(len(calls), size * 4 // 3 + assets)
+
+
+def _bytes(call: Call, per_value: int) -> int:
+    """What the arrays of one sequence of a call take before base64."""
+    rows = call.heads * call.queries
+    size = call.heads * min(SIDE, call.queries) * min(SIDE, call.keys) + 10 * (call.queries + call.keys)
+    if call.own_weights is not None:
+        return size + rows * (2 * call.keys + 4)
+    if call.q is None or call.k is None:
+        return size
+    size += rows * (2 * call.q.shape[-1] + 8) + call.k.shape[1] * call.keys * (2 * call.k.shape[-1] + 4)
+    return size + (0 if call.v is None else call.v[0].numel() * per_value)
+
+
+def page(
+    recording: Recording,
+    path: str | Path | None = None,
+    *,
+    batch: int = 0,
+    layers: Sequence[int] | int | None = None,
+    title: str = "",
+    lang: str = "en",
+    view: str | None = None,
+    layer: int | None = None,
+    head: int | None = None,
+    words: Sequence[int] | None = None,
+    source_words: Sequence[int] | None = None,
+    yes: bool = False,
+) -> Path:
+    """Write a recording as one HTML file that needs nothing else, and return where it is.
+
+    The page carries Q, K and lse and computes the weights that are looked at.
+
+    Args:
+        recording: what ``regard.watch`` or ``regard.load`` gave.
+        path: the file, replaced if it exists; ``attention.html`` in the current folder unless told.
+        batch: which sequence.
+        layers: only these layers.
+        title: shown at the top.
+        lang: the language to begin with, "en" or "zh".
+        view: the view to begin with: overview, lines, matrix, heads or steps.
+        layer: the layer to begin with.
+        head: the head to begin with.
+        words: the word of each token, for merging pieces; from the tokens themselves unless told.
+        source_words: the same on the encoder's side of an encoder-decoder.
+        yes: write it even if it is larger than 200 MB.
+
+    >>> import torch, regard
+    >>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
+    >>> with regard.watch(model) as seen:
+    ...     _ = model(torch.randn(1, 5, 16))
+    >>> page(seen, getfixture("tmp_path") / "x.html", layer=0, head=1).name
+    'x.html'
+    """
+    made = payload_for(
+        recording,
+        batch=batch,
+        layers=layers,
+        title=title,
+        lang=lang,
+        start=start_of(recording, layers, view=view, layer=layer, head=head),
+        wording=Wording(words, source_words),
+        yes=yes,
+    )
+    target = Path("attention.html" if path is None else path)
+    write(target, document(made))
+    return target
+
+
+def payload_for(
+    recording: Recording,
+    *,
+    batch: int,
+    layers: Sequence[int] | int | None,
+    title: str,
+    lang: str,
+    start: dict[str, Any],
+    wording: Wording,
+    yes: bool,
+) -> Payload:
+    """The payload of a page whose size and options have been checked."""
+    if lang not in LANGUAGES:
+        raise ArgumentError(
+            f"lang is one of {', '.join(LANGUAGES)}.", got=f"lang = {lang!r}", do="Readers can switch later."
+        )
+    size = estimate_page(recording, layers=layers)
+    if size.nbytes > LARGEST and not yes:
+        raise RecordingError(
+            f"A page has at most {LARGEST / 1e6:.0f} MB, because browsers get slow beyond.",
+            got=str(size),
+            do="Choose fewer layers with layers=[…], or insist with yes=True.",
+        )
+    return payload_of(
+        recording,
+        chosen(recording, layers),
+        batch=batch,
+        title=title,
+        language=lang,
+        start=start,
+        wording=wording,
+    )
+
+
+def chosen(recording: Recording, layers: Sequence[int] | int | None) -> list[Call]:
+    """The calls of some layers, in order."""
+    wanted = None if layers is None else {layers} if isinstance(layers, int) else set(layers)
+    calls = [call for call in recording.calls if wanted is None or call.layer in wanted]
+    missing = sorted((wanted or set()) - {call.layer for call in recording.calls})
+    if missing or not calls:
+        known = sorted({call.layer for call in recording.calls})
+        raise RecordingError(
+            f"A page shows recorded layers ({', '.join(map(str, known)) or 'there are none'}).",
+            got=f"layers = {missing}" if missing else "no calls",
+            do="Run the model inside the with block." if not known else "Choose some of them.",
+        )
+    return calls
+
+
+def start_of(
+    recording: Recording,
+    layers: Sequence[int] | int | None,
+    *,
+    view: str | None,
+    layer: int | None,
+    head: int | None,
+) -> dict[str, Any]:
+    """What the page opens first: places of the call and of the head in the page."""
+    start: dict[str, Any] = {}
+    if view is not None:
+        if view not in VIEWS:
+            raise ArgumentError(
+                f"view is one of {', '.join(VIEWS)}.", got=f"view = {view!r}", do="Choose one."
+            )
+        start["view"] = view
+    calls = chosen(recording, layers)
+    place = 0
+    if layer is not None:
+        places = [place for place, call in enumerate(calls) if call.layer == layer]
+        if not places:
+            known = sorted({call.layer for call in calls})
+            raise ArgumentError(
+                f"layer is one of the page's layers ({', '.join(map(str, known))}).",
+                got=f"layer = {layer!r}",
+                do="Choose one of them.",
+            )
+        start["call"] = place = places[0]
+    if head is not None:
+        numbers = calls[place].head_numbers
+        if head not in numbers:
+            raise ArgumentError(
+                f"head is one of the recorded heads ({', '.join(map(str, numbers))}).",
+                got=f"head = {head!r}",
+                do="Choose one of them.",
+            )
+        start["head"] = numbers.index(head)
+    return start
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file under another name and rename it when it is whole."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise

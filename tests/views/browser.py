@@ -1,0 +1,95 @@
+"""A page in the browser: its numbers read by the page's own modules, and everything it does watched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regard.views.page.html import ASSETS, inlined
+
+READER = """
+const opened = await openRecording(document);
+window.opened = opened;
+"""
+
+
+class Opened:
+    """A page, with what it said and asked for."""
+
+    def __init__(self, context: Any, path: Path) -> None:
+        context.opened = self
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+        self.page = context.new_page()
+        self.page.route("**/*", self._route)
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.problems.append(f"uncaught: {error}"))
+        self.page.on("dialog", self._dialog)
+        self.page.goto(Path(path).resolve().as_uri())
+
+    def _route(self, route: Any) -> None:
+        url = route.request.url
+        if url.startswith("file:") and route.request.is_navigation_request():
+            route.continue_()
+            return
+        self.requests.append(url)
+        route.abort()
+
+    def _heard(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.problems.append(message.text)
+
+    def _dialog(self, dialog: Any) -> None:
+        self.problems.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def check(self) -> None:
+        """Raise if anything went wrong since the page was opened."""
+        assert not self.problems, self.problems
+        assert not self.requests, self.requests
+
+    def read(self) -> Opened:
+        """Make the recording of the page available as ``opened``, through the page's own modules."""
+        self.page.evaluate(
+            "(code) => new Promise((done, failed) => {"
+            "  const script = document.createElement('script');"
+            "  script.type = 'module';"
+            "  script.textContent = code + '; window.dispatchEvent(new Event(\"regard-read\"));';"
+            "  window.addEventListener('regard-read', done, {once: true});"
+            "  window.addEventListener('error', failed, {once: true});"
+            "  document.head.append(script);"
+            "})",
+            inlined(ASSETS, "data/payload.js") + READER,
+        )
+        return self
+
+    def ask(self, expression: str) -> Any:
+        """The value of a JavaScript expression over ``opened``."""
+        return self.page.evaluate(f"() => ({expression})")
+
+    def weights(self, call: int) -> np.ndarray:
+        """All weights of a call, ``(head, query, key)``, as the page computes them."""
+        heads, queries, keys = self.ask(
+            f"[opened.calls[{call}].heads.length, opened.calls[{call}].queries, opened.calls[{call}].keys]"
+        )
+        text = self.ask(
+            f"""(() => {{
+              const call = opened.calls[{call}];
+              let letters = "";
+              for (let head = 0; head < call.heads.length; head++) {{
+                const bytes = new Uint8Array(call.weights(head, 0, call.queries, 0, call.keys).buffer);
+                for (let at = 0; at < bytes.length; at += 8190) {{
+                  letters += btoa(String.fromCharCode(...bytes.subarray(at, at + 8190)));
+                }}
+                letters += " ";
+              }}
+              return letters;
+            }})()"""
+        )
+        import base64
+
+        # Pieces of 8190 bytes leave no padding between them.
+        found = [np.frombuffer(base64.b64decode(part), np.float32) for part in text.split()]
+        return np.stack(found).reshape(heads, queries, keys) if found else np.zeros((heads, queries, keys))
