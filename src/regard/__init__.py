@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     )
     from regard.recording import load, watch
     from regard.translator import translate
-    from regard.views.page import estimate_page, page
+    from regard.views import figures
+    from regard.views.bertviz import head_view, model_view
+    from regard.views.page import estimate_page, page, show
 
 __all__ = [
     "__version__",
@@ -38,14 +40,18 @@ __all__ = [
     "biases",
     "errors",
     "estimate_page",
+    "figures",
+    "head_view",
     "heads",
     "linear_attention",
     "load",
     "masks",
+    "model_view",
     "nn",
     "page",
     "plan",
     "recording",
+    "show",
     "translate",
     "watch",
 ]
@@ -61,13 +67,26 @@ _ROOMS = {
     "watch": "regard.recording",
     "translate": "regard.translator",
     "estimate_page": "regard.views.page",
+    "head_view": "regard.views.bertviz",
+    "model_view": "regard.views.bertviz",
     "page": "regard.views.page",
+    "show": "regard.views.page",
+}
+
+
+_MODULES = {
+    "errors": "regard.errors",
+    "figures": "regard.views.figures",
+    "heads": "regard.heads",
+    "masks": "regard.masks",
+    "nn": "regard.nn",
+    "recording": "regard.recording",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("masks", "errors", "nn", "recording", "heads"):
-        return import_module(f"regard.{name}")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name in _ROOMS:
         room = import_module(_ROOMS[name])
         # The room `attention` is callable and stands for the function of that name.

@@ -63,8 +63,10 @@ def test_own_token_and_equal_tokens():
     words = ["a", "b", "c"] * 3
     same = scores_of(looking(9, 9, lambda i: [j for j in range(9) if j % 3 == i % 3]), tokens=words)
     assert (value(same, "same"), same.best) == (pytest.approx(1, abs=1e-5), "same")
-    assert value(same, "self") == pytest.approx(1 / 3)
-    assert value(same, "duplicate") == pytest.approx((1 + 2) / 2 / 3)  # one or two of three came before
+    assert value(same, "self") == pytest.approx(1 / 3, abs=1e-5)
+    assert value(same, "duplicate") == pytest.approx(
+        (1 + 2) / 2 / 3, abs=1e-5
+    )  # one or two of three came before
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
