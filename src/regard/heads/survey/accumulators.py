@@ -145,12 +145,15 @@ class Accumulators:
         kept = self.examples.score.shape[1]
         found = Examples.blank(self.examples.score.shape[0], kept)
         for head in range(call.heads):
-            order = np.lexsort((part, document, -score[:, head]))[:kept]
-            for rank, text in enumerate(order):
-                if score[text, head] == -np.inf or score[text, head] < bar[head]:
+            order = np.lexsort((part, document, -score[:, head]))
+            different: dict[tuple[int, ...], int] = {}
+            for text in order:
+                if score[text, head] == -np.inf or score[text, head] < bar[head] or len(different) == kept:
                     break
+                different.setdefault(parts[text].ids, int(text))
+            for rank, text in enumerate(different.values()):
                 query, key = (int(tensor[text, head]) for tensor in where)
-                weights = call.weights(call.head_numbers[head], rows=query, batch=int(text))[0].cpu()
+                weights = call.weights(call.head_numbers[head], rows=query, batch=text)[0].cpu()
                 place = (int(document[text]), int(part[text]), query, key)
                 length = len(parts[text].ids)
                 found.put(

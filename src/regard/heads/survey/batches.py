@@ -7,7 +7,7 @@ sorted by length and cut into batches. So padding is small, memory is that of a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -79,6 +79,21 @@ class Batches:
             for batch in self._batches(index, number, documents):
                 number += 1
                 yield batch
+
+    def find(self, wanted: Collection[tuple[int, int]]) -> dict[tuple[int, int], Part]:
+        """The parts with these numbers of document and part, read again."""
+        documents = {document for document, _ in wanted}
+        found: dict[tuple[int, int], Part] = {}
+        for document in self.corpus:
+            if document.number in documents:
+                pieces = self._pieces([document.text])[0]
+                for number, ids in enumerate(pieces if isinstance(pieces, list) else []):
+                    place = document.number, number
+                    if place in wanted:
+                        found[place] = Part(*place, document.where, ids)
+            if len(found) == len(wanted):
+                break
+        return found
 
     def _batches(self, stretch: int, first: int, documents: Sequence[Document]) -> Iterator[Batch]:
         failures = [Failure(d.number, 0, d.where, d.problem) for d in documents if d.problem is not None]

@@ -3,7 +3,7 @@
 A text excites a head as far as its tokens look at each other: the score is the mean, over the tokens of the
 text, of the greatest weight on another token, special tokens and the first key left out, because heads
 rest on those. Texts of fewer than five such tokens do not compete: weight is easily great where there is
-little to choose from. Of equal scores the earlier document counts.
+little to choose from. Of equal scores the earlier document counts, and of equal texts only the first.
 """
 
 from __future__ import annotations
@@ -105,11 +105,20 @@ def _first_shown(query: int, key: int, length: int) -> int:
 def _best(sides: list[Examples]) -> Examples:
     """The best of several; each side has them best first, and ends in the same order whoever comes first."""
     together = {name: torch.cat([side.tensors()[name] for side in sides], 1) for name in sides[0].tensors()}
-    document, part = (together["place"][..., index].numpy() for index in (0, 1))
-    order = np.lexsort((part, document, -together["score"].numpy()), axis=-1)
+    together = _sorted(together)
+    # Equal texts have equal scores, so that they stand side by side; the later one is struck out.
+    score, tokens = together["score"], together["tokens"]
+    again = (score[:, 1:] == score[:, :-1]) & (tokens[:, 1:] == tokens[:, :-1]).all(-1)
+    score[:, 1:].masked_fill_(again, -torch.inf)
     kept = sides[0].score.shape[1]
-    chosen = torch.from_numpy(order[:, :kept].copy())
-    return Examples(**{name: _picked(tensor, chosen) for name, tensor in together.items()})
+    return Examples(**{name: tensor[:, :kept] for name, tensor in _sorted(together).items()})
+
+
+def _sorted(together: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Best first; of equals the earlier document, and of its parts the earlier."""
+    document, part = (together["place"][..., index].numpy() for index in (0, 1))
+    order = torch.from_numpy(np.lexsort((part, document, -together["score"].numpy()), axis=-1))
+    return {name: _picked(tensor, order) for name, tensor in together.items()}
 
 
 def _picked(tensor: Tensor, chosen: Tensor) -> Tensor:

@@ -90,7 +90,7 @@ class Survey:
 
     @cached_property
     def table(self) -> Table:
-        """One row per head: mean, variance, least, quantiles and greatest of every measure, and the best role."""
+        """One row per head: mean, variance, least, quantiles and greatest of every measure; the best role."""
         moments, columns = self.found.moments, list(PLACE)
         cells: list[list[Value]] = [list(place) for place in self.places]
 
@@ -169,8 +169,7 @@ class Survey:
     # ---- files -----------------------------------------------------------------------------------
 
     def save(self, folder: Path, tokens: Any) -> None:
-        """Write the Parquet files, ``failed.jsonl`` and ``summary.json``; ``tokens`` turns ids into tokens.
-        """
+        """Write Parquet, ``failed.jsonl`` and ``summary.json``; ``tokens`` turns ids into tokens."""
         examples = []
         for one in self.examples():
             query, key = tokens(one.pop("pair"))

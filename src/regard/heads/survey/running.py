@@ -50,17 +50,30 @@ def survey(
     corpus: Corpus,
     folder: str | Path,
     *,
+    report: Listener | None = None,
+    **options: Any,
+) -> Survey | None:
+    """Read every document of a corpus and add up what each head does; the result, in the first process.
+
+    A folder in which this very survey was begun goes on where it ended; one that holds another is refused.
+    ``report`` is told how far the run has come; the other options are those of :func:`prepare`.
+    """
+    return prepare(reader, corpus, folder, **options).go(report)
+
+
+def prepare(
+    reader: Reader,
+    corpus: Corpus,
+    folder: str | Path,
+    *,
     layers: Sequence[int] | None = None,
     batch_tokens: int = 4096,
     long: str = "truncate",
     longest: int | None = None,
     checkpoint_every: float = 20.0,
     processes: Processes | None = None,
-    report: Listener | None = None,
-) -> Survey | None:
-    """Read every document of a corpus and add up what each head does; the result, in the first process.
-
-    A folder in which this very survey was begun goes on where it ended; one that holds another is refused.
+) -> Run:
+    """A survey, checked and ready to go.
 
     Args:
         reader: a model with its tokenizer, from ``load_reader``.
@@ -72,10 +85,8 @@ def survey(
         longest: how many tokens a document, or a part of it, may have; what the model allows unless told.
         checkpoint_every: seconds from one checkpoint to the next.
         processes: those that share the work.
-        report: is told how far the run has come.
     """
     check_parquet()
-    processes = Processes() if processes is None else processes
     if long not in LONG:
         raise ArgumentError(f"long is one of {', '.join(LONG)}.", got=f"long = {long!r}", do="Choose one.")
     if isinstance(batch_tokens, bool) or not isinstance(batch_tokens, int) or batch_tokens < 1:
@@ -101,13 +112,12 @@ def survey(
         "longest": most,
     }
     batches = Batches(corpus, reader.tokenizer, most, batch_tokens, long == "split", subject.words.special)
-    run = _Run(
-        subject, batches, Folder(Path(folder)), processes, checkpoint_every, report or (lambda _: None)
+    return Run(
+        subject, batches, Folder(Path(folder)), processes or Processes(), identity, every=checkpoint_every
     )
-    return run.go(identity)
 
 
-class _Run:
+class Run:
     """One run of a survey in one process."""
 
     def __init__(
@@ -116,23 +126,24 @@ class _Run:
         batches: Batches,
         folder: Folder,
         processes: Processes,
+        identity: dict[str, Any],
+        *,
         every: float,
-        report: Listener,
     ) -> None:
         self.subject, self.batches, self.folder = subject, batches, folder
-        self.processes, self.every, self.report = processes, every, report
+        self.processes, self.identity, self.every = processes, identity, every
         self.heads = subject.layout.heads
 
-    def go(self, identity: dict[str, Any]) -> Survey | None:
-        """Begin or go on, to the end."""
-        position, before = self._begin(identity)
+    def go(self, report: Listener | None = None) -> Survey | None:
+        """Begin or go on, to the end; what was found, in the first process."""
+        position, before = self._begin()
         if not position.complete:
-            progress, found = self._work(position)
+            progress, found = self._work(position, report or (lambda _: None))
             position, before = self._end(position, before, progress, found)
         if not self.processes.first:
             return None
         failures = self.folder.failures(position.generation)
-        result = Survey(identity, self.subject.layout, before, failures, position.seconds)
+        result = Survey(self.identity, self.subject.layout, before, failures, position.seconds)
         if not before.counted("parts"):
             tried = f"none of {before.counted('failed')} in {self.batches.corpus.path}"
             raise SurveyError(
@@ -142,13 +153,13 @@ class _Run:
             )
         return result
 
-    def _begin(self, identity: dict[str, Any]) -> tuple[Position, Accumulators]:
+    def _begin(self) -> tuple[Position, Accumulators]:
         """The first process makes the folder ready; the others wait and read where to go on."""
         failed: RegardError | None = None
         position, before = Position(), Accumulators.blank(self.heads)
         if self.processes.first:
             try:
-                self.folder.begin(identity)
+                self.folder.begin(self.identity)
                 position, before = consolidate(self.folder, self.heads)
             except RegardError as error:
                 failed = error
@@ -162,13 +173,13 @@ class _Run:
             position, _ = self.folder.load_state()
         return position, before
 
-    def _work(self, position: Position) -> tuple[Progress, Accumulators]:
+    def _work(self, position: Position, report: Listener) -> tuple[Progress, Accumulators]:
         """Every batch that is left and ours."""
         own, count = self.processes.own, self.processes.count
         found, done = Accumulators.blank(self.heads), frozenset(position.done)
         progress = Progress(position.generation, own, count, position.stretch, position.first)
         notes = Notes(self.folder.own_failures(own))
-        clock = _Clock(self.batches.corpus, self.report)
+        clock = _Clock(self.batches.corpus, report)
         saved = time.monotonic()
         try:
             for batch in self.batches.after(position.bookmark):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +16,7 @@ from regard.errors import ArgumentError, SurveyError
 from regard.heads.survey.accumulators import Accumulators, Layout, Place
 from regard.heads.survey.batches import Part
 from regard.heads.survey.reading import Texts, Words
+from regard.recording import Recording, watch
 from regard.recording.call import Call
 from regard.recording.reading import Reader
 from regard.recording.watching import listen
@@ -99,6 +101,19 @@ class Subject:
 
         with listen(self.model, heard, layers=self.layers):
             self.model(input_ids=texts.ids, attention_mask=texts.real.long())
+
+    @torch.no_grad()
+    def record(self, part: Part) -> Recording:
+        """One text as a recording with its tokens, to be looked at."""
+        ids = torch.tensor([part.ids], device=self.device)
+        with watch(self.model, layers=self.layers) as seen:
+            self.model(input_ids=ids, attention_mask=torch.ones_like(ids))
+        seen.tokens = self.tokens(part.ids)
+        return seen
+
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        """The tokens of these ids."""
+        return [str(token) for token in self.reader.tokenizer.convert_ids_to_tokens(list(ids))]
 
     def digest(self) -> str:
         """What tells this model from another: its kind, its tokenizer, and a sample of its weights."""
