@@ -6,6 +6,7 @@ import click
 
 from regard.app.heads import heads
 from regard.app.look import look
+from regard.app.survey import survey
 from regard.app.train import train
 from regard.app.translate import translate
 from regard.errors import RegardError
@@ -71,5 +72,6 @@ def explain(text: str, heads: int, width: int, mask_text: str | None, seed: int)
 
 main.add_command(look)
 main.add_command(heads)
+main.add_command(survey)
 main.add_command(train)
 main.add_command(translate)
