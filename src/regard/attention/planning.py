@@ -27,6 +27,7 @@ from regard.masks import Mask, as_mask, causal, everything
 from regard.masks.mask import ALL, NONE, extent_of
 from regard.masks.pairings import Dense
 from regard.masks.positions import Extent, Strip
+from regard.masks.tiles import count_by_distance
 
 SHORT = 256 * 256
 """Up to so many pairs one masked call costs less than planning does."""
@@ -119,6 +120,8 @@ class Plan:
 
 
 def _allowed(member: Member, extent: Extent) -> int:
+    if member.mask.shifts and all(extent):
+        return count_by_distance(member.mask, extent)
     if member.mask.lead or member.path == "masked":
         return int(np.broadcast_to(member.mask.evaluate(extent), (*member.mask.lead, *extent)).sum())
     return sum(part.allowed(extent) for part in member.parts)
