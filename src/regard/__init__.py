@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from regard.recording import load, watch
     from regard.translator import translate
+    from regard.views import figures
     from regard.views.page import estimate_page, page
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "cost",
     "errors",
     "estimate_page",
+    "figures",
     "heads",
     "linear_attention",
     "load",
@@ -71,6 +73,8 @@ _ROOMS = {
 def __getattr__(name: str) -> Any:
     if name in ("masks", "errors", "nn", "recording", "heads"):
         return import_module(f"regard.{name}")
+    if name == "figures":
+        return import_module("regard.views.figures")
     if name in _ROOMS:
         room = import_module(_ROOMS[name])
         # The room `attention` is callable and stands for the function of that name.

@@ -11,6 +11,7 @@
     │   └── MaskSyntaxError             a mask text that cannot be read; points at the character
     ├── RecordingError   (ValueError)   a recording that cannot be taken, or does not hold what is asked
     │   └── RecordingFileError          a file that is no recording, or no whole one
+    ├── FontError        (ValueError)   labels in a script for which no font is installed; names the package
     ├── DataError        (ValueError)   a file of sentences that cannot be read; names the line
     ├── TextError        (ValueError)   a text that cannot be translated
     ├── PackageError     (ImportError)  a package that is needed for this, and not installed
@@ -72,6 +73,10 @@ class RecordingError(RegardError, ValueError):
 
 class RecordingFileError(RecordingError):
     """A file that is no recording, or no whole one."""
+
+
+class FontError(RegardError, ValueError):
+    """Labels in a script for which no font is installed; names the package."""
 
 
 class DataError(RegardError, ValueError):
