@@ -11,7 +11,7 @@ from types import ModuleType
 
 from regard.attention import biases, reference
 from regard.attention.call import attention, attention_weights, attention_with_lse
-from regard.attention.cost import Cost, cost
+from regard.attention.costing import Cost, cost
 from regard.attention.linear import LinearState, linear_attention, linear_attention_with_state
 from regard.attention.planning import Plan, plan
 from regard.attention.statistics import attention_statistics

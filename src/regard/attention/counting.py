@@ -1,6 +1,6 @@
 """The steps of attention as numbers: how many operations each takes and how many bytes it keeps.
 
-The conventions stand in :mod:`regard.attention.cost`. Operations of matrix products are those that
+The conventions stand in :mod:`regard.attention.costing`. Operations of matrix products are those that
 ``torch.utils.flop_counter.FlopCounterMode`` counts when the step is run.
 """
 
