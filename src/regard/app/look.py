@@ -10,6 +10,7 @@ import click
 
 from regard.app.numbers import NUMBERS
 from regard.app.texts import HELP, read_argument
+from regard.errors import ArgumentError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,6 +90,7 @@ def look(
 
     from regard.app.subjects import busy, record
 
+    _check_folders(figure, save, None if no_page else out)
     console = Console()
     options = {"layers": layers} if layers is not None else {}
     subject = record(
@@ -132,6 +134,17 @@ def look(
     )
     if opened:
         webbrowser.open(written.resolve().as_uri())
+
+
+def _check_folders(*paths: Path | None) -> None:
+    """Before anything is computed: nothing shall be lost for want of a folder."""
+    for path in paths:
+        if path is not None and not path.parent.is_dir():
+            raise ArgumentError(
+                "Files are written into folders that exist.",
+                got=f"{path}, but there is no {path.parent}",
+                do="Make the folder, or name another one.",
+            )
 
 
 def _say(console: Console, subject: Subject) -> None:
