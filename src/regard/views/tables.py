@@ -13,6 +13,7 @@ from regard.errors import ArgumentError, DtypeError
 from regard.heads import Head, Roles, Score, Table
 from regard.heads.findings import PHRASES, ROLES
 from regard.heads.tables import Record, Value
+from regard.views.page.tokens import text_of
 from regard.views.terminal import bar, shade
 
 BAR = "rgb(40,140,255)"
@@ -221,9 +222,14 @@ def _shown(head: Head, role: str | None, length: int) -> list[Text]:
     pair = score.example
     if pair is None or pair.key_token is None:
         return [_share(score.value, length), Text("")]
-    here = str(pair.query) if pair.query_token is None else pair.query_token
-    words = Text.assemble((here, "green"), (" → ", "dim"), (pair.key_token, "magenta"))
+    here = str(pair.query) if pair.query_token is None else _readable(pair.query_token)
+    words = Text.assemble((here, "green"), (" → ", "dim"), (_readable(pair.key_token), "magenta"))
     return [_share(score.value, length), words]
+
+
+def _readable(token: str) -> str:
+    """A token without the marks of its tokenizer."""
+    return text_of([token]).tokens[0]
 
 
 # ---- in words --------------------------------------------------------------------------------
