@@ -69,15 +69,13 @@ def run(block: Block, names: dict[str, Any]) -> Any:
 
 
 def png(figure: Any) -> bytes:
-    """The figure as a small PNG: 64 colours are as many as anybody sees in it."""
+    """The figure as a PNG of 256 colours, which is a third of the size."""
     from PIL import Image
 
     large, small = BytesIO(), BytesIO()
     figure.savefig(large, format="png", metadata={"Software": "regard"})
-    picture = Image.open(large).convert("RGB")
-    picture.quantize(64, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(
-        small, format="png", optimize=True
-    )
+    picture = Image.open(large).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    picture.save(small, format="png", optimize=True)
     return small.getvalue()
 
 
