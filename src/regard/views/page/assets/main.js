@@ -20,6 +20,9 @@ import { StepsView } from "./views/steps.js";
 
 const VIEW_CLASSES = { overview: OverviewView, lines: LinesView, matrix: MatrixView, heads: HeadsView, steps: StepsView };
 
+// What the tabs, the controls and the line of facts say.
+const FRAME = ["view", "call", "head", "special", "words", "sinks", "scale", "palette"];
+
 /** What the parts of the page share. */
 class App {
   constructor(recording, root) {
@@ -67,7 +70,7 @@ class App {
     if (changed.has("palette")) this.inks = inksOf(now);
     if (changed.has("view")) this.openView(now);
     else this.view.update(now, changed);
-    this.renderFrame();
+    if (FRAME.some((name) => changed.has(name))) this.renderFrame();
   }
 
   /** Everything anew: another language or another light. */

@@ -6,6 +6,7 @@ import { fitCanvas, make } from "../elements.js";
 import { say } from "../languages.js";
 import { shareText } from "../numbers.js";
 import { Readout } from "../readout.js";
+import { oncePerFrame } from "../slices.js";
 import { CanvasSurface } from "../surface.js";
 
 const MOST_LINES = 4000;
@@ -16,11 +17,12 @@ export class LinesView {
   constructor(app) {
     this.app = app;
     this.hover = { side: "", index: -1 };
+    this.repaint = oncePerFrame(() => this.paint());
     const column = (side, label) =>
       new TokenColumn(side, label, {
         hover: (index) => this.point(side, index),
         pin: (index) => this.pin(side, index),
-        scroll: () => this.paint(),
+        scroll: () => this.show(),
       });
     this.left = column("query", say("lines.queries"));
     this.right = column("key", say("lines.keys"));
@@ -67,7 +69,7 @@ export class LinesView {
     if (this.left.pinned >= 0) this.left.reveal(this.left.pinned, fresh);
     if (this.right.pinned >= 0) this.right.reveal(this.right.pinned, fresh);
     else if (fresh && this.left.pinned >= 0) this.right.reveal(this.left.pinned, true);
-    this.paint();
+    this.show();
   }
 
   // ---- heads ------------------------------------------------------------------------------------
@@ -100,16 +102,13 @@ export class LinesView {
 
   point(side, index) {
     this.hover = { side, index };
-    this.paint();
+    this.show();
   }
 
   pin(side, index) {
     const axis = side === "query" ? this.look.rows : this.look.columns;
-    const token = axis.first[index];
-    const { now } = this.app.state;
     const was = side === "query" ? this.left.pinned : this.right.pinned;
-    this.app.state.set({ [side]: was === index ? null : token });
-    if (this.app.state.now === now) this.paint();
+    this.app.state.set({ [side]: was === index ? null : axis.first[index] });
   }
 
   scrollBoth(event) {
@@ -157,7 +156,13 @@ export class LinesView {
     for (const column of [this.left, this.right]) column.setRoom(room, longest);
     this.stage.style.height = `${Math.max(80, Math.min(longest * this.left.row, room))}px`;
     for (const column of [this.left, this.right]) column.render();
-    this.paint();
+    this.show();
+  }
+
+  /** Says it at once, draws it with the next frame. */
+  show() {
+    this.tell();
+    this.repaint();
   }
 
   /** Where things are: measured from the page, used for canvas and for export alike. */
@@ -170,9 +175,7 @@ export class LinesView {
   paint() {
     if (!this.look || !this.root.isConnected) return;
     const shape = this.geometry;
-    const surface = new CanvasSurface(fitCanvas(this.canvas, shape.width, shape.height));
-    this.drawLines(surface, shape);
-    this.tell();
+    this.drawLines(new CanvasSurface(fitCanvas(this.canvas, shape.width, shape.height)), shape);
   }
 
   /** Every line of the window: { head, row, column, weight }, the faintest first, the strongest kept. */

@@ -8,7 +8,7 @@ import { say } from "../languages.js";
 import { drawLegend, LEGEND_HEIGHT } from "../legend.js";
 import { cellText } from "../numbers.js";
 import { Readout } from "../readout.js";
-import { Slices } from "../slices.js";
+import { oncePerFrame, Slices } from "../slices.js";
 import { CanvasSurface } from "../surface.js";
 import { thumbnailOf } from "../thumbnails.js";
 import { TILE, Tiles } from "../tiles.js";
@@ -21,6 +21,7 @@ export class MatrixView {
   constructor(app) {
     this.app = app;
     this.slices = new Slices();
+    this.repaint = oncePerFrame(() => this.paint());
     this.pictures = new Map(); // tile → its colours, for the present ramp and scale
     this.pointer = null; // the pair under the pointer
     this.readout = new Readout(say("matrix.hint"));
@@ -77,15 +78,22 @@ export class MatrixView {
     if (!this.look || !this.root.isConnected) return;
     const [width, height] = [this.stage.clientWidth, this.stage.clientHeight];
     if (width < 40 || height < 40) return;
+    const { rows, columns } = this.look;
+    if (this.size?.width !== width || this.spaced !== this.look) this.measure(width);
     this.size = { width, height };
-    const { rows, columns, rowNames, columnNames } = this.look;
-    const label = (names) => Math.min(LONGEST_LABEL, width * 0.24, Math.max(widestLabel(names), widestLabel([String(names.length)])) + 1);
-    this.space = { left: label(rowNames), top: label(columnNames) };
     const [left, top] = [this.space.left + 14, this.space.top * 0.8 + 16];
     const area = { left, top, width: width - left - this.space.top * 0.6, height: height - top - LEGEND_HEIGHT };
     this.viewport = new Viewport(rows.count, columns.count, area, this.app.state.now.zoom);
-    this.paint();
+    this.tell(this.marked);
+    this.repaint();
     this.refine();
+  }
+
+  /** How much room the labels need. */
+  measure(width) {
+    const label = (names) => Math.min(LONGEST_LABEL, width * 0.24, Math.max(widestLabel(names), widestLabel([String(names.length)])) + 1);
+    this.space = { left: label(this.look.rowNames), top: label(this.look.columnNames) };
+    this.spaced = this.look;
   }
 
   moveTo(viewport) {
@@ -115,7 +123,7 @@ export class MatrixView {
     this.progress.hidden = false;
     this.slices.run(this.tiles.fill(level, this.range(level)), (done) => {
       if (done) this.progress.hidden = true;
-      this.paint();
+      this.repaint();
     });
   }
 
@@ -123,7 +131,8 @@ export class MatrixView {
 
   point(x, y) {
     this.pointer = this.viewport.pairAt(x, y);
-    this.paint();
+    this.tell(this.marked);
+    this.repaint();
   }
 
   pin(x, y) {
@@ -184,13 +193,12 @@ export class MatrixView {
   // ---- drawing ----------------------------------------------------------------------------------
 
   paint() {
-    if (!this.viewport) return;
-    const surface = new CanvasSurface(fitCanvas(this.canvas, this.size.width, this.size.height));
-    this.tell(this.drawAll(surface));
+    if (this.viewport) this.drawAll(new CanvasSurface(fitCanvas(this.canvas, this.size.width, this.size.height)));
   }
 
   drawAll(surface) {
-    const { viewport, space, look, marked } = this;
+    const { viewport, space, look } = this;
+    const marked = this.marked;
     const { inks, state } = this.app;
     const { left, top, width, height } = viewport;
     surface.clip(left, top, width, height, () => {
@@ -203,7 +211,6 @@ export class MatrixView {
     }
     drawAxes(surface, { viewport, space, inks, look, marked });
     drawLegend(surface, { x: left, y: top + height + 16, width: Math.min(220, width), inks, scale: state.now.scale });
-    return marked;
   }
 
   drawCells(surface) {
