@@ -3,7 +3,7 @@
 import { followAddress } from "./address.js";
 import { renderControls } from "./controls.js";
 import { openRecording } from "./data/payload.js";
-import { datum, make } from "./elements.js";
+import { datum, make, press } from "./elements.js";
 import { download, exportName, exportPng, exportSvg } from "./export.js";
 import { Help } from "./help.js";
 import { listenForKeys } from "./keyboard.js";
@@ -99,8 +99,7 @@ class App {
 
   tools(now) {
     const { state } = this;
-    const button = (text, label, act, attributes = {}) =>
-      make("button", { type: "button", class: "quiet", "aria-label": label, title: label, on: { click: act }, ...attributes }, text);
+    const button = (text, label, act, attributes = {}) => press(text, act, { "aria-label": label, title: label, ...attributes });
     const other = now.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-Hans"];
     return make("div", { class: "page-tools" },
       button("SVG", say("export.svg"), () => this.save("svg"), { translate: "no" }),
@@ -128,8 +127,8 @@ class App {
   renderFrame() {
     const { now, call } = this.state;
     const tabs = VIEWS.map((view, at) =>
-      make("button", { type: "button", role: "tab", "aria-selected": String(view === now.view), "aria-controls": "view", "data-view": view, on: { click: () => this.state.set({ view }) } },
-        make("kbd", { "aria-hidden": "true" }, String(at + 1)), say(`view.${view}`)));
+      press([make("kbd", { "aria-hidden": "true" }, String(at + 1)), say(`view.${view}`)], () => this.state.set({ view }),
+        { class: null, role: "tab", "aria-selected": String(view === now.view), "aria-controls": "view", "data-view": view }));
     const focused = [...this.tabs.children].indexOf(document.activeElement);
     this.tabs.replaceChildren(...tabs);
     this.tabs.children[focused]?.focus();

@@ -2,7 +2,7 @@
 
 import { toneOf } from "../colours.js";
 import { TokenColumn } from "../column.js";
-import { fitCanvas, make } from "../elements.js";
+import { fitCanvas, make, press } from "../elements.js";
 import { say } from "../languages.js";
 import { shareText } from "../numbers.js";
 import { Readout } from "../readout.js";
@@ -29,7 +29,7 @@ export class LinesView {
     this.canvas = make("canvas", { class: "ink", "aria-hidden": "true" });
     this.chips = make("div", { class: "chips", role: "group", "aria-label": say("lines.heads") });
     this.readout = new Readout(say("lines.hint"));
-    const edge = (name, way) => make("button", { type: "button", class: `edge ${name}`, hidden: true, on: { click: () => this.jump(way) } });
+    const edge = (name, way) => press("", () => this.jump(way), { class: `edge ${name}`, hidden: true });
     [this.above, this.below] = [edge("above", -1), edge("below", 1)];
     this.middle = make("div", { class: "between", on: { wheel: (event) => this.scrollBoth(event) } });
     this.stage = make("div", { class: "lines-stage" }, this.canvas, this.left.root, this.middle, this.right.root, this.above, this.below);
@@ -78,17 +78,14 @@ export class LinesView {
     const { call } = this.look;
     const { inks, state } = this.app;
     const chips = call.heads.map((number, head) => {
-      const chip = make("button", {
-        type: "button", class: "chip", "aria-pressed": String(this.shown.includes(head)), "aria-label": say("head.n", { head: number }),
-        on: { click: () => this.toggle(head), dblclick: () => state.set({ heads: [head], head }) },
-      }, String(number));
+      const chip = press(String(number), () => this.toggle(head),
+        { class: "chip", "aria-pressed": String(this.shown.includes(head)), "aria-label": say("head.n", { head: number }) });
+      chip.addEventListener("dblclick", () => state.set({ heads: [head], head }));
       chip.style.setProperty("--own", inks.head(head));
       return chip;
     });
-    const all = make("button", { type: "button", class: "quiet", on: { click: () => state.set({ heads: null }) } }, say("lines.all"));
-    const none = make("button", { type: "button", class: "quiet", on: { click: () => state.set({ heads: [] }) } }, say("lines.none"));
     const at = [...this.chips.children].indexOf(document.activeElement);
-    this.chips.replaceChildren(...chips, all, none);
+    this.chips.replaceChildren(...chips, press(say("lines.all"), () => state.set({ heads: null })), press(say("lines.none"), () => state.set({ heads: [] })));
     this.chips.children[at]?.focus();
   }
 

@@ -2,7 +2,7 @@
 
 import { drawAxes, widestLabel } from "../axes.js";
 import { paintWeights, readableOn, shadeOf, toneOf } from "../colours.js";
-import { blankCanvas, fitCanvas, make } from "../elements.js";
+import { blankCanvas, fitCanvas, make, press } from "../elements.js";
 import { gestures } from "../gestures.js";
 import { say } from "../languages.js";
 import { drawLegend, LEGEND_HEIGHT } from "../legend.js";
@@ -27,11 +27,10 @@ export class MatrixView {
     this.readout = new Readout(say("matrix.hint"));
     this.canvas = make("canvas", { class: "map", tabindex: "0", role: "img" });
     this.progress = make("div", { class: "progress", hidden: true });
-    const button = (text, label, act) => make("button", { type: "button", "aria-label": label, on: { click: act } }, text);
-    const tools = make("div", { class: "tools segments" },
-      button("−", say("matrix.out"), () => this.zoomBy(1 / 1.6)),
-      button(say("matrix.fit"), say("matrix.fit"), () => app.state.set({ zoom: null })),
-      button("+", say("matrix.in"), () => this.zoomBy(1.6)));
+    const tools = make("div", { class: "segments" },
+      press("−", () => this.zoomBy(1 / 1.6), { class: null, "aria-label": say("matrix.out") }),
+      press(say("matrix.fit"), () => app.state.set({ zoom: null }), { class: null }),
+      press("+", () => this.zoomBy(1.6), { class: null, "aria-label": say("matrix.in") }));
     this.bar = make("div", { class: "view-bar" }, this.readout.root, tools);
     this.stage = make("div", { class: "map-stage" }, this.canvas, this.progress);
     this.root = make("section", { class: "view matrix" }, this.bar, this.stage);
