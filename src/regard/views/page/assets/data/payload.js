@@ -29,6 +29,7 @@ const TYPED = {
   int24: Int32Array,
   uint32: Uint32Array,
   float32: Float32Array,
+  float64: Float64Array,
 };
 
 async function decodeArray({ type, planes }, element) {
