@@ -185,11 +185,12 @@ class Run:
             for batch in self.batches.after(position.bookmark):
                 if batch.stretch != progress.stretch:
                     progress.stretch, progress.first = batch.stretch, batch.number
-                if batch.number % count == own and batch.number not in done:
-                    more, failures = self._read(batch, found)
-                    more.count(failed=notes.add(failures), truncated=batch.truncated, divided=batch.divided)
-                    found.merge(more)
                 progress.upto = batch.number + 1
+                if batch.number % count != own or batch.number in done:
+                    continue
+                more, failures = self._read(batch, found)
+                more.count(failed=notes.add(failures), truncated=batch.truncated, divided=batch.divided)
+                found.merge(more)
                 clock.tick(batch)
                 if time.monotonic() - saved >= self.every:
                     self._save(progress, found, notes, clock)

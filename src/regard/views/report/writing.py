@@ -52,7 +52,7 @@ def _write_pages(
         recording = subject.record(parts[place])
         layers = None if estimate_page(recording).nbytes <= LARGEST else [first["layer"]]
         name = f"examples/{number:03d}.html"
-        title = f"{parts[place].where} · {subject.reader.name}"
+        title = f"{parts[place].where} · {Path(subject.reader.name).name}"
         page(
             recording,
             folder / name,
@@ -91,5 +91,7 @@ def _address(recording: Recording, example: dict[str, Any], layers: Sequence[int
     for index, call in enumerate(calls):
         if (call.name, call.layer) == (example["name"], example["layer"]):
             head = call.head_numbers.index(example["head"])
-            return urlencode({"view": "lines", "call": index, "head": head, "query": example["query"]})
+            return urlencode(
+                {"view": "lines", "call": index, "head": head, "heads": head, "query": example["query"]}
+            )
     return ""
