@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import click
 
+from regard.app.bench import bench
+from regard.app.cost import cost
+from regard.app.demo import demo
+from regard.app.mask import mask
 from regard.app.train import train
 from regard.app.translate import translate
 from regard.errors import RegardError
@@ -67,5 +71,5 @@ def explain(text: str, heads: int, width: int, mask_text: str | None, seed: int)
     show_strongest(console, lesson.trace["weights"].mean(axis=0), lesson.words, lesson.words)
 
 
-main.add_command(train)
-main.add_command(translate)
+for command in (bench, cost, demo, mask, train, translate):
+    main.add_command(command)

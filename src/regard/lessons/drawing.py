@@ -68,6 +68,7 @@ def draw(*panels: Panel, title: str = "") -> Figure:
     with house_style():
         sheet = Sheet([title, *(word for panel in panels for word in _words(panel))])
         left, first = 1.0, None
+        lines = max(panel.title.count("\n") + 1 for panel in panels)
         for panel in panels:
             axes = sheet.area(left, 1.5, *_size(panel))
             _DRAWN[type(panel)](sheet, axes, panel)
@@ -85,7 +86,7 @@ def draw(*panels: Panel, title: str = "") -> Figure:
             first.annotate(
                 sheet.sentence(title),
                 (0, 1),
-                (0, 27),
+                (0, 16 + 11 * lines),
                 xycoords="axes fraction",
                 textcoords="offset points",
                 family=sheet.families,
@@ -138,6 +139,7 @@ def _curves(sheet: Sheet, axes: Axes, panel: Curves) -> None:
     if panel.logarithmic:
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")  # powers would be drawn as formulas
         axes.set_xticks(list(panel.places), [f"{place:,g}" for place in panel.places])
         axes.minorticks_off()
     axes.grid(visible=True)

@@ -42,7 +42,7 @@ class Filtered:
 
     @property
     def bound(self) -> float:
-        """What the output can change by at most: the weight that is dropped, times the range of the values."""
+        """What the output can change by at most: the dropped weight times the range of the values."""
         return (1 - self.share) * float(np.ptp(self.values))
 
     def facts(self) -> tuple[Fact, ...]:

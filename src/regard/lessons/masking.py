@@ -72,7 +72,7 @@ def show_masks(length: int = 16, *, kept: int = 11, reach: int = 2, stride: int 
 
     >>> found = show_masks()
     >>> [(one.name, one.pairs) for one in found.masks]
-    [('padding', 70), ('causal', 55), ('both', 49), ('window', 44), ('sparse', 72)]
+    [('padding', 176), ('causal', 136), ('both', 121), ('window', 74), ('sparse', 200)]
     """
     if not 0 < kept <= length:
         raise ArgumentError(
