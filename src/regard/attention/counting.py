@@ -100,7 +100,7 @@ def linear_steps(setting: Setting, extent: Extent, *, causal: bool) -> Iterator[
         chunks = -(-queries // CHUNK)
         before = keys - queries
         inside = CHUNK * CHUNK * (one.channels + one.channels + 1)
-        yield Step("inside", f"pairs within {CHUNK} positions", 2 * each * chunks * inside, 0)
+        yield Step("inside", f"pairs within {CHUNK}", 2 * each * chunks * inside, 0)
         keys, queries = before + chunks * CHUNK, chunks * CHUNK
     yield Step("sums", "S = Σ φ(k) [v, 1]ᵀ", 2 * each * keys * state, each * state * one.wide)
     yield Step("products", "φ(q) S", 2 * each * queries * state, 0)
