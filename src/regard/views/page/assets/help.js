@@ -1,6 +1,6 @@
 // The help: keys, gestures, and what this page is.
 
-import { make } from "./elements.js";
+import { make, press } from "./elements.js";
 import { say } from "./languages.js";
 
 const HELP_KEYS = [
@@ -31,7 +31,7 @@ export class Help {
     const rows = HELP_KEYS.map(([keys, text]) => [make("dt", { translate: "no" }, ...keys.map((key) => make("kbd", {}, key))), make("dd", {}, say(text))]);
     const gestures_ = [["help.wheel", "help.gestures"], ["help.click", "help.headclick"]].map(([how, what]) => [make("dt", {}, say(how)), make("dd", {}, say(what))]);
     this.dialog.replaceChildren(make("div", {},
-      make("button", { type: "button", class: "quiet close", "aria-label": say("close"), on: { click: () => this.close() } }, "×"),
+      press("×", () => this.close(), { class: "quiet close", "aria-label": say("close") }),
       make("h2", { id: "help-title" }, say("help.title")), make("dl", {}, ...rows.flat(), ...gestures_.flat()),
       make("p", { class: "formula" }, say("help.formula"), make("code", { translate: "no" }, "w = exp(s − lse),  s = scale · q·k + bias")),
       make("p", {}, say("help.about"))));

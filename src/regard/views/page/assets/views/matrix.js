@@ -2,13 +2,13 @@
 
 import { drawAxes, widestLabel } from "../axes.js";
 import { paintWeights, readableOn, shadeOf, toneOf } from "../colours.js";
-import { blankCanvas, fitCanvas, make } from "../elements.js";
+import { blankCanvas, fitCanvas, make, press } from "../elements.js";
 import { gestures } from "../gestures.js";
 import { say } from "../languages.js";
 import { drawLegend, LEGEND_HEIGHT } from "../legend.js";
 import { cellText } from "../numbers.js";
 import { Readout } from "../readout.js";
-import { Slices } from "../slices.js";
+import { oncePerFrame, Slices } from "../slices.js";
 import { CanvasSurface } from "../surface.js";
 import { thumbnailOf } from "../thumbnails.js";
 import { TILE, Tiles } from "../tiles.js";
@@ -21,16 +21,16 @@ export class MatrixView {
   constructor(app) {
     this.app = app;
     this.slices = new Slices();
+    this.repaint = oncePerFrame(() => this.paint());
     this.pictures = new Map(); // tile → its colours, for the present ramp and scale
     this.pointer = null; // the pair under the pointer
     this.readout = new Readout(say("matrix.hint"));
     this.canvas = make("canvas", { class: "map", tabindex: "0", role: "img" });
     this.progress = make("div", { class: "progress", hidden: true });
-    const button = (text, label, act) => make("button", { type: "button", "aria-label": label, on: { click: act } }, text);
-    const tools = make("div", { class: "tools segments" },
-      button("−", say("matrix.out"), () => this.zoomBy(1 / 1.6)),
-      button(say("matrix.fit"), say("matrix.fit"), () => app.state.set({ zoom: null })),
-      button("+", say("matrix.in"), () => this.zoomBy(1.6)));
+    const tools = make("div", { class: "segments" },
+      press("−", () => this.zoomBy(1 / 1.6), { class: null, "aria-label": say("matrix.out") }),
+      press(say("matrix.fit"), () => app.state.set({ zoom: null }), { class: null }),
+      press("+", () => this.zoomBy(1.6), { class: null, "aria-label": say("matrix.in") }));
     this.bar = make("div", { class: "view-bar" }, this.readout.root, tools);
     this.stage = make("div", { class: "map-stage" }, this.canvas, this.progress);
     this.root = make("section", { class: "view matrix" }, this.bar, this.stage);
@@ -77,15 +77,22 @@ export class MatrixView {
     if (!this.look || !this.root.isConnected) return;
     const [width, height] = [this.stage.clientWidth, this.stage.clientHeight];
     if (width < 40 || height < 40) return;
+    const { rows, columns } = this.look;
+    if (this.size?.width !== width || this.spaced !== this.look) this.measure(width);
     this.size = { width, height };
-    const { rows, columns, rowNames, columnNames } = this.look;
-    const label = (names) => Math.min(LONGEST_LABEL, width * 0.24, Math.max(widestLabel(names), widestLabel([String(names.length)])) + 1);
-    this.space = { left: label(rowNames), top: label(columnNames) };
     const [left, top] = [this.space.left + 14, this.space.top * 0.8 + 16];
     const area = { left, top, width: width - left - this.space.top * 0.6, height: height - top - LEGEND_HEIGHT };
     this.viewport = new Viewport(rows.count, columns.count, area, this.app.state.now.zoom);
-    this.paint();
+    this.tell(this.marked);
+    this.repaint();
     this.refine();
+  }
+
+  /** How much room the labels need. */
+  measure(width) {
+    const label = (names) => Math.min(LONGEST_LABEL, width * 0.24, Math.max(widestLabel(names), widestLabel([String(names.length)])) + 1);
+    this.space = { left: label(this.look.rowNames), top: label(this.look.columnNames) };
+    this.spaced = this.look;
   }
 
   moveTo(viewport) {
@@ -115,7 +122,7 @@ export class MatrixView {
     this.progress.hidden = false;
     this.slices.run(this.tiles.fill(level, this.range(level)), (done) => {
       if (done) this.progress.hidden = true;
-      this.paint();
+      this.repaint();
     });
   }
 
@@ -123,7 +130,8 @@ export class MatrixView {
 
   point(x, y) {
     this.pointer = this.viewport.pairAt(x, y);
-    this.paint();
+    this.tell(this.marked);
+    this.repaint();
   }
 
   pin(x, y) {
@@ -184,13 +192,12 @@ export class MatrixView {
   // ---- drawing ----------------------------------------------------------------------------------
 
   paint() {
-    if (!this.viewport) return;
-    const surface = new CanvasSurface(fitCanvas(this.canvas, this.size.width, this.size.height));
-    this.tell(this.drawAll(surface));
+    if (this.viewport) this.drawAll(new CanvasSurface(fitCanvas(this.canvas, this.size.width, this.size.height)));
   }
 
   drawAll(surface) {
-    const { viewport, space, look, marked } = this;
+    const { viewport, space, look } = this;
+    const marked = this.marked;
     const { inks, state } = this.app;
     const { left, top, width, height } = viewport;
     surface.clip(left, top, width, height, () => {
@@ -203,7 +210,6 @@ export class MatrixView {
     }
     drawAxes(surface, { viewport, space, inks, look, marked });
     drawLegend(surface, { x: left, y: top + height + 16, width: Math.min(220, width), inks, scale: state.now.scale });
-    return marked;
   }
 
   drawCells(surface) {
