@@ -21,7 +21,7 @@ import { StepsView } from "./views/steps.js";
 const VIEW_CLASSES = { overview: OverviewView, lines: LinesView, matrix: MatrixView, heads: HeadsView, steps: StepsView };
 
 // What the tabs, the controls and the line of facts say.
-const FRAME = ["view", "call", "head", "special", "words", "sinks", "scale", "palette"];
+const FRAME = ["view", "call", "head", "special", "words", "sinks", "pair", "scale", "palette"];
 
 /** What the parts of the page share. */
 class App {
@@ -48,8 +48,8 @@ class App {
   }
 
   lookAt(index) {
-    const { special, words, sinks } = this.state.now;
-    const name = `${index} ${special} ${words} ${sinks}`;
+    const { special, words, sinks, pair } = this.state.now;
+    const name = `${index} ${special} ${words} ${sinks} ${pair}`;
     if (!this.looks.has(name)) {
       if (this.looks.size > 400) this.looks.clear();
       this.looks.set(name, new Look(this.recording.calls[index], this.state.now));

@@ -34,7 +34,7 @@ export class OverviewView {
   update(now, changed) {
     const rebuilt = !changed || changed.has("sort") || changed.has("descending");
     if (rebuilt) this.build(now);
-    const repaint = ["scale", "palette", "theme", "special", "words", "sinks"];
+    const repaint = ["scale", "palette", "theme", "special", "words", "sinks", "pair"];
     if (rebuilt || repaint.some((name) => changed.has(name))) this.paintAll();
     for (const card of this.cards) card.root.setAttribute("aria-current", String(card.call.index === now.call && card.head === now.head));
   }

@@ -36,7 +36,7 @@ export class StepsView {
   }
 
   update(now, changed) {
-    if (changed && !["call", "head", "query", "key", "palette", "theme", "special", "words", "sinks"].some((name) => changed.has(name))) return;
+    if (changed && !["call", "head", "query", "key", "palette", "theme", "special", "words", "sinks", "pair"].some((name) => changed.has(name))) return;
     const { call } = this.app.state;
     if (changed && (changed.has("query") || changed.has("call") || changed.has("head"))) this.extra = 0;
     this.steps = call.dense ? null : call.steps(now.head, this.query);
