@@ -14,6 +14,7 @@ import { State, VIEWS } from "./state.js";
 import { inksOf, isDark, wearTheme } from "./theme.js";
 import { HeadsView } from "./views/heads.js";
 import { LinesView } from "./views/lines.js";
+import { linesInSight } from "./views/lines_drawing.js";
 import { MatrixView } from "./views/matrix.js";
 import { OverviewView } from "./views/overview.js";
 import { StepsView } from "./views/steps.js";
@@ -116,12 +117,12 @@ class App {
   }
 
   openView(now) {
-    this.view?.destroy();
+    this.view?.destroy?.();
     this.view = new VIEW_CLASSES[now.view](this);
     if (now.view === "lines" || now.view === "matrix") this.closest = now.view;
     this.stage.replaceChildren(this.view.root);
     this.view.update(now, null);
-    this.view.mounted();
+    this.view.mounted?.();
   }
 
   renderFrame() {
@@ -143,4 +144,4 @@ const recording = await openRecording(document);
 const app = new App(recording, document.getElementById("regard"));
 app.start();
 // For tests, and for the curious: everything that the page itself uses.
-window.regard = { app, recording, state: app.state, texts: TEXTS, Look, exportSvg: () => exportSvg(app), exportPng: () => exportPng(app) };
+window.regard = { app, recording, state: app.state, texts: TEXTS, ready: async () => app.view.ready?.(), lines: () => linesInSight(app.view), exportSvg: () => exportSvg(app), exportPng: () => exportPng(app) };

@@ -21,8 +21,6 @@ export class OverviewView {
     this.root = make("section", { class: "view overview" }, this.bar, this.body);
   }
 
-  mounted() {}
-
   destroy() {
     this.slices.stop();
   }
