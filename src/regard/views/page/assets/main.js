@@ -8,7 +8,7 @@ import { download, exportName, exportPng, exportSvg } from "./export.js";
 import { Help } from "./help.js";
 import { listenForKeys } from "./keyboard.js";
 import { say, speak, TEXTS } from "./languages.js";
-import { Look } from "./look.js";
+import { LENS, Look } from "./look.js";
 import { numberText } from "./numbers.js";
 import { State, VIEWS } from "./state.js";
 import { inksOf, isDark, wearTheme } from "./theme.js";
@@ -22,7 +22,7 @@ import { StepsView } from "./views/steps.js";
 const VIEW_CLASSES = { overview: OverviewView, lines: LinesView, matrix: MatrixView, heads: HeadsView, steps: StepsView };
 
 // What the tabs, the controls and the line of facts say.
-const FRAME = ["view", "call", "head", "special", "words", "sinks", "scale", "palette"];
+const FRAME = ["view", "call", "head", ...LENS, "scale", "palette"];
 
 /** What the parts of the page share. */
 class App {
@@ -49,8 +49,7 @@ class App {
   }
 
   lookAt(index) {
-    const { special, words, sinks } = this.state.now;
-    const name = `${index} ${special} ${words} ${sinks}`;
+    const name = [index, ...LENS.map((part) => this.state.now[part])].join(" ");
     if (!this.looks.has(name)) {
       if (this.looks.size > 400) this.looks.clear();
       this.looks.set(name, new Look(this.recording.calls[index], this.state.now));

@@ -2,9 +2,12 @@
 // drops whatever does not fit the recording, so views never meet an impossible state.
 
 import { PALETTES } from "./colours.js";
+import { NO_LENS } from "./look.js";
 import { THEMES } from "./theme.js";
 
 export const VIEWS = ["overview", "lines", "matrix", "heads", "steps"];
+/** Of two sentences: everything, or from one (first letter) to one (second letter). */
+export const PAIRS = ["all", "aa", "bb", "ab", "ba"];
 export const LANGUAGES = ["en", "zh"];
 
 // Longer texts have mostly small weights: there the logarithm shows more.
@@ -17,7 +20,7 @@ export function firstState(recording) {
     view: "overview", call: 0, head: 0,
     heads: null, // heads drawn as lines: null is all of them
     query: null, key: null, // pinned tokens, by their number in the recording
-    special: "show", words: "apart", sinks: "show",
+    ...NO_LENS,
     scale: longest > LONG ? "log" : "linear",
     theme: "auto", palette: "blue", language: recording.language,
     sort: "", descending: true, filter: "", kinds: "",
@@ -37,6 +40,7 @@ export function fitState(recording, fallback, raw) {
   among("special", ["show", "hide"]);
   among("words", ["apart", "merge"]);
   among("sinks", ["show", "first", "special"]);
+  among("pair", recording.sentenceB ? PAIRS : ["all"]);
   among("scale", ["linear", "log"]);
   among("theme", THEMES);
   among("palette", PALETTES);

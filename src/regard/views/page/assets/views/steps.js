@@ -2,13 +2,14 @@
 
 import { datum, make, press } from "../elements.js";
 import { say } from "../languages.js";
+import { LENS, NO_LENS } from "../look.js";
 import { numberText } from "../numbers.js";
 import { greatestSize, vectorRow } from "../vector.js";
 import { drawSteps, stepsPaper } from "./steps_picture.js";
 import { formulaOf, StepsTable } from "./steps_table.js";
 
 const NEIGHBOURS = 40;
-const MATTERS = ["call", "head", "query", "key", "palette", "special", "words", "sinks"];
+const MATTERS = ["call", "head", "query", "key", "palette", ...LENS];
 
 export class StepsView {
   constructor(app) {
@@ -30,7 +31,7 @@ export class StepsView {
     const { call } = this.app.state;
     this.steps = call.dense ? null : call.steps(now.head, this.query);
     this.renderStrip(call);
-    const lensed = now.special === "hide" || now.words === "merge" || now.sinks !== "show";
+    const lensed = LENS.some((name) => now[name] !== NO_LENS[name]);
     const note = lensed ? [make("p", { class: "hint" }, say("steps.lens"))] : [];
     this.body.replaceChildren(...note, ...(this.steps ? this.chapters(call, this.steps) : [make("p", { class: "notice" }, say("steps.dense"))]));
   }
