@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,11 @@ class Run:
 
     def go(self, report: Listener | None = None) -> Survey | None:
         """Begin or go on, to the end; what was found, in the first process."""
-        position, before = self._begin()
+        with ExitStack() as stack:
+            return self._go(report, stack)
+
+    def _go(self, report: Listener | None, stack: ExitStack) -> Survey | None:
+        position, before = self._begin(stack)
         if not position.complete:
             progress, found = self._work(position, report or (lambda _: None))
             position, before = self._end(position, before, progress, found)
@@ -153,13 +158,14 @@ class Run:
             )
         return result
 
-    def _begin(self) -> tuple[Position, Accumulators]:
+    def _begin(self, stack: ExitStack) -> tuple[Position, Accumulators]:
         """The first process makes the folder ready; the others wait and read where to go on."""
         failed: RegardError | None = None
         position, before = Position(), Accumulators.blank(self.heads)
         if self.processes.first:
             try:
                 self.folder.begin(self.identity)
+                stack.enter_context(self.folder.locked())
                 position, before = consolidate(self.folder, self.heads)
             except RegardError as error:
                 failed = error
