@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from regard.recording import load, watch
     from regard.translator import translate
     from regard.views import figures
-    from regard.views.page import estimate_page, page
+    from regard.views.bertviz import head_view, model_view
+    from regard.views.page import estimate_page, page, show
 
 __all__ = [
     "__version__",
@@ -42,14 +43,17 @@ __all__ = [
     "errors",
     "estimate_page",
     "figures",
+    "head_view",
     "heads",
     "linear_attention",
     "load",
     "masks",
+    "model_view",
     "nn",
     "page",
     "plan",
     "recording",
+    "show",
     "translate",
     "watch",
 ]
@@ -66,15 +70,26 @@ _ROOMS = {
     "watch": "regard.recording",
     "translate": "regard.translator",
     "estimate_page": "regard.views.page",
+    "head_view": "regard.views.bertviz",
+    "model_view": "regard.views.bertviz",
     "page": "regard.views.page",
+    "show": "regard.views.page",
+}
+
+
+_MODULES = {
+    "errors": "regard.errors",
+    "figures": "regard.views.figures",
+    "heads": "regard.heads",
+    "masks": "regard.masks",
+    "nn": "regard.nn",
+    "recording": "regard.recording",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("masks", "errors", "nn", "recording", "heads"):
-        return import_module(f"regard.{name}")
-    if name == "figures":
-        return import_module("regard.views.figures")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name in _ROOMS:
         room = import_module(_ROOMS[name])
         # The room `attention` is callable and stands for the function of that name.

@@ -1,0 +1,85 @@
+// Which part of a matrix is in sight, and where: a value, changed by making a new one.
+
+const LARGEST_CELL = 56;
+const CLOSEST_CELL = 72;
+// Cells are square, but where there are many more keys than queries (or fewer) they may be this much longer.
+const LONGEST_CELL = 3;
+const OBLONG = 2;
+
+/**
+ * A window on rows × columns cells, drawn into `area` { left, top, width, height }.
+ *
+ * `zoom` is [row, column, magnification], the first cell in sight and how much larger than to fit; null fits all.
+ */
+export class Viewport {
+  constructor(rows, columns, area, zoom) {
+    Object.assign(this, { rows, columns, area });
+    const [row, column, wanted] = zoom ?? [0, 0, 1];
+    const [across, down] = [area.width / Math.max(columns, 1), area.height / Math.max(rows, 1)];
+    const longest = Math.max(rows, columns) > OBLONG * Math.min(rows, columns) ? LONGEST_CELL : 1;
+    const fitWidth = Math.min(LARGEST_CELL, across, longest * down);
+    const fitHeight = Math.min(LARGEST_CELL, down, longest * fitWidth);
+    this.magnification = Math.min(Math.max(1, CLOSEST_CELL / Math.min(fitWidth, fitHeight)), Math.max(1, wanted));
+    this.cellWidth = fitWidth * this.magnification;
+    this.cellHeight = fitHeight * this.magnification;
+    this.row = Math.max(0, Math.min(row, rows - area.height / this.cellHeight));
+    this.column = Math.max(0, Math.min(column, columns - area.width / this.cellWidth));
+    // A small matrix stands in the middle.
+    this.width = Math.min(area.width, columns * this.cellWidth);
+    this.height = Math.min(area.height, rows * this.cellHeight);
+    this.left = area.left + (area.width - this.width) / 2;
+    this.top = area.top;
+  }
+
+  /** What to keep to come back here; null when everything is in sight. */
+  get zoom() {
+    return this.magnification > 1.0001 ? [this.row, this.column, this.magnification] : null;
+  }
+
+  x(column) {
+    return this.left + (column - this.column) * this.cellWidth;
+  }
+
+  y(row) {
+    return this.top + (row - this.row) * this.cellHeight;
+  }
+
+  /** The rows and columns that are at least partly in sight. */
+  get inSight() {
+    return {
+      top: Math.floor(this.row), bottom: Math.min(this.rows, Math.ceil(this.row + this.height / this.cellHeight - 1e-6)),
+      left: Math.floor(this.column), right: Math.min(this.columns, Math.ceil(this.column + this.width / this.cellWidth - 1e-6)),
+    };
+  }
+
+  get roomForValues() {
+    return this.cellWidth >= 30 && this.cellHeight >= 16;
+  }
+
+  /** The place of a point among the cells, with fractions. */
+  cellAt(x, y) {
+    return [this.row + (y - this.top) / this.cellHeight, this.column + (x - this.left) / this.cellWidth];
+  }
+
+  /** The pair at a point, or null outside. */
+  pairAt(x, y) {
+    const inside = x >= this.left && y >= this.top && x < this.left + this.width && y < this.top + this.height;
+    const [row, column] = this.cellAt(x, y);
+    return inside ? { row: Math.floor(row), column: Math.floor(column) } : null;
+  }
+
+  /** Zoomed so that what is under (x, y) stays there. */
+  zoomed(factor, x, y) {
+    const [row, column] = this.cellAt(x, y);
+    const next = new Viewport(this.rows, this.columns, this.area, [0, 0, this.magnification * factor]);
+    return next.moved(row - (y - next.top) / next.cellHeight, column - (x - next.left) / next.cellWidth);
+  }
+
+  panned(dx, dy) {
+    return this.moved(this.row - dy / this.cellHeight, this.column - dx / this.cellWidth);
+  }
+
+  moved(row, column) {
+    return new Viewport(this.rows, this.columns, this.area, [row, column, this.magnification]);
+  }
+}
