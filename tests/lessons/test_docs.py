@@ -1,4 +1,4 @@
-"""The pages of costs and lessons: calls run, commands parse, rows are complete, numbers are those computed."""
+"""The pages of costs and lessons: calls run, commands parse, rows are complete, numbers are true."""
 
 import re
 import shlex

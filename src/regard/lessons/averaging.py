@@ -80,14 +80,13 @@ def _heads(tokens: Tensor, queries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def _learn(tokens: Tensor, wanted: Tensor, heads: int, chance: torch.Generator) -> tuple[float, Tensor]:
     queries = (0.1 * torch.randn(heads, 3, generator=chance)).requires_grad_()
-    mix = torch.eye(2)[:heads].clone().requires_grad_()  # from the heads' values to the two answers
-    optimizer = torch.optim.Adam([queries, mix], lr=0.2)
+    optimizer = torch.optim.Adam([queries], lr=0.2)
     with torch.enable_grad():
         for _ in range(STEPS):
             read = attention(*_heads(tokens, queries))[:, :, 0, 0]  # (text, head): the mixed value
-            loss = (read @ mix - wanted).square().mean()
+            loss = (read - wanted).square().mean()  # a single head gives both answers
             optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimizer.step()
     return float(loss.detach()), queries.detach()
 
