@@ -81,7 +81,7 @@ def test_all_is_what_is_public():
         assert getattr(regard, name) is not None
 
 
-@pytest.mark.parametrize("room", ["masks", "attention", "nn", "recording", "heads", "translator"])
+@pytest.mark.parametrize("room", ["masks", "attention", "nn", "recording", "heads", "translator", "lessons"])
 def test_a_room_shows_nothing_but_its_public_names(room):
     module = importlib.import_module(f"regard.{room}")
     files = {file.stem for file in (SOURCE / room).iterdir()}
@@ -122,6 +122,8 @@ def test_the_version_stands_in_one_place():
         ["-m", "regard", "explain", "--help"],
         ["-m", "regard", "train", "--help"],
         ["-m", "regard", "survey", "--help"],
+        ["-m", "regard", "cost", "--help"],
+        ["-m", "regard", "bench", "--help"],
     ],
     ids=str,
 )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         attention_statistics,
         attention_weights,
         biases,
+        cost,
         linear_attention,
         plan,
     )
@@ -38,6 +39,7 @@ __all__ = [
     "attention_statistics",
     "attention_weights",
     "biases",
+    "cost",
     "errors",
     "estimate_page",
     "figures",
@@ -61,6 +63,7 @@ _ROOMS = {
     "attention_statistics": "regard.attention",
     "attention_weights": "regard.attention",
     "biases": "regard.attention",
+    "cost": "regard.attention",
     "linear_attention": "regard.attention",
     "plan": "regard.attention",
     "load": "regard.recording",

@@ -51,7 +51,7 @@ def test_an_empty_recording(draw):
         ({"layer": 0, "head": 0, "keys": [1] * 11}, "keys are labels, a list of strings"),
         ({"layer": 0, "head": 0, "scale": "cubic"}, 'scale is "linear" or "log". Got scale = \'cubic\''),
         ({"layer": 0, "head": 0, "largest": 0}, "largest is a number above 0. Got largest = 0"),
-        ({"layer": 0, "head": 0, "size": 0}, "from 0.5 to 60. Got size = 0"),
+        ({"layer": 0, "head": 0, "size": 0}, "from 0.1 to 60. Got size = 0"),
     ],
 )
 def test_heat_maps_of_a_recording(seen, options, message):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import click
 
+from regard.app.bench import bench
+from regard.app.cost import cost
+from regard.app.demo import demo
 from regard.app.heads import heads
 from regard.app.look import look
+from regard.app.mask import mask
 from regard.app.survey import survey
 from regard.app.train import train
 from regard.app.translate import translate
@@ -70,8 +74,5 @@ def explain(text: str, heads: int, width: int, mask_text: str | None, seed: int)
     show_strongest(console, lesson.trace["weights"].mean(axis=0), lesson.words, lesson.words)
 
 
-main.add_command(look)
-main.add_command(heads)
-main.add_command(survey)
-main.add_command(train)
-main.add_command(translate)
+for command in (look, heads, mask, cost, bench, demo, translate, train, survey):
+    main.add_command(command)

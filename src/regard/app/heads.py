@@ -60,6 +60,8 @@ def heads(
     console = Console()
     quiet = Console(stderr=True)  # what is printed on standard output is the table alone
     if recording is not None:
+        if layers is not None:
+            raise click.UsageError("--layers chooses what is recorded; a --recording is there already.")
         seen = load(recording)
     else:
         assert text is not None
@@ -68,9 +70,10 @@ def heads(
         seen = record(
             quiet, read_argument(text), model=model, pair=other, generate=generate, **options
         ).recording
+    if roles and not (as_csv or as_json):
+        show_table(console, measured.roles(seen), most or 10**9, sort, descending=not ascending)
+        return
     found = measured.roles(seen).table if roles else measured.table(seen)
-    if layers is not None:
-        found = found.filter(lambda row: row["layer"] in layers)
     if sort is not None:
         found = found.sort(sort, descending=not ascending)
     if most is not None:
@@ -78,4 +81,4 @@ def heads(
     if as_csv or as_json:
         click.echo(found.to_csv() if as_csv else found.to_json(), nl=False)
     else:
-        show_table(console, found)
+        show_table(console, found, len(found), sort, descending=not ascending)

@@ -10,6 +10,7 @@ import click
 
 from regard.app.numbers import NUMBERS
 from regard.app.texts import HELP, read_argument
+from regard.errors import ArgumentError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from regard.app.subjects import Subject
 
 PAGE = "look.html"
+HEADS = 12
+"""How many heads are worth a line."""
 
 
 @click.command(epilog=HELP)
@@ -87,6 +90,7 @@ def look(
 
     from regard.app.subjects import busy, record
 
+    _check_folders(figure, save, None if no_page else out)
     console = Console()
     options = {"layers": layers} if layers is not None else {}
     subject = record(
@@ -132,13 +136,29 @@ def look(
         webbrowser.open(written.resolve().as_uri())
 
 
+def _check_folders(*paths: Path | None) -> None:
+    """Before anything is computed: nothing shall be lost for want of a folder."""
+    for path in paths:
+        if path is not None and not path.parent.is_dir():
+            raise ArgumentError(
+                "Files are written into folders that exist.",
+                got=f"{path}, but there is no {path.parent}",
+                do="Make the folder, or name another one.",
+            )
+
+
 def _say(console: Console, subject: Subject) -> None:
     """The translation, the alignment, the most telling heads."""
     from regard.heads import roles
     from regard.views.alignment import show_alignment
-    from regard.views.tables import show_telling
+    from regard.views.tables import show_table
 
     if subject.alignment is not None:
         show_alignment(console, subject.alignment)
-        console.print()
-    show_telling(console, roles(subject.recording))
+    else:
+        console.print(f"[bold]{subject.model}[/]", highlight=False)
+        console.print(" ".join(subject.recording.tokens[0]) if subject.recording.tokens else subject.text)
+    console.print()
+    console.print("[bold cyan]the most telling heads[/]   every number: regard heads", highlight=False)
+    show_table(console, roles(subject.recording), most=HEADS)
+    console.print()

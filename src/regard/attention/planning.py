@@ -27,6 +27,7 @@ from regard.masks import Mask, as_mask, causal, everything
 from regard.masks.mask import ALL, NONE, extent_of
 from regard.masks.pairings import Dense
 from regard.masks.positions import Extent, Strip
+from regard.masks.tiles import count_by_distance
 
 SHORT = 256 * 256
 """Up to so many pairs one masked call costs less than planning does."""
@@ -120,6 +121,8 @@ class Plan:
 
 
 def _allowed(member: Member, extent: Extent, region: Region) -> int:
+    if member.mask.shifts and all(extent) and region == Region.whole(extent):
+        return count_by_distance(member.mask, extent)
     if member.mask.lead or member.path == "masked":
         allowed = member.mask.evaluate(extent, region.query_positions(extent), region.key_positions())
         return int(np.broadcast_to(allowed, (*member.mask.lead, *map(len, region))).sum())

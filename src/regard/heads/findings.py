@@ -157,9 +157,10 @@ class Roles:
         return tuple(sorted(able, key=lambda head: -head.scores[role].value)[:count])
 
     def clearest(self, count: int = 5) -> tuple[Head, ...]:
-        """The heads whose best role stands out most, clearest first."""
-        clear = [(head.scores[head.best].excess, head) for head in self.heads if head.best is not None]
-        return tuple(head for _, head in sorted(clear, key=lambda pair: -pair[0])[:count])
+        """The heads whose best role stands out most, clearest first; those that look everywhere come last."""
+        clear = [(head.best, head) for head in self.heads if head.best is not None]
+        clear.sort(key=lambda pair: (pair[0] == "broad", -pair[1].scores[pair[0]].excess))
+        return tuple(head for _, head in clear[:count])
 
     @property
     def table(self) -> Table:

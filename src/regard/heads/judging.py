@@ -118,7 +118,7 @@ def _scores(scene: Scene, wanted: Sequence[str]) -> dict[str, list[Score | None]
         "alignment": lambda: aligned(scene),
     }
     together = {"same", "duplicate", "induction"} & set(wanted)
-    tallies = on_equal_tokens(scene) if together else {}
+    tallies = on_equal_tokens(scene, together) if together else {}
     tallies |= {role: measure() for role, measure in alone.items() if role in wanted}
     return {role: tallies[role].scores(scene.text) for role in wanted}
 

@@ -7,7 +7,7 @@ put there. The definitions stand in ``docs/statistics.md``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -126,8 +126,9 @@ class Scene:
 
         Many heads rest on the first key, so a pair with another key tells more.
         """
-        above = weights - self.even(batch, rows) - torch.from_numpy(keys == self.first(batch)).to(weights)
-        return torch.where(allowed, above, -torch.inf)
+        above = weights - self.even(batch, rows).to(weights.dtype)
+        above -= torch.from_numpy(keys == self.first(batch)).to(weights)
+        return above.masked_fill_(~allowed, -torch.inf)
 
 
 # ---- one key per query -----------------------------------------------------------------------
@@ -193,30 +194,34 @@ def _allowed(scene: Scene, batch: int, rows: Integers, keys: Integers) -> Tensor
 # ---- several keys per query ------------------------------------------------------------------
 
 
-def on_equal_tokens(scene: Scene) -> dict[str, Tally]:
+def on_equal_tokens(scene: Scene, wanted: Collection[str]) -> dict[str, Tally]:
     """Same, duplicate and induction: all begin at the keys whose token equals the query's."""
-    tallies = {role: Tally(scene.call.heads) for role in ("same", "duplicate", "induction")}
+    tallies = {role: Tally(scene.call.heads) for role in ("same", "duplicate", "induction") if role in wanted}
     most = max(1, AT_ONCE // scene.call.heads)
     for batch in scene.batches:
         for query, key in same_token(*scene.text.numbers(batch), scene.rows(batch), most):
             position = scene.positions(query)
-            before = key < position
-            # What followed an earlier occurrence; it must itself lie before the query.
-            follows = key + 1 < position
-            _several(scene, tallies["same"], batch, query, key)
-            _several(scene, tallies["duplicate"], batch, query[before], key[before])
-            _several(scene, tallies["induction"], batch, query[follows], key[follows] + 1)
+            if "same" in tallies:
+                _several(scene, tallies["same"], batch, query, key)
+            if "duplicate" in tallies:
+                before = key < position
+                _several(scene, tallies["duplicate"], batch, query[before], key[before])
+            if "induction" in tallies:
+                # What followed an earlier occurrence; it must itself lie before the query.
+                follows = key + 1 < position
+                _several(scene, tallies["induction"], batch, query[follows], key[follows] + 1)
     return tallies
 
 
 def _several(scene: Scene, tally: Tally, batch: int, query: Integers, key: Integers) -> None:
-    """Pairs with several keys per row; all pairs of a row come together."""
+    """Pairs with several keys per row; those of a row stand side by side, and come together."""
     if not len(query):
         return
-    rows, at = np.unique(query, return_inverse=True)
+    begins = np.append(True, query[1:] != query[:-1])
+    rows = query[begins]
     weights = weights_at(scene.call, batch, query, key)
     allowed = _allowed(scene, batch, query, key)
-    index = torch.from_numpy(at).to(weights.device)
+    index = torch.from_numpy(np.cumsum(begins) - 1).to(weights.device)
     mass = weights.new_zeros(len(weights), len(rows)).index_add_(1, index, weights)
     counts = mass.new_zeros(mass.shape).index_add_(1, index, allowed.to(mass.dtype))
     tally.add(mass, counts * scene.even(batch, rows), counts > 0)

@@ -11,6 +11,7 @@ Every function returns its figure. None opens a window, and nothing of matplotli
 from regard.views.figures.arrows import geometry
 from regard.views.figures.barcharts import bars
 from regard.views.figures.costs import cost
+from regard.views.figures.differences import divergence
 from regard.views.figures.distances import distance
 from regard.views.figures.grids import grid
 from regard.views.figures.heatmaps import heatmap
@@ -18,4 +19,4 @@ from regard.views.figures.maskmaps import mask
 from regard.views.figures.saving import save
 from regard.views.figures.strands import lines
 
-__all__ = ["bars", "cost", "distance", "geometry", "grid", "heatmap", "lines", "mask", "save"]
+__all__ = ["bars", "cost", "distance", "divergence", "geometry", "grid", "heatmap", "lines", "mask", "save"]

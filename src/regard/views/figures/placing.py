@@ -202,9 +202,9 @@ def checked_size(size: float | None, usual: float) -> float:
     """The size asked for in inches, or the usual one."""
     if size is None:
         return usual
-    if isinstance(size, bool) or not isinstance(size, (int, float)) or not 0.5 <= size <= 60:
+    if isinstance(size, bool) or not isinstance(size, (int, float)) or not 0.1 <= size <= 60:
         raise ArgumentError(
-            "size is the longer side of the drawn area in inches, from 0.5 to 60.",
+            "size is the longer side of the drawn area in inches, from 0.1 to 60.",
             got=f"size = {size!r}",
             do="Leave it out for a size that fits the number of tokens.",
         )

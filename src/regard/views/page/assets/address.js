@@ -30,19 +30,25 @@ export function readAddress(hash) {
 
 /** Keeps the address and the state together, in both directions. */
 export function followAddress(state) {
+  let later = 0;
+  const write = (how) => {
+    try {
+      history[how](null, "", `#${addressOf(state.now, state.first)}`);
+    } catch {
+      // A page inside a notebook has no address of its own.
+    }
+  };
   const read = () => state.set({ ...state.first, ...readAddress(location.hash) }, "address");
   read();
   window.addEventListener("hashchange", read);
   window.addEventListener("popstate", read);
   state.listen((now, changed, cause) => {
     if (cause === "address") return;
-    const address = addressOf(now, state.first);
+    clearTimeout(later);
     const step = STEPS.some((name) => changed.has(name));
-    try {
-      history[step ? "pushState" : "replaceState"](null, "", `#${address}`);
-    } catch {
-      // A page inside a notebook has no address of its own.
-    }
+    // Browsers allow a few changes of the address each second; a drag makes many.
+    if (step) write("pushState");
+    else later = setTimeout(() => write("replaceState"), 250);
   });
 }
 

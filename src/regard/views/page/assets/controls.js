@@ -1,7 +1,7 @@
 // The bar of controls: what is looked at, and through which lens.
 
 import { PALETTES } from "./colours.js";
-import { choice, make, segments } from "./elements.js";
+import { choice, make, press, segments } from "./elements.js";
 import { say } from "./languages.js";
 import { shareText } from "./numbers.js";
 
@@ -11,7 +11,7 @@ export function renderControls(bar, app) {
   const pressed = focused && document.activeElement.textContent;
   bar.replaceChildren(...whichPart(app), ...whichLens(app), ...whichColours(app));
   if (!focused) return;
-  const same = [...bar.querySelectorAll(`[data-control="${focused}"]`)];
+  const same = [...bar.querySelectorAll(`[data-control="${focused}"]:is(button, select, input):enabled`)];
   (same.find((element) => element.textContent === pressed) ?? same[0])?.focus();
 }
 
@@ -87,8 +87,8 @@ export function nearestCall(recording, call, wanted) {
 function stepper(name, options, value, onChange) {
   const at = options.findIndex(([key]) => key === value);
   const arrow = (text, label, to) =>
-    make("button", { type: "button", "data-control": name, "aria-label": label, disabled: !options[to], on: { click: () => onChange(options[to][0]) } }, text);
-  const select = choice(options, value, (key) => onChange(Number(key)), { "data-control": name });
+    press(text, () => onChange(options[to][0]), { class: null, "aria-label": label, disabled: !options[to] });
+  const select = choice(options, value, (key) => onChange(Number(key)));
   return field(name, say(name), make("span", { class: "stepper" }, arrow("‹", say(`${name}.before`), at - 1), select, arrow("›", say(`${name}.next`), at + 1)));
 }
 

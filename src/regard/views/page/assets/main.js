@@ -3,7 +3,7 @@
 import { followAddress } from "./address.js";
 import { renderControls } from "./controls.js";
 import { openRecording } from "./data/payload.js";
-import { datum, make } from "./elements.js";
+import { datum, make, press } from "./elements.js";
 import { download, exportName, exportPng, exportSvg } from "./export.js";
 import { Help } from "./help.js";
 import { listenForKeys } from "./keyboard.js";
@@ -19,6 +19,9 @@ import { OverviewView } from "./views/overview.js";
 import { StepsView } from "./views/steps.js";
 
 const VIEW_CLASSES = { overview: OverviewView, lines: LinesView, matrix: MatrixView, heads: HeadsView, steps: StepsView };
+
+// What the tabs, the controls and the line of facts say.
+const FRAME = ["view", "call", "head", "special", "words", "sinks", "scale", "palette"];
 
 /** What the parts of the page share. */
 class App {
@@ -67,12 +70,13 @@ class App {
     if (changed.has("palette")) this.inks = inksOf(now);
     if (changed.has("view")) this.openView(now);
     else this.view.update(now, changed);
-    this.renderFrame();
+    if (FRAME.some((name) => changed.has(name))) this.renderFrame();
   }
 
   /** Everything anew: another language or another light. */
   build() {
     const { now } = this.state;
+    if (this.help.isOpen) this.help.close();
     speak(now.language);
     wearTheme(now.theme);
     this.inks = inksOf(now);
@@ -95,8 +99,7 @@ class App {
 
   tools(now) {
     const { state } = this;
-    const button = (text, label, act, attributes = {}) =>
-      make("button", { type: "button", class: "quiet", "aria-label": label, title: label, on: { click: act }, ...attributes }, text);
+    const button = (text, label, act, attributes = {}) => press(text, act, { "aria-label": label, title: label, ...attributes });
     const other = now.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-Hans"];
     return make("div", { class: "page-tools" },
       button("SVG", say("export.svg"), () => this.save("svg"), { translate: "no" }),
@@ -124,8 +127,8 @@ class App {
   renderFrame() {
     const { now, call } = this.state;
     const tabs = VIEWS.map((view, at) =>
-      make("button", { type: "button", role: "tab", "aria-selected": String(view === now.view), "aria-controls": "view", "data-view": view, on: { click: () => this.state.set({ view }) } },
-        make("kbd", { "aria-hidden": "true" }, String(at + 1)), say(`view.${view}`)));
+      press([make("kbd", { "aria-hidden": "true" }, String(at + 1)), say(`view.${view}`)], () => this.state.set({ view }),
+        { class: null, role: "tab", "aria-selected": String(view === now.view), "aria-controls": "view", "data-view": view }));
     const focused = [...this.tabs.children].indexOf(document.activeElement);
     this.tabs.replaceChildren(...tabs);
     this.tabs.children[focused]?.focus();

@@ -28,7 +28,7 @@ export function firstState(recording) {
 
 /** `raw` with everything that does not fit replaced by what `fallback` says. */
 export function fitState(recording, fallback, raw) {
-  const state = { ...fallback, ...Object.fromEntries(Object.entries(raw ?? {}).filter(([name]) => name in fallback)) };
+  const state = { ...fallback, ...Object.fromEntries(Object.entries(raw ?? {}).filter(([name]) => Object.hasOwn(fallback, name))) };
   const keep = (name, fits) => {
     if (!fits(state[name])) state[name] = fallback[name];
   };

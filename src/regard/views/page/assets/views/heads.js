@@ -1,6 +1,6 @@
 // Heads: the table of statistics.
 
-import { choice, datum, make } from "../elements.js";
+import { choice, datum, make, press } from "../elements.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
 import { numberText } from "../numbers.js";
 import { allHeads, filterHeads, sortHeads } from "../ranking.js";
@@ -68,7 +68,7 @@ export class HeadsView {
     const turn = () => state.set({ sort: name, descending: mine ? !descending : name !== "layer" });
     const order = mine ? (descending ? "descending" : "ascending") : "none";
     return make("th", { scope: "col", "aria-sort": order },
-      make("button", { type: "button", title: meaning, "data-sort": name, on: { click: turn } }, make("i", { "aria-hidden": "true" }, mine ? (descending ? "↓ " : "↑ ") : ""), text));
+      press([make("i", { "aria-hidden": "true" }, mine ? (descending ? "↓ " : "↑ ") : ""), text], turn, { class: null, title: meaning, "data-sort": name }));
   }
 
   row({ call, head }) {

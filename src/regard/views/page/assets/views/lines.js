@@ -2,10 +2,11 @@
 
 import { toneOf } from "../colours.js";
 import { TokenColumn } from "../column.js";
-import { fitCanvas, make } from "../elements.js";
+import { fitCanvas, make, press } from "../elements.js";
 import { say } from "../languages.js";
 import { shareText } from "../numbers.js";
 import { Readout } from "../readout.js";
+import { oncePerFrame } from "../slices.js";
 import { CanvasSurface } from "../surface.js";
 
 const MOST_LINES = 4000;
@@ -16,18 +17,19 @@ export class LinesView {
   constructor(app) {
     this.app = app;
     this.hover = { side: "", index: -1 };
+    this.repaint = oncePerFrame(() => this.paint());
     const column = (side, label) =>
       new TokenColumn(side, label, {
         hover: (index) => this.point(side, index),
         pin: (index) => this.pin(side, index),
-        scroll: () => this.paint(),
+        scroll: () => this.show(),
       });
     this.left = column("query", say("lines.queries"));
     this.right = column("key", say("lines.keys"));
     this.canvas = make("canvas", { class: "ink", "aria-hidden": "true" });
     this.chips = make("div", { class: "chips", role: "group", "aria-label": say("lines.heads") });
     this.readout = new Readout(say("lines.hint"));
-    const edge = (name, way) => make("button", { type: "button", class: `edge ${name}`, hidden: true, on: { click: () => this.jump(way) } });
+    const edge = (name, way) => press("", () => this.jump(way), { class: `edge ${name}`, hidden: true });
     [this.above, this.below] = [edge("above", -1), edge("below", 1)];
     this.middle = make("div", { class: "between", on: { wheel: (event) => this.scrollBoth(event) } });
     this.stage = make("div", { class: "lines-stage" }, this.canvas, this.left.root, this.middle, this.right.root, this.above, this.below);
@@ -67,7 +69,7 @@ export class LinesView {
     if (this.left.pinned >= 0) this.left.reveal(this.left.pinned, fresh);
     if (this.right.pinned >= 0) this.right.reveal(this.right.pinned, fresh);
     else if (fresh && this.left.pinned >= 0) this.right.reveal(this.left.pinned, true);
-    this.paint();
+    this.show();
   }
 
   // ---- heads ------------------------------------------------------------------------------------
@@ -76,17 +78,14 @@ export class LinesView {
     const { call } = this.look;
     const { inks, state } = this.app;
     const chips = call.heads.map((number, head) => {
-      const chip = make("button", {
-        type: "button", class: "chip", "aria-pressed": String(this.shown.includes(head)), "aria-label": say("head.n", { head: number }),
-        on: { click: () => this.toggle(head), dblclick: () => state.set({ heads: [head], head }) },
-      }, String(number));
+      const chip = press(String(number), () => this.toggle(head),
+        { class: "chip", "aria-pressed": String(this.shown.includes(head)), "aria-label": say("head.n", { head: number }) });
+      chip.addEventListener("dblclick", () => state.set({ heads: [head], head }));
       chip.style.setProperty("--own", inks.head(head));
       return chip;
     });
-    const all = make("button", { type: "button", class: "quiet", on: { click: () => state.set({ heads: null }) } }, say("lines.all"));
-    const none = make("button", { type: "button", class: "quiet", on: { click: () => state.set({ heads: [] }) } }, say("lines.none"));
     const at = [...this.chips.children].indexOf(document.activeElement);
-    this.chips.replaceChildren(...chips, all, none);
+    this.chips.replaceChildren(...chips, press(say("lines.all"), () => state.set({ heads: null })), press(say("lines.none"), () => state.set({ heads: [] })));
     this.chips.children[at]?.focus();
   }
 
@@ -100,16 +99,13 @@ export class LinesView {
 
   point(side, index) {
     this.hover = { side, index };
-    this.paint();
+    this.show();
   }
 
   pin(side, index) {
     const axis = side === "query" ? this.look.rows : this.look.columns;
-    const token = axis.first[index];
-    const { now } = this.app.state;
     const was = side === "query" ? this.left.pinned : this.right.pinned;
-    this.app.state.set({ [side]: was === index ? null : token });
-    if (this.app.state.now === now) this.paint();
+    this.app.state.set({ [side]: was === index ? null : axis.first[index] });
   }
 
   scrollBoth(event) {
@@ -157,7 +153,13 @@ export class LinesView {
     for (const column of [this.left, this.right]) column.setRoom(room, longest);
     this.stage.style.height = `${Math.max(80, Math.min(longest * this.left.row, room))}px`;
     for (const column of [this.left, this.right]) column.render();
-    this.paint();
+    this.show();
+  }
+
+  /** Says it at once, draws it with the next frame. */
+  show() {
+    this.tell();
+    this.repaint();
   }
 
   /** Where things are: measured from the page, used for canvas and for export alike. */
@@ -170,9 +172,7 @@ export class LinesView {
   paint() {
     if (!this.look || !this.root.isConnected) return;
     const shape = this.geometry;
-    const surface = new CanvasSurface(fitCanvas(this.canvas, shape.width, shape.height));
-    this.drawLines(surface, shape);
-    this.tell();
+    this.drawLines(new CanvasSurface(fitCanvas(this.canvas, shape.width, shape.height)), shape);
   }
 
   /** Every line of the window: { head, row, column, weight }, the faintest first, the strongest kept. */

@@ -1,7 +1,7 @@
 // Overview: every head as a small picture, by layer, or in the order of a statistic.
 
 import { paintWeights } from "../colours.js";
-import { choice, datum, make } from "../elements.js";
+import { choice, datum, make, press } from "../elements.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
 import { numberText } from "../numbers.js";
 import { Slices } from "../slices.js";
@@ -45,8 +45,7 @@ export class OverviewView {
     const sorted = now.sort === "layer" ? "" : now.sort;
     this.bar.replaceChildren(
       make("label", { class: "field" }, say("order"), choice(options, sorted, (sort) => state.set({ sort }))),
-      make("button", { type: "button", class: "quiet", hidden: !sorted, on: { click: () => state.set({ descending: !now.descending }) } },
-        say(now.descending ? "order.down" : "order.up")),
+      press(say(now.descending ? "order.down" : "order.up"), () => state.set({ descending: !now.descending }), { hidden: !sorted }),
       make("span", { class: "hint" }, statisticMeaning(sorted)),
     );
     this.cards = [];
@@ -91,8 +90,8 @@ export class OverviewView {
   card(call, head, where, number = "") {
     const canvas = make("canvas", { width: 1, height: 1, "aria-hidden": "true" });
     const label = say("overview.open", { layer: call.layer, head: call.heads[head] });
-    const root = make("button", { type: "button", class: "card", "aria-label": number ? `${label}, ${number}` : label, title: label, on: { click: () => this.app.open(call.index, head) } },
-      canvas, make("span", { class: "caption" }, datum(where || String(call.heads[head])), number ? datum(number, "number") : null));
+    const caption = make("span", { class: "caption" }, datum(where || String(call.heads[head])), number ? datum(number, "number") : null);
+    const root = press([canvas, caption], () => this.app.open(call.index, head), { class: "card", title: label, "aria-label": number ? `${label}, ${number}` : label });
     const card = { call, head, canvas, root, where, number };
     this.cards.push(card);
     return root;

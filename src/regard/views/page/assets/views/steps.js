@@ -1,6 +1,6 @@
 // Steps: the whole calculation of one query, with real numbers.
 
-import { datum, make } from "../elements.js";
+import { datum, make, press } from "../elements.js";
 import { say } from "../languages.js";
 import { numberText, shareText, weightText } from "../numbers.js";
 import { drawVector, greatestSize, vectorCanvas, vectorNumbers } from "../vector.js";
@@ -54,13 +54,13 @@ export class StepsView {
     const go = (to_) => state.set({ query: Math.min(call.queries - 1, Math.max(0, to_)) });
     const tokens = [];
     for (let index = from; index < to; index += 1) {
-      tokens.push(make("button", { type: "button", class: call.querySpecial[index] ? "token special" : "token", translate: "no", "aria-pressed": String(index === query), "data-index": index, on: { click: () => go(index) } },
-        make("small", {}, String(index)), make("bdi", {}, call.queryTokens[index])));
+      tokens.push(press([make("small", {}, String(index)), make("bdi", {}, call.queryTokens[index])], () => go(index),
+        { class: call.querySpecial[index] ? "token special" : "token", translate: "no", "aria-pressed": String(index === query), "data-index": index }));
     }
     this.strip.replaceChildren(
-      make("button", { type: "button", class: "quiet", "aria-label": say("steps.before"), disabled: query === 0, on: { click: () => go(query - 1) } }, "‹"),
+      press("‹", () => go(query - 1), { "aria-label": say("steps.before"), disabled: query === 0 }),
       make("div", { class: "tokens" }, ...tokens),
-      make("button", { type: "button", class: "quiet", "aria-label": say("steps.next"), disabled: query === call.queries - 1, on: { click: () => go(query + 1) } }, "›"));
+      press("›", () => go(query + 1), { "aria-label": say("steps.next"), disabled: query === call.queries - 1 }));
     const list = this.strip.children[1];
     const chosen = list.children[query - from];
     list.scrollLeft = chosen.offsetLeft - list.offsetLeft - (list.clientWidth - chosen.offsetWidth) / 2;
@@ -131,10 +131,10 @@ export class StepsView {
     const line = (name, text, weight, extra) => make("tr", extra, make("td", { class: "text" }, text), ...columns.map(() => make("td")), make("td", { "data-total": name }, datum(weightText(weight), "number")), withValues ? make("td") : null);
     if (rest > 0) {
       const hidden = order.filter((index) => !shown.includes(index));
-      const more = make("button", { type: "button", class: "quiet", on: { click: () => this.unfold(MORE_KEYS) } }, say("steps.more", { count: Math.min(rest, MORE_KEYS), share: shareText(sum(hidden.slice(0, MORE_KEYS))) }));
+      const more = press(say("steps.more", { count: Math.min(rest, MORE_KEYS), share: shareText(sum(hidden.slice(0, MORE_KEYS))) }), () => this.unfold(MORE_KEYS));
       foot.push(line("rest", more, sum(hidden), {}));
     } else if (this.extra > 0) {
-      foot.push(make("tr", {}, make("td", { class: "text", colspan: columns.length + 3 }, make("button", { type: "button", class: "quiet", on: { click: () => this.unfold(-this.extra) } }, say("steps.fewer")))));
+      foot.push(make("tr", {}, make("td", { class: "text", colspan: columns.length + 3 }, press(say("steps.fewer"), () => this.unfold(-this.extra)))));
     }
     if (steps.sink !== null) foot.push(line("sink", say("steps.sink"), Math.exp(steps.sink - steps.lse), {}));
     foot.push(line("total", say("steps.total"), total + (steps.sink === null ? 0 : Math.exp(steps.sink - steps.lse)), { class: "total" }));
@@ -158,10 +158,10 @@ export class StepsView {
       `${numberText(steps.q[channel])} × ${numberText(value)} = `, make("b", {}, numberText(steps.q[channel] * value))));
     const greatest = greatestSize([k]);
     return make("article", { class: "chapter detail" },
-      make("h3", {}, say("steps.product", { key: name })),
+      make("h3", {}, datum(name), say("steps.product")),
       make("div", { class: "vector-row" }, vectorCanvas(k, 640, 48, greatest, inks),
         make("ol", { class: "products", translate: "no" }, ...products, make("li", { class: "sum" }, make("small", {}, "Σ"), make("b", {}, numberText(dot, 4))))),
-      v ? make("h3", {}, say("steps.values", { key: name })) : null,
+      v ? make("h3", {}, say("steps.values")) : null,
       v ? make("div", { class: "vector-row" }, vectorCanvas(v, 640, 48, greatestSize([v]), inks), vectorNumbers(v)) : null);
   }
 
@@ -191,7 +191,7 @@ export class StepsView {
     surface.text(0, 104, formulaOf(steps), { fill: inks.soft, size: 13 });
     let y = 132;
     const columns = [...this.columns, { name: "weight", text: (key) => weightText(key.weight) }];
-    const cells = (texts, style) => texts.forEach((text, at) => surface.text(at ? 240 + 92 * at - 12 : 36, y, text, { size: 12, anchor: at ? "end" : "start", limit: at ? 84 : 190, ...style }));
+    const cells = (texts, style) => texts.forEach((text, at) => text && surface.text(at ? 240 + 92 * at - 12 : 36, y, text, { size: 12, anchor: at ? "end" : "start", limit: at ? 84 : 190, ...style }));
     cells([say("steps.key"), ...columns.map((column) => say(`steps.${column.name}`))], { fill: inks.soft, weight: 600 });
     for (const index of this.exported) {
       y += LINE_HEIGHT;
