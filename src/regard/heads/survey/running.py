@@ -148,7 +148,14 @@ class Run:
         if not self.processes.first:
             return None
         failures = self.folder.failures(position.generation)
-        result = Survey(self.identity, self.subject.layout, before, failures, position.seconds)
+        result = Survey(
+            self.identity,
+            self.subject.layout,
+            before,
+            failures,
+            position.seconds,
+            self.subject.on_repeats(self.batches.longest),
+        )
         if not before.counted("parts"):
             tried = f"none of {before.counted('failed')} in {self.batches.corpus.path}"
             raise SurveyError(
