@@ -40,7 +40,7 @@ class Page:
 
     def set(self, **values):
         """Changes the state and waits until everything is drawn."""
-        self.run("(regard.state.set(given), regard.app.view.ready())", values)
+        self.run("(regard.state.set(given), regard.ready())", values)
 
     def reset(self):
         self.run(
@@ -276,7 +276,7 @@ def test_far_out_a_pixel_is_the_greatest_weight_of_its_block(longer):
 
 def test_only_what_is_on_the_screen_is_computed(longer):
     longer.set(view="matrix", head=0, zoom=[500.0, 100.0, 40.0])
-    longer.run("(regard.app.view.tiles.kept.clear(), regard.app.view.layout(), regard.app.view.ready())")
+    longer.run("(regard.app.view.tiles.kept.clear(), regard.app.view.layout(), regard.ready())")
     kept = longer.run("[...regard.app.view.tiles.kept.keys()]")
     assert 0 < len(kept) <= 6
     assert all(name.startswith("0/7/") or name.startswith("0/8/") for name in kept)
@@ -293,7 +293,7 @@ def test_no_slice_of_work_blocks_the_page(longer):
           last = performance.now();
         }, 1);
         regard.app.view.layout();
-        await regard.app.view.ready();
+        await regard.ready();
         clearInterval(watch);
         return longest; })()"""
     )
@@ -482,15 +482,15 @@ def test_lines_hover_shows_and_click_pins(page):
     page.set(view="lines", call=2, heads=[1])
     page.page.hover('.column.query .token[data-index="4"]')
     assert page.readout()[0] == 4
-    assert page.run("regard.app.view.linesInSight().every((line) => line.row === 4)")
-    found = page.run("regard.app.view.linesInSight().map((line) => [line.column, line.weight])")
+    assert page.run("regard.lines().every((line) => line.row === 4)")
+    found = page.run("regard.lines().map((line) => [line.column, line.weight])")
     wanted = page.shown.weights(2, 1)[4]
     assert {int(column) for column, _ in found} == {j for j in range(7) if wanted[j] > 0.02}
     assert all(weight == pytest.approx(wanted[int(column)], abs=CLOSE) for column, weight in found)
     page.page.click('.column.key .token[data-index="2"]')
     page.page.mouse.move(2, 2)
     assert page.now("key") == 2
-    assert page.run("regard.app.view.linesInSight().every((line) => line.column === 2)")
+    assert page.run("regard.lines().every((line) => line.column === 2)")
     page.page.keyboard.press("Escape")
     assert page.now("key") is None
     assert page.text(".readout").startswith("Point at a token")

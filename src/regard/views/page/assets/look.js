@@ -2,6 +2,10 @@
 
 import { addRemoved, groupNames, groupTokens, meanOverGroups, outsideSentence, sinkKeys, throughLens } from "./lens.js";
 
+/** The parts of the state that make the lens, and how they stand when it changes nothing. */
+export const NO_LENS = { special: "show", words: "apart", sinks: "show", pair: "all" };
+export const LENS = Object.keys(NO_LENS);
+
 /** A call through a lens: tokens hidden, words merged, sinks removed. */
 export class Look {
   constructor(call, { special, words, sinks, pair }) {

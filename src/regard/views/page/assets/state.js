@@ -2,6 +2,7 @@
 // drops whatever does not fit the recording, so views never meet an impossible state.
 
 import { PALETTES } from "./colours.js";
+import { NO_LENS } from "./look.js";
 import { THEMES } from "./theme.js";
 
 export const VIEWS = ["overview", "lines", "matrix", "heads", "steps"];
@@ -19,7 +20,7 @@ export function firstState(recording) {
     view: "overview", call: 0, head: 0,
     heads: null, // heads drawn as lines: null is all of them
     query: null, key: null, // pinned tokens, by their number in the recording
-    special: "show", words: "apart", sinks: "show", pair: "all",
+    ...NO_LENS,
     scale: longest > LONG ? "log" : "linear",
     theme: "auto", palette: "blue", language: recording.language,
     sort: "", descending: true, filter: "", kinds: "",

@@ -24,9 +24,9 @@ export function vectorCanvas(vector, width, height, greatest, inks) {
 }
 
 /** The numbers of a vector, folded. */
-export function vectorNumbers(vector, open = false) {
+function vectorNumbers(vector) {
   const cells = Array.from(vector, (value, channel) => make("li", {}, make("small", {}, String(channel)), numberText(value)));
-  return make("details", { class: "vector-numbers", open }, make("summary", {}, say("steps.numbers")), make("ol", { translate: "no" }, ...cells));
+  return make("details", { class: "vector-numbers" }, make("summary", {}, say("steps.numbers")), make("ol", { translate: "no" }, ...cells));
 }
 
 /** The greatest size of any number of some vectors. */
@@ -34,4 +34,9 @@ export function greatestSize(vectors) {
   let greatest = 0;
   for (const vector of vectors) for (const value of vector) greatest = Math.max(greatest, Math.abs(value));
   return greatest;
+}
+
+/** A vector across the page: its bars, and its numbers folded. */
+export function vectorRow(vector, greatest, inks) {
+  return make("div", { class: "vector-row" }, vectorCanvas(vector, 640, 64, greatest, inks), vectorNumbers(vector));
 }

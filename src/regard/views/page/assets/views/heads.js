@@ -26,14 +26,6 @@ export class HeadsView {
     this.several = kinds.length > 1;
   }
 
-  mounted() {}
-
-  destroy() {}
-
-  ready() {
-    return Promise.resolve();
-  }
-
   update(now, changed) {
     if (this.filter.value !== now.filter) this.filter.value = now.filter;
     this.kinds.value = now.kinds;

@@ -3,6 +3,7 @@
 import { paintWeights } from "../colours.js";
 import { choice, datum, make, press } from "../elements.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
+import { LENS } from "../look.js";
 import { numberText } from "../numbers.js";
 import { Slices } from "../slices.js";
 import { thumbnailOf } from "../thumbnails.js";
@@ -21,8 +22,6 @@ export class OverviewView {
     this.root = make("section", { class: "view overview" }, this.bar, this.body);
   }
 
-  mounted() {}
-
   destroy() {
     this.slices.stop();
   }
@@ -34,7 +33,7 @@ export class OverviewView {
   update(now, changed) {
     const rebuilt = !changed || changed.has("sort") || changed.has("descending");
     if (rebuilt) this.build(now);
-    const repaint = ["scale", "palette", "theme", "special", "words", "sinks", "pair"];
+    const repaint = ["scale", "palette", ...LENS];
     if (rebuilt || repaint.some((name) => changed.has(name))) this.paintAll();
     for (const card of this.cards) card.root.setAttribute("aria-current", String(card.call.index === now.call && card.head === now.head));
   }
