@@ -27,6 +27,7 @@ export class Help {
 
   close() {
     this.dialog.close();
+    this.dialog.replaceChildren();
   }
 
   open() {
