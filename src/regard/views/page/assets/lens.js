@@ -63,7 +63,7 @@ export function addRemoved(removed, weights, columns) {
 }
 
 /** What a row is divided by when its sinks are gone; 0 where nothing is left. */
-export function keptFactor(removed) {
+function keptFactor(removed) {
   const left = 1 - removed;
   return left < LEAST_LEFT ? 0 : 1 / left;
 }

@@ -100,12 +100,13 @@ class App {
   tools(now) {
     const { state } = this;
     const button = (text, label, act, attributes = {}) => press(text, act, { "aria-label": label, title: label, ...attributes });
+    const theme = isDark(now.theme) ? "light" : "dark";
     const other = now.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-Hans"];
     return make("div", { class: "page-tools" },
       button("SVG", say("export.svg"), () => this.save("svg"), { translate: "no" }),
       button("PNG", say("export.png"), () => this.save("png"), { translate: "no" }),
       button(other[1], other[1], () => state.set({ language: other[0] }), { lang: other[2], translate: "no" }),
-      button("◐", `${say("theme")}: ${say(isDark(now.theme) ? "theme.light" : "theme.dark")}`, () => state.set({ theme: isDark(state.now.theme) ? "light" : "dark" })),
+      button("◐", `${say("theme")}: ${say(`theme.${theme}`)}`, () => state.set({ theme })),
       button("?", say("help"), () => this.help.toggle()),
       button("≡", say("controls"), (event) => this.fold(event.currentTarget), { class: "quiet fold", "aria-expanded": "false" }));
   }
@@ -143,4 +144,10 @@ const recording = await openRecording(document);
 const app = new App(recording, document.getElementById("regard"));
 app.start();
 // For tests, and for the curious: everything that the page itself uses.
-window.regard = { app, recording, state: app.state, texts: TEXTS, ready: async () => app.view.ready?.(), lines: () => linesInSight(app.view), exportSvg: () => exportSvg(app), exportPng: () => exportPng(app) };
+window.regard = {
+  app, recording, state: app.state, texts: TEXTS,
+  ready: async () => app.view.ready?.(),
+  lines: () => linesInSight(app.view),
+  exportSvg: () => exportSvg(app),
+  exportPng: () => exportPng(app),
+};

@@ -8,13 +8,13 @@ import { THEMES } from "./theme.js";
 export const VIEWS = ["overview", "lines", "matrix", "heads", "steps"];
 /** Of two sentences: everything, or from one (first letter) to one (second letter). */
 export const PAIRS = ["all", "aa", "bb", "ab", "ba"];
-export const LANGUAGES = ["en", "zh"];
+const LANGUAGES = ["en", "zh"];
 
 // Longer texts have mostly small weights: there the logarithm shows more.
 const LONG = 64;
 
 /** What the page shows before anybody has chosen anything. */
-export function firstState(recording) {
+function firstState(recording) {
   const longest = Math.max(...recording.calls.map((call) => call.keys));
   const plain = {
     view: "overview", call: 0, head: 0,
@@ -30,7 +30,7 @@ export function firstState(recording) {
 }
 
 /** `raw` with everything that does not fit replaced by what `fallback` says. */
-export function fitState(recording, fallback, raw) {
+function fitState(recording, fallback, raw) {
   const state = { ...fallback, ...Object.fromEntries(Object.entries(raw ?? {}).filter(([name]) => Object.hasOwn(fallback, name))) };
   const keep = (name, fits) => {
     if (!fits(state[name])) state[name] = fallback[name];

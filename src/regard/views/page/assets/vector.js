@@ -12,7 +12,9 @@ export function drawVector(surface, vector, { x, y, width, height, greatest, ink
   surface.line(x, middle, x + width, middle, inks.hair);
   vector.forEach((value, channel) => {
     const tall = Math.min(1, Math.abs(value) / (greatest || 1)) * (height / 2 - 1);
-    surface.rect(x + channel * step, value > 0 ? middle - tall : middle, Math.max(0.6, step - (step > 3 ? 1 : 0.25)), Math.max(0.4, tall), value > 0 ? inks.positive : inks.negative);
+    const top = value > 0 ? middle - tall : middle;
+    const wide = Math.max(0.6, step - (step > 3 ? 1 : 0.25));
+    surface.rect(x + channel * step, top, wide, Math.max(0.4, tall), value > 0 ? inks.positive : inks.negative);
   });
 }
 

@@ -90,7 +90,8 @@ export class OverviewView {
     const canvas = make("canvas", { width: 1, height: 1, "aria-hidden": "true" });
     const label = say("overview.open", { layer: call.layer, head: call.heads[head] });
     const caption = make("span", { class: "caption" }, datum(where || String(call.heads[head])), number ? datum(number, "number") : null);
-    const root = press([canvas, caption], () => this.app.open(call.index, head), { class: "card", title: label, "aria-label": number ? `${label}, ${number}` : label });
+    const names = { title: label, "aria-label": number ? `${label}, ${number}` : label };
+    const root = press([canvas, caption], () => this.app.open(call.index, head), { class: "card", ...names });
     const card = { call, head, canvas, root, where, number };
     this.cards.push(card);
     return root;
@@ -99,20 +100,20 @@ export class OverviewView {
   // ---- pictures ---------------------------------------------------------------------------------
 
   paintAll() {
-    this.slices.stop();
-    for (const card of this.cards) {
-      this.paintCard(card, thumbnailOf(card.call, card.head));
-      card.root.classList.toggle("waiting", !this.app.lookAt(card.call.index).plain);
-    }
-    this.slices.run(this.recompute(this.cards), () => {});
+    this.slices.run(this.pictures(this.cards), () => {});
   }
 
-  /** Finer pictures, where they are quickly made; through a lens the ones that came with the page do not hold at all. */
-  *recompute(cards) {
+  /** First the pictures that came with the page, then finer ones; through a lens the first do not hold. */
+  *pictures(cards) {
+    for (const card of cards) {
+      card.root.classList.toggle("waiting", !this.app.lookAt(card.call.index).plain);
+      this.paintCard(card, thumbnailOf(card.call, card.head));
+      yield;
+    }
     for (const card of cards) {
       const look = this.app.lookAt(card.call.index);
-      if (look.plain && look.effort * look.rows.count * look.columns.count > QUICK) continue;
-      if (look.rows.count && look.columns.count) this.paintCard(card, yield* new Tiles(look, card.head).whole());
+      const slow = look.effort * look.rows.count * look.columns.count > QUICK;
+      if (look.rows.count && look.columns.count && !(look.plain && slow)) this.paintCard(card, yield* new Tiles(look, card.head).whole());
       card.root.classList.remove("waiting");
     }
   }
