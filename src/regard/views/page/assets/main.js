@@ -1,4 +1,143 @@
+// The page: a header, a bar of controls, one view, a line of facts. Everything follows the state.
+
+import { followAddress } from "./address.js";
+import { renderControls } from "./controls.js";
 import { openRecording } from "./data/payload.js";
+import { datum, make } from "./elements.js";
+import { download, exportName, exportPng, exportSvg } from "./export.js";
+import { Help } from "./help.js";
+import { listenForKeys } from "./keyboard.js";
+import { say, speak, TEXTS } from "./languages.js";
+import { Look } from "./look.js";
+import { numberText } from "./numbers.js";
+import { State, VIEWS } from "./state.js";
+import { inksOf, isDark, wearTheme } from "./theme.js";
+import { HeadsView } from "./views/heads.js";
+import { LinesView } from "./views/lines.js";
+import { MatrixView } from "./views/matrix.js";
+import { OverviewView } from "./views/overview.js";
+import { StepsView } from "./views/steps.js";
+
+const VIEW_CLASSES = { overview: OverviewView, lines: LinesView, matrix: MatrixView, heads: HeadsView, steps: StepsView };
+
+/** What the parts of the page share. */
+class App {
+  constructor(recording, root) {
+    this.recording = recording;
+    this.root = root;
+    this.state = new State(recording);
+    this.help = new Help();
+    this.looks = new Map();
+    this.closest = "matrix"; // the view that opens one head: the one used last
+  }
+
+  start() {
+    followAddress(this.state);
+    this.state.listen((now, changed) => this.follow(now, changed));
+    listenForKeys(this);
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.build());
+    this.build();
+  }
+
+  /** The present call through the present lens. */
+  look() {
+    return this.lookAt(this.state.now.call);
+  }
+
+  lookAt(index) {
+    const { special, words, sinks } = this.state.now;
+    const name = `${index} ${special} ${words} ${sinks}`;
+    if (!this.looks.has(name)) {
+      if (this.looks.size > 400) this.looks.clear();
+      this.looks.set(name, new Look(this.recording.calls[index], this.state.now));
+    }
+    return this.looks.get(name);
+  }
+
+  /** Opens one head in the view that shows single heads. */
+  open(call, head) {
+    this.state.set({ view: this.closest, call, head, heads: [head] });
+  }
+
+  follow(now, changed) {
+    if (["language", "theme"].some((name) => changed.has(name))) {
+      this.build();
+      return;
+    }
+    if (changed.has("palette")) this.inks = inksOf(now);
+    if (changed.has("view")) this.openView(now);
+    else this.view.update(now, changed);
+    this.renderFrame();
+  }
+
+  /** Everything anew: another language or another light. */
+  build() {
+    const { now } = this.state;
+    speak(now.language);
+    wearTheme(now.theme);
+    this.inks = inksOf(now);
+    const { title, model } = this.recording;
+    document.title = `${title || model} · regard`;
+    this.tabs = make("nav", { class: "tabs", role: "tablist", "aria-label": say("views") });
+    this.bar = make("div", { class: "controls", role: "group", "aria-label": say("controls") });
+    this.stage = make("main", { class: "stage", role: "tabpanel", id: "view" });
+    this.facts = make("footer", { class: "facts" });
+    const name = make("h1", {}, make("b", { translate: "no" }, "regard"), datum(title || model, "title"));
+    const fold = make("button", { type: "button", class: "quiet fold", "aria-expanded": "false", on: { click: () => this.fold(fold) } }, say("controls"));
+    this.root.replaceChildren(make("header", { class: "top" }, name, this.tabs, this.tools(now), fold), this.bar, this.stage, this.facts, this.help.dialog);
+    this.openView(now);
+    this.renderFrame();
+  }
+
+  fold(button) {
+    const open = this.bar.classList.toggle("unfolded");
+    button.setAttribute("aria-expanded", String(open));
+  }
+
+  tools(now) {
+    const { state } = this;
+    const button = (text, label, act, attributes = {}) =>
+      make("button", { type: "button", class: "quiet", "aria-label": label, title: label, on: { click: act }, ...attributes }, text);
+    const other = now.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-Hans"];
+    return make("div", { class: "page-tools" },
+      button("SVG", say("export.svg"), () => this.save("svg"), { translate: "no" }),
+      button("PNG", say("export.png"), () => this.save("png"), { translate: "no" }),
+      button(other[1], other[1], () => state.set({ language: other[0] }), { lang: other[2], translate: "no" }),
+      button("◐", `${say("theme")}: ${say(isDark(now.theme) ? "theme.light" : "theme.dark")}`, () => state.set({ theme: isDark(state.now.theme) ? "light" : "dark" })),
+      button("?", say("help"), () => this.help.toggle()));
+  }
+
+  async save(ending) {
+    const content = ending === "svg" ? await exportSvg(this) : await exportPng(this);
+    download(content, ending === "svg" ? "image/svg+xml" : "image/png", exportName(this, ending));
+  }
+
+  openView(now) {
+    this.view?.destroy();
+    this.view = new VIEW_CLASSES[now.view](this);
+    if (now.view === "lines" || now.view === "matrix") this.closest = now.view;
+    this.stage.replaceChildren(this.view.root);
+    this.view.update(now, null);
+    this.view.mounted();
+  }
+
+  renderFrame() {
+    const { now, call } = this.state;
+    const tabs = VIEWS.map((view, at) =>
+      make("button", { type: "button", role: "tab", "aria-selected": String(view === now.view), "aria-controls": "view", "data-view": view, on: { click: () => this.state.set({ view }) } },
+        make("kbd", { "aria-hidden": "true" }, String(at + 1)), say(`view.${view}`)));
+    const focused = [...this.tabs.children].indexOf(document.activeElement);
+    this.tabs.replaceChildren(...tabs);
+    this.tabs.children[focused]?.focus();
+    renderControls(this.bar, this);
+    const facts = [datum(this.recording.model), datum(call.name), say("size", { queries: call.queries, keys: call.keys }),
+      ...(call.dense ? [say("dense")] : []), ...(Number.isFinite(call.error) ? [say("error", { error: numberText(call.error, 4) })] : [])];
+    this.facts.replaceChildren(...facts.map((fact) => make("span", {}, fact)));
+  }
+}
 
 const recording = await openRecording(document);
-document.title = recording.title || recording.model;
+const app = new App(recording, document.getElementById("regard"));
+app.start();
+// For tests, and for the curious: everything that the page itself uses.
+window.regard = { app, recording, state: app.state, texts: TEXTS, Look, exportSvg: () => exportSvg(app), exportPng: () => exportPng(app) };

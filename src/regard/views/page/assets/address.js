@@ -1,0 +1,51 @@
+// The state in the address: #view=matrix&call=3&head=5, only what differs from the beginning.
+
+const NUMBERS = ["call", "head", "query", "key"];
+const LISTS = ["heads", "zoom"];
+// These make a step of the browser's history; the rest only amends the present one.
+const STEPS = ["view", "call", "head"];
+
+/** The part of the address after "#". */
+export function addressOf(state, first) {
+  const parts = new URLSearchParams();
+  for (const [name, value] of Object.entries(state)) {
+    if (String(value) === String(first[name])) continue;
+    parts.set(name, Array.isArray(value) ? value.map(written).join(" ") : value === null ? "none" : String(value));
+  }
+  return parts.toString();
+}
+
+/** What an address asks for, unchecked: nonsense is left for the state to drop. */
+export function readAddress(hash) {
+  const raw = {};
+  for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
+    if (text === "none") raw[name] = null;
+    else if (NUMBERS.includes(name)) raw[name] = /^\d+$/.test(text) ? Number(text) : undefined;
+    else if (LISTS.includes(name)) raw[name] = text === "" ? [] : text.split(" ").map(Number);
+    else if (name === "descending") raw[name] = text === "true";
+    else raw[name] = text;
+  }
+  return Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== undefined));
+}
+
+/** Keeps the address and the state together, in both directions. */
+export function followAddress(state) {
+  const read = () => state.set({ ...state.first, ...readAddress(location.hash) }, "address");
+  read();
+  window.addEventListener("hashchange", read);
+  window.addEventListener("popstate", read);
+  state.listen((now, changed, cause) => {
+    if (cause === "address") return;
+    const address = addressOf(now, state.first);
+    const step = STEPS.some((name) => changed.has(name));
+    try {
+      history[step ? "pushState" : "replaceState"](null, "", `#${address}`);
+    } catch {
+      // A page inside a notebook has no address of its own.
+    }
+  });
+}
+
+function written(number) {
+  return String(Math.round(number * 1000) / 1000);
+}

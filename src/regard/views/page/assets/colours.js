@@ -1,0 +1,87 @@
+// Colour: ramps for weights (all of them grow evenly in lightness, so they survive every kind of
+// colour blindness and grey print) and one colour per head.
+
+export const PALETTES = ["blue", "viridis", "cividis"];
+
+// Anchors from faint to strong on light paper; on dark paper the first ones are replaced by PALETTE_NIGHT.
+const PALETTE_DAY = {
+  blue: ["#eef3fb", "#cfdff6", "#a5c4ee", "#74a3e2", "#477fd0", "#275db3", "#153f88", "#0a2557"],
+  viridis: ["#f4f6c4", "#c8e020", "#75d054", "#35b779", "#21918c", "#31688e", "#443983", "#440154"],
+  cividis: ["#fff3bf", "#fee838", "#d6bf57", "#a69d75", "#7c7b78", "#575d6d", "#233e6c", "#00224e"],
+};
+const PALETTE_NIGHT = {
+  blue: ["#18212e", "#16315a", "#1a4689", "#2a61b8", "#4a83d8", "#7aa8ec", "#b0cdf8", "#e9f2ff"],
+  viridis: ["#22182f", "#440154", "#443983", "#31688e", "#21918c", "#35b779", "#90d743", "#fde725"],
+  cividis: ["#141a28", "#00224e", "#233e6c", "#575d6d", "#7c7b78", "#a69d75", "#d6bf57", "#fee838"],
+};
+
+// Okabe and Ito's eight, the black one replaced by a tone that shows on both papers; after eight heads the
+// same hues come back deeper, then paler.
+const HEAD_HUES = [
+  [0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167],
+  [86, 180, 233], [213, 94, 0], [126, 108, 200], [190, 170, 30],
+];
+
+/** 256 colours from faint to strong: Uint8ClampedArray of r, g, b. */
+export function rampOf(palette, dark) {
+  const anchors = (dark ? PALETTE_NIGHT : PALETTE_DAY)[palette].map(channelsOf);
+  const ramp = new Uint8ClampedArray(256 * 3);
+  for (let i = 0; i < 256; i += 1) {
+    const at = (i / 255) * (anchors.length - 1);
+    const low = Math.min(Math.floor(at), anchors.length - 2);
+    for (let c = 0; c < 3; c += 1) {
+      ramp[i * 3 + c] = anchors[low][c] + (anchors[low + 1][c] - anchors[low][c]) * (at - low);
+    }
+  }
+  return ramp;
+}
+
+/** The place of a weight on the ramp, 0 … 1: itself, or four decades of its logarithm. */
+export function toneOf(weight, scale) {
+  if (!(weight > 0)) return 0;
+  if (scale === "log") return Math.min(1, Math.max(0, 1 + Math.log10(weight) / 4));
+  return Math.min(1, weight);
+}
+
+/** A colour of a ramp as text. */
+export function shadeOf(ramp, tone) {
+  const at = 3 * Math.round(255 * tone);
+  return `rgb(${ramp[at]},${ramp[at + 1]},${ramp[at + 2]})`;
+}
+
+/** Black or white, whichever is read better on a colour of the ramp. */
+export function readableOn(ramp, tone) {
+  const at = 3 * Math.round(255 * tone);
+  const light = 0.2126 * ramp[at] ** 2.2 + 0.7152 * ramp[at + 1] ** 2.2 + 0.0722 * ramp[at + 2] ** 2.2;
+  return light > 0.36 * 255 ** 2.2 ? "#14161a" : "#ffffff";
+}
+
+/** The colour of a head. */
+export function headColour(head, dark) {
+  const hue = HEAD_HUES[head % HEAD_HUES.length];
+  const round = Math.floor(head / HEAD_HUES.length) % 3;
+  const towards = [dark ? 40 : 0, dark ? 255 : 0, dark ? 0 : 255][round]; // itself, deeper, paler
+  const share = [dark ? -0.12 : 0, 0.38, 0.32][round];
+  const mixed = hue.map((channel) => Math.round(channel + (towards - channel) * share));
+  return `rgb(${mixed.map((channel) => Math.min(255, Math.max(0, channel))).join(",")})`;
+}
+
+/** Weights as pixels: zero stays transparent, so that masked pairs show the paper. */
+export function paintWeights(pixels, weights, ramp, scale) {
+  for (let i = 0; i < weights.length; i += 1) {
+    const at = 4 * i;
+    if (!(weights[i] > 0)) {
+      pixels[at + 3] = 0;
+      continue;
+    }
+    const from = 3 * Math.round(255 * toneOf(weights[i], scale));
+    pixels[at] = ramp[from];
+    pixels[at + 1] = ramp[from + 1];
+    pixels[at + 2] = ramp[from + 2];
+    pixels[at + 3] = 255;
+  }
+}
+
+function channelsOf(hex) {
+  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+}

@@ -1,0 +1,75 @@
+// A scrolling column of tokens of which only those in sight exist, so that long texts stay light.
+
+import { make } from "./elements.js";
+
+export const ROW = 26;
+
+/** Tokens one under the other; `on` hears hover(index or −1), pin(index) and scroll(). */
+export class TokenColumn {
+  constructor(side, label, on) {
+    this.on = on;
+    this.names = [];
+    this.pinned = -1;
+    this.space = make("div", { class: "space" });
+    this.root = make("div", { class: `column ${side}`, role: "list", "aria-label": label, on: { scroll: () => this.moved() } }, this.space);
+    this.root.addEventListener("pointerleave", () => on.hover(-1));
+  }
+
+  setTokens(names, special) {
+    this.names = names;
+    this.special = special;
+    this.space.style.height = `${names.length * ROW}px`;
+    this.render();
+  }
+
+  /** The tokens in sight: first, and last exclusive. */
+  get window() {
+    const [top, height] = [this.root.scrollTop, this.root.clientHeight];
+    return [Math.floor(top / ROW), Math.min(this.names.length, Math.ceil((top + height) / ROW))];
+  }
+
+  /** The middle of a token, from the top of the column as it is seen. */
+  middleOf(index) {
+    return (index + 0.5) * ROW - this.root.scrollTop;
+  }
+
+  /** Scrolls as little as needed to see a token; `centre` puts it into the middle. */
+  reveal(index, centre = false) {
+    const { root } = this;
+    const [top, bottom] = [index * ROW, (index + 1) * ROW];
+    if (centre) root.scrollTop = top - (root.clientHeight - ROW) / 2;
+    else if (top < root.scrollTop) root.scrollTop = top - ROW;
+    else if (bottom > root.scrollTop + root.clientHeight) root.scrollTop = bottom - root.clientHeight + ROW;
+  }
+
+  setPinned(index) {
+    this.pinned = index;
+    for (const button of this.space.children) {
+      button.setAttribute("aria-pressed", String(Number(button.dataset.index) === index));
+    }
+  }
+
+  moved() {
+    this.render();
+    this.on.scroll();
+  }
+
+  render() {
+    const [first, last] = this.window;
+    const focused = this.space.contains(document.activeElement) ? Number(document.activeElement.dataset.index) : -1;
+    const buttons = [];
+    for (let index = first; index < last; index += 1) buttons.push(this.button(index));
+    this.space.replaceChildren(...buttons);
+    if (focused >= first && focused < last) this.space.children[focused - first].focus({ preventScroll: true });
+  }
+
+  button(index) {
+    const button = make("button", {
+      type: "button", class: this.special[index] ? "token special" : "token", translate: "no", dir: "auto",
+      "data-index": index, "aria-pressed": String(index === this.pinned), title: this.names[index],
+      on: { pointerenter: () => this.on.hover(index), focus: () => this.on.hover(index), click: () => this.on.pin(index) },
+    }, this.names[index]);
+    button.style.top = `${index * ROW}px`;
+    return button;
+  }
+}

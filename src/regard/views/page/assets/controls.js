@@ -1,0 +1,104 @@
+// The bar of controls: what is looked at, and through which lens.
+
+import { PALETTES } from "./colours.js";
+import { choice, make, segments } from "./elements.js";
+import { say } from "./languages.js";
+import { shareText } from "./numbers.js";
+
+/** Builds the bar anew for the present state; the focus stays where it was. */
+export function renderControls(bar, app) {
+  const focused = bar.contains(document.activeElement) ? document.activeElement.dataset.control : null;
+  const pressed = focused && document.activeElement.textContent;
+  bar.replaceChildren(...whichPart(app), ...whichLens(app), ...whichColours(app));
+  if (!focused) return;
+  const same = [...bar.querySelectorAll(`[data-control="${focused}"]`)];
+  (same.find((element) => element.textContent === pressed) ?? same[0])?.focus();
+}
+
+function whichPart({ recording, state }) {
+  const { now, call } = state;
+  const kinds = [...new Set(recording.calls.map((one) => one.kind))];
+  const runs = [...new Set(recording.calls.map((one) => one.run))];
+  const alike = recording.calls.filter((one) => one.kind === call.kind && one.run === call.run);
+  const parts = [];
+  if (kinds.length > 1) {
+    const options = kinds.map((kind) => [kind, say(`kind.${kind}`)]);
+    parts.push(field("kind", say("kind"), segments(options, call.kind, (kind) => state.set(nearestCall(recording, call, { kind })), say("kind"))));
+  }
+  if (runs.length > 1) {
+    const options = runs.map((run) => [run, String(run)]);
+    parts.push(field("run", say("run"), choice(options, call.run, (run) => state.set(nearestCall(recording, call, { run: Number(run) })))));
+  }
+  const twice = new Set(alike.map((one) => one.layer)).size < alike.length;
+  const layers = alike.map((one) => [one.index, twice ? `${one.layer} · ${one.name}` : String(one.layer)]);
+  parts.push(stepper("layer", layers, now.call, (index) => state.set({ call: index })));
+  parts.push(stepper("head", call.heads.map((number, head) => [head, String(number)]), now.head, (head) => state.set(chooseHead(state, head))));
+  return parts;
+}
+
+function whichLens(app) {
+  const { recording, state } = app;
+  const { now } = state;
+  const special = recording.calls.some((call) => call.keySpecial.some(Boolean) || call.querySpecial.some(Boolean));
+  const pieces = recording.calls.some((call) => hasPieces(call.keyWords) || hasPieces(call.queryWords));
+  const toggle = (name, off, on, possible) => {
+    const box = make("input", { type: "checkbox", "data-control": name, disabled: !possible, on: { change: () => state.set({ [name]: box.checked ? on : off }) } });
+    box.checked = now[name] === on;
+    return make("label", { class: "toggle" }, box, say(name));
+  };
+  const sinks = ["show", "first", ...(special ? ["special"] : [])].map((name) => [name, say(`sinks.${name}`)]);
+  const parts = [
+    toggle("special", "show", "hide", special),
+    toggle("words", "apart", "merge", pieces),
+    field("sinks", say("sinks"), choice(sinks, now.sinks, (value) => state.set({ sinks: value }))),
+  ];
+  if (now.sinks !== "show") {
+    const removed = app.look().removed(now.head);
+    const mean = removed.reduce((sum, share) => sum + share, 0) / Math.max(1, removed.length);
+    parts.push(make("span", { class: "removed", "data-removed": mean }, say("removed", { share: shareText(mean) })));
+  }
+  return parts;
+}
+
+function whichColours({ state }) {
+  const { now } = state;
+  const scales = ["linear", "log"].map((name) => [name, say(`scale.${name}`)]);
+  return [
+    make("span", { class: "push" }),
+    field("scale", say("scale"), segments(scales, now.scale, (scale) => state.set({ scale }), say("scale"))),
+    field("palette", say("palette"), choice(PALETTES.map((name) => [name, say(`palette.${name}`)]), now.palette, (palette) => state.set({ palette }))),
+  ];
+}
+
+/** A chosen head is also the one whose lines are drawn, unless all are. */
+export function chooseHead(state, head) {
+  return state.now.heads === null && state.now.view !== "lines" ? { head } : { head, heads: [head] };
+}
+
+/** The call most like another one, of another kind or run: the same layer, else the first. */
+export function nearestCall(recording, call, wanted) {
+  const goal = { kind: call.kind, run: call.run, ...wanted };
+  const fits = (one) => one.kind === goal.kind && one.run === goal.run;
+  const found = recording.calls.filter(fits);
+  const alike = found.length ? found : recording.calls.filter((one) => Object.entries(wanted).every(([name, value]) => one[name] === value));
+  return { call: (alike.find((one) => one.layer === call.layer) ?? alike[0]).index };
+}
+
+function stepper(name, options, value, onChange) {
+  const at = options.findIndex(([key]) => key === value);
+  const arrow = (text, label, to) =>
+    make("button", { type: "button", "data-control": name, "aria-label": label, disabled: !options[to], on: { click: () => onChange(options[to][0]) } }, text);
+  const select = choice(options, value, (key) => onChange(Number(key)), { "data-control": name });
+  return field(name, say(name), make("span", { class: "stepper" }, arrow("‹", say(`${name}.before`), at - 1), select, arrow("›", say(`${name}.next`), at + 1)));
+}
+
+function field(name, label, control) {
+  const inner = control.matches("select") ? control : control.querySelector("select");
+  inner?.setAttribute("aria-label", label);
+  for (const part of [control, ...control.querySelectorAll("button, select")]) part.dataset.control = name;
+  return make("div", { class: "field" }, make("span", { class: "name" }, label), control);
+}
+
+function hasPieces(words) {
+  return words.some((word, at) => at > 0 && word >= 0 && word === words[at - 1]);
+}

@@ -1,0 +1,58 @@
+// The keyboard: one table of keys.
+
+import { chooseHead } from "./controls.js";
+import { VIEWS } from "./state.js";
+
+const TYPING = "input, select, textarea";
+
+/** Listens for keys as long as the page lives. */
+export function listenForKeys(app) {
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key !== "Escape" && event.target.closest?.(TYPING)) return;
+    const act = actionFor(event, app);
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+}
+
+function actionFor({ key, shiftKey }, app) {
+  const { state } = app;
+  const arrows = { ArrowUp: ["layer", -1], ArrowDown: ["layer", 1], ArrowLeft: ["head", -1], ArrowRight: ["head", 1] };
+  if (key in arrows) {
+    const [what, step] = arrows[key];
+    if (shiftKey) return () => stepToken(app, what === "layer" ? "query" : "key", step);
+    return () => (what === "layer" ? stepLayer(app, step) : stepHead(app, step));
+  }
+  if (key >= "1" && key <= String(VIEWS.length)) return () => state.set({ view: VIEWS[Number(key) - 1] });
+  if (key === "?") return () => app.help.toggle();
+  if (key === "Escape") return () => (app.help.isOpen ? app.help.close() : state.set({ query: null, key: null }));
+  if (app.view.zoomBy) {
+    if (key === "+" || key === "=") return () => app.view.zoomBy(1.6);
+    if (key === "-") return () => app.view.zoomBy(1 / 1.6);
+    if (key === "0") return () => state.set({ zoom: null });
+  }
+  return null;
+}
+
+function stepLayer({ recording, state }, step) {
+  const { call } = state;
+  const alike = recording.calls.filter((one) => one.kind === call.kind && one.run === call.run);
+  const next = alike[alike.indexOf(call) + step];
+  if (next) state.set({ call: next.index });
+}
+
+function stepHead({ state }, step) {
+  const head = state.now.head + step;
+  if (head >= 0 && head < state.call.heads.length) state.set(chooseHead(state, head));
+}
+
+/** Pins the token beside the pinned one, as the lens shows them. */
+function stepToken(app, side, step) {
+  const look = app.look();
+  const { now } = app.state;
+  const [axis, at] = side === "query" ? [look.rows, look.rowOf(now.query)] : [look.columns, look.columnOf(now.key)];
+  const next = at < 0 ? (step > 0 ? 0 : axis.count - 1) : at + step;
+  if (next >= 0 && next < axis.count) app.state.set({ [side]: axis.first[next] });
+}

@@ -1,0 +1,77 @@
+// One call seen through a lens: the same questions as a call answers, for groups of tokens.
+
+import { addRemoved, groupNames, groupTokens, meanOverGroups, sinkKeys, throughLens } from "./lens.js";
+
+/** A call through a lens: tokens hidden, words merged, sinks removed. */
+export class Look {
+  constructor(call, { special, words, sinks }) {
+    this.call = call;
+    this.sinks = sinkKeys(call.keySpecial, sinks);
+    const hidden = (marks) => marks.map((is) => special === "hide" && is);
+    const merge = words === "merge";
+    this.rows = groupTokens(call.queryWords, hidden(call.querySpecial), merge);
+    const gone = hidden(call.keySpecial).map((is, key) => is || this.sinks[key]);
+    this.columns = groupTokens(call.keyWords, gone, merge);
+    this.rowNames = groupNames(this.rows, call.queryTokens);
+    this.columnNames = groupNames(this.columns, call.keyTokens);
+    /** Whether the lens changes nothing, so that pictures made in advance hold. */
+    this.plain = this.rows.count === call.queries && this.columns.count === call.keys;
+    this.removedOf = new Map();
+    this.meansOf = new Map();
+  }
+
+  /** How many multiplications one pair of groups costs, about. */
+  get effort() {
+    const { call, rows, columns } = this;
+    return (Math.max(call.channels, 8) * call.queries * call.keys) / Math.max(1, rows.count * columns.count);
+  }
+
+  /** Weights of the groups rowFrom … rowTo − 1 by columnFrom … columnTo − 1, row by row. */
+  weights(head, rowFrom, rowTo, columnFrom, columnTo) {
+    if (rowTo <= rowFrom || columnTo <= columnFrom) return new Float32Array(0);
+    const { rows, columns } = this;
+    const [top, bottom] = [rows.first[rowFrom], rows.last[rowTo - 1]];
+    const [left, right] = [columns.first[columnFrom], columns.last[columnTo - 1]];
+    const tokens = this.call.weights(head, top, bottom, left, right);
+    if (this.plain) return tokens;
+    return throughLens(tokens, rows, rowFrom, rowTo, columns, columnFrom, columnTo, this.removedTokens(head));
+  }
+
+  /** One row of weights. */
+  row(head, row) {
+    return this.weights(head, row, row + 1, 0, this.columns.count);
+  }
+
+  /** The mass that was removed from each query token. */
+  removedTokens(head) {
+    if (!this.removedOf.has(head)) {
+      const { call } = this;
+      const removed = new Float32Array(call.queries);
+      for (let from = 0; from < call.keys; from += 1) {
+        if (!this.sinks[from]) continue;
+        let to = from + 1;
+        while (this.sinks[to]) to += 1;
+        addRemoved(removed, call.weights(head, 0, call.queries, from, to), to - from);
+        from = to;
+      }
+      this.removedOf.set(head, removed);
+    }
+    return this.removedOf.get(head);
+  }
+
+  /** The mass that was removed from each row shown. */
+  removed(head) {
+    if (!this.meansOf.has(head)) this.meansOf.set(head, meanOverGroups(this.removedTokens(head), this.rows));
+    return this.meansOf.get(head);
+  }
+
+  /** The row that shows a query token, or −1. */
+  rowOf(query) {
+    return query === null ? -1 : (this.rows.groupOf[query] ?? -1);
+  }
+
+  /** The column that shows a key token, or −1. */
+  columnOf(key) {
+    return key === null ? -1 : (this.columns.groupOf[key] ?? -1);
+  }
+}

@@ -1,0 +1,27 @@
+// Heads in an order, and heads that fit a filter.
+
+/** Every head of the recording: { call, head }. */
+export function allHeads(recording) {
+  return recording.calls.flatMap((call) => call.heads.map((_, head) => ({ call, head })));
+}
+
+/** Sorted by a statistic, by layer ("layer"), or as recorded (""); what is undefined comes last either way. */
+export function sortHeads(heads, name, descending) {
+  if (name === "") return heads;
+  const way = descending ? -1 : 1;
+  const value = ({ call, head }) => (name === "layer" ? call.layer + head / 1e4 : call.statistic(name)[head]);
+  return heads
+    .map((one) => [value(one), one])
+    .sort(([a], [b]) => (Number.isNaN(a) ? 1 : 0) - (Number.isNaN(b) ? 1 : 0) || way * (a - b) || 0)
+    .map(([, one]) => one);
+}
+
+/** Heads of a kind whose description holds every word of the filter; "3.5" or "3 · 5" is layer 3, head 5. */
+export function filterHeads(heads, text, kind, describe) {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  return heads.filter((one) => {
+    if (kind && one.call.kind !== kind) return false;
+    const described = describe(one).toLowerCase();
+    return words.every((word) => described.includes(word));
+  });
+}

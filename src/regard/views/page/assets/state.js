@@ -1,0 +1,101 @@
+// What is being looked at: one flat record of plain values. Every change goes through `set`, which
+// drops whatever does not fit the recording, so views never meet an impossible state.
+
+import { PALETTES } from "./colours.js";
+import { THEMES } from "./theme.js";
+
+export const VIEWS = ["overview", "lines", "matrix", "heads", "steps"];
+export const LANGUAGES = ["en", "zh"];
+
+// Longer texts have mostly small weights: there the logarithm shows more.
+const LONG = 64;
+
+/** What the page shows before anybody has chosen anything. */
+export function firstState(recording) {
+  const longest = Math.max(...recording.calls.map((call) => call.keys));
+  const plain = {
+    view: "overview", call: 0, head: 0,
+    heads: null, // heads drawn as lines: null is all of them
+    query: null, key: null, // pinned tokens, by their number in the recording
+    special: "show", words: "apart", sinks: "show",
+    scale: longest > LONG ? "log" : "linear",
+    theme: "auto", palette: "blue", language: recording.language,
+    sort: "", descending: true, filter: "", kinds: "",
+    zoom: null, // the matrix: [row, column, magnification]
+  };
+  return fitState(recording, plain, recording.start);
+}
+
+/** `raw` with everything that does not fit replaced by what `fallback` says. */
+export function fitState(recording, fallback, raw) {
+  const state = { ...fallback, ...Object.fromEntries(Object.entries(raw ?? {}).filter(([name]) => name in fallback)) };
+  const keep = (name, fits) => {
+    if (!fits(state[name])) state[name] = fallback[name];
+  };
+  const among = (name, values) => keep(name, (value) => values.includes(value));
+  among("view", VIEWS);
+  among("special", ["show", "hide"]);
+  among("words", ["apart", "merge"]);
+  among("sinks", ["show", "first", "special"]);
+  among("scale", ["linear", "log"]);
+  among("theme", THEMES);
+  among("palette", PALETTES);
+  among("language", LANGUAGES);
+  among("sort", ["", "layer", ...recording.statistics]);
+  among("kinds", ["", ...recording.calls.map((call) => call.kind)]);
+  among("descending", [true, false]);
+  keep("filter", (value) => typeof value === "string" && value.length < 200);
+  keep("zoom", (value) => value === null || (Array.isArray(value) && value.length === 3 && value.every(Number.isFinite)));
+  if (!isIndex(state.call, recording.calls.length)) state.call = fallback.call;
+  const call = recording.calls[state.call];
+  if (!isIndex(state.head, call.heads.length)) state.head = isIndex(fallback.head, call.heads.length) ? fallback.head : 0;
+  state.heads = fitHeads(state.heads, call.heads.length);
+  if (!isIndex(state.query, call.queries)) state.query = null;
+  if (!isIndex(state.key, call.keys)) state.key = null;
+  return state;
+}
+
+/** The state with its listeners. */
+export class State {
+  constructor(recording) {
+    this.recording = recording;
+    this.first = firstState(recording);
+    this.now = this.first;
+    this.listeners = [];
+  }
+
+  get call() {
+    return this.recording.calls[this.now.call];
+  }
+
+  /** Changes some values; listeners hear of it once, with the names that changed. */
+  set(patch, cause = "user") {
+    const next = fitState(this.recording, this.now, patch);
+    if (next.call !== this.now.call && !sameTokens(this.recording.calls[next.call], this.call)) {
+      Object.assign(next, { query: patch.query ?? null, key: patch.key ?? null, zoom: patch.zoom ?? null });
+    }
+    const changed = Object.keys(next).filter((name) => String(next[name]) !== String(this.now[name]));
+    if (changed.length === 0) return;
+    this.now = next;
+    for (const listener of this.listeners) listener(next, new Set(changed), cause);
+  }
+
+  listen(listener) {
+    this.listeners.push(listener);
+  }
+}
+
+/** Whether a pinned token of one call means the same in another. */
+function sameTokens(one, other) {
+  return one.kind === other.kind && one.run === other.run && one.queries === other.queries && one.keys === other.keys;
+}
+
+function isIndex(value, length) {
+  return Number.isInteger(value) && value >= 0 && value < length;
+}
+
+function fitHeads(heads, count) {
+  if (!Array.isArray(heads)) return null;
+  const known = [...new Set(heads.filter((head) => isIndex(head, count)))].sort((a, b) => a - b);
+  return heads.length > 0 && known.length === 0 ? null : known.length === count ? null : known;
+}

@@ -1,0 +1,25 @@
+// Light and dark: the style sheet holds the colours; drawings ask for them here, resolved.
+
+import { headColour, rampOf } from "./colours.js";
+
+export const THEMES = ["auto", "light", "dark"];
+
+const INK_NAMES = ["paper", "raised", "ink", "soft", "faint", "hair", "accent", "void", "positive", "negative"];
+
+/** Whether a theme is dark now; "auto" asks the system. */
+export function isDark(theme) {
+  return theme === "auto" ? window.matchMedia("(prefers-color-scheme: dark)").matches : theme === "dark";
+}
+
+/** Puts a theme on the page. */
+export function wearTheme(theme) {
+  document.documentElement.dataset.theme = isDark(theme) ? "dark" : "light";
+}
+
+/** All colours that a drawing needs, as plain values: inks.paper, inks.ink, …, inks.ramp, inks.head(3). */
+export function inksOf(state) {
+  const dark = isDark(state.theme);
+  const style = getComputedStyle(document.documentElement);
+  const inks = Object.fromEntries(INK_NAMES.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  return { ...inks, dark, ramp: rampOf(state.palette, dark), head: (head) => headColour(head, dark) };
+}

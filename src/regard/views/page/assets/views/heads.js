@@ -1,0 +1,134 @@
+// Heads: the table of statistics.
+
+import { choice, datum, make } from "../elements.js";
+import { say, statisticMeaning, statisticName } from "../languages.js";
+import { numberText } from "../numbers.js";
+import { allHeads, filterHeads, sortHeads } from "../ranking.js";
+import { shorten } from "../surface.js";
+
+const MOST_EXPORTED = 400;
+const LINE = 24;
+
+export class HeadsView {
+  constructor(app) {
+    this.app = app;
+    const { state, recording } = app;
+    this.filter = make("input", { type: "search", placeholder: say("heads.filter.hint"), "aria-label": say("heads.filter"), on: { input: () => state.set({ filter: this.filter.value }) } });
+    const kinds = [...new Set(recording.calls.map((call) => call.kind))];
+    this.kinds = choice([["", say("kind.all")], ...kinds.map((kind) => [kind, say(`kind.${kind}`)])], state.now.kinds, (value) => state.set({ kinds: value }), { "aria-label": say("kind") });
+    this.count = make("span", { class: "hint", role: "status" });
+    this.table = make("table", { class: "numbers" });
+    this.empty = make("p", { class: "hint", hidden: true }, say("heads.none"));
+    this.root = make("section", { class: "view heads" },
+      make("div", { class: "view-bar" }, this.filter, kinds.length > 1 ? this.kinds : null, this.count),
+      make("div", { class: "scroll" }, this.table, this.empty, make("p", { class: "hint" }, say("heads.note"))));
+    this.greatest = new Map(recording.statistics.map((name) => [name, greatestOf(recording, name)]));
+    this.several = kinds.length > 1;
+  }
+
+  mounted() {}
+
+  destroy() {}
+
+  ready() {
+    return Promise.resolve();
+  }
+
+  update(now, changed) {
+    if (this.filter.value !== now.filter) this.filter.value = now.filter;
+    this.kinds.value = now.kinds;
+    if (!changed || ["filter", "kinds", "sort", "descending"].some((name) => changed.has(name))) this.build(now);
+    for (const row of this.rows) {
+      row.root.setAttribute("aria-selected", String(row.call.index === now.call && row.head === now.head));
+    }
+  }
+
+  build(now) {
+    const { recording } = this.app;
+    const all = allHeads(recording);
+    const found = sortHeads(filterHeads(all, now.filter, now.kinds, describeHead), now.sort, now.descending);
+    this.rows = found.map((one) => ({ ...one, root: this.row(one) }));
+    this.count.textContent = say("heads.count", { shown: found.length, all: all.length });
+    this.empty.hidden = found.length > 0;
+    const heading = make("tr", {},
+      ...(this.several ? [make("th", { scope: "col" }, say("kind"))] : []),
+      this.heading("layer", say("layer"), ""),
+      make("th", { scope: "col" }, say("head")),
+      ...recording.statistics.map((name) => this.heading(name, statisticName(name), statisticMeaning(name))),
+      make("th", { scope: "col", class: "text" }, say("heads.name")));
+    const focused = this.table.querySelector("th button:focus")?.dataset.sort;
+    this.table.replaceChildren(make("thead", {}, heading), make("tbody", {}, ...this.rows.map((row) => row.root)));
+    if (focused) this.table.querySelector(`th button[data-sort="${CSS.escape(focused)}"]`).focus();
+  }
+
+  heading(name, text, meaning) {
+    const { state } = this.app;
+    const { sort, descending } = state.now;
+    const mine = sort === name;
+    const turn = () => state.set({ sort: name, descending: mine ? !descending : name !== "layer" });
+    const order = mine ? (descending ? "descending" : "ascending") : "none";
+    return make("th", { scope: "col", "aria-sort": order },
+      make("button", { type: "button", title: meaning, "data-sort": name, on: { click: turn } }, text, make("i", { "aria-hidden": "true" }, mine ? (descending ? "↓" : "↑") : "")));
+  }
+
+  row({ call, head }) {
+    const open = () => this.app.open(call.index, head);
+    const first = make("button", { type: "button", class: "link", "aria-label": say("overview.open", { layer: call.layer, head: call.heads[head] }) }, datum(String(call.heads[head])));
+    const cells = this.app.recording.statistics.map((name) => {
+      const value = call.statistic(name)[head];
+      const cell = make("td", { "data-value": value, "data-name": name }, datum(numberText(value)));
+      const share = Math.max(0, value / this.greatest.get(name));
+      if (Number.isFinite(share)) cell.style.setProperty("--share", share.toFixed(4));
+      return cell;
+    });
+    return make("tr", { "data-call": call.index, "data-head": head, on: { click: open } },
+      ...(this.several ? [make("td", {}, say(`kind.${call.kind}`))] : []),
+      make("td", {}, datum(String(call.layer))), make("td", {}, first), ...cells,
+      make("td", { class: "text" }, datum(call.name, "name")));
+  }
+
+  // ---- export -----------------------------------------------------------------------------------
+
+  get columns() {
+    const { statistics } = this.app.recording;
+    return [
+      ...(this.several ? [{ title: say("kind"), width: 70, text: ({ call }) => say(`kind.${call.kind}`) }] : []),
+      { title: say("layer"), width: 56, text: ({ call }) => String(call.layer) },
+      { title: say("head"), width: 56, text: ({ call, head }) => String(call.heads[head]) },
+      ...statistics.map((name) => ({ title: statisticName(name), width: 92, text: ({ call, head }) => numberText(call.statistic(name)[head]) })),
+      { title: say("heads.name"), width: 300, left: true, text: ({ call }) => call.name },
+    ];
+  }
+
+  pictureSize() {
+    const rows = Math.min(this.rows.length, MOST_EXPORTED);
+    return { width: this.columns.reduce((sum, column) => sum + column.width, 0), height: (rows + 1) * LINE + 8 };
+  }
+
+  draw(surface) {
+    const { inks } = this.app;
+    const { width } = this.pictureSize();
+    let x = 0;
+    for (const column of this.columns) {
+      const at = column.left ? x + 20 : x + column.width - 8;
+      const style = { anchor: column.left ? "start" : "end", size: 12 };
+      surface.text(at, LINE / 2, column.title, { ...style, fill: inks.soft, weight: 600 });
+      this.rows.slice(0, MOST_EXPORTED).forEach((row, index) => {
+        const text = shorten(column.text(row), column.width - 24, 12);
+        surface.text(at, (index + 1.5) * LINE + 4, text, { ...style, fill: inks.ink });
+      });
+      x += column.width;
+    }
+    surface.line(0, LINE + 2, width, LINE + 2, inks.hair);
+  }
+}
+
+function describeHead({ call, head }) {
+  const number = call.heads[head];
+  return `${call.layer}.${number} ${call.name} ${call.kind} ${say(`kind.${call.kind}`)} ${say("layer")} ${call.layer} ${say("layer.n", { layer: call.layer })} ${say("head.n", { head: number })}`;
+}
+
+function greatestOf(recording, name) {
+  const values = recording.calls.flatMap((call) => [...call.statistic(name)]).filter(Number.isFinite);
+  return Math.max(1e-9, ...values);
+}

@@ -1,0 +1,172 @@
+// Overview: every head as a small picture, by layer, or in the order of a statistic.
+
+import { paintWeights } from "../colours.js";
+import { choice, datum, make } from "../elements.js";
+import { say, statisticMeaning, statisticName } from "../languages.js";
+import { numberText } from "../numbers.js";
+import { Slices } from "../slices.js";
+import { Tiles } from "../tiles.js";
+import { allHeads, sortHeads } from "../ranking.js";
+
+export class OverviewView {
+  constructor(app) {
+    this.app = app;
+    this.slices = new Slices();
+    this.cards = [];
+    this.bar = make("div", { class: "view-bar" });
+    this.body = make("div", { class: "scroll" });
+    this.root = make("section", { class: "view overview" }, this.bar, this.body);
+  }
+
+  mounted() {}
+
+  destroy() {
+    this.slices.stop();
+  }
+
+  ready() {
+    return this.slices.idle();
+  }
+
+  update(now, changed) {
+    const rebuilt = !changed || changed.has("sort") || changed.has("descending");
+    if (rebuilt) this.build(now);
+    const repaint = ["scale", "palette", "theme", "special", "words", "sinks"];
+    if (rebuilt || repaint.some((name) => changed.has(name))) this.paintAll();
+    for (const card of this.cards) card.root.setAttribute("aria-current", String(card.call.index === now.call && card.head === now.head));
+  }
+
+  build(now) {
+    const { recording, state } = this.app;
+    const options = [["", say("overview.layers")], ...recording.statistics.map((name) => [name, statisticName(name)])];
+    const sorted = now.sort === "layer" ? "" : now.sort;
+    this.bar.replaceChildren(
+      make("label", { class: "field" }, say("overview.by"), choice(options, sorted, (sort) => state.set({ sort }))),
+      sorted ? make("button", { type: "button", class: "quiet", on: { click: () => state.set({ descending: !now.descending }) } },
+        say(now.descending ? "order.down" : "order.up")) : null,
+      make("span", { class: "hint" }, sorted ? statisticMeaning(sorted) : ""),
+    );
+    this.cards = [];
+    this.body.replaceChildren(...(sorted ? [this.flat(sorted, now.descending)] : this.grouped()));
+  }
+
+  /** One block for each run and kind, one row for each layer. */
+  grouped() {
+    const blocks = new Map();
+    for (const call of this.app.recording.calls) {
+      const name = `${call.run} ${call.kind}`;
+      blocks.set(name, [...(blocks.get(name) ?? []), call]);
+    }
+    const runs = new Set(this.app.recording.calls.map((call) => call.run)).size;
+    return [...blocks.values()].map((calls) => {
+      const most = Math.max(...calls.map((call) => call.heads.length));
+      const title = say("overview.kind", { kind: say(`kind.${calls[0].kind}`) });
+      const grid = make("div", { class: "heads-grid" });
+      grid.style.setProperty("--heads", most);
+      for (const call of calls) {
+        const row = make("div", { class: "heads-row" });
+        row.append(...call.heads.map((_, head) => this.card(call, head, "")));
+        grid.append(make("div", { class: "layer-name" }, say("layer.n", { layer: call.layer })), row);
+      }
+      const count = calls.reduce((sum, call) => sum + call.heads.length, 0);
+      return make("div", { class: "block" },
+        make("h2", {}, title, runs > 1 ? ` · ${say("run.n", { run: calls[0].run })}` : "",
+          make("small", {}, say("overview.heads", { layers: calls.length, heads: count }), " · ", say("size", { queries: calls[0].queries, keys: calls[0].keys }))),
+        grid);
+    });
+  }
+
+  flat(name, descending) {
+    const found = sortHeads(allHeads(this.app.recording), name, descending);
+    const kinds = new Set(this.app.recording.calls.map((call) => call.kind)).size;
+    return make("div", { class: "flat" }, ...found.map(({ call, head }) => {
+      const where = `${kinds > 1 ? `${say(`kind.${call.kind}`)} ` : ""}${call.layer} · ${call.heads[head]}`;
+      return this.card(call, head, where, numberText(call.statistic(name)[head]));
+    }));
+  }
+
+  card(call, head, where, number = "") {
+    const canvas = make("canvas", { width: 1, height: 1, "aria-hidden": "true" });
+    const label = say("overview.open", { layer: call.layer, head: call.heads[head] });
+    const root = make("button", { type: "button", class: "card", "aria-label": number ? `${label}, ${number}` : label, title: label, on: { click: () => this.app.open(call.index, head) } },
+      canvas, make("span", { class: "caption" }, datum(where || String(call.heads[head])), number ? datum(number, "number") : null));
+    const card = { call, head, canvas, root, where, number };
+    this.cards.push(card);
+    return root;
+  }
+
+  // ---- pictures ---------------------------------------------------------------------------------
+
+  paintAll() {
+    this.slices.stop();
+    const changed = this.cards.filter(({ call }) => !this.app.lookAt(call.index).plain);
+    for (const card of this.cards) {
+      const { rows, columns, values } = card.call.thumbnail(card.head);
+      this.paintCard(card, { rows, columns, values: Float32Array.from(values, (value) => value / 255) });
+    }
+    if (changed.length === 0) return;
+    for (const card of changed) card.root.classList.add("waiting");
+    this.slices.run(this.recompute(changed), () => {});
+  }
+
+  /** Through a lens the pictures that came with the page no longer hold: they are made anew. */
+  *recompute(cards) {
+    for (const card of cards) {
+      const look = this.app.lookAt(card.call.index);
+      if (look.rows.count && look.columns.count) this.paintCard(card, yield* new Tiles(look, card.head).whole());
+      card.root.classList.remove("waiting");
+    }
+  }
+
+  paintCard(card, { rows, columns, values }) {
+    const { canvas } = card;
+    [canvas.width, canvas.height] = [columns, rows];
+    const context = canvas.getContext("2d");
+    const pixels = context.createImageData(columns, rows);
+    paintWeights(pixels.data, values, this.app.inks.ramp, this.app.state.now.scale);
+    context.putImageData(pixels, 0, 0);
+  }
+
+  // ---- export -----------------------------------------------------------------------------------
+
+  get across() {
+    const most = Math.max(...this.app.recording.calls.map((call) => call.heads.length));
+    return this.app.state.now.sort ? Math.min(12, this.cards.length) : most;
+  }
+
+  pictureSize() {
+    const size = { width: 0, height: 0 };
+    this.place((card, x, y) => Object.assign(size, { width: Math.max(size.width, x + 92), height: y + 112 }), (title, y) => (size.height = y + 20));
+    return size;
+  }
+
+  draw(surface) {
+    const { inks } = this.app;
+    this.place((card, x, y) => {
+      surface.rect(x, y, 84, 84, inks.void);
+      surface.image(card.canvas, x, y, 84, 84);
+      const name = card.where || `${card.call.layer} · ${card.call.heads[card.head]}`;
+      surface.text(x, y + 94, name, { fill: inks.soft, size: 11, limit: card.number ? 50 : 84 });
+      if (card.number) surface.text(x + 84, y + 94, card.number, { fill: inks.ink, size: 11, anchor: "end" });
+    }, (title, y) => surface.text(0, y + 10, title, { fill: inks.ink, size: 14, weight: 600 }));
+  }
+
+  /** Where each picture stands on paper: a new row for each layer, a title for each kind. */
+  place(onCard, onTitle) {
+    const flat = Boolean(this.app.state.now.sort);
+    let [x, y, kind, layer] = [0, -108, null, null];
+    this.cards.forEach((card, index) => {
+      const { call } = card;
+      const name = `${call.run} ${call.kind}`;
+      if (!flat && name !== kind) {
+        y += kind === null ? 108 : 120;
+        onTitle(say("overview.kind", { kind: say(`kind.${call.kind}`) }), y);
+        [y, kind, layer] = [y + 30 - 108, name, null];
+      }
+      const fresh = flat ? index % this.across === 0 : call.index !== layer;
+      [x, y] = fresh ? [0, y + 108] : [x + 92, y];
+      layer = call.index;
+      onCard(card, x, y);
+    });
+  }
+}
