@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from regard.app.serve import serve
 from regard.app.train import train
 from regard.app.translate import translate
 from regard.errors import RegardError
@@ -67,5 +68,6 @@ def explain(text: str, heads: int, width: int, mask_text: str | None, seed: int)
     show_strongest(console, lesson.trace["weights"].mean(axis=0), lesson.words, lesson.words)
 
 
+main.add_command(serve)
 main.add_command(train)
 main.add_command(translate)

@@ -38,9 +38,8 @@ def encoded(cells: NDArray[np.float32], type: str = "float32", scale: str = "lin
 
 def toned(cells: NDArray[np.float32], scale: str) -> NDArray[np.uint8]:
     """Weights as tones."""
-    if scale == "log":
-        cells = 1 + np.log10(np.maximum(cells, 1e-9)) / 4
-    return np.rint(255 * np.clip(cells, 0, 1)).astype(np.uint8)
+    tones = 1 + np.log10(np.maximum(cells, 1e-9)) / 4 if scale == "log" else cells
+    return np.rint(255 * np.clip(tones, 0, 1)).astype(np.uint8)
 
 
 def png(tones: NDArray[np.uint8]) -> bytes:

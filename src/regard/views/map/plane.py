@@ -59,7 +59,9 @@ class Plane:
     tensor([[0.0000, 0.3333, 0.3333, 0.3333]])
     """
 
-    def __init__(self, call: Call, head: int, batch: int = 0, hidden: Sequence[bool] | None = None) -> None:
+    def __init__(
+        self, call: Call, head: int, batch: int = 0, hidden: Sequence[bool] | Bools | None = None
+    ) -> None:
         # Says what is wrong with the head, the batch, or a call that kept its statistics only.
         call.weights(head, slice(0, 0), slice(0, 0), batch)
         hides = np.zeros(call.keys, bool) if hidden is None else np.asarray(hidden, bool)

@@ -122,4 +122,5 @@ def _checked_level(plane: Plane, level: int) -> int:
 def _counts(part: slice, step: int) -> Tensor:
     """How many positions stand behind each cell along one axis."""
     starts = torch.arange(part.start, part.stop, step)
-    return (part.stop - starts).clamp(max=step).float()
+    counts: Tensor = (part.stop - starts).clamp(max=step).float()
+    return counts
