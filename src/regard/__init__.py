@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     )
     from regard.recording import load, watch
     from regard.translator import translate
-    from regard.views.page import estimate_page, page
+    from regard.views.bertviz import head_view, model_view
+    from regard.views.page import estimate_page, page, show
 
 __all__ = [
     "__version__",
@@ -38,14 +39,17 @@ __all__ = [
     "biases",
     "errors",
     "estimate_page",
+    "head_view",
     "heads",
     "linear_attention",
     "load",
     "masks",
+    "model_view",
     "nn",
     "page",
     "plan",
     "recording",
+    "show",
     "translate",
     "watch",
 ]
@@ -61,7 +65,10 @@ _ROOMS = {
     "watch": "regard.recording",
     "translate": "regard.translator",
     "estimate_page": "regard.views.page",
+    "head_view": "regard.views.bertviz",
+    "model_view": "regard.views.bertviz",
     "page": "regard.views.page",
+    "show": "regard.views.page",
 }
 
 

@@ -149,7 +149,8 @@ def test_calls_of_an_encoder_decoder(opened, tmp_path):
     for number, weights in enumerate(wanted):
         assert_shows(page, weights, number)
     facts = page.ask(
-        "opened.calls.map(c => [c.index, c.name, c.kind, c.layer, c.queryTokens.join(''), c.keyTokens.join('')])"
+        "opened.calls.map((c) => [c.index, c.name, c.kind, c.layer,"
+        " c.queryTokens.join(''), c.keyTokens.join('')])"
     )
     assert facts == [
         [0, "m.encoder", "encoder", 0, "ABCDEFGHIJK", "ABCDEFGHIJK"],

@@ -39,7 +39,8 @@ def encoded(cells: NDArray[np.float32], type: str = "float32", scale: str = "lin
 def toned(cells: NDArray[np.float32], scale: str) -> NDArray[np.uint8]:
     """Weights as tones."""
     tones = 1 + np.log10(np.maximum(cells, 1e-9)) / 4 if scale == "log" else cells
-    return np.rint(255 * np.clip(tones, 0, 1)).astype(np.uint8)
+    found: NDArray[np.uint8] = np.rint(255 * np.clip(tones, 0, 1)).astype(np.uint8)
+    return found
 
 
 def png(tones: NDArray[np.uint8]) -> bytes:

@@ -12,19 +12,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from regard import heads
 from regard.errors import ArgumentError, RecordingError
 from regard.masks import Mask
 from regard.masks.positions import Extent
 from regard.recording import Call, Recording
-from regard.views.page.carrying import STATISTICS, described_scores, described_weights
+from regard.views.page.carrying import described_scores, described_weights
 from regard.views.page.intervals import intervals
 from regard.views.page.packing import Shelf
 from regard.views.page.pieces import pieces_of
+from regard.views.page.sequence import one_sequence
 from regard.views.page.tokens import Text, numbered, text_of
 
 FORMAT = "regard page 1"
+
+STATISTICS = (
+    "entropy", "relative_entropy", "distance", "self_weight", "previous_weight", "first_weight",
+    "peak", "received_peak", "visible",
+)  # fmt: skip
+"""The columns of ``regard.heads.table`` that a page shows."""
 
 FINE_VALUES = 1 << 19
 """Up to so many numbers, all V of a page have 16 bits each; beyond, 8: they are only looked at."""
@@ -84,8 +94,11 @@ def payload_of(
     language: str = "en",
     start: dict[str, Any] | None = None,
     wording: Wording | None = None,
+    sentence_b: int | None = None,
 ) -> Payload:
     """Everything that the page of one sequence needs.
+
+    ``sentence_b`` is the position of the first token of a second sentence, where there are two.
 
     >>> import regard
     >>> model = torch.nn.MultiheadAttention(8, 2)
@@ -102,6 +115,7 @@ def payload_of(
             "title": title,
             "language": language,
             "start": start or {},
+            "sentenceB": sentence_b,
             "statistics": list(STATISTICS),
             "texts": [],
             "masks": [],
@@ -110,8 +124,10 @@ def payload_of(
     )
     for call in calls:
         _check(call, batch)
-    values = sum(call.v[batch].numel() for call in calls if call.v is not None)
-    for call in calls:
+    alone = [one_sequence(call, batch) for call in calls]
+    numbers = _statistics(recording.model, alone)
+    values = sum(call.v.numel() for call in alone if call.v is not None)
+    for place, (call, one) in enumerate(zip(calls, alone)):
         described = {
             "name": call.name,
             "layer": call.layer,
@@ -120,19 +136,28 @@ def payload_of(
             "heads": list(call.head_numbers),
             "queries": call.queries,
             "keys": call.keys,
+            "statistics": payload.shelf.put(numbers[place]),
             **_texts(payload, recording, call, batch, wording or Wording()),
         }
         if call.dense:
-            described |= described_weights(call, batch, payload.shelf)
+            described |= described_weights(one, payload.shelf)
         else:
             bits = 16 if values <= FINE_VALUES else 8
-            described |= described_scores(call, batch, payload.shelf, value_bits=bits)
-            described["masks"] = [
-                payload.put_mask(piece.mask, call.extent) for piece in pieces_of(call, batch)
-            ]
+            described |= described_scores(one, payload.shelf, value_bits=bits)
+            described["masks"] = [payload.put_mask(piece.mask, call.extent) for piece in pieces_of(one)]
         payload.header["calls"].append(described)
     payload.header["arrays"] = payload.shelf.described
     return payload
+
+
+def _statistics(model: str, calls: Sequence[Call]) -> list[NDArray[np.float32]]:
+    """For every call ``(statistic, head)``; NaN where there is nothing to average."""
+    rows = iter(heads.table(Recording(model, calls)))
+    found = []
+    for call in calls:
+        own = [next(rows) for _ in range(call.heads)]
+        found.append(np.array([[row[name] for row in own] for name in STATISTICS], np.float32))
+    return found
 
 
 def _check(call: Call, batch: int) -> None:

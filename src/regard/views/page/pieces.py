@@ -1,19 +1,20 @@
-"""One sequence of a call, cut into heads that share a mask, so that everything else is without a batch."""
+"""The heads of one sequence that share a mask: everything that is computed for a page is computed here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from regard.attention.biases import Bias, DistanceBias, Sum, TensorBias
+from regard.attention.biases import Bias
 from regard.attention.plain import Rules, scores_of
 from regard.masks import Mask
 from regard.masks.positions import Extent
 from regard.recording import Call
+from regard.views.page.sequence import narrowed
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,36 +61,22 @@ class Piece:
         return scores if allowed.all() else scores.masked_fill_(~torch.from_numpy(allowed), -torch.inf)
 
 
-def pieces_of(call: Call, batch: int) -> Iterator[Piece]:
-    """The heads of one sequence: all together, or one by one where each has a mask of its own."""
+def pieces_of(call: Call) -> Iterator[Piece]:
+    """The heads of a call of one sequence: all together, or one by one where each has its own mask."""
     assert call.q is not None
     assert call.k is not None
-    q, k = (x[batch].detach().cpu() for x in (call.q, call.k))
-    q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k))
+    (q,), (k,) = call.q, call.k
     group = call.heads // k.shape[0]
-    differ = len(call.mask.lead) > 0 and call.mask.lead[-1] > 1
-    for heads in [slice(h, h + 1) for h in range(call.heads)] if differ else [slice(0, call.heads)]:
+    for heads in [slice(h, h + 1) for h in range(call.heads)] if call.mask.lead else [slice(0, call.heads)]:
         key_heads = slice(heads.start // group, (heads.stop - 1) // group + 1)
         yield Piece(
             heads,
             key_heads,
             q[heads],
             k[key_heads],
-            call.mask.select((batch, heads.start)),
-            None if call.bias is None else narrowed(call.bias, batch, heads),
+            call.mask.select((0, heads.start)),
+            None if call.bias is None else narrowed(call.bias, 0, heads),
             call.scale,
             call.softcap,
-            None if call.sinks is None else call.sinks[heads].detach().float().cpu(),
+            None if call.sinks is None else call.sinks[heads],
         )
-
-
-def narrowed(bias: Bias, batch: int, heads: slice) -> Bias:
-    """The bias of one sequence and some heads."""
-    if isinstance(bias, Sum):
-        return Sum(tuple(narrowed(part, batch, heads) for part in bias.parts))
-    (table,) = bias.narrow(bias.tables, slice(batch, batch + 1), heads)
-    table = table.detach().cpu()
-    if isinstance(bias, DistanceBias):
-        return replace(bias, table=table)
-    assert isinstance(bias, TensorBias)
-    return replace(bias, values=table)

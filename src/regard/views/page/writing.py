@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -103,39 +103,56 @@ def page(
     >>> page(seen, getfixture("tmp_path") / "x.html", layer=0, head=1).name
     'x.html'
     """
-    made = payload_for(
-        recording,
+    options = Options(
         batch=batch,
         layers=layers,
         title=title,
         lang=lang,
-        start=start_of(recording, layers, view=view, layer=layer, head=head),
+        start=Start(view, layer, head),
         wording=Wording(words, source_words),
         yes=yes,
     )
     target = Path("attention.html" if path is None else path)
-    write(target, document(made))
+    write(target, document(payload_for(recording, options)))
     return target
 
 
-def payload_for(
-    recording: Recording,
-    *,
-    batch: int,
-    layers: Sequence[int] | int | None,
-    title: str,
-    lang: str,
-    start: dict[str, Any],
-    wording: Wording,
-    yes: bool,
-) -> Payload:
-    """The payload of a page whose size and options have been checked."""
-    if lang not in LANGUAGES:
+@dataclass(frozen=True)
+class Start:
+    """What a page opens first."""
+
+    view: str | None = None
+    layer: int | None = None
+    head: int | None = None
+    heads: Sequence[int] | None = None  # lines of these heads
+    theme: str | None = None
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything that a page can be told."""
+
+    batch: int = 0
+    layers: Sequence[int] | int | None = None
+    title: str = ""
+    lang: str = "en"
+    start: Start = field(default_factory=Start)
+    wording: Wording = field(default_factory=Wording)
+    sentence_b: int | None = None
+    yes: bool = False
+
+
+def payload_for(recording: Recording, options: Options) -> Payload:
+    """The payload of a page, once its size and its options are checked."""
+    if options.lang not in LANGUAGES:
         raise ArgumentError(
-            f"lang is one of {', '.join(LANGUAGES)}.", got=f"lang = {lang!r}", do="Readers can switch later."
+            f"lang is one of {', '.join(LANGUAGES)}.",
+            got=f"lang = {options.lang!r}",
+            do="Readers can switch later.",
         )
-    size = estimate_page(recording, layers=layers)
-    if size.nbytes > LARGEST and not yes:
+    calls = chosen(recording, options.layers)
+    size = estimate_page(recording, layers=options.layers)
+    if size.nbytes > LARGEST and not options.yes:
         raise RecordingError(
             f"A page has at most {LARGEST / 1e6:.0f} MB, because browsers get slow beyond.",
             got=str(size),
@@ -143,12 +160,13 @@ def payload_for(
         )
     return payload_of(
         recording,
-        chosen(recording, layers),
-        batch=batch,
-        title=title,
-        language=lang,
-        start=start,
-        wording=wording,
+        calls,
+        batch=options.batch,
+        title=options.title,
+        language=options.lang,
+        start=start_of(calls, options.start),
+        wording=options.wording,
+        sentence_b=options.sentence_b,
     )
 
 
@@ -167,44 +185,33 @@ def chosen(recording: Recording, layers: Sequence[int] | int | None) -> list[Cal
     return calls
 
 
-def start_of(
-    recording: Recording,
-    layers: Sequence[int] | int | None,
-    *,
-    view: str | None,
-    layer: int | None,
-    head: int | None,
-) -> dict[str, Any]:
-    """What the page opens first: places of the call and of the head in the page."""
+def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
+    """What the page opens first, as places in the page instead of the model's numbers."""
     start: dict[str, Any] = {}
-    if view is not None:
-        if view not in VIEWS:
-            raise ArgumentError(
-                f"view is one of {', '.join(VIEWS)}.", got=f"view = {view!r}", do="Choose one."
-            )
-        start["view"] = view
-    calls = chosen(recording, layers)
+    if wanted.view is not None:
+        start["view"] = _one_of("view", wanted.view, VIEWS)
+    if wanted.theme is not None:
+        start["theme"] = _one_of("theme", wanted.theme, ("light", "dark"))
     place = 0
-    if layer is not None:
-        places = [place for place, call in enumerate(calls) if call.layer == layer]
-        if not places:
-            known = sorted({call.layer for call in calls})
-            raise ArgumentError(
-                f"layer is one of the page's layers ({', '.join(map(str, known))}).",
-                got=f"layer = {layer!r}",
-                do="Choose one of them.",
-            )
-        start["call"] = place = places[0]
-    if head is not None:
-        numbers = calls[place].head_numbers
-        if head not in numbers:
-            raise ArgumentError(
-                f"head is one of the recorded heads ({', '.join(map(str, numbers))}).",
-                got=f"head = {head!r}",
-                do="Choose one of them.",
-            )
-        start["head"] = numbers.index(head)
+    if wanted.layer is not None:
+        layers = [call.layer for call in calls]
+        start["call"] = place = layers.index(_one_of("layer", wanted.layer, sorted(set(layers))))
+    numbers = calls[place].head_numbers
+    if wanted.head is not None:
+        start["head"] = numbers.index(_one_of("head", wanted.head, numbers))
+    if wanted.heads is not None:
+        start["heads"] = [numbers.index(_one_of("heads", head, numbers)) for head in wanted.heads]
     return start
+
+
+def _one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
+    if isinstance(value, bool) or value not in known:
+        raise ArgumentError(
+            f"{name} is one of what the page has ({', '.join(map(str, known))}).",
+            got=f"{name} = {value!r}",
+            do="Choose one of these.",
+        )
+    return value
 
 
 def write(path: Path, text: str) -> None:

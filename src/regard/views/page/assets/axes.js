@@ -12,7 +12,7 @@ export function drawAxes(surface, { viewport, margin, inks, look, marked }) {
   const { top, bottom, left, right } = viewport.inSight;
   const down = { from: top, to: bottom, size: viewport.cellHeight, at: (row) => margin.top + viewport.y(row + 0.5), end: margin.top + viewport.shown.height };
   const across = { from: left, to: right, size: viewport.cellWidth, at: (column) => margin.left + viewport.x(column + 0.5), end: margin.left + viewport.shown.width };
-  const level = widestLabel(look.columnNames, left, right) <= viewport.cellWidth - 6;
+  const level = viewport.cellWidth < LEAST_ROOM || widestLabel(look.columnNames, left, right) <= viewport.cellWidth - 6;
   const rowLabel = (row, text, options) =>
     surface.text(margin.left - 8, down.at(row), text, { size: LABEL_SIZE, anchor: "end", limit: margin.left - 12, ...options });
   const columnLabel = (column, text, options) =>

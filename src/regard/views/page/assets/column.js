@@ -2,7 +2,8 @@
 
 import { make } from "./elements.js";
 
-export const ROW = 26;
+const LEAST_ROW = 26;
+const MOST_ROW = 38;
 
 /** Tokens one under the other; `on` hears hover(index or −1), pin(index) and scroll(). */
 export class TokenColumn {
@@ -10,6 +11,7 @@ export class TokenColumn {
     this.on = on;
     this.names = [];
     this.pinned = -1;
+    this.row = LEAST_ROW; // the height of a token
     this.space = make("div", { class: "space" });
     this.root = make("div", { class: `column ${side}`, role: "list", "aria-label": label, on: { scroll: () => this.moved() } }, this.space);
     this.root.addEventListener("pointerleave", () => on.hover(-1));
@@ -18,28 +20,33 @@ export class TokenColumn {
   setTokens(names, special) {
     this.names = names;
     this.special = special;
-    this.space.style.height = `${names.length * ROW}px`;
+  }
+
+  /** Gives every token its share of `room` pixels, within reason. */
+  setRoom(room, tokens) {
+    this.row = Math.max(LEAST_ROW, Math.min(MOST_ROW, Math.floor(room / Math.max(1, tokens))));
+    this.space.style.height = `${this.names.length * this.row}px`;
     this.render();
   }
 
   /** The tokens in sight: first, and last exclusive. */
   get window() {
     const [top, height] = [this.root.scrollTop, this.root.clientHeight];
-    return [Math.floor(top / ROW), Math.min(this.names.length, Math.ceil((top + height) / ROW))];
+    return [Math.floor(top / this.row), Math.min(this.names.length, Math.ceil((top + height) / this.row))];
   }
 
   /** The middle of a token, from the top of the column as it is seen. */
   middleOf(index) {
-    return (index + 0.5) * ROW - this.root.scrollTop;
+    return (index + 0.5) * this.row - this.root.scrollTop;
   }
 
   /** Scrolls as little as needed to see a token; `centre` puts it into the middle. */
   reveal(index, centre = false) {
     const { root } = this;
-    const [top, bottom] = [index * ROW, (index + 1) * ROW];
-    if (centre) root.scrollTop = top - (root.clientHeight - ROW) / 2;
-    else if (top < root.scrollTop) root.scrollTop = top - ROW;
-    else if (bottom > root.scrollTop + root.clientHeight) root.scrollTop = bottom - root.clientHeight + ROW;
+    const [top, bottom] = [index * this.row, (index + 1) * this.row];
+    if (centre) root.scrollTop = top - (root.clientHeight - this.row) / 2;
+    else if (top < root.scrollTop) root.scrollTop = top - this.row;
+    else if (bottom > root.scrollTop + root.clientHeight) root.scrollTop = bottom - root.clientHeight + this.row;
   }
 
   setPinned(index) {
@@ -69,7 +76,8 @@ export class TokenColumn {
       "data-index": index, "aria-pressed": String(index === this.pinned), title: this.names[index],
       on: { pointerenter: () => this.on.hover(index), focus: () => this.on.hover(index), click: () => this.on.pin(index) },
     }, this.names[index]);
-    button.style.top = `${index * ROW}px`;
+    button.style.top = `${index * this.row}px`;
+    button.style.lineHeight = button.style.height = `${this.row - 2}px`;
     return button;
   }
 }

@@ -55,7 +55,7 @@ function whichLens(app) {
   if (now.sinks !== "show") {
     const removed = app.look().removed(now.head);
     const mean = removed.reduce((sum, share) => sum + share, 0) / Math.max(1, removed.length);
-    parts.push(make("span", { class: "removed", "data-removed": mean }, say("removed", { share: shareText(mean) })));
+    parts.push(make("span", { class: "removed", "data-removed": mean, title: say("removed.how") }, say("removed", { share: shareText(mean) })));
   }
   return parts;
 }

@@ -83,8 +83,7 @@ class App {
     this.stage = make("main", { class: "stage", role: "tabpanel", id: "view" });
     this.facts = make("footer", { class: "facts" });
     const name = make("h1", {}, make("b", { translate: "no" }, "regard"), datum(title || model, "title"));
-    const fold = make("button", { type: "button", class: "quiet fold", "aria-expanded": "false", on: { click: () => this.fold(fold) } }, say("controls"));
-    this.root.replaceChildren(make("header", { class: "top" }, name, this.tabs, this.tools(now), fold), this.bar, this.stage, this.facts, this.help.dialog);
+    this.root.replaceChildren(make("header", { class: "top" }, name, this.tabs, this.tools(now)), this.bar, this.stage, this.facts, this.help.dialog);
     this.openView(now);
     this.renderFrame();
   }
@@ -104,7 +103,8 @@ class App {
       button("PNG", say("export.png"), () => this.save("png"), { translate: "no" }),
       button(other[1], other[1], () => state.set({ language: other[0] }), { lang: other[2], translate: "no" }),
       button("◐", `${say("theme")}: ${say(isDark(now.theme) ? "theme.light" : "theme.dark")}`, () => state.set({ theme: isDark(state.now.theme) ? "light" : "dark" })),
-      button("?", say("help"), () => this.help.toggle()));
+      button("?", say("help"), () => this.help.toggle()),
+      button("≡", say("controls"), (event) => this.fold(event.currentTarget), { class: "quiet fold", "aria-expanded": "false" }));
   }
 
   async save(ending) {

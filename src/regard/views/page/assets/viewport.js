@@ -1,20 +1,19 @@
 // Which part of a matrix is in sight, and how large: a value, changed by making a new one.
 
-const LARGEST_CELL = 48;
+const LARGEST_CELL = 56;
 const CLOSEST_CELL = 72;
-// Cells may be this much longer than wide (or wider) to use the room of a very oblong matrix.
-const LEAST_SQUARE = 3;
+// Cells are square, but where there are many more keys than queries (or fewer) they may be this much longer.
+const LONGEST_CELL = 3;
+const OBLONG = 2;
 
 /** A window of `room` pixels on rows × columns cells; `zoom` is [row, column, magnification] or null for all. */
 export class Viewport {
   constructor(rows, columns, room, zoom) {
     Object.assign(this, { rows, columns, room });
     const [across, down] = [room.width / Math.max(columns, 1), room.height / Math.max(rows, 1)];
-    this.fitWidth = Math.min(LARGEST_CELL, across, LEAST_SQUARE * Math.min(down, LARGEST_CELL));
-    this.fitHeight = Math.min(LARGEST_CELL, down, LEAST_SQUARE * this.fitWidth);
-    if (Math.max(this.fitWidth, this.fitHeight) < 1.6 * Math.min(this.fitWidth, this.fitHeight)) {
-      this.fitWidth = this.fitHeight = Math.min(this.fitWidth, this.fitHeight); // nearly square: square
-    }
+    const longest = Math.max(rows, columns) > OBLONG * Math.min(rows, columns) ? LONGEST_CELL : 1;
+    this.fitWidth = Math.min(LARGEST_CELL, across, longest * down);
+    this.fitHeight = Math.min(LARGEST_CELL, down, longest * this.fitWidth);
     const most = Math.max(1, CLOSEST_CELL / Math.min(this.fitWidth, this.fitHeight));
     this.magnification = Math.min(most, Math.max(1, zoom ? zoom[2] : 1));
     this.cellWidth = this.fitWidth * this.magnification;
@@ -42,6 +41,11 @@ export class Viewport {
       width: Math.min(this.room.width, (this.columns - this.column) * this.cellWidth),
       height: Math.min(this.room.height, (this.rows - this.row) * this.cellHeight),
     };
+  }
+
+  /** Pixels across that the whole matrix leaves free. */
+  get slack() {
+    return Math.max(0, this.room.width - this.columns * this.cellWidth);
   }
 
   /** The rows and columns that are at least partly in sight. */

@@ -15,10 +15,11 @@ export async function openRecording(root) {
     return { tokens, special: flags, words };
   });
   const masks = header.masks.map(({ first, bounds }) => ({ first: arrays[first], bounds: arrays[bounds] }));
-  const { model, title, language, start, statistics } = header;
+  // sentenceB: where the second of two sentences begins, or null.
+  const { model, title, language, start, sentenceB, statistics } = header;
   const data = { arrays, texts, masks, statistics };
   const calls = header.calls.map((described, index) => new Call(index, described, data));
-  return { model, title, language, start, statistics, calls };
+  return { model, title, language, start, sentenceB, statistics, calls };
 }
 
 const TYPED = {

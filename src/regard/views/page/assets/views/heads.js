@@ -68,7 +68,7 @@ export class HeadsView {
     const turn = () => state.set({ sort: name, descending: mine ? !descending : name !== "layer" });
     const order = mine ? (descending ? "descending" : "ascending") : "none";
     return make("th", { scope: "col", "aria-sort": order },
-      make("button", { type: "button", title: meaning, "data-sort": name, on: { click: turn } }, text, make("i", { "aria-hidden": "true" }, mine ? (descending ? "↓" : "↑") : "")));
+      make("button", { type: "button", title: meaning, "data-sort": name, on: { click: turn } }, make("i", { "aria-hidden": "true" }, mine ? (descending ? "↓ " : "↑ ") : ""), text));
   }
 
   row({ call, head }) {

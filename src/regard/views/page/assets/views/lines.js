@@ -1,10 +1,10 @@
 // Lines: queries on the left, keys on the right, a line for every weight, a colour for every head.
 
 import { toneOf } from "../colours.js";
-import { ROW, TokenColumn } from "../column.js";
+import { TokenColumn } from "../column.js";
 import { fitCanvas, make } from "../elements.js";
 import { say } from "../languages.js";
-import { shareText, weightText } from "../numbers.js";
+import { shareText } from "../numbers.js";
 import { Readout } from "../readout.js";
 import { CanvasSurface } from "../surface.js";
 
@@ -63,9 +63,10 @@ export class LinesView {
     }
     this.left.setPinned(this.look.rowOf(now.query));
     this.right.setPinned(this.look.columnOf(now.key));
-    if (this.left.pinned >= 0) this.left.reveal(this.left.pinned);
-    if (this.right.pinned >= 0) this.right.reveal(this.right.pinned);
-    else if (this.look !== before && this.left.pinned >= 0) this.right.reveal(this.left.pinned);
+    const fresh = this.look !== before;
+    if (this.left.pinned >= 0) this.left.reveal(this.left.pinned, fresh);
+    if (this.right.pinned >= 0) this.right.reveal(this.right.pinned, fresh);
+    else if (fresh && this.left.pinned >= 0) this.right.reveal(this.left.pinned, true);
     this.paint();
   }
 
@@ -153,9 +154,9 @@ export class LinesView {
     if (!this.look || !this.root.isConnected) return;
     const room = this.root.clientHeight - (this.stage.offsetTop - this.root.offsetTop) - 12;
     const longest = Math.max(this.look.rows.count, this.look.columns.count);
-    this.stage.style.height = `${Math.max(3 * ROW, Math.min(longest * ROW, room))}px`;
-    this.left.render();
-    this.right.render();
+    for (const column of [this.left, this.right]) column.setRoom(room, longest);
+    this.stage.style.height = `${Math.max(80, Math.min(longest * this.left.row, room))}px`;
+    for (const column of [this.left, this.right]) column.render();
     this.paint();
   }
 
@@ -204,10 +205,13 @@ export class LinesView {
     const focused = row >= 0 || column >= 0;
     // Many lines together must not turn into a grey wall: the more there are, the thinner each is.
     const calm = focused ? 1 : Math.min(1, Math.sqrt(220 / Math.max(lines.length, 1)) + 0.25);
+    // Heads that agree run side by side, not on top of each other.
+    const spread = Math.min(2.5, (this.left.row - 12) / this.shown.length);
     surface.clip(0, 0, shape.width, shape.height, () => {
       for (const line of lines) {
         const tone = toneOf(line.weight, scale);
-        surface.curve(shape.from, this.left.middleOf(line.row), shape.to, this.right.middleOf(line.column), inks.head(line.head), {
+        const aside = (this.shown.indexOf(line.head) - (this.shown.length - 1) / 2) * spread;
+        surface.curve(shape.from, this.left.middleOf(line.row) + aside, shape.to, this.right.middleOf(line.column) + aside, inks.head(line.head), {
           width: (0.6 + 3 * tone) * (focused ? 1.15 : calm), opacity: Math.min(1, (focused ? 0.15 : 0.04) + 0.9 * tone * calm),
         });
       }
@@ -227,18 +231,18 @@ export class LinesView {
     const room = shape.width - shape.to;
     const width = Math.min(STRIP_WIDTH, (room * 0.4) / this.shown.length);
     for (let at = first; at < last; at += 1) {
-      const top = side.middleOf(at) - ROW / 2 + 2;
+      const top = side.middleOf(at) - side.row / 2 + 3;
       let mean = 0;
       rows.forEach((weights, index) => {
         const weight = weights[at - first];
         mean += weight / rows.length;
         const tone = toneOf(weight, this.app.state.now.scale);
         const x = toKeys ? shape.width - (rows.length - index) * width : index * width;
-        if (tone > 0.004) surface.rect(x, top, width - 1, ROW - 4, inks.head(this.shown[index]), { opacity: tone });
+        if (tone > 0.004) surface.rect(x, top, width - 1, side.row - 6, inks.head(this.shown[index]), { opacity: tone });
       });
       if (mean < 0.0005) continue;
       const x = toKeys ? shape.width - rows.length * width - 6 : rows.length * width + 6;
-      surface.text(x, side.middleOf(at), weightText(mean).slice(0, 5), { fill: inks.soft, size: 11, anchor: toKeys ? "end" : "start" });
+      surface.text(x, side.middleOf(at), mean.toFixed(3), { fill: inks.soft, size: 11, anchor: toKeys ? "end" : "start" });
     }
   }
 

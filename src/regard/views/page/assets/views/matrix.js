@@ -8,6 +8,7 @@ import { cellText } from "../numbers.js";
 import { Readout } from "../readout.js";
 import { Slices } from "../slices.js";
 import { CanvasSurface, textWidth } from "../surface.js";
+import { thumbnailOf } from "../thumbnails.js";
 import { TILE, Tiles } from "../tiles.js";
 import { Viewport } from "../viewport.js";
 import { drawAxes, LABEL_SIZE } from "../axes.js";
@@ -62,6 +63,7 @@ export class MatrixView {
     if (fresh) {
       this.tiles = new Tiles(look, now.head);
       this.pointer = null;
+      this.coarse = null;
     }
     if (fresh || !changed || ["scale", "palette", "theme"].some((name) => changed.has(name))) this.pictures.clear();
     this.look = look;
@@ -82,6 +84,7 @@ export class MatrixView {
     this.margin = { left: Math.min(most, widest(rowNames)) + 14, top: above * 0.8 + 16, right: above * 0.6, bottom: LEGEND_HEIGHT };
     this.viewport = new Viewport(this.look.rows.count, this.look.columns.count,
       { width: width - this.margin.left - this.margin.right, height: height - this.margin.top - this.margin.bottom }, this.app.state.now.zoom);
+    this.margin.left += this.viewport.slack / 2; // a small matrix stands in the middle
     this.paint();
     this.refine();
   }
@@ -197,8 +200,11 @@ export class MatrixView {
       this.drawCells(surface);
       if (marked) this.drawCrosshair(surface, marked);
     });
+    for (const [x, y, right, bottom] of [[0, 0, width, 0], [0, height, width, height], [0, 0, 0, height], [width, 0, width, height]]) {
+      surface.line(margin.left + x, margin.top + y, margin.left + right, margin.top + bottom, inks.hair);
+    }
     drawAxes(surface, { viewport, margin, inks, look, marked });
-    drawLegend(surface, { x: margin.left, y: this.size.height - LEGEND_HEIGHT + 14, width: Math.min(220, width), inks, scale: this.app.state.now.scale });
+    drawLegend(surface, { x: margin.left, y: margin.top + height + 16, width: Math.min(220, width), inks, scale: this.app.state.now.scale });
     return marked;
   }
 
@@ -245,13 +251,9 @@ export class MatrixView {
 
   /** The coarse picture that came with the page, until the tiles are there. */
   drawThumbnail(surface) {
-    const { rows, columns, values } = this.look.call.thumbnail(this.tiles.head);
-    this.coarse ??= new WeakMap();
-    if (!this.coarse.has(values)) this.coarse.set(values, { rows, columns, values: Float32Array.from(values, (value) => value / 255) });
-    const { look } = this;
-    // A thumbnail's last block may be cut off: its cells are all ceil(n / rows) tokens wide.
-    const [down, across] = [Math.ceil(look.rows.count / rows), Math.ceil(look.columns.count / columns)];
-    this.drawImage(surface, this.pictureOf(this.coarse.get(values)), 0, 0, rows * down, columns * across);
+    this.coarse ??= thumbnailOf(this.look.call, this.tiles.head);
+    const { rows, columns, down, across } = this.coarse;
+    this.drawImage(surface, this.pictureOf(this.coarse), 0, 0, rows * down, columns * across);
   }
 
   drawImage(surface, picture, row, column, rows, columns) {
@@ -259,7 +261,9 @@ export class MatrixView {
     const [x, y] = [margin.left + viewport.x(column), margin.top + viewport.y(row)];
     const [right, bottom] = [margin.left + viewport.x(column + columns), margin.top + viewport.y(row + rows)];
     const snap = (value) => Math.round(value * (window.devicePixelRatio || 1)) / (window.devicePixelRatio || 1);
-    surface.image(picture, snap(x), snap(y), snap(right) - snap(x), snap(bottom) - snap(y));
+    const area = [snap(x), snap(y), snap(right) - snap(x), snap(bottom) - snap(y)];
+    surface.rect(...area, this.app.inks.void); // what was drawn coarsely must not show through
+    surface.image(picture, ...area);
   }
 
   pictureOf(tile) {
@@ -299,7 +303,8 @@ export class MatrixView {
   }
 }
 
+/** The width that labels need: the longest names, or the numbers of positions. */
 function widest(names) {
   const longest = [...new Set(names)].sort((a, b) => b.length - a.length).slice(0, 12);
-  return Math.max(12, ...longest.map((name) => textWidth(name, LABEL_SIZE)));
+  return Math.max(textWidth(String(names.length), LABEL_SIZE), ...longest.map((name) => textWidth(name, LABEL_SIZE)));
 }

@@ -5,8 +5,11 @@ import { choice, datum, make } from "../elements.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
 import { numberText } from "../numbers.js";
 import { Slices } from "../slices.js";
+import { thumbnailOf } from "../thumbnails.js";
 import { Tiles } from "../tiles.js";
 import { allHeads, sortHeads } from "../ranking.js";
+
+const QUICK = 3e7; // multiplications, a tenth of a second
 
 export class OverviewView {
   constructor(app) {
@@ -41,10 +44,10 @@ export class OverviewView {
     const options = [["", say("overview.layers")], ...recording.statistics.map((name) => [name, statisticName(name)])];
     const sorted = now.sort === "layer" ? "" : now.sort;
     this.bar.replaceChildren(
-      make("label", { class: "field" }, say("overview.by"), choice(options, sorted, (sort) => state.set({ sort }))),
-      sorted ? make("button", { type: "button", class: "quiet", on: { click: () => state.set({ descending: !now.descending }) } },
-        say(now.descending ? "order.down" : "order.up")) : null,
-      make("span", { class: "hint" }, sorted ? statisticMeaning(sorted) : ""),
+      make("label", { class: "field" }, say("order"), choice(options, sorted, (sort) => state.set({ sort }))),
+      make("button", { type: "button", class: "quiet", hidden: !sorted, on: { click: () => state.set({ descending: !now.descending }) } },
+        say(now.descending ? "order.down" : "order.up")),
+      make("span", { class: "hint" }, statisticMeaning(sorted)),
     );
     this.cards = [];
     this.body.replaceChildren(...(sorted ? [this.flat(sorted, now.descending)] : this.grouped()));
@@ -99,20 +102,18 @@ export class OverviewView {
 
   paintAll() {
     this.slices.stop();
-    const changed = this.cards.filter(({ call }) => !this.app.lookAt(call.index).plain);
     for (const card of this.cards) {
-      const { rows, columns, values } = card.call.thumbnail(card.head);
-      this.paintCard(card, { rows, columns, values: Float32Array.from(values, (value) => value / 255) });
+      this.paintCard(card, thumbnailOf(card.call, card.head));
+      card.root.classList.toggle("waiting", !this.app.lookAt(card.call.index).plain);
     }
-    if (changed.length === 0) return;
-    for (const card of changed) card.root.classList.add("waiting");
-    this.slices.run(this.recompute(changed), () => {});
+    this.slices.run(this.recompute(this.cards), () => {});
   }
 
-  /** Through a lens the pictures that came with the page no longer hold: they are made anew. */
+  /** Finer pictures, where they are quickly made; through a lens the ones that came with the page do not hold at all. */
   *recompute(cards) {
     for (const card of cards) {
       const look = this.app.lookAt(card.call.index);
+      if (look.plain && look.effort * look.rows.count * look.columns.count > QUICK) continue;
       if (look.rows.count && look.columns.count) this.paintCard(card, yield* new Tiles(look, card.head).whole());
       card.root.classList.remove("waiting");
     }
@@ -121,6 +122,7 @@ export class OverviewView {
   paintCard(card, { rows, columns, values }) {
     const { canvas } = card;
     [canvas.width, canvas.height] = [columns, rows];
+    canvas.classList.toggle("fine", columns > 40);
     const context = canvas.getContext("2d");
     const pixels = context.createImageData(columns, rows);
     paintWeights(pixels.data, values, this.app.inks.ramp, this.app.state.now.scale);

@@ -1,0 +1,24 @@
+// The pictures that came with the page, as weights.
+
+/**
+ * { rows, columns, values, down, across }: the greatest weight of each block of down × across pairs.
+ *
+ * A picture's bytes hold nothing below 1/510. A block in which somebody may see something is at least
+ * `SMALLEST`, so that only blocks that are masked altogether are exactly 0.
+ */
+export function thumbnailOf(call, head) {
+  const { rows, columns, values } = call.thumbnail(head);
+  const [down, across] = [Math.ceil(call.queries / rows), Math.ceil(call.keys / columns)];
+  const weights = Float32Array.from(values, (value) => value / 255);
+  for (let query = 0; query < call.queries; query += 1) {
+    const row = Math.floor(query / down) * columns;
+    for (const [from, to] of call.allowed(head, query)) {
+      for (let block = Math.floor(from / across); block * across < to; block += 1) {
+        if (weights[row + block] === 0) weights[row + block] = SMALLEST;
+      }
+    }
+  }
+  return { rows, columns, values: weights, down, across };
+}
+
+const SMALLEST = 1e-6;
