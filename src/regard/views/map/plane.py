@@ -23,7 +23,8 @@ from regard.masks import padding
 from regard.masks.mask import NONE
 from regard.masks.positions import Bools, Strip
 from regard.recording import Call
-from regard.views.page.pieces import Piece, narrowed
+from regard.views.page.pieces import Piece
+from regard.views.page.sequence import narrowed
 
 TILE = 256
 """Cells along each side of a tile."""
