@@ -11,7 +11,7 @@ const [, here, name] = location.pathname.split("/");
 const id = decodeURIComponent(name ?? "");
 const toViews = make("a", { href: "#", "aria-current": here === "look" ? "page" : null });
 const toMap = make("a", { href: "#", "aria-current": here === "map" ? "page" : null });
-const home = make("a", { href: "/", class: "home" });
+const home = make("a", { href: "/", class: "back" });
 const bar = make("nav", { class: "app-bar" }, home, make("span", { class: "app-tabs" }, toViews, toMap));
 const known = { recording: { id, whole: true } };
 

@@ -101,7 +101,7 @@ class MapApp {
     const button = (text, label, act, attributes = {}) =>
       make("button", { type: "button", class: "quiet", "aria-label": label, title: label, on: { click: act }, ...attributes }, text);
     const other = now.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-Hans"];
-    const copy = button(say("map.link"), say("map.link"), async () => {
+    const copy = button(say("map.link.short"), say("map.link"), async () => {
       await navigator.clipboard?.writeText(location.href);
       copy.textContent = say("map.copied");
     });

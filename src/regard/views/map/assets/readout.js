@@ -23,9 +23,9 @@ export class PairReadout {
     const { query, key, weight } = pair;
     Object.assign(this.root.dataset, { query, key, weight: weight ?? "" });
     const parts = [];
-    if (query >= 0) parts.push(inContext("map.query", queryTokens, query));
+    if (query >= 0) parts.push(inContext("matrix.query", queryTokens, query));
     if (query >= 0 && key >= 0) parts.push(make("span", { class: "arrow", "aria-hidden": "true" }, "→"));
-    if (key >= 0) parts.push(inContext("map.key", keyTokens, key));
+    if (key >= 0) parts.push(inContext("matrix.key", keyTokens, key));
     const facts = [];
     if (query >= 0 && key >= 0) facts.push(datum(weight === null ? "…" : weightText(weight), "number"));
     if (pair.pairs > 1) facts.push(make("small", {}, say("map.greatest", { count: pair.pairs.toLocaleString("en") })));

@@ -14,7 +14,7 @@ import { drawMargins, MARGIN_DEPTH } from "./margins.js";
 import { PairReadout } from "./readout.js";
 import { TILE_SIDE } from "./sheet.js";
 
-const LONGEST_NAME = 116;
+const LONGEST_NAME = 92;
 const ASK_AFTER = 70;
 const CLOSE_CELL = 18;
 
@@ -30,8 +30,8 @@ export class MapView {
     this.notice = make("div", { class: "map-notice", hidden: true });
     this.scale = make("div", { class: "map-scale", translate: "no" });
     const button = (text, label, act) => make("button", { type: "button", title: label, "aria-label": label, on: { click: act } }, text);
-    const tools = make("div", { class: "zoom-tools" }, button("+", say("map.in"), () => this.zoomBy(2)),
-      button("−", say("map.out"), () => this.zoomBy(0.5)), button("⤢", say("map.fit"), () => app.state.set({ zoom: null })));
+    const tools = make("div", { class: "zoom-tools" }, button("−", say("map.out"), () => this.zoomBy(0.5)),
+      button(say("map.fit"), say("map.fit"), () => app.state.set({ zoom: null })), button("+", say("map.in"), () => this.zoomBy(2)));
     this.stage = make("div", { class: "map-stage" }, this.canvas, this.progress, this.notice, this.scale, tools);
     this.root = make("section", { class: "view map-view" }, this.stage);
     gestures(this.canvas, {
@@ -84,6 +84,7 @@ export class MapView {
     this.margin = { left, top: above + 14, right: this.depth + 8, bottom: LEGEND_HEIGHT + this.depth + 4 };
     const room = { width: width - left - this.margin.right, height: height - this.margin.top - this.margin.bottom };
     this.viewport = viewportAt(call.queries, call.keys, room, now.zoom);
+    this.margin.left += this.viewport.slack / 2;
     this.paint();
     this.refine();
   }
@@ -237,7 +238,7 @@ export class MapView {
     }
     const at = marked ? { row: marked.query, column: marked.key } : null;
     drawAxes(surface, { viewport, margin, inks, look: { rowNames: queryTokens, columnNames: keyTokens }, marked: at });
-    drawLegend(surface, { x: margin.left, y: this.size.height - LEGEND_HEIGHT + 14, width: Math.min(220, width), inks, scale: state.now.scale });
+    drawLegend(surface, { x: margin.left, y: this.size.height - LEGEND_HEIGHT + 14, width: Math.min(220, this.size.width * 0.42), inks, scale: state.now.scale });
     return marked;
   }
 
