@@ -121,6 +121,7 @@ def test_the_version_stands_in_one_place():
         ["-m", "regard", "--help"],
         ["-m", "regard", "explain", "--help"],
         ["-m", "regard", "train", "--help"],
+        ["-m", "regard", "serve", "--help"],
     ],
     ids=str,
 )

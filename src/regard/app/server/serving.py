@@ -116,4 +116,6 @@ def serve(app: ASGIApp, door: Door, ready: Callable[[], None]) -> None:
         timeout_graceful_shutdown=3,
     )
     ready()
-    uvicorn.Server(config).run(sockets=[listener])
+    # uvicorn hands the signal on after it has ended everything; that is how this is meant to end.
+    with contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listener])
