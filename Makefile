@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo install test test-real lint bench clean
+.PHONY: help demo install test test-real browser lint bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -14,11 +14,23 @@ demo: install ## show attention on a sentence, step by step
 
 install: $(VENV)/.installed ## make .venv with regard in it
 
-test: $(VENV)/.tools ## run all tests
+test: $(VENV)/.tools browser ## run all tests
 	$(BIN)/python -m pytest
 
 test-real: $(VENV)/.real ## run the tests on a real model of 135M parameters
 	$(BIN)/python -m pytest tests/real -m real -rP
+
+# Pages are tested in a real browser. Installing one needs rights; without them the tests say what they skip.
+browser: ## get Chromium, where it is missing and can be had
+	@if ! { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null; then \
+	  if command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
+	    echo "installing chromium …"; \
+	    { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium fonts-noto-cjk; } >/dev/null \
+	      || echo "chromium could not be installed: the tests of pages will be skipped"; \
+	  else \
+	    echo "no Chromium: the tests of pages will be skipped. To run them: sudo apt-get install chromium fonts-noto-cjk"; \
+	  fi; \
+	fi
 
 lint: $(VENV)/.tools ## check style and types
 	$(BIN)/ruff check .
@@ -30,6 +42,7 @@ bench: $(VENV)/.tools ## measure regard against torch; prints tables, writes ben
 	$(BIN)/python benchmarks/nn.py
 	$(BIN)/python benchmarks/row_statistics.py
 	$(BIN)/python benchmarks/recording.py
+	$(BIN)/python benchmarks/pages.py
 	$(BIN)/python benchmarks/map.py
 	$(BIN)/python benchmarks/map_load.py
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,13 @@ import numpy as np
 from regard.views.page.html import ASSETS, inlined
 
 READER = """
-const opened = await openRecording(document);
-window.opened = opened;
+window.opened = await openRecording(document);
+window.written = (bytes) => {
+  if (bytes.toBase64) return bytes.toBase64();
+  let letters = "";
+  for (const byte of bytes) letters += String.fromCharCode(byte);
+  return btoa(letters);
+};
 """
 
 
@@ -74,22 +80,12 @@ class Opened:
         heads, queries, keys = self.ask(
             f"[opened.calls[{call}].heads.length, opened.calls[{call}].queries, opened.calls[{call}].keys]"
         )
-        text = self.ask(
+        texts = self.ask(
             f"""(() => {{
               const call = opened.calls[{call}];
-              let letters = "";
-              for (let head = 0; head < call.heads.length; head++) {{
-                const bytes = new Uint8Array(call.weights(head, 0, call.queries, 0, call.keys).buffer);
-                for (let at = 0; at < bytes.length; at += 8190) {{
-                  letters += btoa(String.fromCharCode(...bytes.subarray(at, at + 8190)));
-                }}
-                letters += " ";
-              }}
-              return letters;
+              const whole = (head) => call.weights(head, 0, call.queries, 0, call.keys);
+              return call.heads.map((_, head) => written(new Uint8Array(whole(head).buffer)));
             }})()"""
         )
-        import base64
-
-        # Pieces of 8190 bytes leave no padding between them.
-        found = [np.frombuffer(base64.b64decode(part), np.float32) for part in text.split()]
-        return np.stack(found).reshape(heads, queries, keys) if found else np.zeros((heads, queries, keys))
+        found = [np.frombuffer(base64.b64decode(text), np.float32) for text in texts]
+        return np.stack(found).reshape(heads, queries, keys)

@@ -33,7 +33,7 @@ def opened(browser):
     contexts = []
 
     def open_page(path, **options):
-        context = browser.new_context(bypass_csp=True, **options)
+        context = browser.new_context(**{"bypass_csp": True, **options})
         contexts.append(context)
         return Opened(context, path)
 

@@ -57,7 +57,8 @@ PER_HEAD[:, :, 3] = False  # a row that sees nothing
 CASES: dict[str, Callable[[], tuple[Recording, np.ndarray]]] = {
     "plain": case,
     "large scores": lambda: case(size=6.0),
-    "very large scores": lambda: case(size=40.0),
+    "very large scores": lambda: case(size=100.0),
+    "enormous scores": lambda: case(size=3000.0),
     "scale": lambda: case(scale=0.3),
     "grouped": lambda: case(sizes={"key_heads": 2}),
     "one key head": lambda: case(sizes={"key_heads": 1}),

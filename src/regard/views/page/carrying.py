@@ -28,7 +28,7 @@ class Shown:
 
     q: Quantised
     k: Quantised
-    lse: NDArray[np.float32]  # (head, query), of the rounded scores
+    lse: NDArray[np.floating[Any]]  # (head, query), of the rounded scores
     bias: CarriedBias | None
     error: float
     compared: int  # rows whose weights were compared
@@ -49,7 +49,9 @@ def described_scores(call: Call, shelf: Shelf, *, value_bits: int) -> dict[str, 
         "scale": call.scale,
         "softcap": call.softcap,
         "sinks": None if call.sinks is None else call.sinks.tolist(),
-        "thumbnails": described_pictures([thumbnail(piece, _lse(piece)) for piece in pieces], shelf),
+        "thumbnails": described_pictures(
+            [thumbnail(piece, _lse(piece, piece.q.dtype)) for piece in pieces], shelf
+        ),
         "error": shown.error,
         "compared": shown.compared,
     }
@@ -81,7 +83,8 @@ def rounded(call: Call, pieces: Sequence[Piece]) -> Shown:
         own_q, own_k = (quantise(x.double().numpy(), bits) for x in (q, k))
         own_bias = None if call.bias is None else carried(call.bias, call.extent, bits)
         shown = _as_pieces(pieces, own_q, own_k, own_bias)
-        lse = torch.cat([_lse(piece) for piece in shown])
+        # Scores in the thousands leave a float32 no digits behind the point.
+        lse = torch.cat([_lse(piece, torch.float32 if bits == 16 else torch.float64) for piece in shown])
         error = max(
             greatest_error(exact, piece, lse[exact.heads], rows) for exact, piece in zip(pieces, shown)
         )
@@ -104,10 +107,10 @@ def _as_pieces(pieces: Sequence[Piece], q: Quantised, k: Quantised, bias: Carrie
     ]
 
 
-def _lse(piece: Piece) -> Tensor:
-    """The lse of every row in float32, ``(head, query)``."""
-    q, k = piece.q[None], piece.k[None]
-    return attention_with_lse(q, k, k, **piece.options())[1][0].float()
+def _lse(piece: Piece, dtype: torch.dtype) -> Tensor:
+    """The lse of every row, ``(head, query)``."""
+    q, k = piece.q[None].to(dtype), piece.k[None].to(dtype)
+    return attention_with_lse(q, k, k, **piece.options())[1][0]
 
 
 def described_pictures(pictures: Sequence[NDArray[np.uint8]], shelf: Shelf) -> dict[str, Any]:

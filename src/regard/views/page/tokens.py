@@ -47,8 +47,9 @@ def text_of(tokens: Sequence[str], words: Sequence[int] | None = None, *, pretti
             got=f"{len(words)} numbers",
             do="Give −1 to special tokens, and the same number to the pieces of a word.",
         )
-    of_words = _words(tokens, special) if words is None else [int(word) for word in words]
-    shown = _readable(tokens, special) if prettify else [_visible(token) for token in tokens]
+    readable = _readable(tokens, special)
+    of_words = _words(tokens, readable, special) if words is None else [int(word) for word in words]
+    shown = readable if prettify else [_visible(token) for token in tokens]
     return Text(tuple(shown), special, tuple(of_words))
 
 
@@ -72,8 +73,8 @@ def _readable(tokens: Sequence[str], special: Sequence[bool]) -> list[str]:
             shown.append(_visible(token))
             continue
         text = _from_bytes(token) if byte_level else _from_byte_name(token)
-        text = text.replace("▁", " ").removeprefix("##").removesuffix("</w>").removesuffix("@@")
-        shown.append(_visible(text.strip(" ") or text or "∅"))
+        bare = text.replace("▁", " ").removeprefix("##").removesuffix("</w>").removesuffix("@@")
+        shown.append(_visible(bare.strip(" ") or bare or text or "∅"))
     return shown
 
 
@@ -125,27 +126,28 @@ def _named(letter: str) -> str:
 # ---- words -----------------------------------------------------------------------------------
 
 
-def _words(tokens: Sequence[str], special: Sequence[bool]) -> list[int]:
+def _words(tokens: Sequence[str], readable: Sequence[str], special: Sequence[bool]) -> list[int]:
     """The word of each token, from the marks that tokenizers leave on pieces."""
     starts_marked = any(token[:1] in ("Ġ", "▁") for token in tokens)
     ends_marked = any(token.endswith("</w>") for token in tokens)
-    numbers, word, before = [], -1, ""
-    for token, is_special in zip(tokens, special):
-        if is_special:
+    numbers: list[int] = []
+    word, before = -1, -1  # the latest word, and the token before if it is no special one
+    for place, token in enumerate(tokens):
+        if special[place]:
             numbers.append(-1)
-            before = ""
+            before = -1
             continue
-        if (token.startswith("##") and len(token) > 2) or before.endswith("@@"):
-            joins = True
-        elif ends_marked:
-            joins = not before.endswith("</w>")
-        elif starts_marked:
-            joins = token[:1] not in ("Ġ", "▁") and _is_word(token) and _is_word(before)
-        else:
-            joins = False
-        word += not (joins and before)
+        joins = False
+        if before >= 0:
+            if (token.startswith("##") and len(token) > 2) or tokens[before].endswith("@@"):
+                joins = True
+            elif ends_marked:
+                joins = not tokens[before].endswith("</w>")
+            elif starts_marked and token[:1] not in ("Ġ", "▁"):
+                joins = _is_word(readable[place]) and _is_word(readable[before])
+        word += not joins
         numbers.append(word)
-        before = token
+        before = place
     return numbers
 
 

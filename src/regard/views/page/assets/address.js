@@ -6,7 +6,7 @@ const LISTS = ["heads", "zoom"];
 const STEPS = ["view", "call", "head"];
 
 /** The part of the address after "#". */
-export function addressOf(state, first) {
+function addressOf(state, first) {
   const parts = new URLSearchParams();
   for (const [name, value] of Object.entries(state)) {
     if (String(value) === String(first[name])) continue;
@@ -16,7 +16,7 @@ export function addressOf(state, first) {
 }
 
 /** What an address asks for, unchecked: nonsense is left for the state to drop. */
-export function readAddress(hash) {
+function readAddress(hash) {
   const raw = {};
   for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
     if (text === "none") raw[name] = null;
@@ -30,19 +30,25 @@ export function readAddress(hash) {
 
 /** Keeps the address and the state together, in both directions. */
 export function followAddress(state) {
+  let later = 0;
+  const write = (how) => {
+    try {
+      history[how](null, "", `#${addressOf(state.now, state.first)}`);
+    } catch {
+      // A page inside a notebook has no address of its own.
+    }
+  };
   const read = () => state.set({ ...state.first, ...readAddress(location.hash) }, "address");
   read();
   window.addEventListener("hashchange", read);
   window.addEventListener("popstate", read);
   state.listen((now, changed, cause) => {
     if (cause === "address") return;
-    const address = addressOf(now, state.first);
+    clearTimeout(later);
     const step = STEPS.some((name) => changed.has(name));
-    try {
-      history[step ? "pushState" : "replaceState"](null, "", `#${address}`);
-    } catch {
-      // A page inside a notebook has no address of its own.
-    }
+    // Browsers allow a few changes of the address each second; a drag makes many.
+    if (step) write("pushState");
+    else later = setTimeout(() => write("replaceState"), 250);
   });
 }
 

@@ -2,37 +2,38 @@
 
 import { textWidth } from "./surface.js";
 
-export const LABEL_SIZE = 12;
+const LABEL_SIZE = 12;
 
 const LEAST_ROOM = 12;
 const TURN = -52;
 
-/** Labels on the left and on top, the marked ones in front. */
-export function drawAxes(surface, { viewport, margin, inks, look, marked }) {
+/** Labels on the left and on top, at most `space` { left, top } pixels long; the marked pair in front. */
+export function drawAxes(surface, { viewport, space, inks, look, marked }) {
   const { top, bottom, left, right } = viewport.inSight;
-  const down = { from: top, to: bottom, size: viewport.cellHeight, at: (row) => margin.top + viewport.y(row + 0.5), end: margin.top + viewport.shown.height };
-  const across = { from: left, to: right, size: viewport.cellWidth, at: (column) => margin.left + viewport.x(column + 0.5), end: margin.left + viewport.shown.width };
-  const level = viewport.cellWidth < LEAST_ROOM || widestLabel(look.columnNames, left, right) <= viewport.cellWidth - 6;
-  const rowLabel = (row, text, options) =>
-    surface.text(margin.left - 8, down.at(row), text, { size: LABEL_SIZE, anchor: "end", limit: margin.left - 12, ...options });
-  const columnLabel = (column, text, options) =>
-    level
-      ? surface.text(across.at(column), margin.top - 10, text, { size: LABEL_SIZE, anchor: "middle", ...options })
-      : surface.text(across.at(column), margin.top - 8, text, { size: LABEL_SIZE, turn: TURN, limit: (margin.top - 12) / 0.8, ...options });
-  drawAxis(down, margin.top, look.rowNames, marked ? marked.row : -1, inks, rowLabel);
-  drawAxis(across, margin.left, look.columnNames, marked ? marked.column : -1, inks, columnLabel);
+  const level = viewport.cellWidth < LEAST_ROOM || widestLabel(look.columnNames.slice(left, Math.min(right, left + 40))) <= viewport.cellWidth - 6;
+  drawAxis({
+    names: look.rowNames, from: top, to: bottom, size: viewport.cellHeight, marked: marked?.row, inks,
+    inside: (row) => viewport.y(row + 0.5) > viewport.top && viewport.y(row + 0.5) < viewport.top + viewport.height,
+    label: (row, text, style) => surface.text(viewport.left - 8, viewport.y(row + 0.5), text, { anchor: "end", limit: space.left, ...style }),
+  });
+  drawAxis({
+    names: look.columnNames, from: left, to: right, size: viewport.cellWidth, marked: marked?.column, inks,
+    inside: (column) => viewport.x(column + 0.5) > viewport.left && viewport.x(column + 0.5) < viewport.left + viewport.width,
+    label: (column, text, style) => {
+      const placed = level ? { anchor: "middle" } : { turn: TURN };
+      surface.text(viewport.x(column + 0.5), viewport.top - (level ? 12 : 8), text, { ...placed, limit: space.top, ...style });
+    },
+  });
 }
 
-function drawAxis(axis, begin, names, marked, inks, label) {
-  const inside = (at) => at >= begin - 1 && at <= axis.end + 1;
-  const crowded = axis.size < LEAST_ROOM;
-  const step = crowded ? niceStep(64 / axis.size) : 1;
-  for (let at = Math.ceil(axis.from / step) * step; at < axis.to; at += step) {
-    const close = marked >= 0 && at !== marked && Math.abs(at - marked) * axis.size < LABEL_SIZE + 2;
-    if (at === marked || close || !inside(axis.at(at))) continue;
-    label(at, crowded ? String(at) : names[at], { fill: crowded ? inks.faint : inks.soft });
+function drawAxis({ names, from, to, size, marked = -1, inks, inside, label }) {
+  const crowded = size < LEAST_ROOM;
+  const step = crowded ? niceStep(64 / size) : 1;
+  for (let at = Math.ceil(from / step) * step; at < to; at += step) {
+    const covered = marked >= 0 && Math.abs(at - marked) * size < (crowded ? 40 : LEAST_ROOM - 1);
+    if (!covered && inside(at)) label(at, crowded ? String(at) : names[at], { size: LABEL_SIZE, fill: crowded ? inks.faint : inks.soft });
   }
-  if (marked >= axis.from && marked < axis.to) label(marked, names[marked], { fill: inks.accent, weight: 600 });
+  if (marked >= from && marked < to) label(marked, names[marked], { size: LABEL_SIZE, fill: inks.accent, weight: 600 });
 }
 
 /** 1, 2 or 5 times a power of ten, at least `least`. */
@@ -41,9 +42,8 @@ function niceStep(least) {
   return [1, 2, 5, 10].map((times) => times * power).find((step) => step >= least);
 }
 
-function widestLabel(names, from, to) {
-  let widest = 0;
-  if (to - from > 40) return Infinity;
-  for (let at = from; at < to; at += 1) widest = Math.max(widest, textWidth(names[at], LABEL_SIZE));
-  return widest;
+/** The width of the widest of some labels; only the longest can be it. */
+export function widestLabel(names) {
+  const longest = [...new Set(names)].sort((a, b) => b.length - a.length).slice(0, 12);
+  return Math.max(0, ...longest.map((name) => textWidth(name, LABEL_SIZE)));
 }

@@ -1,9 +1,10 @@
 // The bar of controls: what is looked at, and through which lens.
 
 import { PALETTES } from "./colours.js";
-import { choice, make, segments } from "./elements.js";
+import { choice, make, press, segments } from "./elements.js";
 import { say } from "./languages.js";
 import { shareText } from "./numbers.js";
+import { PAIRS } from "./state.js";
 
 /** Builds the bar anew for the present state; the focus stays where it was. */
 export function renderControls(bar, app) {
@@ -11,7 +12,7 @@ export function renderControls(bar, app) {
   const pressed = focused && document.activeElement.textContent;
   bar.replaceChildren(...whichPart(app), ...whichLens(app), ...whichColours(app));
   if (!focused) return;
-  const same = [...bar.querySelectorAll(`[data-control="${focused}"]`)];
+  const same = [...bar.querySelectorAll(`[data-control="${focused}"]:is(button, select, input):enabled`)];
   (same.find((element) => element.textContent === pressed) ?? same[0])?.focus();
 }
 
@@ -52,6 +53,10 @@ function whichLens(app) {
     toggle("words", "apart", "merge", pieces),
     field("sinks", say("sinks"), choice(sinks, now.sinks, (value) => state.set({ sinks: value }))),
   ];
+  if (recording.sentenceB) {
+    const pairs = PAIRS.map((name) => [name, say(`pair.${name}`)]);
+    parts.unshift(field("pair", say("pair"), choice(pairs, now.pair, (pair) => state.set({ pair }))));
+  }
   if (now.sinks !== "show") {
     const removed = app.look().removed(now.head);
     const mean = removed.reduce((sum, share) => sum + share, 0) / Math.max(1, removed.length);
@@ -76,7 +81,7 @@ export function chooseHead(state, head) {
 }
 
 /** The call most like another one, of another kind or run: the same layer, else the first. */
-export function nearestCall(recording, call, wanted) {
+function nearestCall(recording, call, wanted) {
   const goal = { kind: call.kind, run: call.run, ...wanted };
   const fits = (one) => one.kind === goal.kind && one.run === goal.run;
   const found = recording.calls.filter(fits);
@@ -87,8 +92,8 @@ export function nearestCall(recording, call, wanted) {
 function stepper(name, options, value, onChange) {
   const at = options.findIndex(([key]) => key === value);
   const arrow = (text, label, to) =>
-    make("button", { type: "button", "data-control": name, "aria-label": label, disabled: !options[to], on: { click: () => onChange(options[to][0]) } }, text);
-  const select = choice(options, value, (key) => onChange(Number(key)), { "data-control": name });
+    press(text, () => onChange(options[to][0]), { class: null, "aria-label": label, disabled: !options[to] });
+  const select = choice(options, value, (key) => onChange(Number(key)));
   return field(name, say(name), make("span", { class: "stepper" }, arrow("‹", say(`${name}.before`), at - 1), select, arrow("›", say(`${name}.next`), at + 1)));
 }
 

@@ -18,6 +18,11 @@ export function datum(text, name = "") {
   return make("bdi", { class: name || null, translate: "no" }, text);
 }
 
+/** press("text", act, { "aria-label": … }): a button without a frame, unless its class says otherwise. */
+export function press(content, act, attributes = {}) {
+  return make("button", { type: "button", class: "quiet", ...attributes, on: { click: act } }, ...[content].flat());
+}
+
 /** A <select> of [value, label] pairs. */
 export function choice(options, value, onChange, attributes = {}) {
   const select = make("select", { ...attributes, on: { change: () => onChange(select.value) } });
@@ -29,7 +34,7 @@ export function choice(options, value, onChange, attributes = {}) {
 /** A row of buttons of which one is pressed. */
 export function segments(options, value, onChange, label) {
   const buttons = options.map(([key, text]) =>
-    make("button", { type: "button", "aria-pressed": String(key === value), on: { click: () => onChange(key) } }, text),
+    press(text, () => onChange(key), { class: null, "aria-pressed": String(key === value) }),
   );
   return make("div", { class: "segments", role: "group", "aria-label": label }, ...buttons);
 }

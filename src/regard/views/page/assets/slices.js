@@ -1,6 +1,19 @@
-// Long work in short slices, so that the page always answers.
+// Long work in short slices and drawing once per frame, so that the page always answers.
 
 const SLICE_MS = 20;
+
+/** `act`, but however often it is asked for, once for each frame of the screen. */
+export function oncePerFrame(act) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      asked = false;
+      act();
+    });
+  };
+}
 
 /** Runs generators a slice at a time, one after the other; a new task throws the old one away. */
 export class Slices {

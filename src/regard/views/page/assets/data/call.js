@@ -5,7 +5,7 @@ import { RowTable } from "./rows.js";
 
 export class Call {
   constructor(index, described, data) {
-    const { arrays, texts, masks, statistics } = data;
+    const { arrays, texts, masks, statistics, sentenceB } = data;
     const rows = (where) => (where ? new RowTable(where, arrays) : null);
     this.index = index;
     this.name = described.name;
@@ -16,6 +16,7 @@ export class Call {
     this.queries = described.queries;
     this.keys = described.keys;
     this.offset = this.keys - this.queries;
+    this.sentenceB = sentenceB;
     this.error = described.error;
     this.compared = described.compared;
     this.dense = Boolean(described.weights);
@@ -75,14 +76,20 @@ export class Call {
     if (this.dense) return this.own.block(head, rowFrom, rowTo, columnFrom, columnTo);
     const width = columnTo - columnFrom;
     const out = new Float32Array((rowTo - rowFrom) * width);
-    const scoreOf = this.scorer(head);
+    const q = this.q.plane(head);
+    const k = this.k.plane(Math.floor(head / this.group));
+    const bend = this.bender(head);
+    const scores = new Float64Array(this.keys);
     for (let i = rowFrom; i < rowTo; i++) {
       const lse = this.lse[head * this.queries + i];
       if (lse === -Infinity) continue;
       const at = (i - rowFrom) * width - columnFrom;
       for (const [from, to] of this.allowed(head, i)) {
+        const first = Math.max(from, columnFrom);
         const last = Math.min(to, columnTo);
-        for (let j = Math.max(from, columnFrom); j < last; j++) out[at + j] = Math.exp(scoreOf(i, j) - lse);
+        scaledDots(scores, q, i, k, first, last, this.channels, this.scale);
+        if (bend) for (let j = first; j < last; j++) scores[j] = bend(scores[j], i, j);
+        for (let j = first; j < last; j++) out[at + j] = Math.exp(scores[j] - lse);
       }
     }
     return out;
@@ -109,7 +116,8 @@ export class Call {
     const keys = [];
     for (let j = 0; j < this.keys; j++) {
       const own = k.subarray(j * channels, (j + 1) * channels);
-      const dot = dotProduct(q, 0, own, 0, channels);
+      let dot = 0;
+      for (let c = 0; c < channels; c++) dot += q[c] * own[c];
       const scaled = dot * scale;
       const capped = softcap === null ? scaled : softcap * Math.tanh(scaled / softcap);
       const bias = biasOf ? biasOf(query, j) : 0;
@@ -124,15 +132,13 @@ export class Call {
     return { q, scale, softcap, lse, sink, keys, output };
   }
 
-  /** The score of a pair, as a function of query and key. */
-  scorer(head) {
-    const { channels, scale, softcap } = this;
-    const q = this.q.plane(head);
-    const k = this.k.plane(Math.floor(head / this.group));
-    const plain = (i, j) => scale * dotProduct(q, i * channels, k, j * channels, channels);
-    const capped = softcap === null ? plain : (i, j) => softcap * Math.tanh(plain(i, j) / softcap);
+  /** What softcap and bias make of a scaled product, as a function; null where there is neither. */
+  bender(head) {
+    const { softcap } = this;
     const bias = this.biaser(head);
-    return bias ? (i, j) => capped(i, j) + bias(i, j) : capped;
+    if (softcap === null) return bias && ((score, i, j) => score + bias(i, j));
+    if (!bias) return (score) => softcap * Math.tanh(score / softcap);
+    return (score, i, j) => softcap * Math.tanh(score / softcap) + bias(i, j);
   }
 
   /** The bias of a pair, as a function of query and key; null without any. */
@@ -151,13 +157,32 @@ export class Call {
   }
 }
 
-export function dotProduct(a, from, b, start, count) {
-  let even = 0;
-  let odd = 0;
-  const paired = count - (count % 2);
-  for (let c = 0; c < paired; c += 2) {
-    even += a[from + c] * b[start + c];
-    odd += a[from + c + 1] * b[start + c + 1];
+/** scale · q_i · k_j for the keys from `first` to `last`: four keys at a time, for each number of q is read once. */
+function scaledDots(scores, q, i, k, first, last, channels, scale) {
+  const start = i * channels;
+  const end = start + channels;
+  let j = first;
+  for (; j + 4 <= last; j += 4) {
+    let [one, two, three, four] = [0, 0, 0, 0];
+    let a = j * channels;
+    let b = a + channels;
+    let c = b + channels;
+    let d = c + channels;
+    for (let at = start; at < end; at++) {
+      const x = q[at];
+      one += x * k[a++];
+      two += x * k[b++];
+      three += x * k[c++];
+      four += x * k[d++];
+    }
+    scores[j] = scale * one;
+    scores[j + 1] = scale * two;
+    scores[j + 2] = scale * three;
+    scores[j + 3] = scale * four;
   }
-  return paired < count ? even + odd + a[from + paired] * b[start + paired] : even + odd;
+  for (; j < last; j++) {
+    let sum = 0;
+    for (let at = start, a = j * channels; at < end; at++, a++) sum += q[at] * k[a];
+    scores[j] = scale * sum;
+  }
 }

@@ -1,36 +1,36 @@
 // Matrix: a heat map that computes what is on the screen. Far out, a pixel is the greatest weight of its block.
 
+import { drawAxes, widestLabel } from "../axes.js";
 import { paintWeights, readableOn, shadeOf, toneOf } from "../colours.js";
-import { blankCanvas, fitCanvas, make } from "../elements.js";
+import { blankCanvas, fitCanvas, make, press } from "../elements.js";
 import { gestures } from "../gestures.js";
 import { say } from "../languages.js";
+import { drawLegend, LEGEND_HEIGHT } from "../legend.js";
 import { cellText } from "../numbers.js";
 import { Readout } from "../readout.js";
-import { Slices } from "../slices.js";
-import { CanvasSurface, textWidth } from "../surface.js";
+import { oncePerFrame, Slices } from "../slices.js";
+import { CanvasSurface } from "../surface.js";
 import { thumbnailOf } from "../thumbnails.js";
 import { TILE, Tiles } from "../tiles.js";
 import { Viewport } from "../viewport.js";
-import { drawAxes, LABEL_SIZE } from "../axes.js";
-import { drawLegend, LEGEND_HEIGHT } from "../legend.js";
 
 const MOST_RECTANGLES = 4096;
-const LONGEST_LABEL = 132;
+const LONGEST_LABEL = 104;
 
 export class MatrixView {
   constructor(app) {
     this.app = app;
     this.slices = new Slices();
+    this.repaint = oncePerFrame(() => this.paint());
     this.pictures = new Map(); // tile → its colours, for the present ramp and scale
     this.pointer = null; // the pair under the pointer
     this.readout = new Readout(say("matrix.hint"));
     this.canvas = make("canvas", { class: "map", tabindex: "0", role: "img" });
     this.progress = make("div", { class: "progress", hidden: true });
-    const button = (text, label, act) => make("button", { type: "button", "aria-label": label, on: { click: act } }, text);
-    const tools = make("div", { class: "tools segments" },
-      button("−", say("matrix.out"), () => this.zoomBy(1 / 1.6)),
-      button(say("matrix.fit"), say("matrix.fit"), () => app.state.set({ zoom: null })),
-      button("+", say("matrix.in"), () => this.zoomBy(1.6)));
+    const tools = make("div", { class: "segments" },
+      press("−", () => this.zoomBy(1 / 1.6), { class: null, "aria-label": say("matrix.out") }),
+      press(say("matrix.fit"), () => app.state.set({ zoom: null }), { class: null }),
+      press("+", () => this.zoomBy(1.6), { class: null, "aria-label": say("matrix.in") }));
     this.bar = make("div", { class: "view-bar" }, this.readout.root, tools);
     this.stage = make("div", { class: "map-stage" }, this.canvas, this.progress);
     this.root = make("section", { class: "view matrix" }, this.bar, this.stage);
@@ -77,16 +77,22 @@ export class MatrixView {
     if (!this.look || !this.root.isConnected) return;
     const [width, height] = [this.stage.clientWidth, this.stage.clientHeight];
     if (width < 40 || height < 40) return;
+    const { rows, columns } = this.look;
+    if (this.size?.width !== width || this.spaced !== this.look) this.measure(width);
     this.size = { width, height };
-    const { rowNames, columnNames } = this.look;
-    const most = Math.min(LONGEST_LABEL, width * 0.24);
-    const above = Math.min(most, widest(columnNames));
-    this.margin = { left: Math.min(most, widest(rowNames)) + 14, top: above * 0.8 + 16, right: above * 0.6, bottom: LEGEND_HEIGHT };
-    this.viewport = new Viewport(this.look.rows.count, this.look.columns.count,
-      { width: width - this.margin.left - this.margin.right, height: height - this.margin.top - this.margin.bottom }, this.app.state.now.zoom);
-    this.margin.left += this.viewport.slack / 2; // a small matrix stands in the middle
-    this.paint();
+    const [left, top] = [this.space.left + 14, this.space.top * 0.8 + 16];
+    const area = { left, top, width: width - left - this.space.top * 0.6, height: height - top - LEGEND_HEIGHT };
+    this.viewport = new Viewport(rows.count, columns.count, area, this.app.state.now.zoom);
+    this.tell(this.marked);
+    this.repaint();
     this.refine();
+  }
+
+  /** How much room the labels need. */
+  measure(width) {
+    const label = (names) => Math.min(LONGEST_LABEL, width * 0.24, Math.max(widestLabel(names), widestLabel([String(names.length)])) + 1);
+    this.space = { left: label(this.look.rowNames), top: label(this.look.columnNames) };
+    this.spaced = this.look;
   }
 
   moveTo(viewport) {
@@ -95,7 +101,7 @@ export class MatrixView {
   }
 
   zoomBy(factor, x = this.size.width / 2, y = this.size.height / 2) {
-    this.moveTo(this.viewport.zoomed(factor, x - this.margin.left, y - this.margin.top));
+    this.moveTo(this.viewport.zoomed(factor, x, y));
   }
 
   /** The level at which a cell of a tile is at least one pixel of the screen. */
@@ -116,19 +122,20 @@ export class MatrixView {
     this.progress.hidden = false;
     this.slices.run(this.tiles.fill(level, this.range(level)), (done) => {
       if (done) this.progress.hidden = true;
-      this.paint();
+      this.repaint();
     });
   }
 
   // ---- pointing ---------------------------------------------------------------------------------
 
   point(x, y) {
-    this.pointer = this.viewport.pairAt(x - this.margin.left, y - this.margin.top);
-    this.paint();
+    this.pointer = this.viewport.pairAt(x, y);
+    this.tell(this.marked);
+    this.repaint();
   }
 
   pin(x, y) {
-    const pair = this.viewport.pairAt(x - this.margin.left, y - this.margin.top);
+    const pair = this.viewport.pairAt(x, y);
     const { state } = this.app;
     if (!pair) {
       state.set({ query: null, key: null });
@@ -185,27 +192,24 @@ export class MatrixView {
   // ---- drawing ----------------------------------------------------------------------------------
 
   paint() {
-    if (!this.viewport) return;
-    const surface = new CanvasSurface(fitCanvas(this.canvas, this.size.width, this.size.height));
-    this.tell(this.drawAll(surface));
+    if (this.viewport) this.drawAll(new CanvasSurface(fitCanvas(this.canvas, this.size.width, this.size.height)));
   }
 
   drawAll(surface) {
-    const { viewport, margin, look } = this;
-    const { inks } = this.app;
+    const { viewport, space, look } = this;
     const marked = this.marked;
-    const { width, height } = viewport.shown;
-    surface.clip(margin.left, margin.top, width, height, () => {
-      surface.rect(margin.left, margin.top, width, height, inks.void);
+    const { inks, state } = this.app;
+    const { left, top, width, height } = viewport;
+    surface.clip(left, top, width, height, () => {
       this.drawCells(surface);
       if (marked) this.drawCrosshair(surface, marked);
     });
-    for (const [x, y, right, bottom] of [[0, 0, width, 0], [0, height, width, height], [0, 0, 0, height], [width, 0, width, height]]) {
-      surface.line(margin.left + x, margin.top + y, margin.left + right, margin.top + bottom, inks.hair);
+    for (const [x, y] of [[0, 0], [width, height]]) {
+      surface.line(left, top + y, left + width, top + y, inks.hair);
+      surface.line(left + x, top, left + x, top + height, inks.hair);
     }
-    drawAxes(surface, { viewport, margin, inks, look, marked });
-    drawLegend(surface, { x: margin.left, y: margin.top + height + 16, width: Math.min(220, width), inks, scale: this.app.state.now.scale });
-    return marked;
+    drawAxes(surface, { viewport, space, inks, look, marked });
+    drawLegend(surface, { x: left, y: top + height + 16, width: Math.min(220, width), inks, scale: state.now.scale });
   }
 
   drawCells(surface) {
@@ -229,7 +233,7 @@ export class MatrixView {
 
   /** Few cells: a rectangle and its value each. */
   drawRectangles(surface) {
-    const { viewport, margin, look } = this;
+    const { viewport, look } = this;
     const { inks } = this.app;
     const { scale } = this.app.state.now;
     const { top, bottom, left, right } = viewport.inSight;
@@ -239,10 +243,10 @@ export class MatrixView {
       for (let column = left; column < right; column += 1) {
         const weight = weights[(row - top) * (right - left) + column - left];
         if (!(weight > 0)) continue;
-        const [x, y] = [margin.left + viewport.x(column), margin.top + viewport.y(row)];
+        const [x, y] = [viewport.x(column), viewport.y(row)];
         const tone = toneOf(weight, scale);
         surface.rect(x, y, viewport.cellWidth - gap, viewport.cellHeight - gap, shadeOf(inks.ramp, tone), { radius: gap * 2 });
-        if (viewport.roomForValues) {
+        if (viewport.roomForValues && cellText(weight)) {
           surface.text(x + viewport.cellWidth / 2, y + viewport.cellHeight / 2, cellText(weight), { fill: readableOn(inks.ramp, tone), size: 11, anchor: "middle" });
         }
       }
@@ -257,9 +261,9 @@ export class MatrixView {
   }
 
   drawImage(surface, picture, row, column, rows, columns) {
-    const { viewport, margin } = this;
-    const [x, y] = [margin.left + viewport.x(column), margin.top + viewport.y(row)];
-    const [right, bottom] = [margin.left + viewport.x(column + columns), margin.top + viewport.y(row + rows)];
+    const { viewport } = this;
+    const [x, y] = [viewport.x(column), viewport.y(row)];
+    const [right, bottom] = [viewport.x(column + columns), viewport.y(row + rows)];
     const snap = (value) => Math.round(value * (window.devicePixelRatio || 1)) / (window.devicePixelRatio || 1);
     const area = [snap(x), snap(y), snap(right) - snap(x), snap(bottom) - snap(y)];
     surface.rect(...area, this.app.inks.void); // what was drawn coarsely must not show through
@@ -279,17 +283,12 @@ export class MatrixView {
   }
 
   drawCrosshair(surface, { row, column }) {
-    const { viewport, margin } = this;
+    const { viewport } = this;
     const { inks } = this.app;
-    const { width, height } = viewport.shown;
-    const [w, h] = [Math.max(1, viewport.cellWidth), Math.max(1, viewport.cellHeight)];
-    const [x, y] = [margin.left + viewport.x(column), margin.top + viewport.y(row)];
-    if (row >= 0) {
-      for (const at of [y - 0.5, y + h - 0.5]) surface.line(margin.left, at, margin.left + width, at, inks.accent, { opacity: 0.75 });
-    }
-    if (column >= 0) {
-      for (const at of [x - 0.5, x + w - 0.5]) surface.line(at, margin.top, at, margin.top + height, inks.accent, { opacity: 0.75 });
-    }
+    const { left, top, width, height } = viewport;
+    const [x, y, opacity] = [viewport.x(column) - 0.5, viewport.y(row) - 0.5, 0.75];
+    for (const at of row < 0 ? [] : [y, y + Math.max(1, viewport.cellHeight)]) surface.line(left, at, left + width, at, inks.accent, { opacity });
+    for (const at of column < 0 ? [] : [x, x + Math.max(1, viewport.cellWidth)]) surface.line(at, top, at, top + height, inks.accent, { opacity });
   }
 
   // ---- export -----------------------------------------------------------------------------------
@@ -301,10 +300,4 @@ export class MatrixView {
   draw(surface) {
     this.drawAll(surface);
   }
-}
-
-/** The width that labels need: the longest names, or the numbers of positions. */
-function widest(names) {
-  const longest = [...new Set(names)].sort((a, b) => b.length - a.length).slice(0, 12);
-  return Math.max(textWidth(String(names.length), LABEL_SIZE), ...longest.map((name) => textWidth(name, LABEL_SIZE)));
 }

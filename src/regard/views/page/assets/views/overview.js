@@ -1,8 +1,9 @@
 // Overview: every head as a small picture, by layer, or in the order of a statistic.
 
 import { paintWeights } from "../colours.js";
-import { choice, datum, make } from "../elements.js";
+import { choice, datum, make, press } from "../elements.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
+import { LENS } from "../look.js";
 import { numberText } from "../numbers.js";
 import { Slices } from "../slices.js";
 import { thumbnailOf } from "../thumbnails.js";
@@ -21,8 +22,6 @@ export class OverviewView {
     this.root = make("section", { class: "view overview" }, this.bar, this.body);
   }
 
-  mounted() {}
-
   destroy() {
     this.slices.stop();
   }
@@ -34,7 +33,7 @@ export class OverviewView {
   update(now, changed) {
     const rebuilt = !changed || changed.has("sort") || changed.has("descending");
     if (rebuilt) this.build(now);
-    const repaint = ["scale", "palette", "theme", "special", "words", "sinks"];
+    const repaint = ["scale", "palette", ...LENS];
     if (rebuilt || repaint.some((name) => changed.has(name))) this.paintAll();
     for (const card of this.cards) card.root.setAttribute("aria-current", String(card.call.index === now.call && card.head === now.head));
   }
@@ -45,8 +44,7 @@ export class OverviewView {
     const sorted = now.sort === "layer" ? "" : now.sort;
     this.bar.replaceChildren(
       make("label", { class: "field" }, say("order"), choice(options, sorted, (sort) => state.set({ sort }))),
-      make("button", { type: "button", class: "quiet", hidden: !sorted, on: { click: () => state.set({ descending: !now.descending }) } },
-        say(now.descending ? "order.down" : "order.up")),
+      press(say(now.descending ? "order.down" : "order.up"), () => state.set({ descending: !now.descending }), { hidden: !sorted }),
       make("span", { class: "hint" }, statisticMeaning(sorted)),
     );
     this.cards = [];
@@ -91,8 +89,9 @@ export class OverviewView {
   card(call, head, where, number = "") {
     const canvas = make("canvas", { width: 1, height: 1, "aria-hidden": "true" });
     const label = say("overview.open", { layer: call.layer, head: call.heads[head] });
-    const root = make("button", { type: "button", class: "card", "aria-label": number ? `${label}, ${number}` : label, title: label, on: { click: () => this.app.open(call.index, head) } },
-      canvas, make("span", { class: "caption" }, datum(where || String(call.heads[head])), number ? datum(number, "number") : null));
+    const caption = make("span", { class: "caption" }, datum(where || String(call.heads[head])), number ? datum(number, "number") : null);
+    const names = { title: label, "aria-label": number ? `${label}, ${number}` : label };
+    const root = press([canvas, caption], () => this.app.open(call.index, head), { class: "card", ...names });
     const card = { call, head, canvas, root, where, number };
     this.cards.push(card);
     return root;
@@ -101,20 +100,20 @@ export class OverviewView {
   // ---- pictures ---------------------------------------------------------------------------------
 
   paintAll() {
-    this.slices.stop();
-    for (const card of this.cards) {
-      this.paintCard(card, thumbnailOf(card.call, card.head));
-      card.root.classList.toggle("waiting", !this.app.lookAt(card.call.index).plain);
-    }
-    this.slices.run(this.recompute(this.cards), () => {});
+    this.slices.run(this.pictures(this.cards), () => {});
   }
 
-  /** Finer pictures, where they are quickly made; through a lens the ones that came with the page do not hold at all. */
-  *recompute(cards) {
+  /** First the pictures that came with the page, then finer ones; through a lens the first do not hold. */
+  *pictures(cards) {
+    for (const card of cards) {
+      card.root.classList.toggle("waiting", !this.app.lookAt(card.call.index).plain);
+      this.paintCard(card, thumbnailOf(card.call, card.head));
+      yield;
+    }
     for (const card of cards) {
       const look = this.app.lookAt(card.call.index);
-      if (look.plain && look.effort * look.rows.count * look.columns.count > QUICK) continue;
-      if (look.rows.count && look.columns.count) this.paintCard(card, yield* new Tiles(look, card.head).whole());
+      const slow = look.effort * look.rows.count * look.columns.count > QUICK;
+      if (look.rows.count && look.columns.count && !(look.plain && slow)) this.paintCard(card, yield* new Tiles(look, card.head).whole());
       card.root.classList.remove("waiting");
     }
   }
