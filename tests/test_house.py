@@ -124,6 +124,7 @@ def test_the_version_stands_in_one_place():
         ["-m", "regard", "cost", "--help"],
         ["-m", "regard", "bench", "--help"],
         ["-m", "regard", "survey", "--help"],
+        ["-m", "regard", "serve", "--help"],
     ],
     ids=str,
 )
