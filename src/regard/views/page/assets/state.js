@@ -26,7 +26,10 @@ function firstState(recording) {
     sort: "", descending: true, filter: "", kinds: "",
     zoom: null, // the matrix: [row, column, magnification]
   };
-  return fitState(recording, plain, recording.start);
+  const first = fitState(recording, plain, recording.start);
+  // The lines of all heads of a long text hide each other: there one head begins alone.
+  if (longest > LONG && first.heads === null) first.heads = fitHeads([first.head], recording.calls[first.call].heads.length);
+  return first;
 }
 
 /** `raw` with everything that does not fit replaced by what `fallback` says. */
@@ -74,7 +77,7 @@ export class State {
 
   /** Changes some values; listeners hear of it once, with the names that changed. */
   set(patch, cause = "user") {
-    const next = fitState(this.recording, this.now, patch);
+    const next = fitState(this.recording, this.now, this.withHead(patch));
     if (next.call !== this.now.call && !sameTokens(this.recording.calls[next.call], this.call)) {
       Object.assign(next, { query: patch.query ?? null, key: patch.key ?? null, zoom: patch.zoom ?? null });
     }
@@ -82,6 +85,13 @@ export class State {
     if (changed.length === 0) return;
     this.now = next;
     for (const listener of this.listeners) listener(next, new Set(changed), cause);
+  }
+
+  /** A head whose lines stand alone goes with the choice of head. */
+  withHead(patch) {
+    const { head, heads } = this.now;
+    const alone = heads?.length === 1 && heads[0] === head;
+    return alone && patch.head !== undefined && patch.heads === undefined ? { ...patch, heads: [patch.head] } : patch;
   }
 
   listen(listener) {
