@@ -508,6 +508,16 @@ def test_lines_hover_shows_and_click_pins(page):
     assert page.text(".readout").startswith("Point at a token")
 
 
+def test_a_long_text_begins_with_one_head_that_goes_with_the_choice(longer):
+    longer.set(view="lines")
+    assert longer.now("heads") == [0]
+    longer.set(head=1)
+    assert longer.now("heads") == [1]
+    longer.page.click(".chips >> text=All")
+    longer.set(head=0)
+    assert longer.now("heads") is None
+
+
 def test_lines_of_a_long_text_show_a_window_and_the_weight_outside(longer):
     longer.set(view="lines", query=500, heads=[0])
     shown = longer.page.locator(".column.query .token").count()
