@@ -40,8 +40,9 @@ class Page:
             time.sleep(0.02)
 
     def set(self, **values):
-        """Changes the state and waits until everything is drawn."""
+        """Changes the state and waits until everything has its place and is drawn."""
         self.run("(regard.state.set(given), regard.ready())", values)
+        self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
 
     def reset(self):
         self.run(
