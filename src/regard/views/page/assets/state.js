@@ -2,22 +2,25 @@
 // drops whatever does not fit the recording, so views never meet an impossible state.
 
 import { PALETTES } from "./colours.js";
+import { NO_LENS } from "./look.js";
 import { THEMES } from "./theme.js";
 
 export const VIEWS = ["overview", "lines", "matrix", "heads", "steps"];
-export const LANGUAGES = ["en", "zh"];
+/** Of two sentences: everything, or from one (first letter) to one (second letter). */
+export const PAIRS = ["all", "aa", "bb", "ab", "ba"];
+const LANGUAGES = ["en", "zh"];
 
 // Longer texts have mostly small weights: there the logarithm shows more.
 const LONG = 64;
 
 /** What the page shows before anybody has chosen anything. */
-export function firstState(recording) {
+function firstState(recording) {
   const longest = Math.max(...recording.calls.map((call) => call.keys));
   const plain = {
     view: "overview", call: 0, head: 0,
     heads: null, // heads drawn as lines: null is all of them
     query: null, key: null, // pinned tokens, by their number in the recording
-    special: "show", words: "apart", sinks: "show",
+    ...NO_LENS,
     scale: longest > LONG ? "log" : "linear",
     theme: "auto", palette: "blue", language: recording.language,
     sort: "", descending: true, filter: "", kinds: "",
@@ -27,7 +30,7 @@ export function firstState(recording) {
 }
 
 /** `raw` with everything that does not fit replaced by what `fallback` says. */
-export function fitState(recording, fallback, raw) {
+function fitState(recording, fallback, raw) {
   const state = { ...fallback, ...Object.fromEntries(Object.entries(raw ?? {}).filter(([name]) => Object.hasOwn(fallback, name))) };
   const keep = (name, fits) => {
     if (!fits(state[name])) state[name] = fallback[name];
@@ -37,6 +40,7 @@ export function fitState(recording, fallback, raw) {
   among("special", ["show", "hide"]);
   among("words", ["apart", "merge"]);
   among("sinks", ["show", "first", "special"]);
+  among("pair", recording.sentenceB ? PAIRS : ["all"]);
   among("scale", ["linear", "log"]);
   among("theme", THEMES);
   among("palette", PALETTES);

@@ -1,6 +1,6 @@
 // One drawing, two papers: views draw on a surface, and a surface is a canvas or an SVG document.
 
-export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
+const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
 
 const SVG_SPACE = "http://www.w3.org/2000/svg";
 // What XML 1.0 cannot hold, even escaped: control characters, half surrogates, two non-characters.
