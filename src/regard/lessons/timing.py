@@ -76,7 +76,7 @@ class Work:
 
     @property
     def needed(self) -> int:
-        """Bytes that it takes at its highest: inputs, output and, of the textbook, two matrices."""
+        """Bytes that it takes at its highest: inputs, output, and what the variant holds besides."""
         name = "dense" if self.variant == "textbook" else "regard"
         way = cost(
             self.length,
@@ -86,8 +86,10 @@ class Work:
             projections=False,
             ways=[name],
         )[self.length, name]
-        # Scores and weights exist side by side while softmax runs; the cost model counts one of them.
-        return way.bytes + (way["scores"].bytes if self.variant == "textbook" else 0)
+        # The textbook holds scores and weights side by side while softmax runs; the cost model counts one.
+        # Linear attention holds its output in parts and as a whole while it joins them.
+        beside = {"textbook": way["scores"].bytes, "linear": way["sum"].bytes}
+        return way.bytes + beside.get(self.variant, 0)
 
 
 @dataclass(frozen=True)
