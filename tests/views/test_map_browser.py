@@ -128,10 +128,9 @@ def place_of(visitor, query, key):
     """Where a pair is on the screen."""
     return visitor.ask(
         f"""(() => {{
-          const {{ viewport, margin, canvas }} = regard.app.view;
+          const {{ viewport, canvas }} = regard.app.view;
           const box = canvas.getBoundingClientRect();
-          const [x, y] = [viewport.x({key} + 0.5), viewport.y({query} + 0.5)];
-          return [box.left + margin.left + x, box.top + margin.top + y];
+          return [box.left + viewport.x({key} + 0.5), box.top + viewport.y({query} + 0.5)];
         }})()"""
     )
 
