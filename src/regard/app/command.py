@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import click
 
 from regard.app.bench import bench
@@ -9,6 +12,7 @@ from regard.app.cost import cost
 from regard.app.demo import demo
 from regard.app.explain import explain
 from regard.app.heads import heads
+from regard.app.languages import chinese_refusal, chinese_usage_error, language_of
 from regard.app.look import look
 from regard.app.mask import mask
 from regard.app.survey import survey
@@ -17,17 +21,36 @@ from regard.app.translate import translate
 from regard.errors import RegardError
 from regard.version import __version__
 
+LANGUAGE = "regard.language"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class _Clean(click.Group):
     """Turns regard's own errors into one clean message; everything else is a bug and shows itself."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[LANGUAGE] = language_of(args)
+        with _said_in(ctx.meta[LANGUAGE]):
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> object:
-        try:
+        with _said_in(ctx.meta[LANGUAGE]):
             return super().invoke(ctx)
-        except RegardError as error:
-            raise click.ClickException(str(error)) from error
+
+
+@contextmanager
+def _said_in(lang: str) -> Iterator[None]:
+    """Errors inside are told to the user in a language."""
+    try:
+        yield
+    except RegardError as error:
+        if lang == "zh":
+            raise chinese_refusal(error) from error
+        raise click.ClickException(str(error)) from error
+    except click.UsageError as error:
+        if lang == "zh" and not isinstance(error, click.exceptions.NoArgsIsHelpError):
+            raise chinese_usage_error(error) from error
+        raise
 
 
 @click.group(cls=_Clean, context_settings=CONTEXT)
