@@ -25,7 +25,7 @@ class Page:
 
     def __init__(self, opened, shown):
         self.opened, self.page, self.shown = opened, opened.page, shown
-        self.wait("window.regard")
+        self.wait("window.regard?.app")
         self.fresh = self.run("JSON.stringify(regard.state.now)")
 
     def run(self, code, *given):
@@ -758,7 +758,7 @@ def test_the_address_restores_the_view(page):
     }
     assert {name: now[name] for name in wanted} == wanted
     page.page.reload()
-    page.wait("window.regard")
+    page.wait("window.regard?.app")
     assert {name: page.run("regard.state.now")[name] for name in wanted} == wanted
 
 
