@@ -41,7 +41,7 @@ FEWEST = 3
 """Rounds at the greatest lengths."""
 
 BESIDE = {"sparse": 9, "linear": 3}
-"""Outputs' worth of memory held beside the output, rounded up from what was measured at 1,024 to 4,096 tokens.
+"""Outputs' worth of memory held beside the output: what was measured at 1,024 to 4,096 tokens, rounded up.
 
 Sparse attention gathers parts of Q, K and V and merges their outputs; linear attention joins segments.
 """
