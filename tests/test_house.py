@@ -121,9 +121,10 @@ def test_the_version_stands_in_one_place():
         ["-m", "regard", "--help"],
         ["-m", "regard", "explain", "--help"],
         ["-m", "regard", "train", "--help"],
-        ["-m", "regard", "survey", "--help"],
         ["-m", "regard", "cost", "--help"],
         ["-m", "regard", "bench", "--help"],
+        ["-m", "regard", "survey", "--help"],
+        ["-m", "regard", "serve", "--help"],
     ],
     ids=str,
 )
