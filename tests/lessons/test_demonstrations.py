@@ -1,6 +1,7 @@
-"""Each demonstration's claim, held by its numbers; and every demonstration told and drawn in both languages."""
+"""Each demonstration's claim, held by its numbers; and all of them told and drawn in both languages."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from regard import masks
 from regard.attention import reference
 from regard.errors import ArgumentError, DataError, TextError
 from regard.lessons import demonstration, demonstrations
+from regard.lessons.averaging import learn_averages
 from regard.lessons.directions import point_keys
 from regard.lessons.drawing import Bars, Cells, Curves, draw
 from regard.lessons.filtering import filter_keys
@@ -116,6 +118,13 @@ def test_separate_heads_are_the_joint_projection(length, width, heads):
     assert np.allclose(found.separate_weights, found.joint_weights, atol=1e-12)
     with pytest.raises(ArgumentError, match="heads divide the width"):
         split_heads(width=7, heads=2)
+
+
+def test_a_learned_average_finds_what_a_plain_one_cannot():
+    found = learn_averages()
+    assert found.two_heads < 0.05 < 0.2 < found.one_head < found.plain
+    assert {int(row.argmax()) for row in found.weights} == set(found.marks)
+    assert torch.allclose(found.weights.sum(-1), torch.ones(2))
 
 
 def test_positions_know_the_distance_alone():
@@ -256,7 +265,7 @@ def test_bad_tables_are_named(tmp_path, content, message):
 
 
 def test_a_table_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match="file that can be read. Got .*nowhere.json: No such file"):
+    with pytest.raises(DataError, match=r"file that can be read. Got .*nowhere.json: No such file"):
         read_vectors(tmp_path / "nowhere.json")
     assert json.loads(EXAMPLE.read_text(encoding="utf-8"))
 
@@ -273,4 +282,4 @@ def test_panels_do_not_overlap():
     )
     figure.canvas.draw()
     boxes = [axes.get_tightbbox() for axes in figure.axes]
-    assert all(left.x1 < right.x0 for left, right in zip(boxes, boxes[1:]))
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))

@@ -15,6 +15,7 @@ from regard.app.heads import heads
 from regard.app.languages import chinese_refusal, chinese_usage_error, language_of
 from regard.app.look import look
 from regard.app.mask import mask
+from regard.app.serve import serve
 from regard.app.survey import survey
 from regard.app.train import train
 from regard.app.translate import translate
@@ -59,5 +60,5 @@ def main() -> None:
     """Compute, see and measure attention, exactly, at any length."""
 
 
-for command in (look, heads, explain, mask, cost, bench, demo, translate, train, survey):
+for command in (look, heads, explain, mask, cost, bench, demo, translate, train, survey, serve):
     main.add_command(command)
