@@ -301,3 +301,11 @@ def test_a_chinese_explanation_has_no_english_sentence():
         for sentence in said:
             bare = re.sub(r"softmax|float64|word_vectors\.json|causal\(\)|lse|W_o|AI|\b[a-z]\b", "", sentence)
             assert not re.search(r"[A-Za-z]{2}", bare), sentence
+
+
+def test_of_a_long_text_only_the_chosen_row_is_told():
+    seen, trace = recorded(queries=71, keys=73, mask=masks.causal())
+    found = explain_recording(seen, head=2, token=13)
+    assert [look.word for look in found.looks] == ["13"]
+    assert found.looks[0].strongest[0][1] == pytest.approx(trace["weights"][2, 13].max(), abs=1e-6)
+    assert "57 hidden" in found["weights"].grids[0].rows
