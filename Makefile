@@ -9,8 +9,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-demo: install ## show attention on a sentence, step by step
-	@$(BIN)/regard explain "The cat sat on the mat." --mask causal
+demo: install ## translate a sentence and show what every head looks at
+	@$(BIN)/regard look "The cat sat on the mat."
 
 install: $(VENV)/.installed ## make .venv with regard in it
 
@@ -43,6 +43,7 @@ bench: $(VENV)/.tools ## measure regard against torch; prints tables, writes ben
 	$(BIN)/python benchmarks/row_statistics.py
 	$(BIN)/python benchmarks/recording.py
 	$(BIN)/python benchmarks/pages.py
+	$(BIN)/python benchmarks/survey.py
 	$(BIN)/python benchmarks/map.py
 	$(BIN)/python benchmarks/map_load.py
 

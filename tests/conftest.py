@@ -23,3 +23,11 @@ def always_tiled(monkeypatch):
     planning._kept_plan.cache_clear()
     yield
     planning._kept_plan.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def model_folders(tmp_path_factory):
+    """Small models of transformers, each in its folder."""
+    from small_models import save_small_models
+
+    return save_small_models(tmp_path_factory.mktemp("models"))

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
         attention_statistics,
         attention_weights,
         biases,
+        cost,
         linear_attention,
         plan,
     )
+    from regard.lessons import explain
     from regard.recording import load, watch
     from regard.translator import translate
+    from regard.views import figures
     from regard.views.bertviz import head_view, model_view
     from regard.views.page import estimate_page, page, show
 
@@ -37,8 +40,11 @@ __all__ = [
     "attention_statistics",
     "attention_weights",
     "biases",
+    "cost",
     "errors",
     "estimate_page",
+    "explain",
+    "figures",
     "head_view",
     "heads",
     "linear_attention",
@@ -59,8 +65,10 @@ _ROOMS = {
     "attention_statistics": "regard.attention",
     "attention_weights": "regard.attention",
     "biases": "regard.attention",
+    "cost": "regard.attention",
     "linear_attention": "regard.attention",
     "plan": "regard.attention",
+    "explain": "regard.lessons",
     "load": "regard.recording",
     "watch": "regard.recording",
     "translate": "regard.translator",
@@ -72,9 +80,19 @@ _ROOMS = {
 }
 
 
+_MODULES = {
+    "errors": "regard.errors",
+    "figures": "regard.views.figures",
+    "heads": "regard.heads",
+    "masks": "regard.masks",
+    "nn": "regard.nn",
+    "recording": "regard.recording",
+}
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("masks", "errors", "nn", "recording", "heads"):
-        return import_module(f"regard.{name}")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name in _ROOMS:
         room = import_module(_ROOMS[name])
         # The room `attention` is callable and stands for the function of that name.

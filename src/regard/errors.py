@@ -11,9 +11,11 @@
     │   └── MaskSyntaxError             a mask text that cannot be read; points at the character
     ├── RecordingError   (ValueError)   a recording that cannot be taken, or does not hold what is asked
     │   └── RecordingFileError          a file that is no recording, or no whole one
+    ├── FontError        (ValueError)   labels in a script for which no font is installed; names the package
     ├── DataError        (ValueError)   a file of sentences that cannot be read; names the line
     ├── TextError        (ValueError)   a text that cannot be translated
     ├── PackageError     (ImportError)  a package that is needed for this, and not installed
+    ├── SurveyError      (ValueError)   a survey that cannot begin, go on or end as asked
     └── TrainingError    (ValueError)   a training that cannot begin or go on as asked
         └── ModelFileError              a file of a trained model that is missing, damaged or no such file
 
@@ -33,6 +35,7 @@ class RegardError(Exception):
     """
 
     def __init__(self, must: str, *, got: str = "", do: str = "") -> None:
+        self.must, self.got, self.do = must, got, do
         parts = [must, f"Got {got.rstrip('.')}." if got else "", do]
         super().__init__(" ".join(part for part in parts if part))
 
@@ -74,6 +77,10 @@ class RecordingFileError(RecordingError):
     """A file that is no recording, or no whole one."""
 
 
+class FontError(RegardError, ValueError):
+    """Labels in a script for which no font is installed; names the package."""
+
+
 class DataError(RegardError, ValueError):
     """A file of sentences that cannot be read; names the line."""
 
@@ -84,6 +91,10 @@ class TextError(RegardError, ValueError):
 
 class PackageError(RegardError, ImportError):
     """A package that is needed for this, and not installed."""
+
+
+class SurveyError(RegardError, ValueError):
+    """A survey that cannot begin, go on or end as asked."""
 
 
 class TrainingError(RegardError, ValueError):

@@ -50,7 +50,7 @@ def test_pairs_are_exact_and_no_allowed_pair_is_left_out(mask):
     assert regard.plan(mask, 11).pairs == dense.sum()
     seen = np.zeros((11, 11), int)
     for part in layout.lay_out(mask, extent):
-        q, k = part.query_positions(extent), part.key_positions(extent)
+        q, k = part.query_positions(extent), part.key_positions()
         for row in part.rows:
             columns = np.concatenate([k[a:b] for a, b in row.runs])
             here = np.ix_(q[row.start : row.stop], columns)

@@ -105,3 +105,11 @@ def test_all_heads_over_8192_tokens_in_below_4_gb_and_3_times_the_forward():
     assert error < 1e-2  # 30 layers deep, hidden states of up to hundreds
     assert peak < 4
     assert watched / plain <= 3
+
+
+def test_induction_heads_are_found(model_and_tokenizer):
+    model, _ = model_and_tokenizer
+    best = regard.heads.induction(model).strongest("induction", 4)
+    assert {(head.layer, head.head) for head in best} == {(18, 6), (17, 4), (17, 3), (17, 5)}
+    assert all(head.best == "induction" for head in best)
+    assert best[0].scores["induction"].value > 0.8

@@ -2,75 +2,16 @@
 
 import pytest
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import (
-    BartConfig,
-    BartForConditionalGeneration,
-    BertConfig,
-    BertModel,
-    GPT2Config,
-    GPT2LMHeadModel,
-    PreTrainedTokenizerFast,
-    RobertaConfig,
-    RobertaModel,
-)
 
 from regard.errors import ArgumentError, ModelFileError, TextError
 from regard.recording import load_reader
 from regard.recording.reading import Reader
-
-WORDS = ["[PAD]", "[UNK]", "[S]", "[E]", "the", "cat", "sat", "on", "mat", "dog"]
-SIZES = {"vocab_size": len(WORDS)}
-
-
-def tokenizer():
-    made = Tokenizer(models.WordLevel({word: index for index, word in enumerate(WORDS)}, unk_token="[UNK]"))
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", bos_token="[S]", eos_token="[E]"
-    )
+from small_models import WORDS
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    torch.manual_seed(0)
-    small = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 8}
-    kinds = {
-        "bert": BertModel(BertConfig(**SIZES, **small, max_position_embeddings=11)),
-        "roberta": RobertaModel(RobertaConfig(**SIZES, **small, max_position_embeddings=11)),
-        "gpt2": GPT2LMHeadModel(
-            GPT2Config(**SIZES, n_embd=12, n_layer=2, n_head=3, n_positions=13, eos_token_id=3)
-        ),
-        "bart": BartForConditionalGeneration(
-            BartConfig(
-                **SIZES,
-                d_model=12,
-                encoder_layers=2,
-                decoder_layers=3,
-                encoder_attention_heads=3,
-                decoder_attention_heads=3,
-                encoder_ffn_dim=8,
-                decoder_ffn_dim=8,
-                max_position_embeddings=17,
-                pad_token_id=0,
-                bos_token_id=2,
-                eos_token_id=3,
-                decoder_start_token_id=3,
-                forced_eos_token_id=None,
-            )
-        ),
-    }
-    found = {}
-    for name, model in kinds.items():
-        found[name] = tmp_path_factory.mktemp("models") / name
-        model.save_pretrained(found[name])
-        tokenizer().save_pretrained(found[name])
-    return found
-
-
-@pytest.fixture(scope="module")
-def readers(folders):
-    return {name: load_reader(folder) for name, folder in folders.items()}
+def readers(model_folders):
+    return {name: load_reader(folder) for name, folder in model_folders.items()}
 
 
 def test_an_encoder_reads_one_text_or_two(readers):
@@ -179,8 +120,8 @@ def test_a_folder_that_is_no_model(tmp_path):
         load_reader(tmp_path)
 
 
-def test_damaged_weights(folders, tmp_path):
-    for file in folders["bert"].iterdir():
+def test_damaged_weights(model_folders, tmp_path):
+    for file in model_folders["bert"].iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes()[: -9 if file.suffix == ".safetensors" else None])
     with pytest.raises(ModelFileError, match="deserializing"):
         load_reader(tmp_path)

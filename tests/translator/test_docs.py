@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 from regard import translator
-from regard.app.train import train as command
+from regard.app.train import train as train_command
+from regard.app.translate import translate as translate_command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "translator.md").read_text(encoding="utf-8")
 
@@ -14,13 +15,15 @@ def test_the_example_runs(data, tiny, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("cmn.txt").write_bytes(data.read_bytes())
     monkeypatch.setattr(translator, "Recipe", lambda steps: dataclasses.replace(tiny, steps=steps // 4))
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    translating, code = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    exec(translating, {})
     exec(code.replace("The cat sat on the mat.", "I see cats."), {})
     assert capsys.readouterr().out.endswith("我看见猫。\n")
 
 
 def test_every_option_is_named():
-    options = {name for option in command.params for name in option.opts if name.startswith("--")}
+    both = [*train_command.params, *translate_command.params]
+    options = {name for option in both for name in option.opts if name.startswith("--")}
     assert {name for name in options if name not in PAGE} == set()
 
 

@@ -1,4 +1,4 @@
-"""Attention itself: the definition, the fast exact paths, biases and linear attention.
+"""Attention itself: the definition, the fast exact paths, biases, linear attention, statistics and costs.
 
 The room has the name of its main function, and stands for it: ``regard.attention(q, k, v)``
 calls :func:`regard.attention.call.attention`.
@@ -11,12 +11,14 @@ from types import ModuleType
 
 from regard.attention import biases, reference
 from regard.attention.call import attention, attention_weights, attention_with_lse
+from regard.attention.costing import Cost, cost
 from regard.attention.linear import LinearState, linear_attention, linear_attention_with_state
 from regard.attention.planning import Plan, plan
 from regard.attention.statistics import attention_statistics
 from regard.attention.totals import Statistics
 
 __all__ = [
+    "Cost",
     "LinearState",
     "Plan",
     "Statistics",
@@ -25,6 +27,7 @@ __all__ = [
     "attention_weights",
     "attention_with_lse",
     "biases",
+    "cost",
     "linear_attention",
     "linear_attention_with_state",
     "plan",

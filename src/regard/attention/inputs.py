@@ -31,7 +31,7 @@ class Inputs:
     v: Tensor  # (batch, key head, key, value channel)
     lead: tuple[int, ...]  # the leading axes as they came, without the head axis
     has_heads: bool  # whether there was a head axis
-    extent: Extent
+    extent: Extent  # of the whole text, which may be more than the tensors hold
     mask: Mask
     bias: Bias | None
     scale: float
@@ -61,14 +61,17 @@ def prepare(
     softcap: float | None = None,
     sinks: Tensor | None = None,
     dropout: float = 0.0,
+    extent: Extent | None = None,
 ) -> Inputs:
-    """Check everything once, at the boundary. Without values the keys stand in for them."""
+    """Check everything once, at the boundary. Without values the keys stand in for them.
+
+    ``extent`` is that of the whole text, where the tensors hold only a share of it.
+    """
     v = k if v is None else v
-    _check_tensors(q=q, k=k, v=v)
+    lead, heads = check_tensors(q, k, v)
     has_heads = q.ndim > 2
-    lead, heads = _check_shapes(q, k, v)
     batch = prod(lead)
-    extent = Extent(q.shape[-2], k.shape[-2])
+    extent = Extent(q.shape[-2], k.shape[-2]) if extent is None else extent
     q4 = _four_axes(q, lead, has_heads)
     k4, v4 = (_four_axes(x, lead, has_heads) for x in (k, v))
     own_mask, from_mask = _mask_of(mask, lead, heads, extent, q.device)
@@ -91,7 +94,14 @@ def prepare(
 # ---- tensors ---------------------------------------------------------------------------------
 
 
-def _check_tensors(**tensors: object) -> None:
+def check_tensors(q: Tensor, k: Tensor, v: Tensor | None) -> tuple[tuple[int, ...], int]:
+    """Raise unless the tensors fit together; the leading axes without heads, and how many query heads."""
+    v = k if v is None else v
+    _check_kinds(q=q, k=k, v=v)
+    return _check_shapes(q, k, v)
+
+
+def _check_kinds(**tensors: object) -> None:
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
             raise DtypeError(

@@ -13,13 +13,16 @@ the mask simplifies, and the class is gathered into a part of its own::
                          the others see the other keys by window(64, 64) →  part 3
 
 The parts do not overlap, so their results add up by log-sum-exp.
+
+The rectangle is the whole text, or a *region* of it where one process holds only a share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,6 +47,31 @@ MOST_SCATTERED = 3
 """Scattered patterns that are split by; each doubles the number of classes at worst."""
 
 Run = tuple[int, int]
+
+
+class Region(NamedTuple):
+    """Which of all queries and keys the tensors hold: neighbours, counted from the first of all."""
+
+    queries: range
+    keys: range
+
+    @classmethod
+    def whole(cls, extent: Extent) -> Region:
+        """All of them."""
+        return cls(range(extent.queries), range(extent.keys))
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs it has."""
+        return len(self.queries) * len(self.keys)
+
+    def query_positions(self, extent: Extent) -> Integers:
+        """Absolute positions of its queries."""
+        return np.arange(self.queries.start, self.queries.stop) + extent.offset
+
+    def key_positions(self) -> Integers:
+        """Absolute positions of its keys."""
+        return np.arange(self.keys.start, self.keys.stop)
 
 
 @dataclass(frozen=True)
@@ -77,20 +105,23 @@ class RowTile:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some queries, some keys, and what is left of the mask between them."""
+    """Some queries and keys of a region, and what is left of the mask between them."""
 
-    queries: Integers | None  # indices in order; None: all of them
+    queries: Integers | None  # indices in the region, in order; None: all of them
     keys: Integers | None
     mask: Mask
     rows: tuple[RowTile, ...]
+    region: Region
 
     def query_positions(self, extent: Extent) -> Integers:
         """Absolute positions of the part's queries."""
-        return extent.query_positions() if self.queries is None else self.queries + extent.offset
+        if self.queries is None:
+            return self.region.query_positions(extent)
+        return self.queries + (self.region.queries.start + extent.offset)
 
-    def key_positions(self, extent: Extent) -> Integers:
+    def key_positions(self) -> Integers:
         """Absolute positions of the part's keys."""
-        return extent.key_positions() if self.keys is None else self.keys
+        return self.region.key_positions() if self.keys is None else self.keys + self.region.keys.start
 
     def questions(self, row: RowTile, extent: Extent) -> Iterator[tuple[slice, Bools]]:
         """Where the mask must still be asked in a row tile, and its answers.
@@ -99,7 +130,7 @@ class Part:
         everything outside these columns is allowed.
         """
         q = self.query_positions(extent)[row.start : row.stop]
-        k = self.key_positions(extent)
+        k = self.key_positions()
         for start, stop in row.checked:
             column = row.column(start)
             yield slice(column, column + stop - start), self.mask.evaluate(extent, q, k[start:stop])
@@ -107,39 +138,43 @@ class Part:
     def allowed(self, extent: Extent) -> int:
         """How many of its pairs the mask allows, exactly."""
         return count_pairs(
-            self.mask, self.query_positions(extent), self.key_positions(extent), extent, tile=2 * TILE
+            self.mask, self.query_positions(extent), self.key_positions(), extent, tile=2 * TILE
         )
 
 
-def lay_out(mask: Mask, extent: Extent, *, tallest: int = TALLEST) -> tuple[Part, ...]:
+def lay_out(
+    mask: Mask, extent: Extent, region: Region | None = None, *, tallest: int = TALLEST
+) -> tuple[Part, ...]:
     """The parts of a mask without leading axes, cut into row tiles of at most ``tallest`` joined rows."""
-    if not all(extent):
+    region = Region.whole(extent) if region is None else region
+    if not region.pairs:
         return ()
     parts = []
-    for queries, keys, rest in _split(mask, extent):
-        part = Part(queries, keys, rest, ())
-        places = (part.query_positions(extent), part.key_positions(extent))
+    for queries, keys, rest in _split(mask, extent, region):
+        part = Part(queries, keys, rest, (), region)
+        places = (part.query_positions(extent), part.key_positions())
         rows = tuple(_row_tiles(rest, *places, extent, tallest))
         if rows:
-            parts.append(Part(queries, keys, rest, rows))
+            parts.append(replace(part, rows=rows))
     return tuple(parts)
 
 
-def one_tile(mask: Mask, extent: Extent) -> tuple[Part, ...]:
+def one_tile(mask: Mask, region: Region) -> tuple[Part, ...]:
     """A single part with a single row tile, for what one call of the kernel does best."""
-    whole = ((0, extent.keys),)
-    return (
-        Part(None, None, mask, (RowTile(0, extent.queries, whole, () if mask == Constant(True) else whole),)),
-    )
+    whole = ((0, len(region.keys)),)
+    checked = () if mask == Constant(True) else whole
+    return (Part(None, None, mask, (RowTile(0, len(region.queries), whole, checked),), region),)
 
 
 # ---- parts -----------------------------------------------------------------------------------
 
 
-def _split(mask: Mask, extent: Extent) -> Iterator[tuple[Integers | None, Integers | None, Mask]]:
+def _split(
+    mask: Mask, extent: Extent, region: Region
+) -> Iterator[tuple[Integers | None, Integers | None, Mask]]:
     """Classes of queries × classes of keys, with what is left of the mask; None stands for all."""
-    by_query = _classes(mask, extent, transposed=True)
-    by_key = _classes(mask, extent, transposed=False)
+    by_query = _classes(mask, extent, region.query_positions(extent), transposed=True)
+    by_key = _classes(mask, extent, region.key_positions(), transposed=False)
     for queries, known_of_queries in by_query:
         rest_of_row = mask.substitute(known_of_queries)
         # Key classes that the rest of the mask treats alike become one again.
@@ -155,10 +190,9 @@ def _split(mask: Mask, extent: Extent) -> Iterator[tuple[Integers | None, Intege
 
 
 def _classes(
-    mask: Mask, extent: Extent, *, transposed: bool
+    mask: Mask, extent: Extent, positions: Integers, *, transposed: bool
 ) -> list[tuple[Integers | None, dict[Mask, bool]]]:
     """Positions of one axis, sorted by what the scattered patterns say of them."""
-    positions = extent.query_positions() if transposed else extent.key_positions()
     scattered: dict[OneAxis, Bools] = {}
     for pattern in mask.patterns():
         if isinstance(pattern, OneAxis) and pattern.transposed == transposed and pattern not in scattered:

@@ -22,11 +22,13 @@ from math import prod
 
 import numpy as np
 
-from regard.attention.layout import TILE, Part, lay_out, one_tile
+from regard.attention.layout import TILE, Part, Region, lay_out, one_tile
+from regard.errors import ArgumentError
 from regard.masks import Mask, as_mask, causal, everything
 from regard.masks.mask import ALL, NONE, extent_of
 from regard.masks.pairings import Dense
 from regard.masks.positions import Extent, Strip
+from regard.masks.tiles import count_by_distance
 
 SHORT = 256 * 256
 """Up to so many pairs one masked call costs less than planning does."""
@@ -36,6 +38,10 @@ MOSTLY = 0.6
 
 CACHED_ENTRIES = 1 << 20
 """Masks with larger tables are planned anew each time instead of being kept in memory."""
+
+
+LONGEST = 1 << 27
+"""Planning looks at each position once. Beyond this many it would take minutes and gigabytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +70,7 @@ class Plan:
 
     mask: Mask
     extent: Extent
+    region: Region
     members: tuple[Member, ...]
 
     @property
@@ -74,13 +81,13 @@ class Plan:
     @cached_property
     def pairs(self) -> int:
         """How many pairs the mask allows, exactly; summed over the leading axes of the mask."""
-        return sum(_allowed(member, self.extent) for member in self.members)
+        return sum(_allowed(member, self.extent, self.region) for member in self.members)
 
     @cached_property
     def computed(self) -> int:
         """How many pairs the kernels compute, exactly. Causal SDPA leaves out its empty half."""
         return sum(
-            _allowed(member, self.extent)
+            _allowed(member, self.extent, self.region)
             if member.path == "causal"
             else prod(member.mask.lead) * sum(row.pairs for part in member.parts for row in part.rows)
             for member in self.members
@@ -99,10 +106,10 @@ class Plan:
     @property
     def total(self) -> int:
         """How many pairs there would be without a mask."""
-        return prod(self.mask.lead) * prod(self.extent)
+        return prod(self.mask.lead) * self.region.pairs
 
     def __str__(self) -> str:
-        queries, keys = self.extent
+        queries, keys = map(len, self.region)
         text = repr(self.mask)
         shown = text if len(text) <= 60 else text[:57] + "…"
         lead = f", for each of {self.mask.lead}" if self.mask.lead else ""
@@ -118,9 +125,12 @@ class Plan:
         )
 
 
-def _allowed(member: Member, extent: Extent) -> int:
+def _allowed(member: Member, extent: Extent, region: Region) -> int:
+    if member.mask.shifts and all(extent) and region == Region.whole(extent):
+        return count_by_distance(member.mask, extent)
     if member.mask.lead or member.path == "masked":
-        return int(np.broadcast_to(member.mask.evaluate(extent), (*member.mask.lead, *extent)).sum())
+        allowed = member.mask.evaluate(extent, region.query_positions(extent), region.key_positions())
+        return int(np.broadcast_to(allowed, (*member.mask.lead, *map(len, region))).sum())
     return sum(part.allowed(extent) for part in member.parts)
 
 
@@ -135,47 +145,59 @@ def plan(mask: object, queries: int, keys: int | None = None) -> Plan:
     >>> plan(None, 10, 20).path
     'full'
     """
-    return plan_extent(everything() if mask is None else as_mask(mask), extent_of(queries, keys))
+    extent = extent_of(queries, keys)
+    if max(extent) > LONGEST:
+        raise ArgumentError(
+            f"A plan is made for at most {LONGEST:,} queries and keys.",
+            got=f"{extent}",
+            do="Plan a shorter text; costs grow evenly from there on.",
+        )
+    return plan_extent(everything() if mask is None else as_mask(mask), extent)
 
 
-def plan_extent(mask: Mask, extent: Extent) -> Plan:
-    """The plan for a mask that is surely a mask; kept, because every layer asks for the same one."""
+def plan_extent(mask: Mask, extent: Extent, region: Region | None = None) -> Plan:
+    """The plan for a mask that is surely a mask; kept, because every layer asks for the same one.
+
+    A region is the share of the queries and keys that the tensors hold, all of them unless told.
+    """
+    region = Region.whole(extent) if region is None else region
     entries = sum(prod(pattern.lead) * prod(pattern.table_lengths()) for pattern in mask.patterns())
-    return _kept_plan(mask, extent) if entries <= CACHED_ENTRIES else _new_plan(mask, extent)
+    make = _kept_plan if entries <= CACHED_ENTRIES else _new_plan
+    return make(mask, extent, region)
 
 
-def _new_plan(mask: Mask, extent: Extent) -> Plan:
+def _new_plan(mask: Mask, extent: Extent, region: Region) -> Plan:
     mask.check(extent)
-    if mask.lead and (prod(extent) <= SHORT or _holds_matrix(mask, extent)):
-        return Plan(mask, extent, (Member((), "masked", mask, one_tile(mask, extent)),))
+    if mask.lead and (region.pairs <= SHORT or _holds_matrix(mask, extent)):
+        return Plan(mask, extent, region, (Member((), "masked", mask, one_tile(mask, region)),))
     laid: dict[Mask, Member] = {}
     members = []
     for index in product(*map(range, mask.lead)):
         chosen = mask.select(index)
         if chosen not in laid:
-            laid[chosen] = _member(chosen, extent)
+            laid[chosen] = _member(chosen, extent, region)
         members.append(replace(laid[chosen], index=index))
-    return Plan(mask, extent, tuple(members))
+    return Plan(mask, extent, region, tuple(members))
 
 
 _kept_plan = lru_cache(maxsize=256)(_new_plan)
 
 
-def _member(mask: Mask, extent: Extent) -> Member:
+def _member(mask: Mask, extent: Extent, region: Region) -> Member:
     """The path for a mask without leading axes."""
-    verdict = _verdict(mask, extent)
+    verdict = _verdict(mask, extent, region)
     if verdict == NONE:
         return Member((), "empty", mask, ())
     if verdict == ALL:
-        return Member((), "full", everything(), one_tile(everything(), extent))
-    if mask == causal() and extent.queries == extent.keys:
-        return Member((), "causal", mask, one_tile(mask, extent))
-    if prod(extent) <= SHORT:
-        return Member((), "masked", mask, one_tile(mask, extent))
-    parts = lay_out(mask, extent)
+        return Member((), "full", everything(), one_tile(everything(), region))
+    if mask == causal() and extent.queries == extent.keys and region == Region.whole(extent):
+        return Member((), "causal", mask, one_tile(mask, region))
+    if region.pairs <= SHORT:
+        return Member((), "masked", mask, one_tile(mask, region))
+    parts = lay_out(mask, extent, region)
     rows = [row for part in parts for row in part.rows]
-    if _holds_matrix(mask, extent) and sum(row.pairs for row in rows) > MOSTLY * prod(extent):
-        return Member((), "masked", mask, one_tile(mask, extent))
+    if _holds_matrix(mask, extent) and sum(row.pairs for row in rows) > MOSTLY * region.pairs:
+        return Member((), "masked", mask, one_tile(mask, region))
     if any(part.queries is not None or part.keys is not None for part in parts):
         path = "gathered"
     elif not parts:
@@ -185,12 +207,12 @@ def _member(mask: Mask, extent: Extent) -> Member:
     return Member((), path, mask, parts)
 
 
-def _verdict(mask: Mask, extent: Extent) -> int:
+def _verdict(mask: Mask, extent: Extent, region: Region) -> int:
     """ALL, NONE or SOME for the whole rectangle."""
-    if not all(extent):
+    if not region.pairs:
         return NONE
     whole = np.zeros(1, np.int64)
-    rows, columns = Strip(extent.query_positions(), whole), Strip(extent.key_positions(), whole)
+    rows, columns = Strip(region.query_positions(extent), whole), Strip(region.key_positions(), whole)
     return int(mask.tiles(rows, columns, extent)[0, 0])
 
 

@@ -61,7 +61,7 @@ class PartPass:
         key_heads, self.group = key_heads_of(piece.heads, inputs.q.shape[1], inputs.k.shape[1])
         self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(device)
         self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(device)
-        self.q_positions, self.k_positions = part.query_positions(extent), part.key_positions(extent)
+        self.q_positions, self.k_positions = part.query_positions(extent), part.key_positions()
         wide = totals.lse.dtype
         self.q = gather(inputs.q[piece.batch, piece.heads], self.queries)
         k = gather(inputs.k[piece.batch, key_heads], self.keys).to(wide)
@@ -192,7 +192,10 @@ class PartPass:
         peak_key = self.totals.peak_key[self.piece.batch, self.piece.heads]
         # The greatest power is 1, so the greatest weight is the factor itself.
         mine, before = factor.flatten(1, 2), peak[:, :, place]
-        peak_key[:, :, place] = torch.where(mine > before, key.flatten(1, 2), peak_key[:, :, place])
+        key, earlier = key.flatten(1, 2), peak_key[:, :, place]
+        # Parts come in any order; of equals the first key counts.
+        better = (mine > before) | ((mine == before) & (key < earlier))
+        peak_key[:, :, place] = torch.where(better, key, earlier)
         peak[:, :, place] = torch.maximum(mine, before)
 
     def _moments(self, tile: RowTile, k: Integers, powers: Tensor) -> tuple[Tensor, Tensor]:

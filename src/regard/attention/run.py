@@ -157,9 +157,15 @@ def _merge(output: Tensor, lse: Tensor, scene: Scene) -> None:
     shape = scene.q.shape[:-1]
     own, own_lse = output.new_zeros((*shape, output.shape[-1])), lse.new_full(shape, -torch.inf)
     scene.forward(own, own_lse)
-    before = lse[:, :, rows]
-    total = torch.logaddexp(before, own_lse)
+    here, here_lse = output[:, :, rows], lse[:, :, rows]
+    merge(here, here_lse, own, own_lse)
+    output[:, :, rows], lse[:, :, rows] = here, here_lse
+
+
+def merge(output: Tensor, lse: Tensor, other_output: Tensor, other_lse: Tensor) -> None:
+    """Make output and lse over some keys those over all, with what was found over the others; in place."""
+    total = torch.logaddexp(lse, other_lse)
     finite = torch.where(total == -torch.inf, 0.0, total)
-    share, own_share = torch.exp(before - finite)[..., None], torch.exp(own_lse - finite)[..., None]
-    output[:, :, rows] = output[:, :, rows] * share + own * own_share
-    lse[:, :, rows] = total
+    output.mul_(torch.exp(lse - finite)[..., None])
+    output.add_(other_output.mul_(torch.exp(other_lse - finite)[..., None]))
+    lse.copy_(total)

@@ -77,7 +77,7 @@ class Scene:
         self.k = gather(k[piece.batch, self.key_heads], self.keys)
         self.v = gather(v[piece.batch, self.key_heads], self.keys)
         self.q_positions: Integers = part.query_positions(extent)
-        self.k_positions: Integers = part.key_positions(extent)
+        self.k_positions: Integers = part.key_positions()
         bias = job.inputs.bias
         self.rows = part.rows if bias is None else tuple(_shorter(part.rows, job.inputs.heads))
         self.tables = bias.narrow(tables, piece.batch, piece.heads) if bias is not None else ()

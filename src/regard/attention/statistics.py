@@ -19,12 +19,15 @@ What makes it fast is what it leaves out:
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from regard.attention.inputs import Inputs, prepare
 from regard.attention.plain import full_precision
 from regard.attention.planning import plan_extent
+from regard.attention.ring import collect_around, prepare_share
 from regard.attention.rows import TALLEST, PartPass
 from regard.attention.run import pieces_of, run
 from regard.attention.totals import Statistics, Totals
@@ -43,11 +46,17 @@ def attention_statistics(
     softcap: float | None = None,
     sinks: Tensor | None = None,
     top: int = 0,
+    group: Any = None,
 ) -> Statistics:
     """Output and statistics of attention in one pass, without the matrix; no gradients.
 
     Arguments are those of :func:`regard.attention`; ``v`` may be left out, then there is no output.
     ``top`` asks for the greatest weights of each row and their keys.
+
+    With ``group``, a process group of ``torch.distributed``, the text lies in several processes: each
+    passes its own queries, keys and values, which follow each other in the order of the ranks, and gets
+    the statistics of its own queries and keys. Masks and biases are those of the whole text, alike in
+    all processes, and positions count from its beginning.
 
     >>> q = k = torch.zeros(1, 4, 8)  # one head, four equal scores
     >>> s = attention_statistics(q, k)
@@ -58,7 +67,18 @@ def attention_statistics(
     """
     if isinstance(top, bool) or not isinstance(top, int) or top < 0:
         raise ArgumentError("top is a whole number, 0 or more.", got=f"top = {top!r}", do="Ask for 5, say.")
-    inputs = prepare(q, k, v, mask=mask, bias=bias, scale=scale, softcap=softcap, sinks=sinks)
+    options: dict[str, Any] = {
+        "mask": mask,
+        "bias": bias,
+        "scale": scale,
+        "softcap": softcap,
+        "sinks": sinks,
+    }
+    if group is not None:
+        share, ring = prepare_share(q, k, v, group, top=top, **options)
+        with full_precision(q):
+            return collect_around(share, ring, with_output=v is not None, top=top).finish(share)
+    inputs = prepare(q, k, v, **options)
     with full_precision(q):
         return _collect(inputs, with_output=v is not None, top=top)
 

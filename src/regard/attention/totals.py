@@ -69,7 +69,7 @@ class Totals:
             lse=lse,
             entropy=numbers(queries),
             visible=numbers(queries, dtype=torch.int64),
-            received=numbers(inputs.extent.keys),
+            received=numbers(inputs.k.shape[2]),
             self_weight=numbers(queries),
             previous_weight=numbers(queries),
             first_weight=numbers(queries),

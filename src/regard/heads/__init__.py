@@ -9,6 +9,28 @@
 """
 
 from regard.heads.averages import table
+from regard.heads.differences import Divergence, divergence
+from regard.heads.findings import Example, Head, Roles, Score
+from regard.heads.flow import Rollout, rollout
+from regard.heads.judging import roles
+from regard.heads.norms import ValueWeighted, value_weighted
+from regard.heads.repeating import induction, repeated_tokens
 from regard.heads.tables import Table
 
-__all__ = ["Table", "table"]
+__all__ = [
+    "Divergence",
+    "Example",
+    "Head",
+    "Roles",
+    "Rollout",
+    "Score",
+    "Table",
+    "ValueWeighted",
+    "divergence",
+    "induction",
+    "repeated_tokens",
+    "roles",
+    "rollout",
+    "table",
+    "value_weighted",
+]

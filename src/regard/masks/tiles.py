@@ -12,10 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from regard.masks.mask import ALL, NONE, SOME, Mask, Verdicts
-from regard.masks.positions import Extent, Integers, Strip
+from regard.masks.positions import Extent, Integers, Pairs, Strip
 
 COARSE = 32
 """Fine tiles along each side of a coarse block."""
+
+DISTANCES = 1 << 20
+"""Distances that are asked about at once."""
 
 
 class TileRows(NamedTuple):
@@ -45,6 +48,26 @@ def tile_rows(mask: Mask, rows: Strip, columns: Strip, extent: Extent) -> Iterat
 
 def _coarser(strip: Strip) -> Strip:
     return Strip(strip.positions, strip.starts[::COARSE])
+
+
+def count_by_distance(mask: Mask, extent: Extent) -> int:
+    """How many pairs a mask allows to which only the distance matters (``mask.shifts``), exactly.
+
+    One question per distance and not per pair, so that a million positions take a moment.
+
+    >>> from regard import masks
+    >>> count_by_distance(masks.causal(), Extent(1 << 20, 1 << 20)) == (1 << 19) * ((1 << 20) + 1)
+    True
+    """
+    nearest, furthest = 1 - extent.keys, extent.keys - 1 - extent.offset
+    total = 0
+    for start in range(nearest, furthest + 1, DISTANCES):
+        distances = np.arange(start, min(start + DISTANCES, furthest + 1))
+        allowed = mask.allows(Pairs(extent, np.zeros_like(distances), distances))
+        first = np.maximum(extent.offset, -distances)
+        last = np.minimum(extent.keys, extent.keys - distances)  # of the queries with a key so far away
+        total += int((last - first)[allowed].sum())
+    return total
 
 
 def count_pairs(mask: Mask, q: Integers, k: Integers, extent: Extent, *, tile: int) -> int:

@@ -259,6 +259,8 @@ class FunctionMask(Mask):
 
     def allows(self, pairs: Pairs) -> Array:
         q, k = np.asarray(pairs.q), np.asarray(pairs.k)
+        if q.ndim == k.ndim == 1 and self.chosen is not None:
+            return self._pair_by_pair(q, k)
         if q.shape[-1] != 1 or k.ndim < 2 or k.shape[-2] != 1:
             raise MaskError(
                 "A mask function is asked about rows and columns.", got=f"{q.shape} and {k.shape}"
@@ -271,6 +273,17 @@ class FunctionMask(Mask):
         found = _asked(self.function, index, self.one_by_one).numpy()
         return found[0, 0] if self.chosen is not None else found
 
+    def _pair_by_pair(self, q: Array, k: Array) -> Array:
+        """The function at single pairs of one element of the batch: each pair is a row with one key."""
+        function = self.function
+        index = [
+            torch.from_numpy(np.broadcast_to(np.asarray(x), q.shape).astype(np.int64))
+            for x in (self.chosen, 0, q + self.query_shift, k + self.key_shift)
+        ]
+        if self.one_by_one:
+            return _vmapped(torch.vmap(function), index).cpu().numpy()
+        return torch.as_tensor(function(*index)).expand(q.shape).cpu().numpy()
+
 
 def _asked(function: MaskFunction, index: list[Tensor], one_by_one: bool) -> Tensor:
     """The function at every combination of the four indices."""
@@ -278,13 +291,17 @@ def _asked(function: MaskFunction, index: list[Tensor], one_by_one: bool) -> Ten
     if one_by_one:
         for axis in (3, 2, 1, 0):
             function = torch.vmap(function, in_dims=tuple(0 if i == axis else None for i in range(4)))
-        # Without this, vmap cannot look up a table at an index.
-        from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
-
-        with TransformGetItemToIndex():
-            found = function(*index)
+        found = _vmapped(function, index)
     else:
         found = function(
             *(x.reshape([-1 if i == axis else 1 for i in range(4)]) for axis, x in enumerate(index))
         )
     return torch.as_tensor(found).expand(shape).cpu()
+
+
+def _vmapped(function: MaskFunction, index: list[Tensor]) -> Tensor:
+    """The result of a function under vmap, which otherwise cannot look up a table at an index."""
+    from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+
+    with TransformGetItemToIndex():
+        return torch.as_tensor(function(*index))

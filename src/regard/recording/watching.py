@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 
@@ -12,13 +12,14 @@ from torch import nn
 from regard.attention.inputs import FLOATS
 from regard.errors import ArgumentError, DtypeError, RecordingError
 from regard.recording import huggingface
+from regard.recording.call import Call
 from regard.recording.functions import Listening, fast_path_off
 from regard.recording.observing import Observer, observed
 from regard.recording.own import own_weights_kept
 from regard.recording.recording import Recording
 from regard.recording.sizes import known_layers
 from regard.recording.steps import Wanted
-from regard.recording.tape import Tape, raise_unknown_layers
+from regard.recording.tape import Passing, Tape, raise_unknown_layers
 
 
 def watch(
@@ -74,11 +75,32 @@ def watch(
     wanted = Wanted(
         _numbers("layers", layers), _numbers("heads", heads), statistics, _number("top", top), values, dtype
     )
+    _check_layers(model, wanted)
+    return Watch(model, Tape(wanted))
+
+
+def listen(
+    model: nn.Module, hear: Callable[[Call], None], *, layers: int | Sequence[int] | None = None
+) -> Watch:
+    """Like :func:`watch`, but every call goes to ``hear`` as soon as it is made, and none is kept.
+
+    >>> import torch
+    >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
+    >>> x = torch.randn(1, 5, 16)
+    >>> with listen(model, print):
+    ...     _ = model(x, x, x)
+    <encoder 'MultiheadAttention', layer 0: 1 × 2 heads, 5 queries × 5 keys>
+    """
+    wanted = Wanted(_numbers("layers", layers))
+    _check_layers(model, wanted)
+    return Watch(model, Passing(wanted, hear))
+
+
+def _check_layers(model: nn.Module, wanted: Wanted) -> None:
     known = known_layers(model)
     missing = [layer for layer in wanted.layers or () if known is not None and layer >= known]
     if missing and known is not None:
         raise_unknown_layers(missing, known)
-    return Watch(model, wanted)
 
 
 def _number(name: str, given: object) -> int:
@@ -99,9 +121,9 @@ def _numbers(name: str, given: int | Sequence[int] | None) -> tuple[int, ...] | 
 class Watch:
     """A watch that can be entered once; what it sees is the recording it gives."""
 
-    def __init__(self, model: nn.Module, wanted: Wanted) -> None:
+    def __init__(self, model: nn.Module, tape: Tape) -> None:
         self._model = model
-        self._tape = Tape(wanted)
+        self._tape = tape
         self._recording = Recording(type(model).__name__, tape=self._tape)
         self._stack: ExitStack | None = None
 

@@ -1,1 +1,1 @@
-"""What people see: the terminal so far."""
+"""What people see: the terminal and figures."""

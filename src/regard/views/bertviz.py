@@ -72,7 +72,7 @@ def head_view(
         decoder_tokens,
     )
     options = Options(
-        start=Start("lines", layer, heads=heads),
+        start=Start("lines", layer=layer, heads=heads),
         wording=Wording(prettify=prettify_tokens),
         sentence_b=_sentence_b(sentence_b_start, tokens),
     )

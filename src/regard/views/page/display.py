@@ -70,7 +70,7 @@ def show(
         layers=layers,
         title=title,
         lang=lang,
-        start=Start(view, layer, head),
+        start=Start(view, layer=layer, head=head),
         wording=Wording(words, source_words),
         yes=yes,
     )

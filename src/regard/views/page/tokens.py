@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from regard.errors import ShapeError
 
 _SPECIAL = re.compile(
-    r"\[(CLS|SEP|PAD|BOS|EOS)\]|</?s>|<(pad|bos|eos|cls|sep|start_of_turn|end_of_turn|start_of_text|end_of_text)>"
+    r"\[(CLS|SEP|PAD|BOS|EOS|START|END)\]|</?s>|<(pad|bos|eos|cls|sep|start_of_turn|end_of_turn|start_of_text|end_of_text)>"
     r"|<\|[^<>|]*\|>|<(begin|end)[_▁]of[_▁]sentence>"
 )
 # Written in the East without spaces: every such piece is read for itself.

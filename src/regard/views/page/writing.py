@@ -72,6 +72,7 @@ def page(
     title: str = "",
     lang: str = "en",
     view: str | None = None,
+    kind: str | None = None,
     layer: int | None = None,
     head: int | None = None,
     words: Sequence[int] | None = None,
@@ -90,6 +91,7 @@ def page(
         title: shown at the top.
         lang: the language to begin with, "en" or "zh".
         view: the view to begin with: overview, lines, matrix, heads or steps.
+        kind: what to begin with, "encoder", "decoder" or "cross".
         layer: the layer to begin with.
         head: the head to begin with.
         words: the word of each token, for merging pieces; from the tokens themselves unless told.
@@ -108,7 +110,7 @@ def page(
         layers=layers,
         title=title,
         lang=lang,
-        start=Start(view, layer, head),
+        start=Start(view, kind, layer, head),
         wording=Wording(words, source_words),
         yes=yes,
     )
@@ -122,6 +124,7 @@ class Start:
     """What a page opens first."""
 
     view: str | None = None
+    kind: str | None = None
     layer: int | None = None
     head: int | None = None
     heads: Sequence[int] | None = None  # lines of these heads
@@ -193,9 +196,19 @@ def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
     if wanted.theme is not None:
         start["theme"] = _one_of("theme", wanted.theme, ("light", "dark"))
     place = 0
+    if wanted.kind is not None:
+        place = [call.kind for call in calls].index(
+            _one_of("kind", wanted.kind, list(dict.fromkeys(call.kind for call in calls)))
+        )
+        start["call"] = place
     if wanted.layer is not None:
-        layers = [call.layer for call in calls]
-        start["call"] = place = layers.index(_one_of("layer", wanted.layer, sorted(set(layers))))
+        # Of the kind that was asked for, or of whichever comes first.
+        layers = {
+            call.layer: number
+            for number, call in reversed(list(enumerate(calls)))
+            if wanted.kind in (None, call.kind)
+        }
+        start["call"] = place = layers[_one_of("layer", wanted.layer, sorted(layers))]
     numbers = calls[place].head_numbers
     if wanted.head is not None:
         start["head"] = numbers.index(_one_of("head", wanted.head, numbers))

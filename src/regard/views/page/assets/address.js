@@ -38,7 +38,7 @@ export function followAddress(state) {
       // A page inside a notebook has no address of its own.
     }
   };
-  const read = () => state.set({ ...state.first, ...readAddress(location.hash) }, "address");
+  const read = () => state.set(state.beginning(readAddress(location.hash)), "address");
   read();
   window.addEventListener("hashchange", read);
   window.addEventListener("popstate", read);

@@ -68,9 +68,10 @@ class App {
       return;
     }
     if (changed.has("palette")) this.inks = inksOf(now);
+    // The frame first: what it takes of the window, a view cannot have.
+    if (FRAME.some((name) => changed.has(name))) this.renderFrame();
     if (changed.has("view")) this.openView(now);
     else this.view.update(now, changed);
-    if (FRAME.some((name) => changed.has(name))) this.renderFrame();
   }
 
   /** Everything anew: another language or another light. */
@@ -88,8 +89,8 @@ class App {
     this.facts = make("footer", { class: "facts" });
     const name = make("h1", {}, make("b", { translate: "no" }, "regard"), datum(title || model, "title"));
     this.root.replaceChildren(make("header", { class: "top" }, name, this.tabs, this.tools(now)), this.bar, this.stage, this.facts, this.help.dialog);
-    this.openView(now);
     this.renderFrame();
+    this.openView(now);
   }
 
   fold(button) {

@@ -26,7 +26,10 @@ function firstState(recording) {
     sort: "", descending: true, filter: "", kinds: "",
     zoom: null, // the matrix: [row, column, magnification]
   };
-  return fitState(recording, plain, recording.start);
+  const first = fitState(recording, plain, recording.start);
+  // The lines of all heads of a long text hide each other: there one head begins alone.
+  if (longest > LONG && first.heads === null) first.heads = fitHeads([first.head], recording.calls[first.call].heads.length);
+  return first;
 }
 
 /** `raw` with everything that does not fit replaced by what `fallback` says. */
@@ -74,7 +77,7 @@ export class State {
 
   /** Changes some values; listeners hear of it once, with the names that changed. */
   set(patch, cause = "user") {
-    const next = fitState(this.recording, this.now, patch);
+    const next = fitState(this.recording, this.now, withHead(this.now, patch));
     if (next.call !== this.now.call && !sameTokens(this.recording.calls[next.call], this.call)) {
       Object.assign(next, { query: patch.query ?? null, key: patch.key ?? null, zoom: patch.zoom ?? null });
     }
@@ -84,9 +87,20 @@ export class State {
     for (const listener of this.listeners) listener(next, new Set(changed), cause);
   }
 
+  /** What is shown if a page begins with these values. */
+  beginning(patch) {
+    return { ...this.first, ...withHead(this.first, patch) };
+  }
+
   listen(listener) {
     this.listeners.push(listener);
   }
+}
+
+/** A head whose lines stand alone goes with the choice of head. */
+function withHead({ head, heads }, patch) {
+  const alone = heads?.length === 1 && heads[0] === head;
+  return alone && patch.head !== undefined && patch.heads === undefined ? { ...patch, heads: [patch.head] } : patch;
 }
 
 /** Whether a pinned token of one call means the same in another. */

@@ -5,6 +5,8 @@ import { toneOf } from "../colours.js";
 const MOST_LINES = 4000;
 const FAINTEST = 0.02;
 const STRIP_WIDTH = 9;
+// Lines lie on top of each other, cells do not: below one in a hundred a line only hides others.
+const LINE_DECADES = 2;
 
 /** Every line of the window: { head, row, column, weight }, the faintest first; only the strongest of very many. */
 export function linesInSight({ look, shown, active, left: queries, right: keys, app }) {
@@ -14,7 +16,7 @@ export function linesInSight({ look, shown, active, left: queries, right: keys, 
   const lines = [];
   for (const head of shown) {
     look.weights(head, top, bottom, left, right).forEach((weight, at) => {
-      if (toneOf(weight, scale) < FAINTEST) return;
+      if (toneOf(weight, scale, LINE_DECADES) < FAINTEST) return;
       lines.push({ head, row: top + Math.floor(at / (right - left)), column: left + (at % (right - left)), weight });
     });
   }
@@ -35,7 +37,7 @@ export function drawLines(surface, view) {
   if (focused && shown.length && (active.row < 0 || active.column < 0)) drawStrips(surface, view);
   surface.clip(0, 0, width, height, () => {
     for (const line of lines) {
-      const tone = toneOf(line.weight, app.state.now.scale);
+      const tone = toneOf(line.weight, app.state.now.scale, LINE_DECADES);
       const aside = (shown.indexOf(line.head) - (shown.length - 1) / 2) * spread;
       surface.curve(from, left.middleOf(line.row) + aside, to, right.middleOf(line.column) + aside, app.inks.head(line.head), {
         width: (0.6 + 3 * tone) * (focused ? 1.15 : calm),

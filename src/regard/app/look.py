@@ -1,0 +1,159 @@
+"""``regard look``: what every head of a model looks at in a text, as a page, a figure, and in words."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from regard.app.languages import lang_option
+from regard.app.numbers import NUMBERS
+from regard.app.texts import HELP, read_argument
+from regard.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from regard.app.subjects import Subject
+
+PAGE = "look.html"
+HEADS = 12
+"""How many heads are worth a line."""
+
+
+@click.command(epilog=HELP)
+@click.argument("text")
+@click.option(
+    "--model", metavar="NAME-OR-PATH", help="A model of transformers; the embedded translator without it."
+)
+@click.option(
+    "--pair",
+    metavar="TEXT",
+    help="A second sentence; for an encoder-decoder the translation to look at.",
+)
+@click.option(
+    "--generate", type=click.IntRange(0), default=0, metavar="N", help="Let the model go on for N tokens."
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=PAGE,
+    show_default=True,
+    help="The page; replaced if it exists.",
+)
+@click.option("--no-page", is_flag=True, help="Write no page.")
+@click.option("--open", "opened", is_flag=True, help="Open the page in the browser.")
+@click.option(
+    "--figure",
+    type=click.Path(path_type=Path),
+    help="Also a figure of --layer and --head as .png, .svg or .pdf.",
+)
+@click.option("--kind", type=click.Choice(["encoder", "decoder", "cross"]), help="Whose --layer is meant.")
+@click.option("--layer", type=click.IntRange(0), help="Layer to begin with.")
+@click.option("--head", type=click.IntRange(0), help="Head to begin with.")
+@click.option("--layers", type=NUMBERS, help="Record these layers alone: 0,3-5.")
+@click.option("--save", type=click.Path(path_type=Path), help="Also the recording, as .safetensors.")
+@lang_option
+@click.option("--yes", is_flag=True, help="Write a page above 200 MB too.")
+def look(
+    text: str,
+    model: str | None,
+    pair: str | None,
+    generate: int,
+    out: Path,
+    no_page: bool,
+    opened: bool,
+    figure: Path | None,
+    kind: str | None,
+    layer: int | None,
+    head: int | None,
+    layers: list[int] | None,
+    save: Path | None,
+    lang: str,
+    yes: bool,
+) -> None:
+    """See what every head looks at in TEXT: the most telling heads here, all of them on a page.
+
+    \b
+    regard look "The cat sat on the mat."
+    regard look "The animal was tired." --model ./bert-base-uncased --open
+    regard look "Once upon a time" --model ./gpt2 --generate 40 --figure head.png --layer 5 --head 1
+    """
+    from rich.console import Console
+
+    from regard.app.subjects import busy, record
+
+    _check_folders(figure, save, None if no_page else out)
+    console = Console()
+    options = {"layers": layers} if layers is not None else {}
+    subject = record(
+        console,
+        read_argument(text),
+        model=model,
+        pair=None if pair is None else read_argument(pair),
+        generate=generate,
+        values=True,
+        **options,
+    )
+    _say(console, subject)
+    if save is not None:
+        subject.recording.save(save)
+        console.print(f"[bold]{save}[/]  the recording", highlight=False)
+    if figure is not None:
+        from regard.views.figures import heatmap
+        from regard.views.figures.saving import save as save_figure
+
+        drawn = heatmap(subject.recording, kind=kind, layer=layer or 0, head=head or 0)
+        save_figure(drawn, figure)
+        console.print(f"[bold]{figure}[/]  the figure", highlight=False)
+    if no_page:
+        return
+    from regard.views.page import estimate_page, page
+
+    console.print(f"page: {estimate_page(subject.recording)}", highlight=False)
+    with busy(console, "writing …"):
+        written = page(
+            subject.recording,
+            out,
+            title=subject.text if len(subject.text) <= 80 else f"{subject.text[:79]}…",
+            lang=lang,
+            kind=kind,
+            layer=layer,
+            head=head,
+            yes=yes,
+        )
+    console.print(
+        f"[bold]{written}[/]  {written.stat().st_size / 1e6:.1f} MB, opens offline", highlight=False
+    )
+    if opened:
+        webbrowser.open(written.resolve().as_uri())
+
+
+def _check_folders(*paths: Path | None) -> None:
+    """Before anything is computed: nothing shall be lost for want of a folder."""
+    for path in paths:
+        if path is not None and not path.parent.is_dir():
+            raise ArgumentError(
+                "Files are written into folders that exist.",
+                got=f"{path}, but there is no {path.parent}",
+                do="Make the folder, or name another one.",
+            )
+
+
+def _say(console: Console, subject: Subject) -> None:
+    """The translation, the alignment, the most telling heads."""
+    from regard.heads import roles
+    from regard.views.alignment import show_alignment
+    from regard.views.tables import show_table
+
+    if subject.alignment is not None:
+        show_alignment(console, subject.alignment)
+    else:
+        console.print(f"[bold]{subject.model}[/]", highlight=False)
+        console.print(" ".join(subject.recording.tokens[0]) if subject.recording.tokens else subject.text)
+    console.print()
+    console.print("[bold cyan]the most telling heads[/]   every number: regard heads", highlight=False)
+    show_table(console, roles(subject.recording), most=HEADS)
+    console.print()

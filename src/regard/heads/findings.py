@@ -1,0 +1,209 @@
+"""What was found about heads: scores of roles, the clearest of them, and the pair of tokens that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard.errors import ArgumentError
+from regard.heads.averages import PLACE
+from regard.heads.tables import Table, Value
+from regard.recording.call import Kind
+
+PHRASES = {
+    "previous": "looks at the previous token",
+    "next": "looks at the next token",
+    "self": "looks at its own token",
+    "first": "rests on the first token",
+    "separator": "rests on separators and signs",
+    "induction": "looks at what came next before",
+    "duplicate": "looks back at the same token",
+    "alignment": "aligns target with source",
+    "same": "stays with equal tokens",
+    "positional": "looks by distance alone",
+    "broad": "spreads over most tokens",
+}
+"""Every role, from the particular to the general, in words."""
+
+ROLES = tuple(PHRASES)
+
+TIERS = (
+    ("previous", "next", "self", "induction", "duplicate", "alignment"),
+    ("first", "separator", "same", "positional"),
+    ("broad",),
+)
+"""A clear role goes before those of later tiers.
+
+Equal tokens and distance are general roles, of which those before are cases. The first token and
+separators are where heads rest when what they look for is not there.
+"""
+
+CLEAR = 0.5
+"""From here on a role is clear: half of what chance leaves."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A query and a key that show a role: where they stand, what they say, and the weight between them."""
+
+    batch: int
+    query: int
+    key: int
+    weight: float
+    query_token: str | None = None
+    key_token: str | None = None
+
+    def __str__(self) -> str:
+        here = self.query if self.query_token is None else f"{self.query_token!r}"
+        there = self.key if self.key_token is None else f"{self.key_token!r}"
+        return f"{here} → {there} ({self.weight:.2f})"
+
+
+@dataclass(frozen=True)
+class Score:
+    """How far a head plays a role, in [0, 1], and what attention by chance would get.
+
+    >>> round(Score(0.9, 0.1).excess, 3)
+    0.889
+    """
+
+    value: float
+    chance: float = 0.0
+    example: Example | None = None
+
+    @property
+    def excess(self) -> float:
+        """``(value − chance) / (1 − chance)``, at least 0: the part of the way from chance to certainty."""
+        return max(0.0, (self.value - self.chance) / (1 - self.chance)) if self.chance < 1 else 0.0
+
+
+@dataclass(frozen=True)
+class Head:
+    """One head of one call, with a score for each role that could be measured."""
+
+    call: int
+    name: str
+    kind: Kind
+    layer: int
+    head: int
+    run: int
+    scores: Mapping[str, Score] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        where = f"layer {self.layer} head {self.head}"
+        return f"{where} {self.in_words()}"
+
+    @property
+    def best(self) -> str | None:
+        """The clearest role, or None if none is clear.
+
+        A role is clear from an excess over chance of 0.5 on. A particular role (previous, say) that is
+        clear goes before a general one (positional) and before the places where heads rest (first).
+
+        >>> Head(0, "", "encoder", 0, 0, 0, {"previous": Score(0.8), "positional": Score(0.9)}).best
+        'previous'
+        """
+        for tier in TIERS:
+            clear = [role for role in tier if role in self.scores and self.scores[role].excess >= CLEAR]
+            if clear:
+                return max(clear, key=lambda role: self.scores[role].excess)
+        return None
+
+    @property
+    def example(self) -> Example | None:
+        """The pair of tokens that shows the best role."""
+        return None if self.best is None else self.scores[self.best].example
+
+    def in_words(self) -> str:
+        """What the head does.
+
+        >>> Head(0, "", "encoder", 2, 5, 0, {"previous": Score(0.934)}).in_words()
+        'looks at the previous token (0.93)'
+        """
+        if self.best is None:
+            return "has no clear role"
+        return f"{PHRASES[self.best]} ({self.scores[self.best].value:.2f})"
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The roles of every head of a recording.
+
+    ``for head in roles`` gives each; ``roles.strongest("previous")`` those that play a role best;
+    ``roles.table`` all scores as a table, which goes to pandas, polars, Arrow, CSV and JSON.
+    """
+
+    heads: tuple[Head, ...]
+
+    def __repr__(self) -> str:
+        clear = sum(head.best is not None for head in self.heads)
+        return f"<Roles of {len(self)} heads, {clear} of them clear>"
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    def __iter__(self) -> Iterator[Head]:
+        return iter(self.heads)
+
+    def __getitem__(self, index: int) -> Head:
+        return self.heads[index]
+
+    def strongest(self, role: str, count: int = 5) -> tuple[Head, ...]:
+        """The heads that score highest in a role, highest first."""
+        check_role(role)
+        able = [head for head in self.heads if role in head.scores]
+        return tuple(sorted(able, key=lambda head: -head.scores[role].value)[:count])
+
+    def clearest(self, count: int = 5) -> tuple[Head, ...]:
+        """The heads whose best role stands out most, clearest first; those that look everywhere come last."""
+        clear = [(head.best, head) for head in self.heads if head.best is not None]
+        clear.sort(key=lambda pair: (pair[0] == "broad", -pair[1].scores[pair[0]].excess))
+        return tuple(head for _, head in clear[:count])
+
+    @property
+    def table(self) -> Table:
+        """One row per head: where it is, its scores, its best role and the example of that."""
+        extra = ("best", "example_batch", "example_query", "example_key", "example_weight")
+        tokens = ("query_token", "key_token")
+        return Table((*PLACE, *ROLES, *extra, *tokens), [self._row(head) for head in self.heads])
+
+    @staticmethod
+    def _row(head: Head) -> tuple[Value, ...]:
+        scores = (head.scores[role].value if role in head.scores else None for role in ROLES)
+        shown = head.example
+        example: tuple[Value, ...] = (None,) * 6
+        if shown is not None:
+            where = (shown.batch, shown.query, shown.key)
+            example = (*where, shown.weight, shown.query_token, shown.key_token)
+        place = (head.call, head.name, head.kind, head.layer, head.head, head.run)
+        return (*place, *scores, head.best, *example)
+
+    def to_pandas(self) -> Any:
+        """The table as a ``pandas.DataFrame``."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> Any:
+        """The table as a ``polars.DataFrame``."""
+        return self.table.to_polars()
+
+    def to_arrow(self) -> Any:
+        """The table as a ``pyarrow.Table``."""
+        return self.table.to_arrow()
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The table as comma-separated text."""
+        return self.table.to_csv(path)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """The table as a JSON list of records."""
+        return self.table.to_json(path)
+
+
+def check_role(role: object) -> None:
+    """Raise unless this is the name of a role."""
+    if role not in ROLES:
+        raise ArgumentError(
+            f"A role is one of {', '.join(ROLES)}.", got=f"{role!r}", do="Choose one of them."
+        )

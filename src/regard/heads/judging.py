@@ -1,0 +1,184 @@
+"""``roles(recording)``: what each head does, told by how much weight it puts where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from regard.errors import ArgumentError, RecordingError
+from regard.heads.averages import check_batch, check_recording
+from regard.heads.findings import ROLES, Head, Roles, Score, check_role
+from regard.heads.padding import real_keys, real_queries
+from regard.heads.scores import (
+    Scene,
+    Text,
+    aligned,
+    at_offset,
+    broadly,
+    by_distance,
+    on_equal_tokens,
+    on_first,
+    on_separators,
+)
+from regard.heads.separators import is_separator
+from regard.recording import Call, Recording
+
+REACH = 16
+"""How far the positional role looks, unless told."""
+
+PAIRS = ("next", "separator", "induction", "duplicate", "same", "positional")
+"""Roles that need weights at pairs which no pass of statistics has taken."""
+
+TOKENS = ("separator", "induction", "duplicate", "same")
+"""Roles that ask what the tokens are."""
+
+OF_CROSS = ("first", "separator", "alignment", "broad")
+"""Roles that mean something where queries and keys are different texts."""
+
+
+def roles(
+    recording: Recording,
+    tokens: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    *,
+    source_tokens: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    batch: int | None = None,
+    names: str | Sequence[str] | None = None,
+    separators: Collection[str] | Callable[[str], bool] = is_separator,
+    reach: int = REACH,
+) -> Roles:
+    """A score in [0, 1] for every role of every head, with the pair of tokens that shows it.
+
+    Weights are computed at the pairs that a role asks about and nowhere else.
+    The definitions, with papers, stand in ``docs/statistics.md``.
+
+    Args:
+        recording: Q and K, dense weights, or statistics alone, of which fewer roles can be told.
+        tokens: those of the recording unless given; without any, roles that ask for tokens are left out.
+        source_tokens: the same for the encoder's side of an encoder-decoder.
+        batch: one sequence; all of them together unless told.
+        names: only these roles; an error says so where one of them cannot be told.
+        separators: the tokens that separate, or a function that tells them.
+        reach: how many positions to each side the positional role looks.
+
+    >>> import torch, regard
+    >>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
+    >>> with regard.watch(model) as seen:
+    ...     _ = model(torch.randn(1, 5, 16))
+    >>> found = roles(seen, ["a", "b", "a", "b", "."])
+    >>> list(found[0].scores)[:6]
+    ['previous', 'next', 'self', 'first', 'separator', 'induction']
+    >>> 0 <= found[0].scores["induction"].value <= 1
+    True
+    """
+    check_recording(recording)
+    wanted = _wanted(names)
+    if isinstance(reach, bool) or not isinstance(reach, int) or reach < 1:
+        raise ArgumentError("reach is a whole number, 1 or more.", got=f"reach = {reach!r}", do="Try 16.")
+    if tokens is not None or source_tokens is not None:
+        recording = _with_tokens(recording, tokens, source_tokens)
+    separates = separators if callable(separators) else frozenset(separators).__contains__
+    found: list[Head] = []
+    for number, call in enumerate(recording):
+        check_batch(call, batch)
+        scene = Scene(
+            call=call,
+            text=_text(recording, call),
+            real=real_queries(recording, call),
+            shown=real_keys(call),
+            batches=range(call.batch) if batch is None else (batch,),
+            separates=separates,
+            reach=min(reach, call.keys),
+            found=call.statistics(),
+        )
+        if names is not None:
+            _check_possible(scene, wanted)
+        found += _heads(number, scene, [role for role in wanted if not _missing(scene, role)])
+    return Roles(tuple(found))
+
+
+def _heads(number: int, scene: Scene, wanted: Sequence[str]) -> list[Head]:
+    call = scene.call
+    by_role = _scores(scene, wanted)
+    found = []
+    for index, head in enumerate(call.head_numbers):
+        scores = {role: score for role in wanted if (score := by_role[role][index]) is not None}
+        found.append(Head(number, call.name, call.kind, call.layer, head, call.run, scores))
+    return found
+
+
+def _scores(scene: Scene, wanted: Sequence[str]) -> dict[str, list[Score | None]]:
+    alone: dict[str, Callable[[], Any]] = {
+        "previous": lambda: at_offset(scene, -1),
+        "next": lambda: at_offset(scene, 1),
+        "self": lambda: at_offset(scene, 0),
+        "first": lambda: on_first(scene),
+        "separator": lambda: on_separators(scene),
+        "positional": lambda: by_distance(scene),
+        "broad": lambda: broadly(scene),
+        "alignment": lambda: aligned(scene),
+    }
+    together = {"same", "duplicate", "induction"} & set(wanted)
+    tallies = on_equal_tokens(scene, together) if together else {}
+    tallies |= {role: measure() for role, measure in alone.items() if role in wanted}
+    return {role: tallies[role].scores(scene.text) for role in wanted}
+
+
+# ---- what is asked, and what can be told -----------------------------------------------------
+
+
+def _wanted(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    asked = ROLES if names is None else (names,) if isinstance(names, str) else tuple(names)
+    for role in asked:
+        check_role(role)
+    return tuple(role for role in ROLES if role in asked)
+
+
+def _missing(scene: Scene, role: str) -> str | None:
+    """Why a role cannot be told of a call: the word for what is missing, or None."""
+    call = scene.call
+    if role not in OF_CROSS if call.kind == "cross" else role == "alignment":
+        return "kind"
+    if role in TOKENS and (scene.text.keys is None or (call.kind != "cross" and scene.text.queries is None)):
+        return "tokens"
+    if call.kept is None:
+        return None
+    late = role == "first" and any(scene.first(batch) for batch in scene.batches)
+    return "weights" if role in PAIRS or late else None
+
+
+def _check_possible(scene: Scene, wanted: Sequence[str]) -> None:
+    """Raise if a role that was asked for by name cannot be told for want of something the user has."""
+    for role in wanted:
+        missing = _missing(scene, role)
+        if missing == "tokens":
+            raise RecordingError(
+                f"The role {role!r} asks what the tokens are.",
+                got=f"no tokens for {scene.call.name}",
+                do="Pass tokens= (and source_tokens= for an encoder-decoder), or set seen.tokens.",
+            )
+        if missing == "weights":
+            raise RecordingError(
+                f"The role {role!r} needs Q and K, and {scene.call.name} kept its statistics only.",
+                do="Record with watch(model) instead of watch(model, statistics=True).",
+            )
+
+
+def _with_tokens(recording: Recording, tokens: Any, source_tokens: Any) -> Recording:
+    """The recording under other tokens; the user's own stays as it is."""
+    named = Recording(recording.model, recording.calls)
+    named.tokens = recording.tokens if tokens is None else tokens
+    if source_tokens is not None or recording.source_tokens is not None:
+        named.source_tokens = recording.source_tokens if source_tokens is None else source_tokens
+    return named
+
+
+def _text(recording: Recording, call: Call) -> Text:
+    return Text(
+        _all_or_none([recording.query_tokens(call, batch) for batch in range(call.batch)]),
+        _all_or_none([recording.key_tokens(call, batch) for batch in range(call.batch)]),
+    )
+
+
+def _all_or_none(texts: Sequence[list[str] | None]) -> list[list[str]] | None:
+    known = [text for text in texts if text is not None]
+    return known if len(known) == len(texts) else None

@@ -1,0 +1,69 @@
+"""The output projection of an attention module, found beside the call that was recorded."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from regard.errors import DtypeError, RecordingError
+from regard.recording import Call
+
+NAMES = (
+    "o_proj", "out_proj", "c_proj", "out_lin", "Wo", "wo", "o", "to_out.0", "to_out", "proj", "dense",
+    "output", "output.dense",
+)  # fmt: skip
+"""What output projections are called, inside the attention module or beside it."""
+
+
+def output_weight(projection: object, call: Call) -> Tensor:
+    """The weight ``(width, heads · channel)`` of the output projection of a call."""
+    if isinstance(projection, Tensor):
+        if projection.ndim != 2 or not projection.is_floating_point():
+            raise DtypeError(
+                "The weight of an output projection is a float tensor (width, heads · channel).",
+                got=f"{projection.dtype} of shape {tuple(projection.shape)}",
+                do="Pass linear.weight.",
+            )
+        return projection
+    if not isinstance(projection, nn.Module):
+        raise DtypeError(
+            "The output projection is found in the watched model, or is a linear module or its weight.",
+            got=type(projection).__name__,
+            do="Pass the model.",
+        )
+    own = _weight_of(projection)
+    return _found(projection, call) if own is None else own
+
+
+def _found(model: nn.Module, call: Call) -> Tensor:
+    """The projection inside the attention module, or beside it as BERT has it."""
+    modules = dict(model.named_modules())
+    # A model that is itself the attention module is recorded under the name of its class.
+    path = call.name if call.name in modules else ""
+    if not path and call.name != type(model).__name__:
+        raise RecordingError(
+            f"The call {call.name!r} was recorded from the model that is passed.",
+            got=f"{type(model).__name__}, which has no such module",
+            do="Pass the model that was watched, or the output projection itself.",
+        )
+    parent = path.rpartition(".")[0]
+    for place in dict.fromkeys((path, parent)):
+        for name in NAMES:
+            weight = _weight_of(modules.get(f"{place}.{name}" if place else name))
+            if weight is not None:
+                return weight
+    raise RecordingError(
+        f"The output projection of {call.name!r} is one of {', '.join(NAMES[:6])}, … in or beside it.",
+        got=f"none in {type(model).__name__}",
+        do="Pass the projection itself: value_weighted(call, linear).",
+    )
+
+
+def _weight_of(module: nn.Module | None) -> Tensor | None:
+    """The weight of a linear module, outputs first; None for anything else."""
+    weight = getattr(module, "weight", None)
+    if not isinstance(weight, Tensor) or weight.ndim != 2:
+        return None
+    if isinstance(module, nn.Linear):
+        return weight.detach()
+    # GPT-2's Conv1D is a linear module that keeps its inputs first.
+    return weight.detach().T if type(module).__name__ == "Conv1D" else None

@@ -1,0 +1,137 @@
+"""Induction heads, found on random tokens that repeat.
+
+In random tokens nothing is to be understood: the only thing that tells what comes next is that the
+same tokens came before. A head that then looks at what followed the earlier occurrence of its own
+token does induction (Elhage et al. 2021, Olsson et al. 2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import ArgumentError, DtypeError
+from regard.heads.findings import Roles
+from regard.heads.judging import roles
+from regard.recording import watch
+
+ON_REPEATS = ("previous", "first", "induction", "duplicate")
+"""The roles that are told on repeated tokens: induction, and those it is confused with."""
+
+
+def repeated_tokens(
+    vocabulary: int,
+    *,
+    length: int = 32,
+    repeats: int = 2,
+    batch: int = 4,
+    start: int | None = None,
+    avoid: Iterable[int] = (),
+    seed: int = 0,
+) -> Tensor:
+    """Random token ids, no two alike, said ``repeats`` times: ``(batch, length · repeats)``.
+
+    ``start`` stands before each sequence and is not repeated; ``avoid`` names ids that are not used.
+
+    >>> repeated_tokens(9, length=3, batch=2, start=1, avoid=[0, 2])
+    tensor([[1, 5, 8, 6, 5, 8, 6],
+            [1, 6, 3, 8, 6, 3, 8]])
+    """
+    for name, number, least in (("length", length, 1), ("repeats", repeats, 2), ("batch", batch, 1)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < least:
+            raise ArgumentError(
+                f"{name} is a whole number, {least} or more.", got=f"{name} = {number!r}", do="Count tokens."
+            )
+    left_out = {*avoid, *(() if start is None else (start,))}
+    usable = torch.tensor([token for token in range(vocabulary) if token not in left_out])
+    if len(usable) < length:
+        raise ArgumentError(
+            f"No two tokens of a sequence are alike (usable tokens = {len(usable)}).",
+            got=f"length = {length}",
+            do="Choose a shorter length.",
+        )
+    chance = torch.Generator().manual_seed(seed)
+    once = torch.stack([usable[torch.randperm(len(usable), generator=chance)[:length]] for _ in range(batch)])
+    before = once.new_full((batch, 0 if start is None else 1), 0 if start is None else start)
+    return torch.cat([before, once.repeat(1, repeats)], 1)
+
+
+@torch.no_grad()
+def induction(
+    model: nn.Module,
+    *,
+    length: int = 32,
+    repeats: int = 2,
+    batch: int = 4,
+    vocabulary: int | None = None,
+    start: int | None = None,
+    avoid: Iterable[int] | None = None,
+    seed: int = 0,
+) -> Roles:
+    """Run a decoder on repeated random tokens and score its heads for induction.
+
+    ``vocabulary``, ``start`` (a model's begin-of-text token) and ``avoid`` (its other special tokens)
+    are read from the model unless given. The model is called with the ids alone.
+
+    >>> from regard import nn
+    >>> model = nn.LanguageModel(50, width=16, heads=2, layers=2)
+    >>> found = induction(model, length=8)
+    >>> len(found), sorted(found[0].scores)
+    (4, ['duplicate', 'first', 'induction', 'previous'])
+    """
+    if not isinstance(model, nn.Module):
+        raise DtypeError(
+            "induction(model) takes a PyTorch module.", got=type(model).__name__, do="Pass the model itself."
+        )
+    config = getattr(model, "config", None)
+    if getattr(config, "is_encoder_decoder", False):
+        raise ArgumentError(
+            "Induction is told of models that read one text.",
+            got=f"the encoder-decoder {type(model).__name__}",
+            do="Record it yourself, and ask roles(recording, tokens, names='induction').",
+        )
+    special = _special_tokens(config)
+    ids = repeated_tokens(
+        _vocabulary(model) if vocabulary is None else vocabulary,
+        length=length,
+        repeats=repeats,
+        batch=batch,
+        start=special.get("bos_token_id") if start is None else start,
+        avoid=special.values() if avoid is None else avoid,
+        seed=seed,
+    )
+    device = next((parameter.device for parameter in model.parameters()), None)
+    was_training = model.training
+    model.eval()
+    try:
+        with watch(model) as seen:
+            model(ids.to(device))
+    finally:
+        model.train(was_training)
+    return roles(seen, [[str(token) for token in row] for row in ids.tolist()], names=ON_REPEATS)
+
+
+def _special_tokens(config: Any) -> dict[str, int]:
+    """The ids that the configuration of a model names, such as ``eos_token_id``."""
+    found: dict[str, int] = {}
+    for name in ("bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id"):
+        ids = getattr(config, name, None)
+        for number, one in enumerate(ids if isinstance(ids, list) else [ids]):
+            if isinstance(one, int):
+                found[name if not number else f"{name}.{number}"] = one
+    return found
+
+
+def _vocabulary(model: nn.Module) -> int:
+    """How many tokens the model knows: the size of its first embedding."""
+    embedding = next((part for part in model.modules() if isinstance(part, nn.Embedding)), None)
+    if embedding is None:
+        raise ArgumentError(
+            "The vocabulary of the model is known from its embedding.",
+            got=f"no embedding in {type(model).__name__}",
+            do="Pass vocabulary=.",
+        )
+    return embedding.num_embeddings

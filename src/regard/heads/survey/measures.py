@@ -1,0 +1,130 @@
+"""What one attention call says about a batch of texts: the statistics and roles of every query.
+
+For short texts the weights of all heads are computed directly, as one batched product, which costs least;
+of long ones a few rows at a time. Nothing of n×n is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.attention.plain import Rules, full_precision, scores_of
+from regard.attention.scene import flatten_lead
+from regard.heads.survey.reading import FEATURES, PAIRS, Texts
+from regard.recording.call import Call
+
+AT_ONCE = 1 << 22
+"""Weights that are held at one time: 16 MB in float32."""
+
+MEASURES = ("entropy", "relative_entropy", "peak", "distance", *PAIRS, "broad")
+"""One number per query each; see ``docs/survey.md``."""
+
+
+class Rows(NamedTuple):
+    """Some queries of a call; axes are (measure,) batch, head, query, and 1 where heads are alike."""
+
+    rows: slice
+    values: Tensor  # (measure, batch, head, query)
+    where: Tensor  # bool: the queries that have something to measure
+    chance: Tensor  # what even weights would give; 0 for what is no role
+    weights: Tensor  # (batch, head, query, key), 0 for queries that are padding
+    pairs: Tensor  # how many texts allow a pair, (head or 1, query, key)
+
+
+def measured(call: Call, texts: Texts) -> Iterator[Rows]:
+    """The measures of a call, a few rows at a time."""
+    batch, heads, queries, keys = call.shape
+    step = max(1, AT_ONCE // max(1, batch * heads * keys))
+    for start in range(0, queries, step):
+        yield _rows(call, texts, slice(start, min(start + step, queries)))
+
+
+def _rows(call: Call, texts: Texts, rows: slice) -> Rows:
+    allowed = _allowed(call, texts, rows)
+    weights, logarithms = _weights(call, rows, allowed)
+    counts = allowed & texts.real[:, None, rows, None]
+    visible = allowed.sum(-1)
+    sees = counts.any(-1)  # (batch, head or 1, query)
+    several = sees & (visible > 1)
+    entropy = -(weights * logarithms).sum(-1).clamp_(max=0)
+    features = texts.features(rows)
+    on = dict(zip(FEATURES, _contract(weights, features).unbind(-1)))
+    there = dict(zip(FEATURES, _contract(allowed.float(), features).unbind(-1)))
+    size = visible.clamp(min=2).to(entropy.dtype)
+    values = {
+        "entropy": entropy,
+        "relative_entropy": entropy / torch.log(size),
+        "peak": weights.amax(-1),
+        "distance": on["gap"] / torch.where(on["mass"] > 0, on["mass"], 1.0),
+        "broad": torch.expm1(entropy) / (size - 1),
+        **{name: on[name] for name in PAIRS},
+    }
+    nowhere = torch.zeros_like(visible, dtype=entropy.dtype)
+    chances = {name: there[name] / visible.clamp(min=1) for name in PAIRS}
+    where = {
+        "relative_entropy": several,
+        "broad": several,
+        **{name: sees & (there[name] > 0) for name in PAIRS},
+    }
+    shape = entropy.shape
+    return Rows(
+        rows,
+        torch.stack([values[name] for name in MEASURES]),
+        torch.stack([where.get(name, sees).expand(shape) for name in MEASURES]),
+        torch.stack([chances.get(name, nowhere).expand(shape) for name in MEASURES]),
+        weights.mul_(texts.real[:, None, rows, None]),
+        counts.sum(0),
+    )
+
+
+def _allowed(call: Call, texts: Texts, rows: slice) -> Tensor:
+    """Who may look at whom, ``(batch, head or 1, query, key)``.
+
+    A model that gives dense weights tells no mask: padding is hidden, and a decoder looks back.
+    """
+    keys = texts.real[:, None, None, :]
+    positions = torch.arange(call.keys, device=keys.device)
+    if call.own_weights is not None:
+        back = positions <= positions[rows, None] if call.kind == "decoder" else positions >= 0
+        return keys & back.expand(len(positions[rows]), call.keys)
+    extent = call.extent
+    asked = call.mask.evaluate(extent, extent.query_positions()[rows], extent.key_positions())
+    found = flatten_lead(torch.from_numpy(asked.copy()), (call.batch,)).to(keys.device)
+    return found.expand(call.batch, -1, len(positions[rows]), call.keys)
+
+
+def _weights(call: Call, rows: slice, allowed: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights, and their logarithms: finite also where a weight is 0, so that their product is 0."""
+    if call.own_weights is not None:
+        weights = call.own_weights[:, :, rows].float() * allowed
+        return weights, torch.log(weights.clamp(min=torch.finfo(weights.dtype).tiny))
+    assert call.q is not None
+    assert call.k is not None
+    assert call.lse is not None
+    q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (call.q[:, :, rows], call.k))
+    grouped = q.unflatten(1, (k.shape[1], -1))  # query heads that share a key head stand side by side
+    with full_precision(q):
+        scores, _ = scores_of(grouped, k[:, :, None], None, Rules(call.scale, call.softcap))
+    scores = scores.flatten(1, 2)  # (batch, head, query, key)
+    if call.bias is not None:
+        extent, device = call.extent, q.device
+        q_positions = torch.from_numpy(extent.query_positions()[rows]).to(device)
+        k_positions = torch.from_numpy(extent.key_positions()).to(device)
+        scores = scores + call.bias.tile(call.bias.tables, q_positions, k_positions, extent)
+    lse = call.lse[:, :, rows, None].to(scores.dtype)
+    # A query that sees nothing has lse −inf; any finite number keeps its row free of NaN.
+    logarithms = scores.sub_(torch.where(lse == -torch.inf, 0.0, lse))
+    logarithms = logarithms.masked_fill_(~allowed, -1e4).clamp_(min=-1e4)  # e^−10000 is 0
+    return torch.exp2(logarithms * 1.4426950408889634), logarithms
+
+
+def _contract(weights: Tensor, features: Tensor) -> Tensor:
+    """``Σ_key weights · features``: ``(batch, head, query, key)`` → ``(batch, head, query, feature)``."""
+    batch, heads, queries, keys = weights.shape
+    rows = weights.transpose(1, 2).reshape(batch * queries, heads, keys)
+    found = torch.bmm(rows, features.reshape(batch * queries, keys, -1).to(rows.dtype))
+    return found.view(batch, queries, heads, -1).transpose(1, 2)

@@ -1,0 +1,92 @@
+"""Counts, means and variances that add up: the results of two halves make that of the whole.
+
+With n values of mean m and ``M = Σ (x − m)²`` on one side and n', m', M' on the other (Chan et al. 1983):
+
+    mean = m + (m' − m) n' / (n + n')        M'' = M + M' + (m' − m)² n n' / (n + n')
+
+Nothing large is subtracted from something large, so in float64 the order changes the last digits alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.heads.survey.processes import Processes
+
+
+@dataclass(eq=False)
+class Moments:
+    """Count, mean, squared deviations, least and greatest of several quantities, all of one shape.
+
+    >>> left, right = (Moments.of(torch.tensor(x), dims=(0,)) for x in ([1.0, 2.0], [3.0, 4.0, 5.0]))
+    >>> left.merge(right)
+    >>> float(left.mean), float(left.variance), float(left.greatest)
+    (3.0, 2.0, 5.0)
+    """
+
+    count: Tensor  # int64
+    mean: Tensor  # float64, as the rest
+    squares: Tensor  # Σ (x − mean)²
+    least: Tensor
+    greatest: Tensor
+
+    @classmethod
+    def blank(cls, *shape: int) -> Moments:
+        """Of no values."""
+        zeros = torch.zeros(shape, dtype=torch.float64)
+        return cls(
+            torch.zeros(shape, dtype=torch.int64),
+            zeros,
+            zeros.clone(),
+            torch.full_like(zeros, torch.inf),
+            torch.full_like(zeros, -torch.inf),
+        )
+
+    @classmethod
+    def of(cls, values: Tensor, where: Tensor | None = None, *, dims: tuple[int, ...]) -> Moments:
+        """Of the values where ``where`` holds, taken together over ``dims``."""
+        where = torch.ones_like(values, dtype=torch.bool) if where is None else where.expand(values.shape)
+        exact = torch.where(where, values, 0).double()
+        count = where.sum(dims)
+        mean = exact.sum(dims) / count.clamp(min=1)
+        centre = mean
+        for dim in sorted(dims):
+            centre = centre.unsqueeze(dim)
+        squares = torch.where(where, exact - centre, 0.0).square_().sum(dims)
+        return cls(
+            count,
+            mean,
+            squares,
+            torch.where(where, exact, torch.inf).amin(dims),
+            torch.where(where, exact, -torch.inf).amax(dims),
+        )
+
+    @property
+    def variance(self) -> Tensor:
+        """``Σ (x − mean)² / count``; NaN without values."""
+        return torch.where(self.count > 0, self.squares / self.count.clamp(min=1), torch.nan)
+
+    def merge(self, other: Moments) -> None:
+        """Take the values of another in."""
+        count = self.count + other.count
+        share = other.count.double() / count.clamp(min=1)
+        gap = other.mean - self.mean
+        self.squares += other.squares + gap.square() * self.count * share
+        self.mean += gap * share
+        self.count = count
+        self.least = torch.minimum(self.least, other.least)
+        self.greatest = torch.maximum(self.greatest, other.greatest)
+
+    def shared(self, processes: Processes) -> Moments:
+        """Of the values of all processes, by all-reduce; the formula above for any number of sides."""
+        count = processes.total(self.count)
+        mean = processes.total(self.mean * self.count) / count.clamp(min=1)
+        squares = processes.total(self.squares + self.count * (self.mean - mean).square())
+        return Moments(count, mean, squares, processes.least(self.least), -processes.least(-self.greatest))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything by name."""
+        return dict(vars(self))

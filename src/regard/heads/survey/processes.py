@@ -1,0 +1,102 @@
+"""The processes that survey a corpus together, as ``torchrun`` started them, seen from one of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from regard.errors import SurveyError
+
+PATIENCE = timedelta(minutes=30)
+"""How long a process waits for another at the beginning and at the end."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """How many there are, and which of them this is. The first one merges, writes results and speaks.
+
+    >>> Processes().first, Processes(count=4, own=1).first
+    (True, False)
+    """
+
+    count: int = 1
+    own: int = 0
+    device: str = "cpu"  # where tensors must lie to be exchanged
+
+    @property
+    def first(self) -> bool:
+        """Whether this one writes the results."""
+        return self.own == 0
+
+    def wait(self) -> None:
+        """Go on when all have come here."""
+        if self.count > 1:
+            with self._together():
+                dist.barrier()
+
+    def total(self, own: Tensor) -> Tensor:
+        """The sum over all processes."""
+        return self._reduced(own, dist.ReduceOp.SUM) if self.count > 1 else own
+
+    def least(self, own: Tensor) -> Tensor:
+        """The least over all processes, entry by entry."""
+        return self._reduced(own, dist.ReduceOp.MIN) if self.count > 1 else own
+
+    def all(self, own: Tensor) -> list[Tensor]:
+        """What each process has, in their order; all of one shape."""
+        if self.count == 1:
+            return [own]
+        sent = own.to(self.device).contiguous()
+        taken = [torch.empty_like(sent) for _ in range(self.count)]
+        with self._together():
+            dist.all_gather(taken, sent)
+        return [one.cpu() for one in taken]
+
+    def _reduced(self, own: Tensor, how: dist.ReduceOp.RedOpType) -> Tensor:
+        shared = own.to(self.device, copy=True).contiguous()
+        with self._together():
+            dist.all_reduce(shared, how)
+        return shared.cpu()
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        """What torch says when another process is gone, in words."""
+        try:
+            yield
+        except RuntimeError as error:  # torch's own errors of connections and timeouts are these
+            raise SurveyError(
+                f"The processes of a survey begin and end together (processes = {self.count}).",
+                got=f"a lost process, seen from process {self.own}: {str(error).splitlines()[0]}",
+                do="What was done is kept: start again, with any number of processes, and it goes on.",
+            ) from error
+
+
+@contextmanager
+def joined() -> Iterator[Processes]:
+    """The processes that ``torchrun`` started, connected; without it, this one alone.
+
+    Results are merged by gloo from the CPU, or by nccl where ``REGARD_BACKEND=nccl`` asks for it.
+    """
+    count, own = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    if count == 1:
+        yield Processes()
+        return
+    backend = os.environ.get("REGARD_BACKEND", "gloo")
+    device = "cpu"
+    if backend == "nccl":
+        device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+        torch.cuda.set_device(device)
+    processes = Processes(count, own, device)
+    with processes._together():
+        dist.init_process_group(backend, timeout=PATIENCE)
+    try:
+        yield processes
+    finally:
+        dist.destroy_process_group()

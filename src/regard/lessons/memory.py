@@ -1,0 +1,56 @@
+"""How much memory there is, and how much more a process took: what the operating system says."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+MEMINFO = Path("/proc/meminfo")
+
+
+def available_bytes() -> int | None:
+    """Memory that a new piece of work can have without anything being swapped out; None if unknown.
+
+    On Linux what the kernel estimates (``MemAvailable``: free, or cached and easily given back), bounded by a
+    limit on the process. Elsewhere all the memory of the machine.
+    """
+    found = [size for size in (_estimated(), _limit()) if size is not None]
+    return min(found) if found else None
+
+
+def _estimated() -> int | None:
+    try:
+        for line in MEMINFO.read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass  # no Linux, or one that says it differently
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _limit() -> int | None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def peak_bytes() -> int | None:
+    """The most memory that this process ever had at once; None where the system does not say.
+
+    >>> peak = peak_bytes()
+    >>> peak is None or peak > 1 << 20
+    True
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024  # Linux counts in KiB

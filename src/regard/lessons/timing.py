@@ -1,0 +1,283 @@
+"""Timing the kinds of attention beside each other: time, memory, and from which length one is faster.
+
+| variant    | what is run                                             | grows as |
+|------------|---------------------------------------------------------|----------|
+| `textbook` | ``softmax(q kᵀ / √c) v`` in plain torch, matrix and all | n²       |
+| `standard` | ``regard.attention(q, k, v)``                           | n²       |
+| `causal`   | the same with ``masks.causal()``                        | n² / 2   |
+| `window`   | the same with ``masks.window(64, 64)``                  | n        |
+| `sparse`   | the same with ``masks.local_global(64)``                | n² / 64  |
+| `linear`   | ``regard.linear_attention(q, k, v)``                    | n        |
+| `sdpa`     | torch's ``scaled_dot_product_attention``                | n²       |
+
+Every measurement runs in a process of its own, forked from one that has torch loaded and has done nothing
+else. Its memory is how much the process grew, at its highest, during the first whole call, beyond the
+inputs; its time is the median of the calls after that.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.attention import attention, cost, linear_attention
+from regard.errors import ArgumentError
+from regard.lessons.memory import available_bytes, peak_bytes
+from regard.masks import causal, local_global, window
+
+REACH = 64
+"""Half width of the window, and stride of the sparse mask."""
+
+FEWEST = 3
+"""Rounds at the greatest lengths."""
+
+Call = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def _textbook(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    weights = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).softmax(-1)
+    return torch.matmul(weights, v)
+
+
+CALLS: dict[str, Call] = {
+    "textbook": _textbook,
+    "standard": attention,
+    "causal": lambda q, k, v: attention(q, k, v, mask=causal()),
+    "window": lambda q, k, v: attention(q, k, v, mask=window(REACH, REACH)),
+    "sparse": lambda q, k, v: attention(q, k, v, mask=local_global(REACH)),
+    "linear": linear_attention,
+    "sdpa": F.scaled_dot_product_attention,
+}
+"""What is timed, by name."""
+
+VARIANTS = tuple(CALLS)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One thing to measure."""
+
+    variant: str
+    length: int
+    batch: int
+    heads: int
+    channels: int
+    rounds: int
+    threads: int
+
+    @property
+    def needed(self) -> int:
+        """Bytes that it takes at its highest: inputs, output, and what the variant holds besides."""
+        name = "dense" if self.variant == "textbook" else "regard"
+        way = cost(
+            self.length,
+            width=self.heads * self.channels,
+            heads=self.heads,
+            batch=self.batch,
+            projections=False,
+            ways=[name],
+        )[self.length, name]
+        # The textbook holds scores and weights side by side while softmax runs; the cost model counts one.
+        # Linear attention holds its output in parts and as a whole while it joins them.
+        beside = {"textbook": way["scores"].bytes, "linear": way["sum"].bytes}
+        return way.bytes + beside.get(self.variant, 0)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was found: seconds and bytes, or why it was not tried."""
+
+    work: Work
+    seconds: float | None
+    bytes: int | None  # None where the system does not say
+    needed: int
+    available: int | None
+
+    @property
+    def refused(self) -> bool:
+        """Whether it would not have fitted."""
+        return self.seconds is None
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Every measurement, in order."""
+
+    rows: tuple[Measured, ...]
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths in order."""
+        return tuple(dict.fromkeys(row.work.length for row in self.rows))
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The variants in order."""
+        return tuple(dict.fromkeys(row.work.variant for row in self.rows))
+
+    def row(self, length: int, variant: str) -> Measured | None:
+        """One measurement, or None where there is none."""
+        return next((r for r in self.rows if (r.work.length, r.work.variant) == (length, variant)), None)
+
+    def crossover(self, first: str, other: str) -> int | None:
+        """The least length from which on ``first`` is faster than ``other``; None if it never stays so."""
+        found = None
+        for length in sorted(self.lengths):
+            a, b = self.row(length, first), self.row(length, other)
+            if a is None or b is None or a.seconds is None or b.seconds is None:
+                continue
+            if a.seconds >= b.seconds:
+                found = None
+            elif found is None:
+                found = length
+        return found
+
+    def records(self) -> list[dict[str, str | int | float | None]]:
+        """A plain row for each measurement."""
+        return [
+            {
+                "length": row.work.length,
+                "variant": row.work.variant,
+                "batch": row.work.batch,
+                "heads": row.work.heads,
+                "channels": row.work.channels,
+                "rounds": row.work.rounds,
+                "threads": row.work.threads,
+                "seconds": row.seconds,
+                "bytes": row.bytes,
+                "needed": row.needed,
+            }
+            for row in self.rows
+        ]
+
+
+def rounds_at(length: int, shortest: int, rounds: int) -> int:
+    """How many rounds at a length, so that n² work takes the same time at each; never below three.
+
+    >>> [rounds_at(length, 1024, 100) for length in (1024, 2048, 4096, 8192)]
+    [100, 25, 6, 3]
+    >>> rounds_at(4096, 1024, 1)
+    1
+    """
+    return min(rounds, max(FEWEST, rounds * shortest**2 // length**2))
+
+
+def plan_bench(
+    lengths: Sequence[int],
+    *,
+    batch: int = 8,
+    heads: int = 1,
+    channels: int = 64,
+    rounds: int = 100,
+    threads: int | None = None,
+    variants: Sequence[str] = VARIANTS,
+) -> tuple[Work, ...]:
+    """What there is to measure, checked.
+
+    >>> [(one.variant, one.length, one.rounds) for one in plan_bench([1024], variants=["linear"])]
+    [('linear', 1024, 100)]
+    """
+    numbers = {"batch": batch, "heads": heads, "channels": channels, "rounds": rounds}
+    for name, number in (*numbers.items(), *(("length", length) for length in lengths)):
+        if number < 1:
+            raise ArgumentError(f"{name} is 1 or more.", got=f"{name} = {number}", do="Count again.")
+    for variant in variants:
+        if variant not in CALLS:
+            raise ArgumentError(
+                f"A variant is one of {', '.join(CALLS)}.", got=repr(variant), do="Choose one of them."
+            )
+    if not lengths or not variants:
+        raise ArgumentError(
+            "There is at least one length and one variant.", got="none", do="Try --length 1024."
+        )
+    threads = torch.get_num_threads() if threads is None else threads
+    shortest = min(lengths)
+    return tuple(
+        Work(variant, length, batch, heads, channels, rounds_at(length, shortest, rounds), threads)
+        for length in sorted(set(lengths))
+        for variant in dict.fromkeys(variants)
+    )
+
+
+def run_bench(
+    works: Sequence[Work],
+    *,
+    available: Callable[[], int | None] = available_bytes,
+    report: Callable[[Work], None] = lambda work: None,
+) -> Bench:
+    """Measure one after the other, each in a process of its own; what would not fit is not tried.
+
+    ``report`` is called before each measurement.
+    """
+    rows = []
+    for work in works:
+        report(work)
+        free, needed = available(), work.needed
+        if free is not None and needed > free:
+            rows.append(Measured(work, None, None, needed, free))
+            continue
+        seconds, grown = _in_own_process(work)
+        rows.append(Measured(work, seconds, grown, needed, free))
+    if all(row.refused for row in rows):
+        row = min(rows, key=lambda row: row.needed)
+        raise ArgumentError(
+            f"What is measured fits in memory (available = {row.available:,} bytes).",
+            got=f"{row.needed:,} bytes for {row.work.variant} at length {row.work.length:,}",
+            do="Choose smaller lengths or a smaller batch.",
+        )
+    return Bench(tuple(rows))
+
+
+def _in_own_process(work: Work) -> tuple[float, int | None]:
+    kinds = multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if "forkserver" in kinds else "spawn")
+    if "forkserver" in kinds:
+        # torch is loaded once, by the server; what is forked from it has used no memory of its own yet.
+        context.set_forkserver_preload([__name__])
+    try:
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            return pool.submit(measure, work).result()
+    except BrokenProcessPool as error:
+        raise ArgumentError(
+            "A measurement runs to its end.",
+            got=f"a process that was ended from outside, {work.variant} at length {work.length:,}, "
+            f"which needs about {work.needed:,} bytes",
+            do="Choose smaller lengths or a smaller batch, or free some memory.",
+        ) from error
+
+
+def measure(work: Work) -> tuple[float, int | None]:
+    """Median seconds of a call, and the bytes by which this process grew during the first.
+
+    >>> seconds, grown = measure(Work("linear", 32, 1, 1, 8, 2, torch.get_num_threads()))
+    >>> seconds > 0
+    True
+    """
+    torch.set_num_threads(work.threads)
+    call = CALLS[work.variant]
+    chance = torch.Generator().manual_seed(0)
+    with torch.inference_mode():
+        # What a first call sets up once, threads and kernels, is not what attention needs.
+        small = torch.randn(1, 1, 2 * REACH, work.channels, generator=chance)
+        call(small, small, small)
+        shape = (work.batch, work.heads, work.length, work.channels)
+        q, k, v = (torch.randn(shape, generator=chance) for _ in range(3))
+        before = peak_bytes()
+        call(q, k, v)
+        after = peak_bytes()
+        times = []
+        for _ in range(work.rounds):
+            start = time.perf_counter()
+            call(q, k, v)
+            times.append(time.perf_counter() - start)
+    grown = None if before is None or after is None else after - before
+    return statistics.median(times), grown

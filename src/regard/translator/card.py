@@ -1,0 +1,64 @@
+"""The card of a model: what it is, what it learned from, how good it is, what it is not for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.translator.recipe import Recipe
+
+FILE = "README.md"
+
+
+def card(recipe: Recipe, scores: dict[str, Any], megabytes: float) -> str:
+    """The card as Markdown, every number in it from the recipe and the scores."""
+    greedy, beam, alignment = scores["greedy"], scores["beam"], scores["alignment"]
+    return f"""\
+# English → Chinese
+
+A small encoder-decoder that translates short everyday English sentences into simplified Chinese.
+It is there to be looked into: its attention is what regard shows.
+
+| | |
+|---|---|
+| layers | {recipe.encoder_layers} encoder, {recipe.decoder_layers} decoder, {recipe.norm}-norm |
+| width | {recipe.width}, {recipe.heads} heads, feed-forward {recipe.hidden} |
+| parameters | {scores["parameters"]:,}; the output projection is the embedding of characters |
+| files | {megabytes:.1f} MB: weights in half precision, both vocabularies |
+| English | lowercased, {recipe.english_tokens:,} byte-pair pieces at most |
+| Chinese | characters that were seen at least {recipe.chinese_least} times |
+| longest text | {recipe.length} tokens on either side |
+
+## Data
+
+{scores["training_pairs"]:,} sentence pairs of [Tatoeba](https://tatoeba.org) as selected by
+[www.manythings.org/anki](https://www.manythings.org/anki/) (`cmn.txt`), licence CC BY 2.0 FR; the
+attribution of every pair stands in its line of that file. The sentences are not part of this package.
+Traditional script was folded to simplified.
+
+## Training
+
+`regard train cmn.txt --out run`: {scores["steps"]:,} steps in {scores["minutes"]:.0f} minutes on 2 cores
+without a GPU, seed {recipe.seed}; dropout {recipe.dropout}, label smoothing {recipe.label_smoothing};
+the last {len(scores["averaged"])} checkpoints averaged. The whole recipe is in `recipe.json`.
+
+## Scores
+
+On {scores["held_out_sentences"]:,} English sentences that were held out with all their translations, all
+of which are references (`sacrebleu`, BLEU with `tokenize="zh"`):
+
+| | BLEU | chrF |
+|---|---|---|
+| greedy | {greedy["bleu"]:.1f} | {greedy["chrf"]:.1f} |
+| {beam["beams"]} beams | {beam["bleu"]:.1f} | {beam["chrf"]:.1f} |
+
+The loss on the same sentences was watched during training; nothing was chosen by it.
+
+Alignment: for {alignment["right"]} of {alignment["pairs"]} word pairs that were checked by hand, the
+English word that the best head of the cross-attention looks at most is the right one. That head was
+chosen on these pairs.
+
+## Not for
+
+Real translation. It has seen thirty thousand short sentences: names, numbers, long or formal texts and
+rare words go wrong, and it says what such sentences mostly say.
+"""

@@ -1,0 +1,289 @@
+"""The weights of a head as figures read them: a few rows at a time, with their tokens.
+
+Whatever a figure is given (a recording, one of its calls, an array) becomes :class:`Matrix`. Long
+texts are read block by block, so that n×n never exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from regard.errors import ArgumentError, DtypeError, RecordingError, ShapeError
+from regard.recording import Call, Recording
+
+Numbers = NDArray[np.floating[Any]]
+Bools = NDArray[np.bool_]
+
+BLOCK = 2**18
+"""How many weights are looked at at a time."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some neighbouring rows of a matrix."""
+
+    start: int
+    values: Numbers  # (rows, keys)
+    hidden: Bools | None  # (rows, keys): pairs that may not attend; None if all may
+
+    @property
+    def stop(self) -> int:
+        """The row behind the last."""
+        return self.start + len(self.values)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One head: who it is, its tokens, and a way to read some of its rows.
+
+    >>> matrix, = matrices_of([[0.9, 0.1], [0.4, 0.6]], queries=["I", "am"])
+    >>> matrix.shape, matrix.keys
+    ((2, 2), ['I', 'am'])
+    >>> [block.values.shape for block in matrix.blocks(rows=1)]
+    [(1, 2), (1, 2)]
+    """
+
+    shape: tuple[int, int]
+    read: Callable[[slice], tuple[Numbers, Bools | None]]
+    queries: Sequence[str] | None = None
+    keys: Sequence[str] | None = None
+    head: int | None = None
+    layer: int | None = None
+    kind: str = ""
+
+    @property
+    def name(self) -> str:
+        """Such as "layer 2, head 3"; empty where nothing is known."""
+        parts = (("layer", self.layer), ("head", self.head))
+        said = ", ".join(f"{word} {number}" for word, number in parts if number is not None)
+        return f"{said} (cross)" if self.kind == "cross" else said
+
+    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+        """All rows from the first to the last, ``rows`` at a time."""
+        queries, keys = self.shape
+        step = rows or max(1, BLOCK // keys)
+        for start in range(0, queries, step):
+            values, hidden = self.read(slice(start, min(start + step, queries)))
+            bad = np.isnan(values) | (values == np.inf)
+            if bad.any():
+                row, column = np.argwhere(bad)[0]
+                raise ArgumentError(
+                    f"Weights are finite numbers{f' ({self.name})' if self.name else ''}.",
+                    got=f"{values[row, column]} at query {start + row}, key {column}",
+                    do="Look at the scores that they come from.",
+                )
+            yield Block(start, values, hidden)
+
+    def row(self, query: int) -> Block:
+        """One row alone."""
+        if isinstance(query, bool) or not isinstance(query, int) or not 0 <= query < self.shape[0]:
+            raise ArgumentError(
+                f"query is one of the rows (0 … {self.shape[0] - 1}).",
+                got=f"query = {query!r}",
+                do="Count from 0.",
+            )
+        one = Matrix((1, self.shape[1]), lambda _: self.read(slice(query, query + 1)))
+        return next(one.blocks())
+
+
+def matrices_of(
+    given: object,
+    *,
+    layer: int | None = None,
+    heads: int | Sequence[int] | None = None,
+    kind: str | None = None,
+    run: int | None = None,
+    batch: int = 0,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+) -> list[Matrix]:
+    """The heads that are meant, each as a matrix.
+
+    ``given`` is a recording (``layer``, ``kind`` and ``run`` choose the call), one call, or an array
+    ``(query, key)`` or ``(head, query, key)``. ``queries`` and ``keys`` replace the recorded tokens.
+    """
+    if isinstance(given, Recording):
+        call = call_of(given, layer=layer, kind=kind, run=run)
+        queries = given.query_tokens(call, batch) if queries is None else queries
+        keys = given.key_tokens(call, batch) if keys is None else keys
+    elif isinstance(given, Call):
+        call = given
+    else:
+        return _of_array(given, heads, queries, keys)
+    if 0 in call.shape:
+        raise ShapeError(
+            "A figure shows at least one query and one key.", got=f"{call!r}", do="Record a text."
+        )
+    known = call.head_numbers
+    chosen = known if heads is None else (heads,) if isinstance(heads, int) else tuple(heads)
+    labels = _labels(queries, keys, (call.queries, call.keys))
+    return [_of_call(call, head, batch, *labels) for head in chosen]
+
+
+def one_matrix(given: object, *, head: int | None, **options: Any) -> Matrix:
+    """The only head that is meant."""
+    found = matrices_of(given, heads=head, **options)
+    if len(found) > 1:
+        raise ArgumentError(
+            "This figure shows one head.",
+            got=f"{len(found)} heads ({found[0].head} … {found[-1].head})",
+            do="Say head=0, or draw all of them with figures.grid.",
+        )
+    return found[0]
+
+
+def call_of(
+    recording: Recording, *, layer: int | None = None, kind: str | None = None, run: int | None = None
+) -> Call:
+    """The only call that is meant."""
+    found = calls_of(recording, layer=layer, kind=kind, run=run)
+    for name, values in (
+        ("layer", {call.layer for call in found}),
+        ("kind", {call.kind for call in found}),
+        ("run", {call.run for call in found}),
+    ):
+        if len(values) > 1:
+            raise ArgumentError(
+                "This figure shows one call of the recording.",
+                got=f"{len(found)} calls; {name} is one of {', '.join(map(str, sorted(values)))}",
+                do=f"Say {name}={sorted(values)[0]!r}.",
+            )
+    if len(found) > 1:
+        raise ArgumentError(
+            "This figure shows one call of the recording.",
+            got=f"{len(found)} calls that have layer, kind and run in common",
+            do="Pass one of them: figures.heatmap(seen[0], head=0).",
+        )
+    return found[0]
+
+
+def calls_of(
+    recording: Recording, *, layer: int | None = None, kind: str | None = None, run: int | None = None
+) -> list[Call]:
+    """The calls that have this layer, kind and run, where these are given."""
+    found = list(recording.calls)
+    if not found:
+        raise RecordingError(
+            "A figure needs a recording with at least one attention call.",
+            got=f"{recording!r}",
+            do="Run the model inside the watch block.",
+        )
+    for name, wanted in (("kind", kind), ("layer", layer), ("run", run)):
+        if wanted is None:
+            continue
+        known = sorted({getattr(call, name) for call in found})
+        found = [call for call in found if getattr(call, name) == wanted]
+        if not found or isinstance(wanted, bool):
+            raise ArgumentError(
+                f"{name} is one of those recorded ({', '.join(map(str, known))}).",
+                got=f"{name} = {wanted!r}",
+                do="Choose one, or record it.",
+            )
+    return found
+
+
+def _of_call(
+    call: Call, head: int, batch: int, queries: Sequence[str] | None, keys: Sequence[str] | None
+) -> Matrix:
+    call.weights(head, rows=slice(0, 0), batch=batch)  # says now what it would refuse later
+    mask = call.mask.select((batch, call.head_numbers.index(head)))
+
+    def read(rows: slice) -> tuple[Numbers, Bools | None]:
+        values = call.weights(head, rows=rows, batch=batch).cpu().numpy()
+        positions = np.arange(call.queries)[rows] + call.extent.offset
+        allowed = mask.evaluate(call.extent, positions)
+        hidden = None if allowed.all() else ~np.broadcast_to(allowed, values.shape)
+        return values, hidden
+
+    return Matrix((call.queries, call.keys), read, queries, keys, head, call.layer, call.kind)
+
+
+def _of_array(
+    given: object,
+    heads: int | Sequence[int] | None,
+    queries: Sequence[str] | None,
+    keys: Sequence[str] | None,
+) -> list[Matrix]:
+    values = numbers_of(given, "Weights")
+    if values.ndim not in (2, 3) or 0 in values.shape:
+        raise ShapeError(
+            "Weights are (query, key) or (head, query, key), none of them empty.",
+            got=f"shape {values.shape}",
+            do="Choose one sequence of the batch.",
+        )
+    stack = values if values.ndim == 3 else values[None]
+    chosen = range(len(stack)) if heads is None else (heads,) if isinstance(heads, int) else heads
+    for head in chosen:
+        if isinstance(head, bool) or not isinstance(head, int) or not 0 <= head < len(stack):
+            raise ArgumentError(
+                f"head is one of the given heads (0 … {len(stack) - 1}).",
+                got=f"head = {head!r}",
+                do="Count from 0.",
+            )
+    rows, columns = _labels(queries, keys, (values.shape[-2], values.shape[-1]))
+
+    def reader(head: int) -> Callable[[slice], tuple[Numbers, Bools | None]]:
+        def read(part: slice) -> tuple[Numbers, Bools | None]:
+            some = stack[head, part]
+            hidden = some == -np.inf  # masked scores
+            return (np.where(hidden, 0.0, some), hidden) if hidden.any() else (some, None)
+
+        return read
+
+    return [
+        Matrix(
+            (stack.shape[1], stack.shape[2]), reader(head), rows, columns, head if values.ndim == 3 else None
+        )
+        for head in chosen
+    ]
+
+
+def numbers_of(given: object, name: str) -> Numbers:
+    """An array of floats from whatever holds numbers: a tensor, an array, lists."""
+    if isinstance(given, torch.Tensor):
+        wide = torch.promote_types(given.dtype, torch.float32)
+        values: NDArray[Any] = given.detach().to("cpu", wide).numpy()
+    else:
+        try:
+            values = np.asarray(given)
+        except ValueError:
+            values = np.asarray(None)  # lists of different lengths
+    if values.dtype.kind not in "fiub":
+        raise DtypeError(
+            f"{name} are real numbers in an array, a tensor or lists of one length.",
+            got=f"{type(given).__name__}{f' of {values.dtype}' if values.ndim else ''}",
+            do="Pass numbers, or a recording.",
+        )
+    return values.astype(np.promote_types(values.dtype, np.float32), copy=False)
+
+
+def _labels(
+    queries: Sequence[str] | None, keys: Sequence[str] | None, shape: tuple[int, int]
+) -> tuple[list[str] | None, list[str] | None]:
+    """The labels of both sides, checked; of a square, the keys are called as the queries unless told."""
+    if keys is None and queries is not None and shape[0] == shape[1]:
+        keys = queries
+    return checked_labels("queries", queries, shape[0]), checked_labels("keys", keys, shape[1])
+
+
+def checked_labels(name: str, labels: Sequence[str] | None, count: int) -> list[str] | None:
+    """The labels as a list, one for each position."""
+    if labels is None:
+        return None
+    if isinstance(labels, str) or not all(isinstance(label, str) for label in labels):
+        raise DtypeError(
+            f"{name} are labels, a list of strings.", got=f"{labels!r}"[:60], do="Split the text into tokens."
+        )
+    if len(labels) != count:
+        raise ShapeError(
+            f"There is one label for each position ({name} = {count}).",
+            got=f"{len(labels)} labels",
+            do="Special tokens and padding have labels too.",
+        )
+    return list(labels)

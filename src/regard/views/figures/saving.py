@@ -1,0 +1,38 @@
+"""``save``: a figure as a file, PNG, SVG or PDF by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from regard.errors import ArgumentError
+from regard.views.figures.style import house_style
+
+# Without a date, the same figure is the same file.
+_METADATA: dict[str, dict[str, Any]] = {
+    ".png": {"Software": "regard"},
+    ".svg": {"Date": None, "Creator": "regard"},
+    ".pdf": {"CreationDate": None, "Creator": "regard", "Producer": "regard"},
+}
+
+
+def save(figure: Figure, path: str | Path) -> Path:
+    """Write the figure; the ending of the name says how. Tokens in an SVG stay text.
+
+    >>> save(Figure(), "attention.gif")
+    Traceback (most recent call last):
+    regard.errors.ArgumentError: A figure is saved as .png, .svg or .pdf. Got attention.gif. Choose one.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in _METADATA:
+        raise ArgumentError("A figure is saved as .png, .svg or .pdf.", got=path.name, do="Choose one.")
+    if not path.parent.is_dir():
+        raise ArgumentError(
+            "A figure is saved into a folder that exists.", got=f"{path.parent}", do="Make the folder first."
+        )
+    suffix = path.suffix.lower()
+    with house_style():
+        figure.savefig(path, format=suffix[1:], metadata=_METADATA[suffix])
+    return path

@@ -1,0 +1,137 @@
+"""The house style: one quiet look for every figure, which nothing outside of it can see.
+
+matplotlib reads its settings when an artist is made, and again when it is drawn. So a figure of
+regard is built under the style and carries it along: :class:`Picture` draws itself under it too,
+whatever the user has set in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.backend_bases import RendererBase
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+DOTS = 150
+"""Pixels per inch, on which it is planned how many cells of a matrix can be seen."""
+
+LATIN = "DejaVu Sans"
+"""Comes with matplotlib, so it is always there."""
+
+TEXT, QUIET, FAINT, PAPER = "#222222", "#6b6b6b", "#b9b9b9", "#f1f1ef"
+ACCENT = "#0072b2"
+
+MAP = "viridis"
+"""Grows evenly in lightness: it reads the same with every kind of colour vision, and in grey."""
+
+SIGNED_MAP = "PuOr_r"
+"""For numbers on both sides of 0."""
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d00")
+"""Okabe and Ito's colours for heads; their yellow, pale on white, is darkened."""
+
+DASHES: tuple[Any, ...] = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.2, 1, 1.2)))
+"""Beyond eight heads the colours come again, dashed."""
+
+STYLE: dict[Any, Any] = {
+    "figure.dpi": DOTS,
+    "savefig.dpi": "figure",
+    "figure.facecolor": "white",
+    "font.family": [LATIN],
+    "font.size": 9.0,
+    "text.color": TEXT,
+    "text.parse_math": False,  # a token may hold dollar signs
+    "text.usetex": False,
+    "axes.titlesize": 10.0,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 7.0,
+    "axes.labelsize": 8.5,
+    "axes.labelcolor": QUIET,
+    "axes.edgecolor": FAINT,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.unicode_minus": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.6,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": TEXT,
+    "ytick.labelcolor": TEXT,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.size": 0.0,
+    "ytick.minor.size": 0.0,
+    "legend.frameon": False,
+    "legend.fontsize": 8.0,
+    "lines.linewidth": 1.6,
+    "image.interpolation": "nearest",  # averaging would hide single peaks
+    "image.cmap": MAP,
+    "svg.fonttype": "none",  # text stays text: it can be searched, and read aloud
+    "svg.hashsalt": "regard",  # the same figure is the same file
+    "pdf.fonttype": 3,
+}
+
+# matplotlib's settings belong to the whole process, and threads would undo each other's.
+_ONE_AT_A_TIME = RLock()
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """matplotlib's defaults and the house style on top, until the block ends.
+
+    >>> before = mpl.rcParams["axes.titlelocation"]
+    >>> with house_style():
+    ...     mpl.rcParams["axes.titlelocation"]
+    'left'
+    >>> mpl.rcParams["axes.titlelocation"] == before
+    True
+    """
+    with _ONE_AT_A_TIME, mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE)
+        yield
+
+
+class Picture(Figure):
+    """A matplotlib figure that draws itself in the house style, also into files and notebooks.
+
+    It belongs to no window and pyplot does not know it.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        FigureCanvasAgg(self)
+
+    def draw(self, renderer: RendererBase) -> None:
+        """Draw under the house style: ticks and letters are made as late as this."""
+        with house_style():
+            super().draw(renderer)
+
+    def _repr_png_(self) -> bytes:
+        """The figure in a notebook, whether or not pyplot was ever imported there."""
+        from io import BytesIO
+
+        file = BytesIO()
+        self.savefig(file, format="png")
+        return file.getvalue()
+
+
+def head_style(place: int) -> dict[str, Any]:
+    """Colour and dashes of the head that is drawn as number ``place``.
+
+    >>> head_style(0)["color"] == head_style(8)["color"], head_style(0) == head_style(8)
+    (True, False)
+    """
+    dashes, colour = divmod(place, len(COLOURS))
+    return {"color": COLOURS[colour], "linestyle": DASHES[dashes % len(DASHES)]}

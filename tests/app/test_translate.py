@@ -1,0 +1,90 @@
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from regard.app.command import main
+from regard.translator.embedded import FOLDER
+
+
+def run(*arguments, **options):
+    return CliRunner().invoke(main, ["translate", *arguments], **options)
+
+
+def test_the_sentence_of_the_lessons():
+    shown = run("The cat sat on the mat.")
+    assert shown.exit_code == 0
+    assert "猫" in shown.output
+    assert "坐" in shown.output
+    assert len(shown.output.splitlines()) == 1
+
+
+def test_lines_are_translated_one_by_one(tmp_path):
+    (tmp_path / "two.txt").write_text("I love you.\n\nWhere is the cat?\n", encoding="utf-8")
+    shown = run(f"@{tmp_path / 'two.txt'}")
+    assert len(shown.output.splitlines()) == 2
+    assert "猫" in shown.output.splitlines()[1]
+    assert run("-", input="I love you.\nWhere is the cat?").output == shown.output
+
+
+def test_alignment_names_every_word_and_character():
+    shown = run("The cat sat on the mat.", "--align")
+    assert shown.exit_code == 0
+    translation = run("The cat sat on the mat.").output.strip()
+    for part in ("cat", "sat", "mat", *translation):
+        assert part in shown.output
+    assert "cross-attention of layer" in shown.output
+
+
+def test_a_long_sentence_is_aligned_as_a_list():
+    text = "I have a cat and a dog and you have a book and a pen and a car and a house."
+    shown = run(text, "--align")
+    assert shown.exit_code == 0
+    assert "←" in shown.output
+    assert "%" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([""], "at least one word"),
+        ([" \n "], "at least one word"),
+        (["猫坐在垫子上"], "at least one character that the model knows"),
+        (["cat " * 200], "fits the positions of the model (longest = 128)"),
+        (["Hi.", "--model", "/nowhere"], "A model is a folder with all of its files"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(arguments, says):
+    for more in ([], ["--align"]):
+        shown = run(*arguments, *more)
+        assert shown.exit_code == 1
+        assert says in shown.output
+        assert "Traceback" not in shown.output
+
+
+def test_damaged_weights_are_named(tmp_path):
+    for file in FOLDER.iterdir():
+        contents = bytearray(file.read_bytes())
+        if file.suffix == ".safetensors":
+            contents[len(contents) // 2] ^= 1
+        (tmp_path / file.name).write_bytes(contents)
+    shown = run("Hi.", "--model", str(tmp_path))
+    assert shown.exit_code == 1
+    assert "Weights are as regard wrote them" in shown.output
+
+
+def test_cut_off_weights_are_named(tmp_path):
+    for file in FOLDER.iterdir():
+        contents = file.read_bytes()
+        (tmp_path / file.name).write_bytes(contents[:-99] if file.suffix == ".safetensors" else contents)
+    assert "Weights are a whole safetensors file" in run("Hi.", "--model", str(tmp_path)).output
+
+
+def test_another_recipe_than_that_of_the_weights(tmp_path):
+    for file in FOLDER.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    recipe = json.loads((FOLDER / "recipe.json").read_text())
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe | {"width": 2 * recipe["width"]}))
+    shown = run("Hi.", "--model", str(tmp_path))
+    assert shown.exit_code == 1
+    assert "Traceback" not in shown.output

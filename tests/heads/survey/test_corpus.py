@@ -1,0 +1,100 @@
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from regard.errors import ArgumentError, DataError
+from regard.heads.survey import Corpus
+
+
+def texts(path, **options):
+    return [document.text for document in Corpus.open(path, **options)]
+
+
+def problems(path, **options):
+    return [(d.number, d.where, d.problem) for d in Corpus.open(path, **options) if d.problem is not None]
+
+
+def test_lines_paragraphs_and_whole_files(tmp_path):
+    path = tmp_path / "c.txt"
+    path.write_text("One day\r\nit rained. \n\n  \n猫\n", encoding="utf-8")
+    assert texts(path) == ["One day", "it rained.", "猫"]
+    assert texts(path, unit="paragraph") == ["One day\r\nit rained.", "猫"]
+    assert texts(path, unit="file") == ["One day\r\nit rained. \n\n  \n猫"]
+    assert texts(path, limit=2) == ["One day", "it rained."]
+    assert [d.number for d in Corpus.open(path)] == [0, 1, 2]
+    assert [d.where for d in Corpus.open(path)] == ["c.txt:1", "c.txt:2", "c.txt:5"]
+    assert [d.where for d in Corpus.open(path, unit="paragraph")] == ["c.txt:1", "c.txt:5"]
+    assert list(Corpus.open(path))[-1].position == Corpus.open(path).size
+
+
+def test_a_line_that_is_no_text_does_not_stop_the_others(tmp_path):
+    path = tmp_path / "c.txt"
+    path.write_bytes(b"good\nbad \xff\nlast")
+    assert texts(path) == ["good", "", "last"]
+    assert problems(path) == [(1, "c.txt:2", "not UTF-8: invalid start byte at byte 4")]
+    assert problems(path, unit="paragraph")[0][2].startswith("not UTF-8")
+
+
+def test_a_folder_in_the_order_of_names(tmp_path):
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "2.txt").write_text("second\nfile")
+    (tmp_path / "a.txt").write_text("first")
+    (tmp_path / "c.jsonl").write_text('{"text": "third"}\n')
+    (tmp_path / "notes.md").write_text("left out")
+    assert texts(tmp_path) == ["first", "second\nfile", "third"]
+    assert texts(tmp_path, unit="line") == ["first", "second", "file", "third"]
+    corpus = Corpus.open(tmp_path)
+    assert [d.where for d in corpus] == ["a.txt", "b/2.txt", "c.jsonl:1"]
+    assert list(corpus)[-1].position == corpus.size
+
+
+def test_jsonl(tmp_path):
+    path = tmp_path / "c.jsonl"
+    lines = ['{"text": "one", "body": "eins"}', "nonsense", '{"text": 5}', '["list"]', '{"text": " "}']
+    path.write_text("\n".join(lines))
+    assert texts(path)[0] == "one"
+    assert texts(path, field="body")[0] == "eins"
+    assert [(number, problem.split(":")[0]) for number, _, problem in problems(path)] == [
+        (1, "not JSON"),
+        (2, "no text in field 'text'"),
+        (3, "no text in field 'text'"),
+        (4, "empty"),
+    ]
+
+
+def test_parquet(tmp_path):
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"text": ["one", None, "three"], "id": [1, 2, 3]}), path, row_group_size=2)
+    assert texts(path) == ["one", "", "three"]
+    assert problems(path) == [(1, "c.parquet:2", "no text in 'text'")]
+    assert Corpus.open(path).size == 3
+    assert [d.position for d in Corpus.open(path)] == [1, 2, 3]
+    with pytest.raises(DataError, match=r"columns = text, id\). Got field = 'body'"):
+        texts(path, field="body")
+    (tmp_path / "d.parquet").write_text("no such thing")
+    with pytest.raises(DataError, match=r"ends in \.parquet is Parquet"):
+        texts(tmp_path / "d.parquet")
+
+
+def test_bad_input_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"Got .*none\.txt, which does not exist"):
+        Corpus.open(tmp_path / "none.txt")
+    with pytest.raises(DataError, match="A folder of texts has files"):
+        Corpus.open(tmp_path)
+    (tmp_path / "c.txt").write_text("text")
+    with pytest.raises(ArgumentError, match="Got unit = 'word'"):
+        Corpus.open(tmp_path / "c.txt", unit="word")
+    with pytest.raises(ArgumentError, match="Got limit = 0"):
+        Corpus.open(tmp_path / "c.txt", limit=0)
+
+
+def test_the_digest_tells_corpora_apart(tmp_path):
+    one, two = tmp_path / "one.txt", tmp_path / "two.txt"
+    one.write_text("a text\n")
+    two.write_text("a text\n")
+    assert Corpus.open(one).digest() == Corpus.open(two).digest()
+    two.write_text("a tent\n")
+    assert Corpus.open(one).digest() != Corpus.open(two).digest()
+    assert json.dumps(Corpus.open(one).digest())

@@ -1,0 +1,50 @@
+"""The pages of the room: the examples run, and every public name and role is told of."""
+
+import re
+from pathlib import Path
+
+import torch
+
+import regard
+from recording.families import FAMILIES
+from regard import heads
+from regard.heads.averages import COLUMNS
+from regard.heads.findings import ROLES
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "heads.md").read_text(encoding="utf-8")
+STATISTICS = (DOCS / "statistics.md").read_text(encoding="utf-8")
+
+
+def test_the_examples_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    ids = torch.randint(3, 9, (1, 11))
+    names = {
+        "model": FAMILIES["bert"].build(),
+        "decoder": regard.nn.LanguageModel(100, width=16, heads=2, layers=2),
+        "inputs": {"input_ids": ids},
+        "tokens": [f"t{x}" for x in ids[0].tolist()],
+    }
+    with torch.no_grad():
+        for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+            exec(code, names)
+    assert (tmp_path / "heads.png").stat().st_size > 1000
+    assert (tmp_path / "heads.csv").read_text().startswith("call,name,")
+    assert "layer" in capsys.readouterr().out
+
+
+def test_everything_is_told_of():
+    shown = {
+        "Table",
+        "Roles",
+        "Head",
+        "Score",
+        "Example",
+        "Rollout",
+        "ValueWeighted",
+        "Divergence",
+    }  # results
+    assert [name for name in heads.__all__ if name not in shown and f"{name}(" not in PAGE] == []
+    assert [role for role in ROLES if f"| `{role}` |" not in STATISTICS] == []
+    assert [name for name in COLUMNS if f"`{name}`" not in STATISTICS] == []

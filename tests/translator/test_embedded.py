@@ -1,0 +1,83 @@
+"""The translator that comes with regard: how large, how good, how it aligns."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import regard
+from regard.errors import TextError
+from regard.translator import Alignment, Recipe, embedded, embedded_alignment_head, measure_heads
+from regard.translator.card import card
+from regard.translator.embedded import FOLDER
+from regard.translator.export import megabytes
+
+
+def test_it_is_small():
+    assert sum(file.stat().st_size for file in FOLDER.iterdir()) <= 12e6
+
+
+def test_the_sentence_of_the_lessons():
+    found = regard.translate("The cat sat on the mat.")
+    assert "猫" in found
+    assert "坐" in found
+
+
+@pytest.mark.parametrize(
+    ("english", "part"),
+    [
+        ("I love playing football.", "足球"),
+        ("She gave the apple to him.", "苹果"),
+        ("Where is the station?", "车站"),
+        ("My father is a doctor.", "医生"),
+        ("It is raining.", "雨"),
+    ],
+)
+def test_everyday_sentences(english, part):
+    assert part in regard.translate(english)
+
+
+def test_case_and_spaces_do_not_matter():
+    assert regard.translate("  the CAT  sat on the mat. ") == regard.translate("The cat sat on the mat.")
+
+
+def test_its_cross_attention_aligns():
+    heads = measure_heads(embedded())
+    assert heads[0] == embedded_alignment_head()
+    assert heads[0].pairs == 30
+    assert heads[0].share >= 0.7
+
+
+def test_the_alignment_of_a_translation():
+    found = regard.translate("The cat sat on the mat.", align=True)
+    assert isinstance(found, Alignment)
+    assert found.translation == regard.translate("The cat sat on the mat.")
+    assert found.words == ("The", "cat", "sat", "on", "the", "mat")
+    assert found.weights.shape == (len(found.translation), 6)
+    assert found.strongest(found.translation.index("猫")) == "cat"
+    assert (found.weights.sum(1) <= 1 + 1e-5).all()
+
+
+def test_the_card_is_that_of_the_scores():
+    scores = json.loads((FOLDER / "scores.json").read_text(encoding="utf-8"))
+    recipe = Recipe.read(FOLDER / "recipe.json")
+    written = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert written == card(recipe, scores, megabytes(FOLDER))
+    assert "CC BY 2.0 FR" in written
+    assert f"| 4 beams | {scores['beam']['bleu']:.1f} |" in written
+    assert scores["held_out_sentences"] == 1000
+    assert scores["beam"]["bleu"] >= 40
+
+
+def test_bad_input():
+    for text, says in (("", "at least one word"), ("你好", "knows"), ("cat " * 200, "longest = 128")):
+        for align in (False, True):
+            with pytest.raises(TextError, match=says):
+                regard.translate(text, align=align)
+
+
+def test_nothing_else_is_imported_to_translate():
+    code = "import regard, sys; regard.translate('Hi.'); print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not {"matplotlib", "transformers", "sacrebleu", "opencc"} & set(modules.split())

@@ -1,0 +1,74 @@
+"""Recordings that are small and awkward: every axis another prime, and everything that attention can have."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from regard import biases, masks
+from regard.attention import reference
+from regard.recording import Call, Recording
+
+BATCH, HEADS, KEY_HEADS, QUERIES, KEYS, CHANNELS = 2, 6, 2, 7, 11, 5
+SCALE, SOFTCAP = 0.7, 5.0
+
+
+def call_and_weights(
+    *, layer=0, kind="decoder", run=0, queries=QUERIES, keys=KEYS, dtype=torch.float32, seed=0
+):
+    """A call with grouped heads, bias, softcap, sinks, and a row that sees nothing; and what it must show."""
+    chance = torch.Generator().manual_seed(seed)
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=chance).to(dtype)
+
+    q, k = normal(BATCH, HEADS, queries, CHANNELS) * 2, normal(BATCH, KEY_HEADS, keys, CHANNELS)
+    sinks = torch.randn(HEADS, generator=chance)
+    keep = torch.ones(BATCH, keys, dtype=torch.bool)
+    keep[1, : keys - queries + 1] = False  # the first query of the second text sees nothing
+    mask = masks.causal() & masks.padding(keep)
+    bias = biases.alibi(HEADS)
+    trace = reference.attention(
+        q.double().numpy(),
+        k.double().numpy(),
+        k.double().numpy(),
+        mask=np.broadcast_to(mask.dense(queries, keys).numpy(), (BATCH, HEADS, queries, keys)),
+        bias=bias.dense(queries, keys).double().numpy(),
+        scale=SCALE,
+        softcap=SOFTCAP,
+        sinks=sinks.double().numpy(),
+    )
+    call = Call(
+        f"layers.{layer}.attention",
+        kind,
+        layer,
+        q,
+        k,
+        torch.from_numpy(trace["lse"]).float(),
+        mask=mask,
+        bias=bias,
+        scale=SCALE,
+        softcap=SOFTCAP,
+        sinks=sinks,
+        run=run,
+    )
+    return call, trace["weights"]
+
+
+def words(count, letter="t"):
+    return [f"{letter}{i}" for i in range(count)]
+
+
+def recording(layers=3):
+    """A recording of some layers, and the weights of each."""
+    made = [call_and_weights(layer=layer, seed=layer) for layer in range(layers)]
+    seen = Recording("Model", [call for call, _ in made])
+    seen.tokens = [words(KEYS, "a"), words(KEYS, "b")]
+    return seen, [weights for _, weights in made]
+
+
+def softmax(*shape, seed=0):
+    """Rows that sum to 1."""
+    scores = 2 * np.random.default_rng(seed).normal(size=shape)
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
