@@ -87,14 +87,14 @@ def test_mask_is_drawn_with_its_numbers():
 def test_large_masks_are_reduced_to_what_fits():
     shown = run("mask", "causal & window(1023, 0)", "-n", "65536", columns="60")
     lines = shown.output.splitlines()
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 60
     assert len(lines) < 60
-    for sign in ("██", "▒▒", "· "):
-        assert sign in shown.output or sign == "██"
+    assert "▒▒" in lines[2]
+    assert "· " in lines[2]
     assert "one cell is a block of" in shown.output
     plan = regard.plan(regard.masks.parse("causal & window(1023, 0)"), 65536)
     assert f"allowed   {plan.pairs:,} of {65536**2:,} pairs" in shown.output
-    assert f"({plan.total / plan.computed:.3g} times less)" in shown.output
+    assert f"({plan.total / plan.computed:.3g} times less)" in shown.output.replace(" \n", " ")
     assert "path      banded" in shown.output
 
 
@@ -125,7 +125,7 @@ def test_a_mask_error_keeps_its_mark():
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Times that are known, without running anything: linear grows with the length, the others with its square."""
+    """Times that are known: linear grows with the length, the others with its square."""
     times = {"linear": lambda n: 64 * n}
     monkeypatch.setattr(
         timing,

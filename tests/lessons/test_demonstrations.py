@@ -1,6 +1,7 @@
-"""Each demonstration's claim, held by its numbers; and every demonstration told and drawn in both languages."""
+"""Each demonstration's claim, held by its numbers; and all of them told and drawn in both languages."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -256,7 +257,7 @@ def test_bad_tables_are_named(tmp_path, content, message):
 
 
 def test_a_table_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match="file that can be read. Got .*nowhere.json: No such file"):
+    with pytest.raises(DataError, match=r"file that can be read. Got .*nowhere.json: No such file"):
         read_vectors(tmp_path / "nowhere.json")
     assert json.loads(EXAMPLE.read_text(encoding="utf-8"))
 
@@ -273,4 +274,4 @@ def test_panels_do_not_overlap():
     )
     figure.canvas.draw()
     boxes = [axes.get_tightbbox() for axes in figure.axes]
-    assert all(left.x1 < right.x0 for left, right in zip(boxes, boxes[1:]))
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
