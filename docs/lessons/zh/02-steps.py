@@ -98,7 +98,7 @@ found = attend_words("我 喜欢 学习 AI 技术")
 for word, top in zip(found.words, found.strongest(3)):
     print(word)
     for other, weight in top:
-        print(f"    {bar(weight)} {weight:5.1%} {other}")
+        print(f"    {bar(weight):8} {weight:5.1%} {other}")
 figures.heatmap(found.weights, queries=found.words, keys=found.words)
 
 # %% [markdown]

@@ -31,7 +31,7 @@ from regard.lessons import demonstration
 # %%
 rng = np.random.default_rng(0)
 for d in (8, 64, 512):
-    q, k = rng.normal(size=(2, 20_000, d))
+    q, k = rng.normal(size=(2, 5_000, d))
     dots = (q * k).sum(-1)
     print(f"d = {d:3}: variance of q·k {dots.var():6.1f}, of q·k/√d {(dots / np.sqrt(d)).var():.3f}")
 
