@@ -14,14 +14,19 @@ Nothing is fetched: pages hold their pictures and styles in themselves.
 from __future__ import annotations
 
 import html
+import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import jupytext
 import nbformat
 from nbclient import NotebookClient
 from nbconvert import HTMLExporter
+
+import regard
 
 DOCS = Path(__file__).parent
 LESSONS = DOCS / "lessons"
@@ -46,6 +51,12 @@ ROOMS = (
 """What the reference shows: the rooms and what hangs on them under a name of its own."""
 
 
+ELSEWHERE = ("require_js_url", "mathjax_url", "jquery_url", "mermaid_js_url")
+"""Scripts that nbconvert would take from the network; the lessons need none of them."""
+
+STYLE = "body { font: 16px/1.6 sans-serif; max-width: 40rem; margin: 3rem auto; padding: 0 1rem }"
+
+
 def lessons(lang: str) -> list[Path]:
     """The lessons of a language, in order."""
     return sorted((LESSONS / lang).glob("*.py"))
@@ -63,7 +74,9 @@ def write_lesson(lesson: Path, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     notebook = run(lesson)
     nbformat.write(notebook, folder / f"{lesson.stem}.ipynb")
-    exporter = HTMLExporter(embed_images=True, require_js_url="", mathjax_url="", jquery_url="")
+    exporter = HTMLExporter(
+        embed_images=True, require_js_url="", mathjax_url="", jquery_url="", mermaid_js_url=""
+    )
     text, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": title_of(lesson)}})
     page = folder / f"{lesson.stem}.html"
     page.write_text(text, encoding="utf-8")
@@ -80,7 +93,25 @@ def write_reference(folder: Path) -> None:
     import pdoc
 
     pdoc.render.configure(docformat="google", search=False, show_source=False)
-    pdoc.pdoc(*ROOMS, output_directory=folder)
+    # pdoc would go into every file of a package; a name is public where a room shows it, not where it lives.
+    specs = (spec for room in ROOMS for spec in (room, rf"!{re.escape(room)}\."))
+    with loaded(regard):
+        pdoc.pdoc(*specs, output_directory=folder)
+
+
+@contextmanager
+def loaded(package: ModuleType) -> Iterator[None]:
+    """The package with all its public names in place: pdoc does not ask for those that load on first use."""
+    missing = [name for name in package.__all__ if name not in vars(package)]
+    for name in missing:
+        setattr(package, name, getattr(package, name))
+    try:
+        yield
+    finally:
+        for name in missing:
+            # Python itself hangs rooms on the package as soon as they are imported; those stay.
+            if f"{package.__name__}.{name}" not in sys.modules:
+                delattr(package, name)
 
 
 def write_index(folder: Path) -> None:
@@ -88,7 +119,7 @@ def write_index(folder: Path) -> None:
     page = "\n".join(
         [
             '<!doctype html><html lang="en"><meta charset="utf-8"><title>regard</title>',
-            "<style>body { font: 16px/1.6 sans-serif; max-width: 40rem; margin: 3rem auto; padding: 0 1rem }</style>",
+            f"<style>{STYLE}</style>",
             "<h1>regard</h1>",
             *_listed("Lessons", "en"),
             *_listed("课程", "zh"),

@@ -85,7 +85,7 @@ print(in_numpy.round(1).T)
 # between keys, no matter what anybody asks. (An outer product of scores, which some tutorials call a similarity, is not: lesson 3.)
 
 # %%
-figures.bars(weights, words("library.books", lang), values=pages)
+figures.bars(weights, words("library.books", lang), values=pages[:, 0])
 
 # %%
 unit = spines / np.linalg.norm(spines, axis=1, keepdims=True)

@@ -26,8 +26,6 @@ from regard.lessons.multiple import BareMultiHead
 from regard.lessons.words import attend_words
 from regard.views.terminal import bar
 
-np.set_printoptions(precision=3, suppress=True)
-
 # %% [markdown]
 # ## By hand
 #
@@ -56,7 +54,8 @@ w_q, w_k, w_v, w_o = rng.normal(size=(4, 4, 4)) / 2
 trace = reference.multi_head(x, w_q, w_k, w_v, w_o, heads=1)
 for number, step in enumerate(trace, 1):
     print(f"{number:2}  {step.name}  =  {step.formula}   shape {step.value.shape}")
-    print(step.value.reshape(-1, step.value.shape[-1]), "\n")
+    with np.printoptions(precision=3, suppress=True):
+        print(step.value.reshape(-1, step.value.shape[-1]), "\n")
 
 # %%
 weights = trace["weights"][0]

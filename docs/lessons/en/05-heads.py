@@ -114,7 +114,9 @@ powers = (half[0] @ half[1].mT / 4).exp()
 total = torch.zeros(4096, dtype=torch.bfloat16)
 for column in powers[0, 0].T[:600]:
     total += column  # a running sum in bfloat16
-print(f"600 columns summed in bfloat16 lose {1 - (total / powers[0, 0, :, :600].double().sum(-1)).mean():.1%}")
+print(
+    f"600 columns summed in bfloat16 lose {1 - (total / powers[0, 0, :, :600].double().sum(-1)).mean():.1%}"
+)
 print(f"regard on bfloat16: mean error {(regard.attention(*half).double() - exact).abs().mean():.5f}")
 
 # %% [markdown]

@@ -51,6 +51,7 @@ figures.cost(
 # FlashAttention's idea in a dozen lines. Keys come in tiles. For each row keep the maximum so far, the sum so far and the output so far;
 # when a greater maximum arrives, what was summed before shrinks by the right factor. Nothing is approximated.
 
+
 # %%
 def attend_in_tiles(q, k, v, tile=64):
     highest = torch.full(q.shape[:-1], -torch.inf, dtype=q.dtype)
@@ -101,6 +102,7 @@ figures.heatmap(biases.alibi(4).dense(24, 24)[1])
 # Replace `exp(q · k)` by `φ(q) · φ(k)` with φ = elu + 1, and the sum over keys can be taken once: `φ(q) Σ φ(k) vᵀ`. The cost grows as n.
 # It is another function, not a faster way to the same one: sharp rows become blunt.
 
+
 # %%
 def features(x):
     return torch.nn.functional.elu(x) + 1
@@ -132,6 +134,7 @@ for variant in ("textbook", "standard", "causal", "window", "linear"):
 # Padding and causal in one function, and a heat map of one head on a known sentence. In regard the first is one line; check it against
 # the definition. The second on BERT is
 # `regard look "The quick brown fox jumps over the lazy dog." --model ./bert-base-uncased --layer 5 --head 0 --figure fox.png`.
+
 
 # %%
 def padded_causal(q, k, v, keep):

@@ -82,7 +82,7 @@ print(in_numpy.round(1).T)
 # 那并不对，见第 3 课。）
 
 # %%
-figures.bars(weights, words("library.books", lang), values=pages)
+figures.bars(weights, words("library.books", lang), values=pages[:, 0])
 
 # %%
 unit = spines / np.linalg.norm(spines, axis=1, keepdims=True)

@@ -51,6 +51,7 @@ figures.cost(
 # 用十几行代码讲清 FlashAttention 的想法。键一块一块地来。每一行只记住到目前为止的最大值、总和与输出；出现更大的最大值时，把之前累计的
 # 部分按相应比例缩小。没有任何近似。
 
+
 # %%
 def attend_in_tiles(q, k, v, tile=64):
     highest = torch.full(q.shape[:-1], -torch.inf, dtype=q.dtype)
@@ -100,6 +101,7 @@ figures.heatmap(biases.alibi(4).dense(24, 24)[1])
 # 把 `exp(q · k)` 换成 `φ(q) · φ(k)`，其中 φ = elu + 1，对键的求和就可以只做一次：`φ(q) Σ φ(k) vᵀ`。代价随 n 增长。它是另一个函数，
 # 不是算同一个函数的更快方法：原本尖锐的行会变钝。
 
+
 # %%
 def features(x):
     return torch.nn.functional.elu(x) + 1
@@ -130,6 +132,7 @@ for variant in ("textbook", "standard", "causal", "window", "linear"):
 #
 # 一是在一个函数里同时处理填充与因果；二是对一句名句画出某个头的热图。在 regard 里，第一个只要一行，可以对照定义检查。第二个在 BERT 上是
 # `regard look "The quick brown fox jumps over the lazy dog." --model ./bert-base-uncased --layer 5 --head 0 --figure fox.png`。
+
 
 # %%
 def padded_causal(q, k, v, keep):
