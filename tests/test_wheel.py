@@ -33,6 +33,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert all(name.startswith(("regard/", "regard-")) for name in names)
     assert {"regard/py.typed", "regard/masks/text.py", "regard/attention/reference.py"} <= set(names)
+    assert {"regard/views/page/assets/page.html", "regard/views/page/assets/data/call.js"} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 

@@ -112,6 +112,13 @@ def test_a_mask_that_allows_nothing():
     assert "谁也看不见谁" in run("mask", "nothing", "--lang", "zh").output
 
 
+def test_lengths_that_cannot_be_planned_are_refused_before_trying():
+    for command in (["mask", "causal", "-n", "999999999999"], ["cost", "--mask", "causal", "999999999999"]):
+        shown = run(*command)
+        assert shown.exit_code == 1
+        assert "A plan is made for at most 134,217,728 queries and keys." in shown.output
+
+
 def test_a_mask_error_keeps_its_mark():
     shown = run("mask", "causal & widow(1)")
     assert shown.exit_code == 1
@@ -164,17 +171,17 @@ def test_bench_says_what_was_not_tried(monkeypatch, quick):
 
     monkeypatch.setattr(
         "regard.lessons.timing.run_bench",
-        lambda works, report: run_bench(works, report=report, available=lambda: 2 * works[-1].needed),
+        lambda works, report: run_bench(works, report=report, available=lambda: 100 << 20),
     )
     shown = run("bench", "--length", "4096", "--variant", "textbook", "--variant", "linear")
-    assert "not tried: needs 1.03 GiB, 64" in shown.output
+    assert "not tried: needs 1.03 GiB, 100 MiB are free" in shown.output
 
 
 def test_bench_refuses_what_cannot_fit():
-    shown = run("bench", "--length", "100000000", "--variant", "textbook")
+    shown = run("bench", "--length", "1000000000", "--variant", "textbook")
     assert shown.exit_code == 1
     assert "fits in memory (available = " in shown.output
-    assert "bytes for textbook at length 100,000,000" in shown.output
+    assert "bytes for textbook at length 1,000,000,000" in shown.output
 
 
 def test_bench_runs(tmp_path):

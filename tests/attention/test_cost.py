@@ -130,6 +130,16 @@ def test_great_lengths_cost_nothing_to_compute():
     assert found[n, "dense"]["scores"].bytes == 4 * n * n
 
 
+def test_any_length_without_a_mask_and_none_too_long_to_plan():
+    n = 10**15
+    assert regard.cost(n, width=64, heads=1)[n, "regard"].pairs == n * n
+    for call in (lambda: regard.cost(n, mask="causal"), lambda: regard.plan(masks.causal(), 5, n)):
+        with pytest.raises(
+            ArgumentError, match=r"at most 134,217,728 queries and keys. Got queries = .*keys = 10"
+        ):
+            call()
+
+
 def test_a_mask_that_differs_over_the_batch():
     mask = masks.padding(lengths=[7, 3])
     found = regard.cost(7, width=6, heads=3, batch=2, mask=mask)

@@ -5,8 +5,9 @@ import re
 
 import jupytext
 import pytest
-from docs.site import DOCS, script
 from matplotlib.figure import Figure
+
+from docs.scripts import DOCS, script
 
 CHINESE = re.compile("[\u4e00-\u9fff]")
 NAMES = sorted(path.stem for path in (DOCS / "lessons" / "en").glob("*.py"))

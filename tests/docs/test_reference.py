@@ -4,7 +4,7 @@ import importlib
 from types import ModuleType
 
 import regard
-from docs.site import DOCS, script
+from docs.scripts import DOCS, script
 from regard.app.command import main
 
 

@@ -12,6 +12,7 @@ from regard import masks
 from regard.attention import reference
 from regard.errors import ArgumentError, DataError, TextError
 from regard.lessons import demonstration, demonstrations
+from regard.lessons.averaging import learn_averages
 from regard.lessons.directions import point_keys
 from regard.lessons.drawing import Bars, Cells, Curves, draw
 from regard.lessons.filtering import filter_keys
@@ -117,6 +118,13 @@ def test_separate_heads_are_the_joint_projection(length, width, heads):
     assert np.allclose(found.separate_weights, found.joint_weights, atol=1e-12)
     with pytest.raises(ArgumentError, match="heads divide the width"):
         split_heads(width=7, heads=2)
+
+
+def test_a_learned_average_finds_what_a_plain_one_cannot():
+    found = learn_averages()
+    assert found.two_heads < 0.05 < 0.2 < found.one_head < found.plain
+    assert {int(row.argmax()) for row in found.weights} == set(found.marks)
+    assert torch.allclose(found.weights.sum(-1), torch.ones(2))
 
 
 def test_positions_know_the_distance_alone():

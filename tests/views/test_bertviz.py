@@ -251,3 +251,32 @@ def test_a_height_that_is_none():
 
     with pytest.raises(ArgumentError, match=r"height is a whole number of pixels, 1 or more. Got height = 0"):
         regard.show(case()[0], height=0)
+
+
+def test_a_pair_of_sentences_can_be_seen_from_one_to_the_other(opened, tmp_path):
+    given = attention()
+    made = regard.head_view(given, TOKENS, sentence_b_start=5, html_action="return")
+    page = opened(made.save(tmp_path / "x.html"))
+    page.page.wait_for_function("window.regard")
+    sides = {"a": slice(0, 5), "b": slice(5, 7)}
+    for pair in ("aa", "ab", "ba", "bb"):
+        page.page.select_option("select[data-control=pair]", pair)
+        look = page.ask(
+            "(({rowNames, columnNames, ...look}) => [rowNames, columnNames])(window.regard.app.look())"
+        )
+        shown = ["[CLS]", "the", "cat", "s", "[SEP]", "they", "sat"]
+        assert look == [shown[sides[pair[0]]], shown[sides[pair[1]]]]
+        count = len(look[0]), len(look[1])
+        seen = page.ask(f"Array.from(window.regard.app.look().weights(1, 0, {count[0]}, 0, {count[1]}))")
+        wanted = given[0][0, 1, sides[pair[0]], sides[pair[1]]]
+        np.testing.assert_allclose(seen, wanted.ravel(), atol=2e-3)
+    page.page.select_option("select[data-control=pair]", "all")
+    assert page.ask("window.regard.app.look().plain")
+
+
+def test_one_sentence_has_no_choice_of_sentences(opened, tmp_path):
+    page = opened(regard.head_view(attention(), TOKENS, html_action="return").save(tmp_path / "x.html"))
+    page.page.wait_for_function("window.regard")
+    assert page.page.query_selector("select[data-control=pair]") is None
+    page.ask("window.regard.state.set({pair: 'ab'})")
+    assert page.ask("window.regard.state.now.pair") == "all"

@@ -14,7 +14,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.axes3d import Axes3D
 
-from regard import figures, masks
+from regard import figures, heads, masks
 from regard.attention import reference
 from regard.recording import Call, Recording
 from regard.views.figures.arrows import THINNEST, WIDEST, SpaceArrow, space_of
@@ -469,6 +469,9 @@ def every_figure():
         "geometry": lambda: figures.geometry(weights[0, 0], weights[0], words(5)),
         "cost": lambda: figures.cost([1, 2], operations={"t0": [1, 2]}),
         "distance": lambda: figures.distance(weights),
+        "divergence": lambda: figures.divergence(
+            heads.Divergence(((0, 0), (0, 1)), np.array([[0, 0.5], [0.5, 0]]), ((0, 1, 0.5),)), title="t0"
+        ),
     }
 
 

@@ -196,3 +196,10 @@ def test_numbers_out_of_range(tmp_path):
         regard.page(recorded(q, k), tmp_path / "x.html")
     with pytest.raises(RecordingError, match=r"own_weights of layers.0"):
         regard.page(dense(torch.full((1, 1, 2, 2), torch.inf)), tmp_path / "x.html")
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(3, 0), (0, 3)])
+def test_a_call_of_nothing(tmp_path, queries, keys):
+    q, k = torch.randn(1, 2, queries, 4), torch.randn(1, 2, keys, 4)
+    with pytest.raises(RecordingError, match=f"Got queries = {queries}, keys = {keys}. Give"):
+        regard.page(recorded(q, k), tmp_path / "x.html")

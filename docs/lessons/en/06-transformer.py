@@ -78,9 +78,10 @@ torch.testing.assert_close(weights.sum(-1), torch.ones(2, 4, 10))
 assert (weights[1, :, :, 14:] == 0).all()
 
 # %% [markdown]
-# The same by the function alone, with the mask written as a mask:
+# The same with one module, or with the function alone; the mask is written as a mask:
 
 # %%
+print(nn.MultiHeadAttention(64, 4).weights(target, source, mask=masks.padding(keep)).shape)
 q, k = torch.randn(2, 4, 10, 16), torch.randn(2, 4, 20, 16)
 print(regard.attention_weights(q, k, mask=masks.padding(keep)).shape)
 figures.heatmap(weights[1, 0])

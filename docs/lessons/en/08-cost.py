@@ -19,6 +19,7 @@ import torch
 
 import regard
 from regard import biases, figures, masks, nn
+from regard.lessons import demonstration
 from regard.lessons.timing import Work, measure
 
 # %% [markdown]
@@ -154,14 +155,22 @@ torch.testing.assert_close(padded_causal(q, k, v, keep), scores.softmax(-1) @ v)
 #
 # *Heads are for speed.* Eight heads cost what one wide head costs. They are eight different questions.
 #
-# *It is for language.* Nothing above knows what a token is. Patches of an image work as well: here each of 8 × 8 patches sees patches
-# of like colour, wherever they are.
+# *It is for language.* Nothing above knows what a token is. The demonstration learns on plain numbers: a plain mean fails, one head
+# finds one of two marks, two heads find both. Patches of an image work as well: of 8 × 8 patches each sees those of like colour,
+# wherever they are.
 
 # %%
 torch.testing.assert_close(regard.attention(0 * q, k, v), v.mean(-2, keepdim=True).expand_as(v))
 one, eight = (regard.cost(1024, width=512, heads=heads)[1024, "regard"] for heads in (1, 8))
 print("products, 1 head and 8 heads:", one["scores"].operations, eight["scores"].operations)
 
+averaging = demonstration("averaging")
+found = averaging.show()
+for fact in found.facts():
+    print(fact.say(lang))
+averaging.draw(found, lang)
+
+# %%
 row, column = torch.meshgrid(torch.arange(8), torch.arange(8), indexing="ij")
 disc = ((row - 3.5) ** 2 + (column - 3.5) ** 2 < 9).float()  # a bright disc on a dark ground
 patches = torch.stack([disc, 1 - disc], -1).flatten(0, 1) * 3  # (patch, channel)

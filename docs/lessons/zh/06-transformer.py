@@ -75,9 +75,10 @@ torch.testing.assert_close(weights.sum(-1), torch.ones(2, 4, 10))
 assert (weights[1, :, :, 14:] == 0).all()
 
 # %% [markdown]
-# 直接用函数也一样，掩码就写成掩码：
+# 单独用一个模块，或直接用函数，也是一样；掩码就写成掩码：
 
 # %%
+print(nn.MultiHeadAttention(64, 4).weights(target, source, mask=masks.padding(keep)).shape)
 q, k = torch.randn(2, 4, 10, 16), torch.randn(2, 4, 20, 16)
 print(regard.attention_weights(q, k, mask=masks.padding(keep)).shape)
 figures.heatmap(weights[1, 0])

@@ -19,6 +19,7 @@ import torch
 
 import regard
 from regard import biases, figures, masks, nn
+from regard.lessons import demonstration
 from regard.lessons.timing import Work, measure
 
 # %% [markdown]
@@ -151,13 +152,21 @@ torch.testing.assert_close(padded_causal(q, k, v, keep), scores.softmax(-1) @ v)
 #
 # *多头是为了快。* 八个头与一个宽头代价相同。它们是八个不同的问题。
 #
-# *它只用于语言。* 上面的一切都不知道词元是什么。图像块同样可以：下面 8 × 8 个图像块，每一块都看向颜色相近的块，不论它们在哪里。
+# *它只用于语言。* 上面的一切都不知道词元是什么。下面的演示在纯数字上学习：普通平均做不到；一个头只能找到两个标记中的一个；两个头
+# 两个都能找到。图像块同样可以：8 × 8 个图像块中，每一块都看向颜色相近的块，不论它们在哪里。
 
 # %%
 torch.testing.assert_close(regard.attention(0 * q, k, v), v.mean(-2, keepdim=True).expand_as(v))
 one, eight = (regard.cost(1024, width=512, heads=heads)[1024, "regard"] for heads in (1, 8))
 print("products, 1 head and 8 heads:", one["scores"].operations, eight["scores"].operations)
 
+averaging = demonstration("averaging")
+found = averaging.show()
+for fact in found.facts():
+    print(fact.say(lang))
+averaging.draw(found, lang)
+
+# %%
 row, column = torch.meshgrid(torch.arange(8), torch.arange(8), indexing="ij")
 disc = ((row - 3.5) ** 2 + (column - 3.5) ** 2 < 9).float()  # a bright disc on a dark ground
 patches = torch.stack([disc, 1 - disc], -1).flatten(0, 1) * 3  # (patch, channel)

@@ -10,6 +10,7 @@ from regard.app.demo import demo
 from regard.app.heads import heads
 from regard.app.look import look
 from regard.app.mask import mask
+from regard.app.serve import serve
 from regard.app.survey import survey
 from regard.app.train import train
 from regard.app.translate import translate
@@ -74,5 +75,5 @@ def explain(text: str, heads: int, width: int, mask_text: str | None, seed: int)
     show_strongest(console, lesson.trace["weights"].mean(axis=0), lesson.words, lesson.words)
 
 
-for command in (look, heads, mask, cost, bench, demo, translate, train, survey):
+for command in (look, heads, mask, cost, bench, demo, translate, train, survey, serve):
     main.add_command(command)

@@ -59,8 +59,8 @@ def mask(mask_text: str, queries: int, keys: int | None, path: Path | None, lang
         )
         console.print(f"[dim]{said}[/]", highlight=False)
     console.print()
-    for line in summary(found, lang):
-        console.print(line, highlight=False, markup=False)
+    for said in summary(found, lang):
+        console.print(said, highlight=False, markup=False)
     if path is not None:
         from regard.views.figures import mask as draw_mask
         from regard.views.figures import save

@@ -35,9 +35,9 @@ from math import prod
 import numpy as np
 
 from regard.attention.counting import Setting, Step, linear_steps, softmax_steps
-from regard.attention.planning import plan_extent
+from regard.attention.planning import plan
 from regard.errors import ArgumentError, DtypeError, ShapeError
-from regard.masks import Mask, as_mask, causal, everything, parse
+from regard.masks import Mask, as_mask, causal, parse
 from regard.masks.mask import extent_of
 from regard.masks.positions import Extent
 
@@ -205,17 +205,17 @@ def _way(name: str, setting: Setting, mask: Mask | None, extent: Extent) -> Way:
         extent = Extent(1, extent.keys)
     if name == "linear":
         return Way(name, length, *extent, 0, tuple(linear_steps(setting, extent, causal=mask is not None)))
-    pairs = _pairs(name, setting, everything() if mask is None else mask, extent)
+    pairs = _pairs(name, setting, mask, extent)
     steps = softmax_steps(
         setting, extent, pairs, masked=mask is not None, matrix=name == "dense", new=name == "cache"
     )
     return Way(name, length, *extent, pairs, tuple(steps))
 
 
-def _pairs(name: str, setting: Setting, mask: Mask, extent: Extent) -> int:
+def _pairs(name: str, setting: Setting, mask: Mask | None, extent: Extent) -> int:
     """Pairs of all layers, sequences and heads."""
     each = setting.layers * setting.batch * setting.heads
-    if name == "dense":
+    if name == "dense" or mask is None:
         return each * prod(extent)
     full = (setting.batch, setting.heads)
     try:
@@ -228,8 +228,8 @@ def _pairs(name: str, setting: Setting, mask: Mask, extent: Extent) -> int:
             got=f"{mask.lead}",
             do="Give batch= and heads= as the mask has them.",
         )
-    plan = plan_extent(mask, extent)
-    return (plan.pairs if name == "allowed" else plan.computed) * (each // prod(mask.lead))
+    planned = plan(mask, *extent)
+    return (planned.pairs if name == "allowed" else planned.computed) * (each // prod(mask.lead))
 
 
 # ---- what was asked for ----------------------------------------------------------------------

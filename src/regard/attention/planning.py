@@ -23,6 +23,7 @@ from math import prod
 import numpy as np
 
 from regard.attention.layout import TILE, Part, Region, lay_out, one_tile
+from regard.errors import ArgumentError
 from regard.masks import Mask, as_mask, causal, everything
 from regard.masks.mask import ALL, NONE, extent_of
 from regard.masks.pairings import Dense
@@ -37,6 +38,10 @@ MOSTLY = 0.6
 
 CACHED_ENTRIES = 1 << 20
 """Masks with larger tables are planned anew each time instead of being kept in memory."""
+
+
+LONGEST = 1 << 27
+"""Planning looks at each position once. Beyond this many it would take minutes and gigabytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +145,14 @@ def plan(mask: object, queries: int, keys: int | None = None) -> Plan:
     >>> plan(None, 10, 20).path
     'full'
     """
-    return plan_extent(everything() if mask is None else as_mask(mask), extent_of(queries, keys))
+    extent = extent_of(queries, keys)
+    if max(extent) > LONGEST:
+        raise ArgumentError(
+            f"A plan is made for at most {LONGEST:,} queries and keys.",
+            got=f"{extent}",
+            do="Plan a shorter text; costs grow evenly from there on.",
+        )
+    return plan_extent(everything() if mask is None else as_mask(mask), extent)
 
 
 def plan_extent(mask: Mask, extent: Extent, region: Region | None = None) -> Plan:

@@ -130,7 +130,7 @@ def _cells(sheet: Sheet, axes: Axes, panel: Cells) -> None:
     for side, name in zip("yx", panel.sides):
         if name:
             side_name(axes, side, name)
-            (axes.yaxis if side == "y" else axes.xaxis).label.set_family(sheet.families)
+            (axes.yaxis if side == "y" else axes.xaxis).label.set_fontfamily(sheet.families)
 
 
 def _curves(sheet: Sheet, axes: Axes, panel: Curves) -> None:
@@ -149,7 +149,7 @@ def _curves(sheet: Sheet, axes: Axes, panel: Curves) -> None:
         )
     if panel.side:
         side_name(axes, "x", panel.side)
-        axes.xaxis.label.set_family(sheet.families)
+        axes.xaxis.label.set_fontfamily(sheet.families)
 
 
 def _bars(sheet: Sheet, axes: Axes, panel: Bars) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from regard.attention.reference import Numbers, Trace, attention
@@ -27,22 +28,22 @@ class Hand:
     @property
     def dots(self) -> Numbers:
         """``q · k`` for each key."""
-        return self.trace["dots"][0]
+        return np.asarray(self.trace["dots"][0])
 
     @property
     def scores(self) -> Numbers:
         """Divided by √2."""
-        return self.trace["scores"][0]
+        return np.asarray(self.trace["scores"][0])
 
     @property
     def weights(self) -> Numbers:
         """After softmax."""
-        return self.trace["weights"][0]
+        return np.asarray(self.trace["weights"][0])
 
     @property
     def output(self) -> Numbers:
         """The mixed vector."""
-        return self.trace.output[0]
+        return np.asarray(self.trace.output[0])
 
     def facts(self) -> tuple[Fact, ...]:
         """What was found."""

@@ -9,6 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from regard.errors import ArgumentError
+from regard.lessons.averaging import draw_averages, learn_averages
 from regard.lessons.directions import draw_directions, point_keys
 from regard.lessons.filtering import draw_filter, filter_keys
 from regard.lessons.hand import calculate_by_hand, draw_hand
@@ -56,6 +57,7 @@ _ALL = (
     Demonstration("masks", ("A4", "A8"), show_masks, draw_masks),
     Demonstration("geometry", ("C4",), point_keys, draw_directions),
     Demonstration("filter", ("C5",), filter_keys, draw_filter),
+    Demonstration("averaging", ("C8",), learn_averages, draw_averages),
     Demonstration("heads", ("B2", "C3"), split_heads, draw_split),
     Demonstration("single", ("D2",), compare_single, draw_single),
     Demonstration("multihead", ("A2", "D3", "D5"), compare_multiple, draw_multiple),

@@ -100,8 +100,9 @@ def compare_single(length: int = 6, *, width: int = 12, channels: int = 8, seed:
     """
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
-        bare, linear = (kind(width, channels).double() for kind in (BareSelfAttention, LinearSelfAttention))
+        bare, linear = BareSelfAttention(width, channels), LinearSelfAttention(width, channels)
         x = torch.randn(2, length, width, dtype=torch.float64)
+    bare, linear = bare.double(), linear.double()
     with torch.no_grad():
         before = _apart(bare(x), linear(x))
         linear.take(bare)

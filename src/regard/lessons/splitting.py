@@ -60,8 +60,9 @@ def split_heads(length: int = 6, *, width: int = 12, heads: int = 3, seed: int =
     each = [attention(x @ w_q[head], x @ w_k[head], x @ w_v[head]) for head in range(heads)]
     separate = np.concatenate([one.output for one in each], axis=-1) @ w_o
 
-    side_by_side = (np.concatenate(list(w), axis=-1) for w in (w_q, w_k, w_v))  # (width, heads · channel)
-    joint = multi_head(x, *side_by_side, w_o, heads=heads)
+    # Side by side: (width, heads · channel).
+    all_q, all_k, all_v = (np.concatenate(list(w), axis=-1) for w in (w_q, w_k, w_v))
+    joint = multi_head(x, all_q, all_k, all_v, w_o, heads=heads)
     weights = np.stack([one["weights"] for one in each])
     return Split(width, heads, separate, joint.output, weights, joint["weights"])
 

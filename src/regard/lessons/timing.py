@@ -44,7 +44,8 @@ Call = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def _textbook(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).softmax(-1) @ v
+    weights = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).softmax(-1)
+    return torch.matmul(weights, v)
 
 
 CALLS: dict[str, Call] = {
@@ -75,13 +76,20 @@ class Work:
 
     @property
     def needed(self) -> int:
-        """Bytes that it takes at its highest: inputs, output and, of the textbook, two matrices."""
-        setting = {"width": self.heads * self.channels, "heads": self.heads, "batch": self.batch}
-        way = cost(self.length, projections=False, **setting)[
-            self.length, "dense" if self.variant == "textbook" else "regard"
-        ]
-        # Scores and weights exist side by side while softmax runs; the cost model counts one of them.
-        return way.bytes + (way["scores"].bytes if self.variant == "textbook" else 0)
+        """Bytes that it takes at its highest: inputs, output, and what the variant holds besides."""
+        name = "dense" if self.variant == "textbook" else "regard"
+        way = cost(
+            self.length,
+            width=self.heads * self.channels,
+            heads=self.heads,
+            batch=self.batch,
+            projections=False,
+            ways=[name],
+        )[self.length, name]
+        # The textbook holds scores and weights side by side while softmax runs; the cost model counts one.
+        # Linear attention holds its output in parts and as a whole while it joins them.
+        beside = {"textbook": way["scores"].bytes, "linear": way["sum"].bytes}
+        return way.bytes + beside.get(self.variant, 0)
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,9 @@ ONLY_IF_SEVERAL = ("kind", "run")
 """Columns that say nothing where all rows have the same."""
 
 
+LONGEST_PHRASE = max(map(len, PHRASES.values()))
+
+
 # ---- tables ----------------------------------------------------------------------------------
 
 
@@ -177,9 +180,7 @@ def _show_roles(console: Console, roles: Roles, most: int, sort: str | None, *, 
     clear = [head for head in heads if head.best is not None or role is not None]
     if clear:
         several = len({head.kind for head in heads}) > 1
-        console.print(
-            _role_grid(clear[:most], role, several=several, length=12 if console.width >= 100 else 6)
-        )
+        console.print(_role_grid(clear[:most], role, several=several, width=console.width))
     _print_rest(console, len(clear) - most)
     if len(clear) < len(heads):
         count = len(heads) - len(clear)
@@ -196,7 +197,10 @@ def _ordered(roles: Roles, sort: str | None, *, descending: bool) -> list[Head]:
     return [roles[at] for at in order.column("at") if isinstance(at, int)]
 
 
-def _role_grid(heads: Sequence[Head], role: str | None, *, several: bool, length: int) -> Grid:
+def _role_grid(heads: Sequence[Head], role: str | None, *, several: bool, width: int) -> Grid:
+    length = 12 if width >= 100 else 6
+    # The rest of the line is for the example: rich would shorten every column alike.
+    taken = (7 + 2 if several else 0) + 5 + 2 + 4 + 2 + LONGEST_PHRASE + 2 + NUMBER + 1 + length + 2
     grid = _grid(2)
     if several:
         grid.add_column(Text("kind", "dim"), no_wrap=True)
@@ -206,7 +210,9 @@ def _role_grid(heads: Sequence[Head], role: str | None, *, several: bool, length
     grid.add_column(
         Text("score" if role is None else role, "dim" if role is None else "bold cyan"), no_wrap=True
     )
-    grid.add_column(Text("for example", "dim"), no_wrap=True, overflow="ellipsis")
+    grid.add_column(
+        Text("for example", "dim"), no_wrap=True, overflow="ellipsis", max_width=max(8, width - taken)
+    )
     for head in heads:
         does = Text("no clear role", "dim") if head.best is None else Text(PHRASES[head.best])
         place = [Text(str(head.layer), "bold"), Text(str(head.head), "bold")]

@@ -88,6 +88,27 @@ def test_texts_without_tokens_and_tokenizers_that_raise(readers, tmp_path, monke
     ]
 
 
+def test_a_tokenizer_in_python(readers, tmp_path):
+    class InPython:
+        is_fast = False
+        all_special_ids = (0, 2, 3)
+
+        def __call__(self, text, **_):
+            return {"input_ids": [4 + len(word) for word in text.split()]}
+
+        def num_special_tokens_to_add(self):
+            return 2
+
+        def build_inputs_with_special_tokens(self, ids):
+            return [2, *ids, 3]
+
+    path = tmp_path / "c.txt"
+    path.write_text("a bb ccc dddd\nx\n")
+    made = Batches(Corpus.open(path), InPython(), 5, 100, True, frozenset({0, 2, 3}))
+    (batch,) = made.after(Bookmark())
+    assert [part.ids for part in batch.parts] == [(2, 8, 3), (2, 5, 3), (2, 5, 6, 7, 3)]
+
+
 def test_a_part_is_found_again(readers, tmp_path):
     path = tmp_path / "c.txt"
     path.write_text("\n".join(["the dog", " ".join(["cat"] * 40)]))

@@ -114,6 +114,18 @@ def test_examples_are_those_of_the_definition(readers, path, tmp_path):
             assert one["weights"][one["key"]] == one["weight"]
 
 
+def test_induction_on_repeats_is_told_of_decoders(readers, path, tmp_path):
+    reader = readers["llama"]
+    found = survey(reader, Corpus.open(path), tmp_path / "llama")
+    wanted = regard.heads.induction(
+        reader.model.base_model, length=11, vocabulary=24, start=None, avoid=reader.tokenizer.all_special_ids
+    )
+    exact = [head.scores["induction"].value for head in wanted]
+    assert found.table.column("induction_on_repeats") == pytest.approx(exact)
+    found = survey(readers["bert"], Corpus.open(path), tmp_path / "bert")
+    assert set(found.table.column("induction_on_repeats")) == {None}
+
+
 def test_every_measure_has_a_column(readers, path, tmp_path):
     found = survey(readers["bert"], Corpus.open(path), tmp_path / "out", layers=[1])
     assert {place[2] for place in found.places} == {1}

@@ -12,6 +12,7 @@ from heads.survey.conftest import sentences
 from regard.errors import ArgumentError, DataError, SurveyError
 from regard.heads.survey import Corpus, batches, survey
 from regard.heads.survey.accumulators import Accumulators
+from regard.heads.survey.checkpoints import Folder
 from regard.heads.survey.subject import Subject
 
 
@@ -128,6 +129,7 @@ def test_done_is_done(readers, corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(Subject, "read", None)  # nothing is read again
     assert_equal(run(readers, corpus, tmp_path / "out"), first)
     assert sorted(path.name for path in (tmp_path / "out" / "checkpoint").iterdir()) == [
+        ".lock",
         "failed-1.jsonl",
         "state.safetensors",
     ]
@@ -274,6 +276,14 @@ def test_a_folder_that_cannot_be_written_to(readers, corpus, tmp_path):
     with pytest.raises(SurveyError, match=r"Got (FileExists|NotADirectory)Error at"):
         run(readers, corpus, tmp_path / "file")
     assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_a_folder_in_which_another_runs(readers, corpus, tmp_path):
+    run(readers, corpus, tmp_path / "out", batch_tokens=400)
+    says = "One survey at a time runs in a folder. Got another one under way"
+    with Folder(tmp_path / "out").locked(), pytest.raises(SurveyError, match=says):
+        run(readers, corpus, tmp_path / "out", batch_tokens=400)
+    run(readers, corpus, tmp_path / "out", batch_tokens=400)
 
 
 def test_files_that_are_not_ours(readers, corpus, tmp_path):

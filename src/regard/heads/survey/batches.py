@@ -135,6 +135,8 @@ class Batches:
 
     def _tokenized(self, texts: list[str]) -> list[list[tuple[int, ...]] | str]:
         """All pieces by the tokenizer itself, so that each has its special tokens."""
+        if not getattr(self.tokenizer, "is_fast", True):
+            return [self._by_hand(text) for text in texts]
         found = self.tokenizer(
             texts, truncation=True, max_length=self.longest, return_overflowing_tokens=True, verbose=False
         )
@@ -144,6 +146,14 @@ class Batches:
             if any(one not in self.special for one in ids):
                 pieces[text].append(tuple(ids))
         return [some or "no token that the model knows" for some in pieces]
+
+    def _by_hand(self, text: str) -> list[tuple[int, ...]] | str:
+        """The pieces of one text by a tokenizer in Python, which gives no pieces of its own."""
+        bare = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        size = self.longest - self.tokenizer.num_special_tokens_to_add()
+        pieces = [bare[start : start + size] for start in range(0, len(bare), size)]
+        whole = [tuple(self.tokenizer.build_inputs_with_special_tokens(list(piece))) for piece in pieces]
+        return whole or "no token that the model knows"
 
 
 def _stretches(corpus: Corpus) -> Iterator[list[Document]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,27 @@ class Folder:
                 do="Name another folder with --out.",
             )
         return found
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """The folder for one run alone, where the system has locks; they end with the process."""
+        try:
+            import fcntl
+        except ImportError:  # no such thing on Windows
+            yield
+            return
+        with (self.checkpoint / ".lock").open("wb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise SurveyError(
+                    "One survey at a time runs in a folder.",
+                    got=f"another one under way in {self.path}",
+                    do="Wait for it, or name another folder with --out.",
+                ) from error
+            except OSError:
+                pass  # a file system without locks
+            yield
 
     # ---- checkpoints -------------------------------------------------------------------------------
 

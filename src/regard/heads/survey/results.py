@@ -41,6 +41,7 @@ class Survey:
     found: Accumulators
     failures: Path  # JSON lines, as they came
     seconds: float
+    repeats: tuple[float | None, ...] | None = None  # induction on repeated random tokens, of decoders
 
     @property
     def counts(self) -> dict[str, int]:
@@ -114,9 +115,9 @@ class Survey:
             if measure in ROLES:
                 put(f"{measure}_chance", self.found.chance[:, at] / moments.count[:, at].clamp(min=1), there)
         put("positional", self.positional)
-        columns.append("best")
+        columns += ["induction_on_repeats", "best"]
         for row, head in enumerate(self.heads):
-            cells[row].append(head.best)
+            cells[row] += [None if self.repeats is None else self.repeats[row], head.best]
         return Table(tuple(columns), [tuple(row) for row in cells])
 
     # ---- distances and examples --------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -136,14 +137,25 @@ class Run:
 
     def go(self, report: Listener | None = None) -> Survey | None:
         """Begin or go on, to the end; what was found, in the first process."""
-        position, before = self._begin()
+        with ExitStack() as stack:
+            return self._go(report, stack)
+
+    def _go(self, report: Listener | None, stack: ExitStack) -> Survey | None:
+        position, before = self._begin(stack)
         if not position.complete:
             progress, found = self._work(position, report or (lambda _: None))
             position, before = self._end(position, before, progress, found)
         if not self.processes.first:
             return None
         failures = self.folder.failures(position.generation)
-        result = Survey(self.identity, self.subject.layout, before, failures, position.seconds)
+        result = Survey(
+            self.identity,
+            self.subject.layout,
+            before,
+            failures,
+            position.seconds,
+            self.subject.on_repeats(self.batches.longest),
+        )
         if not before.counted("parts"):
             tried = f"none of {before.counted('failed')} in {self.batches.corpus.path}"
             raise SurveyError(
@@ -153,13 +165,14 @@ class Run:
             )
         return result
 
-    def _begin(self) -> tuple[Position, Accumulators]:
+    def _begin(self, stack: ExitStack) -> tuple[Position, Accumulators]:
         """The first process makes the folder ready; the others wait and read where to go on."""
         failed: RegardError | None = None
         position, before = Position(), Accumulators.blank(self.heads)
         if self.processes.first:
             try:
                 self.folder.begin(self.identity)
+                stack.enter_context(self.folder.locked())
                 position, before = consolidate(self.folder, self.heads)
             except RegardError as error:
                 failed = error

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import ArgumentError, SurveyError
+from regard.heads.repeating import induction
 from regard.heads.survey.accumulators import Accumulators, Layout, Place
 from regard.heads.survey.batches import Part
 from regard.heads.survey.reading import Texts, Words
@@ -101,6 +102,27 @@ class Subject:
 
         with listen(self.model, heard, layers=self.layers):
             self.model(input_ids=texts.ids, attention_mask=texts.real.long())
+
+    def on_repeats(self, longest: int) -> tuple[float | None, ...] | None:
+        """The induction score of every head on random tokens that repeat; None for what is no decoder.
+
+        What a text repeats may be looked at for its meaning; in random tokens there is none.
+        """
+        if any(place.kind != "decoder" for place in self.layout.places):
+            return None
+        usable = len(self.reader.tokenizer) - len(self.words.special)
+        length = min(32, (longest - 1) // 2, usable - 1)
+        if length < 2:
+            return None
+        avoid = self.words.special
+        start = self.reader.tokenizer.bos_token_id
+        found = induction(
+            self.model, length=length, vocabulary=len(self.reader.tokenizer), start=start, avoid=avoid
+        )
+        scores = {(head.name, head.layer, head.head): head.scores.get("induction") for head in found}
+        places = [(place.name, place.layer, head) for place in self.layout.places for head in place.heads]
+        known = [scores.get(place) for place in places]
+        return tuple(None if score is None else score.value for score in known)
 
     @torch.no_grad()
     def record(self, part: Part) -> Recording:

@@ -172,6 +172,12 @@ def _check(call: Call, batch: int) -> None:
             f"A page computes its weights from Q and K, and {call.name} kept its statistics only.",
             do="Record with watch(model) instead of watch(model, statistics=True).",
         )
+    if not call.queries or not call.keys:
+        raise RecordingError(
+            f"A page shows calls with queries and keys, and {call.name} has none.",
+            got=str(call.extent),
+            do="Give the model a text.",
+        )
     for name in ("q", "k", "v", "own_weights"):
         tensor = getattr(call, name)
         if tensor is not None and not bool(torch.isfinite(tensor[batch]).all()):

@@ -41,6 +41,7 @@ COLUMNS = {
     "same_mean": "same",
     "duplicate_mean": "duplicate",
     "induction_mean": "induction",
+    "induction_on_repeats": "on repeats",
     "positional": "positional",
     "broad_mean": "broad",
 }

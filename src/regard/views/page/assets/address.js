@@ -6,7 +6,7 @@ const LISTS = ["heads", "zoom"];
 const STEPS = ["view", "call", "head"];
 
 /** The part of the address after "#". */
-export function addressOf(state, first) {
+function addressOf(state, first) {
   const parts = new URLSearchParams();
   for (const [name, value] of Object.entries(state)) {
     if (String(value) === String(first[name])) continue;
@@ -16,7 +16,7 @@ export function addressOf(state, first) {
 }
 
 /** What an address asks for, unchecked: nonsense is left for the state to drop. */
-export function readAddress(hash) {
+function readAddress(hash) {
   const raw = {};
   for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
     if (text === "none") raw[name] = null;
@@ -38,7 +38,7 @@ export function followAddress(state) {
       // A page inside a notebook has no address of its own.
     }
   };
-  const read = () => state.set({ ...state.first, ...readAddress(location.hash) }, "address");
+  const read = () => state.set(state.beginning(readAddress(location.hash)), "address");
   read();
   window.addEventListener("hashchange", read);
   window.addEventListener("popstate", read);

@@ -2,7 +2,7 @@
 
 import { textWidth } from "./surface.js";
 
-export const LABEL_SIZE = 12;
+const LABEL_SIZE = 12;
 
 const LEAST_ROOM = 12;
 const TURN = -52;
@@ -19,8 +19,10 @@ export function drawAxes(surface, { viewport, space, inks, look, marked }) {
   drawAxis({
     names: look.columnNames, from: left, to: right, size: viewport.cellWidth, marked: marked?.column, inks,
     inside: (column) => viewport.x(column + 0.5) > viewport.left && viewport.x(column + 0.5) < viewport.left + viewport.width,
-    label: (column, text, style) =>
-      surface.text(viewport.x(column + 0.5), viewport.top - (level ? 12 : 8), text, { anchor: level ? "middle" : "start", turn: level ? 0 : TURN, limit: space.top, ...style }),
+    label: (column, text, style) => {
+      const placed = level ? { anchor: "middle" } : { turn: TURN };
+      surface.text(viewport.x(column + 0.5), viewport.top - (level ? 12 : 8), text, { ...placed, limit: space.top, ...style });
+    },
   });
 }
 

@@ -36,10 +36,10 @@ export function rampOf(palette, dark) {
   return ramp;
 }
 
-/** The place of a weight on the ramp, 0 … 1: itself, or four decades of its logarithm. */
-export function toneOf(weight, scale) {
+/** The place of a weight on the ramp, 0 … 1: itself, or some decades of its logarithm. */
+export function toneOf(weight, scale, decades = 4) {
   if (!(weight > 0)) return 0;
-  if (scale === "log") return Math.min(1, Math.max(0, 1 + Math.log10(weight) / 4));
+  if (scale === "log") return Math.min(1, Math.max(0, 1 + Math.log10(weight) / decades));
   return Math.min(1, weight);
 }
 

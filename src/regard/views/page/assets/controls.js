@@ -4,6 +4,7 @@ import { PALETTES } from "./colours.js";
 import { choice, make, press, segments } from "./elements.js";
 import { say } from "./languages.js";
 import { shareText } from "./numbers.js";
+import { PAIRS } from "./state.js";
 
 /** Builds the bar anew for the present state; the focus stays where it was. */
 export function renderControls(bar, app) {
@@ -52,6 +53,10 @@ function whichLens(app) {
     toggle("words", "apart", "merge", pieces),
     field("sinks", say("sinks"), choice(sinks, now.sinks, (value) => state.set({ sinks: value }))),
   ];
+  if (recording.sentenceB) {
+    const pairs = PAIRS.map((name) => [name, say(`pair.${name}`)]);
+    parts.unshift(field("pair", say("pair"), choice(pairs, now.pair, (pair) => state.set({ pair }))));
+  }
   if (now.sinks !== "show") {
     const removed = app.look().removed(now.head);
     const mean = removed.reduce((sum, share) => sum + share, 0) / Math.max(1, removed.length);
@@ -76,7 +81,7 @@ export function chooseHead(state, head) {
 }
 
 /** The call most like another one, of another kind or run: the same layer, else the first. */
-export function nearestCall(recording, call, wanted) {
+function nearestCall(recording, call, wanted) {
   const goal = { kind: call.kind, run: call.run, ...wanted };
   const fits = (one) => one.kind === goal.kind && one.run === goal.run;
   const found = recording.calls.filter(fits);

@@ -11,7 +11,7 @@ const MOST_PIXELS = 16000;
 
 /** The view as the text of an SVG document. */
 export async function exportSvg(app) {
-  await app.view.ready();
+  await app.view.ready?.();
   const { width, height } = paperSize(app);
   const surface = new SvgSurface(width, height);
   drawPaper(surface, app, width, height);
@@ -20,7 +20,7 @@ export async function exportSvg(app) {
 
 /** The view as a PNG, twice as dense as the screen's pixels. */
 export async function exportPng(app) {
-  await app.view.ready();
+  await app.view.ready?.();
   const { width, height } = paperSize(app);
   const density = Math.min(PNG_DENSITY, MOST_PIXELS / Math.max(width, height));
   const canvas = blankCanvas(Math.round(width * density), Math.round(height * density));

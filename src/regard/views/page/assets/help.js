@@ -11,7 +11,9 @@ const HELP_KEYS = [
 /** A dialog that is built when it opens. */
 export class Help {
   constructor() {
-    this.dialog = make("dialog", { class: "help", "aria-labelledby": "help-title", on: { click: (event) => event.target === this.dialog && this.close(), close: () => this.dialog.replaceChildren() } });
+    const click = (event) => event.target === this.dialog && this.close(); // outside of it
+    const close = () => this.dialog.replaceChildren();
+    this.dialog = make("dialog", { class: "help", "aria-labelledby": "help-title", on: { click, close } });
   }
 
   get isOpen() {
@@ -25,14 +27,17 @@ export class Help {
 
   close() {
     this.dialog.close();
+    this.dialog.replaceChildren();
   }
 
   open() {
     const rows = HELP_KEYS.map(([keys, text]) => [make("dt", { translate: "no" }, ...keys.map((key) => make("kbd", {}, key))), make("dd", {}, say(text))]);
-    const gestures_ = [["help.wheel", "help.gestures"], ["help.click", "help.headclick"]].map(([how, what]) => [make("dt", {}, say(how)), make("dd", {}, say(what))]);
+    for (const [how, what] of [["help.wheel", "help.gestures"], ["help.click", "help.headclick"]]) {
+      rows.push([make("dt", {}, say(how)), make("dd", {}, say(what))]);
+    }
     this.dialog.replaceChildren(make("div", {},
       press("×", () => this.close(), { class: "quiet close", "aria-label": say("close") }),
-      make("h2", { id: "help-title" }, say("help.title")), make("dl", {}, ...rows.flat(), ...gestures_.flat()),
+      make("h2", { id: "help-title" }, say("help.title")), make("dl", {}, ...rows.flat()),
       make("p", { class: "formula" }, say("help.formula"), make("code", { translate: "no" }, "w = exp(s − lse),  s = scale · q·k + bias")),
       make("p", {}, say("help.about"))));
     this.dialog.showModal();

@@ -45,6 +45,11 @@ export function groupNames(groups, tokens) {
   return names;
 }
 
+/** Marks the tokens that do not belong to the wanted one of two sentences: "a" ends where `start` begins "b". */
+export function outsideSentence(count, start, wanted) {
+  return Array.from({ length: count }, (_, token) => wanted !== null && (token < start) !== (wanted === "a"));
+}
+
 /** Which keys count as sinks: none, the first, or every special token. */
 export function sinkKeys(special, sinks) {
   return special.map((is, key) => (sinks === "first" ? key === 0 : sinks === "special" && is));
@@ -58,7 +63,7 @@ export function addRemoved(removed, weights, columns) {
 }
 
 /** What a row is divided by when its sinks are gone; 0 where nothing is left. */
-export function keptFactor(removed) {
+function keptFactor(removed) {
   const left = 1 - removed;
   return left < LEAST_LEFT ? 0 : 1 / left;
 }

@@ -1,16 +1,24 @@
 // One call seen through a lens: the same questions as a call answers, for groups of tokens.
 
-import { addRemoved, groupNames, groupTokens, meanOverGroups, sinkKeys, throughLens } from "./lens.js";
+import { addRemoved, groupNames, groupTokens, meanOverGroups, outsideSentence, sinkKeys, throughLens } from "./lens.js";
+
+/** The parts of the state that make the lens, and how they stand when it changes nothing. */
+export const NO_LENS = { special: "show", words: "apart", sinks: "show", pair: "all" };
+export const LENS = Object.keys(NO_LENS);
 
 /** A call through a lens: tokens hidden, words merged, sinks removed. */
 export class Look {
-  constructor(call, { special, words, sinks }) {
+  constructor(call, { special, words, sinks, pair }) {
     this.call = call;
     this.sinks = sinkKeys(call.keySpecial, sinks);
-    const hidden = (marks) => marks.map((is) => special === "hide" && is);
+    const [from, to] = pair === "all" ? [null, null] : pair;
+    const hidden = (marks, sentence) => {
+      const outside = outsideSentence(marks.length, call.sentenceB, sentence);
+      return marks.map((is, token) => (special === "hide" && is) || outside[token]);
+    };
     const merge = words === "merge";
-    this.rows = groupTokens(call.queryWords, hidden(call.querySpecial), merge);
-    const gone = hidden(call.keySpecial).map((is, key) => is || this.sinks[key]);
+    this.rows = groupTokens(call.queryWords, hidden(call.querySpecial, from), merge);
+    const gone = hidden(call.keySpecial, to).map((is, key) => is || this.sinks[key]);
     this.columns = groupTokens(call.keyWords, gone, merge);
     this.rowNames = groupNames(this.rows, call.queryTokens);
     this.columnNames = groupNames(this.columns, call.keyTokens);

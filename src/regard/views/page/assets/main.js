@@ -8,12 +8,13 @@ import { download, exportName, exportPng, exportSvg } from "./export.js";
 import { Help } from "./help.js";
 import { listenForKeys } from "./keyboard.js";
 import { say, speak, TEXTS } from "./languages.js";
-import { Look } from "./look.js";
+import { LENS, Look } from "./look.js";
 import { numberText } from "./numbers.js";
 import { State, VIEWS } from "./state.js";
 import { inksOf, isDark, wearTheme } from "./theme.js";
 import { HeadsView } from "./views/heads.js";
 import { LinesView } from "./views/lines.js";
+import { linesInSight } from "./views/lines_drawing.js";
 import { MatrixView } from "./views/matrix.js";
 import { OverviewView } from "./views/overview.js";
 import { StepsView } from "./views/steps.js";
@@ -21,7 +22,7 @@ import { StepsView } from "./views/steps.js";
 const VIEW_CLASSES = { overview: OverviewView, lines: LinesView, matrix: MatrixView, heads: HeadsView, steps: StepsView };
 
 // What the tabs, the controls and the line of facts say.
-const FRAME = ["view", "call", "head", "special", "words", "sinks", "scale", "palette"];
+const FRAME = ["view", "call", "head", ...LENS, "scale", "palette"];
 
 /** What the parts of the page share. */
 class App {
@@ -48,8 +49,7 @@ class App {
   }
 
   lookAt(index) {
-    const { special, words, sinks } = this.state.now;
-    const name = `${index} ${special} ${words} ${sinks}`;
+    const name = [index, ...LENS.map((part) => this.state.now[part])].join(" ");
     if (!this.looks.has(name)) {
       if (this.looks.size > 400) this.looks.clear();
       this.looks.set(name, new Look(this.recording.calls[index], this.state.now));
@@ -68,9 +68,10 @@ class App {
       return;
     }
     if (changed.has("palette")) this.inks = inksOf(now);
+    // The frame first: what it takes of the window, a view cannot have.
+    if (FRAME.some((name) => changed.has(name))) this.renderFrame();
     if (changed.has("view")) this.openView(now);
     else this.view.update(now, changed);
-    if (FRAME.some((name) => changed.has(name))) this.renderFrame();
   }
 
   /** Everything anew: another language or another light. */
@@ -88,8 +89,8 @@ class App {
     this.facts = make("footer", { class: "facts" });
     const name = make("h1", {}, make("b", { translate: "no" }, "regard"), datum(title || model, "title"));
     this.root.replaceChildren(make("header", { class: "top" }, name, this.tabs, this.tools(now)), this.bar, this.stage, this.facts, this.help.dialog);
-    this.openView(now);
     this.renderFrame();
+    this.openView(now);
   }
 
   fold(button) {
@@ -100,12 +101,13 @@ class App {
   tools(now) {
     const { state } = this;
     const button = (text, label, act, attributes = {}) => press(text, act, { "aria-label": label, title: label, ...attributes });
+    const theme = isDark(now.theme) ? "light" : "dark";
     const other = now.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-Hans"];
     return make("div", { class: "page-tools" },
       button("SVG", say("export.svg"), () => this.save("svg"), { translate: "no" }),
       button("PNG", say("export.png"), () => this.save("png"), { translate: "no" }),
       button(other[1], other[1], () => state.set({ language: other[0] }), { lang: other[2], translate: "no" }),
-      button("◐", `${say("theme")}: ${say(isDark(now.theme) ? "theme.light" : "theme.dark")}`, () => state.set({ theme: isDark(state.now.theme) ? "light" : "dark" })),
+      button("◐", `${say("theme")}: ${say(`theme.${theme}`)}`, () => state.set({ theme })),
       button("?", say("help"), () => this.help.toggle()),
       button("≡", say("controls"), (event) => this.fold(event.currentTarget), { class: "quiet fold", "aria-expanded": "false" }));
   }
@@ -116,12 +118,12 @@ class App {
   }
 
   openView(now) {
-    this.view?.destroy();
+    this.view?.destroy?.();
     this.view = new VIEW_CLASSES[now.view](this);
     if (now.view === "lines" || now.view === "matrix") this.closest = now.view;
     this.stage.replaceChildren(this.view.root);
     this.view.update(now, null);
-    this.view.mounted();
+    this.view.mounted?.();
   }
 
   renderFrame() {
@@ -143,4 +145,10 @@ const recording = await openRecording(document);
 const app = new App(recording, document.getElementById("regard"));
 app.start();
 // For tests, and for the curious: everything that the page itself uses.
-window.regard = { app, recording, state: app.state, texts: TEXTS, Look, exportSvg: () => exportSvg(app), exportPng: () => exportPng(app) };
+window.regard = {
+  app, recording, state: app.state, texts: TEXTS,
+  ready: async () => app.view.ready?.(),
+  lines: () => linesInSight(app.view),
+  exportSvg: () => exportSvg(app),
+  exportPng: () => exportPng(app),
+};

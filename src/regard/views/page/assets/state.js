@@ -2,32 +2,38 @@
 // drops whatever does not fit the recording, so views never meet an impossible state.
 
 import { PALETTES } from "./colours.js";
+import { NO_LENS } from "./look.js";
 import { THEMES } from "./theme.js";
 
 export const VIEWS = ["overview", "lines", "matrix", "heads", "steps"];
-export const LANGUAGES = ["en", "zh"];
+/** Of two sentences: everything, or from one (first letter) to one (second letter). */
+export const PAIRS = ["all", "aa", "bb", "ab", "ba"];
+const LANGUAGES = ["en", "zh"];
 
 // Longer texts have mostly small weights: there the logarithm shows more.
 const LONG = 64;
 
 /** What the page shows before anybody has chosen anything. */
-export function firstState(recording) {
+function firstState(recording) {
   const longest = Math.max(...recording.calls.map((call) => call.keys));
   const plain = {
     view: "overview", call: 0, head: 0,
     heads: null, // heads drawn as lines: null is all of them
     query: null, key: null, // pinned tokens, by their number in the recording
-    special: "show", words: "apart", sinks: "show",
+    ...NO_LENS,
     scale: longest > LONG ? "log" : "linear",
     theme: "auto", palette: "blue", language: recording.language,
     sort: "", descending: true, filter: "", kinds: "",
     zoom: null, // the matrix: [row, column, magnification]
   };
-  return fitState(recording, plain, recording.start);
+  const first = fitState(recording, plain, recording.start);
+  // The lines of all heads of a long text hide each other: there one head begins alone.
+  if (longest > LONG && first.heads === null) first.heads = fitHeads([first.head], recording.calls[first.call].heads.length);
+  return first;
 }
 
 /** `raw` with everything that does not fit replaced by what `fallback` says. */
-export function fitState(recording, fallback, raw) {
+function fitState(recording, fallback, raw) {
   const state = { ...fallback, ...Object.fromEntries(Object.entries(raw ?? {}).filter(([name]) => Object.hasOwn(fallback, name))) };
   const keep = (name, fits) => {
     if (!fits(state[name])) state[name] = fallback[name];
@@ -37,6 +43,7 @@ export function fitState(recording, fallback, raw) {
   among("special", ["show", "hide"]);
   among("words", ["apart", "merge"]);
   among("sinks", ["show", "first", "special"]);
+  among("pair", recording.sentenceB ? PAIRS : ["all"]);
   among("scale", ["linear", "log"]);
   among("theme", THEMES);
   among("palette", PALETTES);
@@ -70,7 +77,7 @@ export class State {
 
   /** Changes some values; listeners hear of it once, with the names that changed. */
   set(patch, cause = "user") {
-    const next = fitState(this.recording, this.now, patch);
+    const next = fitState(this.recording, this.now, withHead(this.now, patch));
     if (next.call !== this.now.call && !sameTokens(this.recording.calls[next.call], this.call)) {
       Object.assign(next, { query: patch.query ?? null, key: patch.key ?? null, zoom: patch.zoom ?? null });
     }
@@ -80,9 +87,20 @@ export class State {
     for (const listener of this.listeners) listener(next, new Set(changed), cause);
   }
 
+  /** What is shown if a page begins with these values. */
+  beginning(patch) {
+    return { ...this.first, ...withHead(this.first, patch) };
+  }
+
   listen(listener) {
     this.listeners.push(listener);
   }
+}
+
+/** A head whose lines stand alone goes with the choice of head. */
+function withHead({ head, heads }, patch) {
+  const alone = heads?.length === 1 && heads[0] === head;
+  return alone && patch.head !== undefined && patch.heads === undefined ? { ...patch, heads: [patch.head] } : patch;
 }
 
 /** Whether a pinned token of one call means the same in another. */

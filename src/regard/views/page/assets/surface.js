@@ -1,6 +1,6 @@
 // One drawing, two papers: views draw on a surface, and a surface is a canvas or an SVG document.
 
-export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
+const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
 
 const SVG_SPACE = "http://www.w3.org/2000/svg";
 // What XML 1.0 cannot hold, even escaped: control characters, half surrogates, two non-characters.
@@ -86,7 +86,6 @@ export class CanvasSurface {
 export class SvgSurface {
   constructor(width, height) {
     this.vector = true;
-    this.clips = 0;
     this.root = svgElement("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "font-family": FONT });
     this.into = this.root;
   }
@@ -120,7 +119,8 @@ export class SvgSurface {
   }
 
   clip(x, y, width, height, draw) {
-    const id = `clip${(this.clips += 1)}`;
+    // Several pictures may come to stand in one document: their names must not meet.
+    const id = `clip-${Math.random().toString(36).slice(2)}`;
     const area = svgElement("clipPath", { id });
     area.append(svgElement("rect", { x, y, width, height }));
     const group = svgElement("g", { "clip-path": `url(#${id})` });

@@ -12,7 +12,9 @@ export function drawVector(surface, vector, { x, y, width, height, greatest, ink
   surface.line(x, middle, x + width, middle, inks.hair);
   vector.forEach((value, channel) => {
     const tall = Math.min(1, Math.abs(value) / (greatest || 1)) * (height / 2 - 1);
-    surface.rect(x + channel * step, value > 0 ? middle - tall : middle, Math.max(0.6, step - (step > 3 ? 1 : 0.25)), Math.max(0.4, tall), value > 0 ? inks.positive : inks.negative);
+    const top = value > 0 ? middle - tall : middle;
+    const wide = Math.max(0.6, step - (step > 3 ? 1 : 0.25));
+    surface.rect(x + channel * step, top, wide, Math.max(0.4, tall), value > 0 ? inks.positive : inks.negative);
   });
 }
 
@@ -24,9 +26,9 @@ export function vectorCanvas(vector, width, height, greatest, inks) {
 }
 
 /** The numbers of a vector, folded. */
-export function vectorNumbers(vector, open = false) {
+function vectorNumbers(vector) {
   const cells = Array.from(vector, (value, channel) => make("li", {}, make("small", {}, String(channel)), numberText(value)));
-  return make("details", { class: "vector-numbers", open }, make("summary", {}, say("steps.numbers")), make("ol", { translate: "no" }, ...cells));
+  return make("details", { class: "vector-numbers" }, make("summary", {}, say("steps.numbers")), make("ol", { translate: "no" }, ...cells));
 }
 
 /** The greatest size of any number of some vectors. */
@@ -34,4 +36,9 @@ export function greatestSize(vectors) {
   let greatest = 0;
   for (const vector of vectors) for (const value of vector) greatest = Math.max(greatest, Math.abs(value));
   return greatest;
+}
+
+/** A vector across the page: its bars, and its numbers folded. */
+export function vectorRow(vector, greatest, inks) {
+  return make("div", { class: "vector-row" }, vectorCanvas(vector, 640, 64, greatest, inks), vectorNumbers(vector));
 }

@@ -5,7 +5,7 @@ import { RowTable } from "./rows.js";
 
 export class Call {
   constructor(index, described, data) {
-    const { arrays, texts, masks, statistics } = data;
+    const { arrays, texts, masks, statistics, sentenceB } = data;
     const rows = (where) => (where ? new RowTable(where, arrays) : null);
     this.index = index;
     this.name = described.name;
@@ -16,6 +16,7 @@ export class Call {
     this.queries = described.queries;
     this.keys = described.keys;
     this.offset = this.keys - this.queries;
+    this.sentenceB = sentenceB;
     this.error = described.error;
     this.compared = described.compared;
     this.dense = Boolean(described.weights);

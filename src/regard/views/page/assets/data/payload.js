@@ -17,7 +17,7 @@ export async function openRecording(root) {
   const masks = header.masks.map(({ first, bounds }) => ({ first: arrays[first], bounds: arrays[bounds] }));
   // sentenceB: where the second of two sentences begins, or null.
   const { model, title, language, start, sentenceB, statistics } = header;
-  const data = { arrays, texts, masks, statistics };
+  const data = { arrays, texts, masks, statistics, sentenceB };
   const calls = header.calls.map((described, index) => new Call(index, described, data));
   return { model, title, language, start, sentenceB, statistics, calls };
 }

@@ -13,9 +13,11 @@ export class HeadsView {
   constructor(app) {
     this.app = app;
     const { state, recording } = app;
-    this.filter = make("input", { type: "search", placeholder: say("heads.filter.hint"), "aria-label": say("heads.filter"), on: { input: () => state.set({ filter: this.filter.value }) } });
+    const input = () => state.set({ filter: this.filter.value });
+    this.filter = make("input", { type: "search", placeholder: say("heads.filter.hint"), "aria-label": say("heads.filter"), on: { input } });
     const kinds = [...new Set(recording.calls.map((call) => call.kind))];
-    this.kinds = choice([["", say("kind.all")], ...kinds.map((kind) => [kind, say(`kind.${kind}`)])], state.now.kinds, (value) => state.set({ kinds: value }), { "aria-label": say("kind") });
+    const options = [["", say("kind.all")], ...kinds.map((kind) => [kind, say(`kind.${kind}`)])];
+    this.kinds = choice(options, state.now.kinds, (value) => state.set({ kinds: value }), { "aria-label": say("kind") });
     this.count = make("span", { class: "hint", role: "status" });
     this.table = make("table", { class: "numbers" });
     this.empty = make("p", { class: "hint", hidden: true }, say("heads.none"));
@@ -24,14 +26,6 @@ export class HeadsView {
       make("div", { class: "scroll" }, this.table, this.empty, make("p", { class: "hint" }, say("heads.note"))));
     this.greatest = new Map(recording.statistics.map((name) => [name, greatestOf(recording, name)]));
     this.several = kinds.length > 1;
-  }
-
-  mounted() {}
-
-  destroy() {}
-
-  ready() {
-    return Promise.resolve();
   }
 
   update(now, changed) {
@@ -73,7 +67,8 @@ export class HeadsView {
 
   row({ call, head }) {
     const open = () => this.app.open(call.index, head);
-    const first = make("button", { type: "button", class: "link", "aria-label": say("overview.open", { layer: call.layer, head: call.heads[head] }) }, datum(String(call.heads[head])));
+    const label = say("overview.open", { layer: call.layer, head: call.heads[head] });
+    const first = make("button", { type: "button", class: "link", "aria-label": label }, datum(String(call.heads[head])));
     const cells = this.app.recording.statistics.map((name) => {
       const value = call.statistic(name)[head];
       const cell = make("td", { "data-value": value, "data-name": name }, datum(numberText(value)));
@@ -125,7 +120,8 @@ export class HeadsView {
 
 function describeHead({ call, head }) {
   const number = call.heads[head];
-  return `${call.layer}.${number} ${call.name} ${call.kind} ${say(`kind.${call.kind}`)} ${say("layer")} ${call.layer} ${say("layer.n", { layer: call.layer })} ${say("head.n", { head: number })}`;
+  const kind = `${call.kind} ${say(`kind.${call.kind}`)}`;
+  return `${call.layer}.${number} ${call.name} ${kind} ${say("layer.n", { layer: call.layer })} ${say("head.n", { head: number })}`;
 }
 
 function greatestOf(recording, name) {

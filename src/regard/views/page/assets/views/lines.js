@@ -1,6 +1,5 @@
 // Lines: queries on the left, keys on the right, a line for every weight, a colour for every head.
 
-import { toneOf } from "../colours.js";
 import { TokenColumn } from "../column.js";
 import { fitCanvas, make, press } from "../elements.js";
 import { say } from "../languages.js";
@@ -8,10 +7,7 @@ import { shareText } from "../numbers.js";
 import { Readout } from "../readout.js";
 import { oncePerFrame } from "../slices.js";
 import { CanvasSurface } from "../surface.js";
-
-const MOST_LINES = 4000;
-const FAINTEST = 0.02;
-const STRIP_WIDTH = 9;
+import { drawLines, drawTokens } from "./lines_drawing.js";
 
 export class LinesView {
   constructor(app) {
@@ -46,10 +42,6 @@ export class LinesView {
     this.resized.disconnect();
   }
 
-  ready() {
-    return Promise.resolve();
-  }
-
   update(now) {
     const { app } = this;
     const before = this.look;
@@ -78,9 +70,9 @@ export class LinesView {
     const { call } = this.look;
     const { inks, state } = this.app;
     const chips = call.heads.map((number, head) => {
-      const chip = press(String(number), () => this.toggle(head),
+      // The second click of a double click comes after the first has switched the head.
+      const chip = press(String(number), (event) => (event.detail === 2 ? state.set({ heads: [head], head }) : this.toggle(head)),
         { class: "chip", "aria-pressed": String(this.shown.includes(head)), "aria-label": say("head.n", { head: number }) });
-      chip.addEventListener("dblclick", () => state.set({ heads: [head], head }));
       chip.style.setProperty("--own", inks.head(head));
       return chip;
     });
@@ -171,79 +163,8 @@ export class LinesView {
 
   paint() {
     if (!this.look || !this.root.isConnected) return;
-    const shape = this.geometry;
-    this.drawLines(new CanvasSurface(fitCanvas(this.canvas, shape.width, shape.height)), shape);
-  }
-
-  /** Every line of the window: { head, row, column, weight }, the faintest first, the strongest kept. */
-  linesInSight() {
-    const { look, shown } = this;
-    const { scale } = this.app.state.now;
-    let [[top, bottom], [left, right]] = [this.left.window, this.right.window];
-    const { row, column } = this.active;
-    if (row >= 0) [top, bottom] = [row, row + 1];
-    if (column >= 0) [left, right] = [column, column + 1];
-    const lines = [];
-    for (const head of shown) {
-      const weights = look.weights(head, top, bottom, left, right);
-      for (let i = 0; i < weights.length; i += 1) {
-        if (toneOf(weights[i], scale) < FAINTEST) continue;
-        lines.push({ head, row: top + Math.floor(i / (right - left)), column: left + (i % (right - left)), weight: weights[i] });
-      }
-    }
-    lines.sort((a, b) => a.weight - b.weight);
-    return lines.slice(-MOST_LINES);
-  }
-
-  drawLines(surface, shape) {
-    const { inks } = this.app;
-    const { scale } = this.app.state.now;
-    const { row, column } = this.active;
-    const lines = this.linesInSight();
-    this.count = lines.length;
-    this.drawStrips(surface, shape);
-    const focused = row >= 0 || column >= 0;
-    // Many lines together must not turn into a grey wall: the more there are, the thinner each is.
-    const calm = focused ? 1 : Math.min(1, Math.sqrt(220 / Math.max(lines.length, 1)) + 0.25);
-    // Heads that agree run side by side, not on top of each other.
-    const spread = Math.min(2.5, (this.left.row - 12) / this.shown.length);
-    surface.clip(0, 0, shape.width, shape.height, () => {
-      for (const line of lines) {
-        const tone = toneOf(line.weight, scale);
-        const aside = (this.shown.indexOf(line.head) - (this.shown.length - 1) / 2) * spread;
-        surface.curve(shape.from, this.left.middleOf(line.row) + aside, shape.to, this.right.middleOf(line.column) + aside, inks.head(line.head), {
-          width: (0.6 + 3 * tone) * (focused ? 1.15 : calm), opacity: Math.min(1, (focused ? 0.15 : 0.04) + 0.9 * tone * calm),
-        });
-      }
-    });
-  }
-
-  /** Beside each token on the other side, a strip for every head, and the mean over the heads. */
-  drawStrips(surface, shape) {
-    const { row, column } = this.active;
-    if ((row < 0) === (column < 0) || this.shown.length === 0) return;
-    const toKeys = row >= 0;
-    const side = toKeys ? this.right : this.left;
-    const [first, last] = side.window;
-    const rows = this.shown.map((head) =>
-      toKeys ? this.look.weights(head, row, row + 1, first, last) : this.look.weights(head, first, last, column, column + 1));
-    const { inks } = this.app;
-    const room = shape.width - shape.to;
-    const width = Math.min(STRIP_WIDTH, (room * 0.4) / this.shown.length);
-    for (let at = first; at < last; at += 1) {
-      const top = side.middleOf(at) - side.row / 2 + 3;
-      let mean = 0;
-      rows.forEach((weights, index) => {
-        const weight = weights[at - first];
-        mean += weight / rows.length;
-        const tone = toneOf(weight, this.app.state.now.scale);
-        const x = toKeys ? shape.width - (rows.length - index) * width : index * width;
-        if (tone > 0.004) surface.rect(x, top, width - 1, side.row - 6, inks.head(this.shown[index]), { opacity: tone });
-      });
-      if (mean < 0.0005) continue;
-      const x = toKeys ? shape.width - rows.length * width - 6 : rows.length * width + 6;
-      surface.text(x, side.middleOf(at), mean.toFixed(3), { fill: inks.soft, size: 11, anchor: toKeys ? "end" : "start" });
-    }
+    const { width, height } = this.geometry;
+    drawLines(new CanvasSurface(fitCanvas(this.canvas, width, height)), this);
   }
 
   tell() {
@@ -279,19 +200,8 @@ export class LinesView {
   }
 
   draw(surface) {
-    const shape = this.geometry;
-    const { inks } = this.app;
-    this.drawLines(surface, shape);
-    const strips = this.shown.length * STRIP_WIDTH + 44;
-    for (const [side, x, anchor, space] of [[this.left, shape.from - 12, "end", shape.from], [this.right, shape.to + 12, "start", shape.width - shape.to]]) {
-      const [first, last] = side.window;
-      for (let index = first; index < last; index += 1) {
-        const pinned = index === side.pinned;
-        surface.text(x, side.middleOf(index), side.names[index], {
-          fill: side.special[index] ? inks.soft : inks.ink, size: 14, anchor, weight: pinned ? 600 : 400, limit: Math.max(60, space - 20 - strips),
-        });
-      }
-    }
+    drawLines(surface, this);
+    for (const column of [this.left, this.right]) drawTokens(surface, this, column);
   }
 }
 

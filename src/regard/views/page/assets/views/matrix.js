@@ -15,7 +15,7 @@ import { TILE, Tiles } from "../tiles.js";
 import { Viewport } from "../viewport.js";
 
 const MOST_RECTANGLES = 4096;
-const LONGEST_LABEL = 132;
+const LONGEST_LABEL = 104;
 
 export class MatrixView {
   constructor(app) {

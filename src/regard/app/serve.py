@@ -1,0 +1,98 @@
+"""``regard serve``: the web app on this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="NAME",
+    help="A folder of a model, or its name on the hub; may be repeated.",
+)
+@click.option(
+    "--recording",
+    "recordings",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A file that seen.save wrote; may be repeated.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
+@click.option(
+    "--token", help="What visitors must know; on an address that others reach one is made up without it."
+)
+@click.option(
+    "--max-tokens",
+    default=16_384,
+    show_default=True,
+    type=click.IntRange(1, 1_000_000),
+    help="Longest text.",
+)
+@click.option(
+    "--keep", type=click.Path(path_type=Path), help="Folder into which recordings of typed texts are saved."
+)
+def serve(
+    models: tuple[str, ...],
+    recordings: tuple[Path, ...],
+    host: str,
+    port: int,
+    token: str | None,
+    max_tokens: int,
+    keep: Path | None,
+) -> None:
+    """Look at attention in the browser: type a text, see its views, and zoom through its map.
+
+    Only this machine reaches the server unless --host says otherwise. The browser chooses among the
+    models given here; it cannot make the server load or fetch others.
+
+    \b
+    regard serve
+    regard serve --model ./my-model --recording book.safetensors
+    regard serve --host 0.0.0.0 --token "a long secret"
+    """
+    # Before torch is loaded: several threads compute at one time, and those that wait shall sleep.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    from rich.console import Console
+
+    from regard.app.server.limits import Limits
+    from regard.errors import PackageError
+
+    try:
+        from regard.app.server.serving import door_of, make_app, open_library
+        from regard.app.server.serving import serve as answer
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
+            raise
+        raise PackageError(
+            "The web app needs starlette and uvicorn.",
+            got=f"an installation without {error.name}",
+            do='Install them: pip install "regard[serve]".',
+        ) from error
+    from regard.app.server.models import load_models
+
+    console = Console()
+    limits = Limits(tokens=max_tokens)
+    door = door_of(host, port, token)
+    with console.status("opening …"):
+        library = open_library(recordings, keep, limits)
+        offered = load_models(models)
+    app = make_app(offered, library, door, limits)
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{port}/" + (f"?token={door.token}" if door.token else "")
+
+    def ready() -> None:
+        console.print(f"[bold]regard[/] is at {address}", highlight=False, soft_wrap=True)
+        for line in (*(model.label for model in offered), *(one.title for one in library.given.values())):
+            console.print(f"  {line}", highlight=False, markup=False)
+        if not offered and not library.given:
+            console.print("  nothing to look at: give --model or --recording", highlight=False)
+        console.print("Ctrl+C ends it.", highlight=False)
+
+    answer(app, door, ready)

@@ -1,0 +1,180 @@
+// The first page: a text and a model, then a job that is watched, then its views; and what there is to look at.
+
+import { followJob, getJson, postJson } from "../map/client.js";
+import "../map/words.js";
+import { choice, datum, make } from "../page/elements.js";
+import { say, speak } from "../page/languages.js";
+import { isDark, wearTheme } from "../page/theme.js";
+
+const LONG_READING = 1500; // tokens from which the map is the better first view
+const MOST_RECENT = 12;
+
+class Home {
+  constructor(state, root) {
+    Object.assign(this, { state, root });
+    this.look = { theme: "auto", language: navigator.language?.startsWith("zh") ? "zh" : "en", palette: "blue", ...stored("regard.look", {}) };
+    this.text = stored("regard.text", "");
+    this.running = null;
+  }
+
+  build() {
+    const { state, look } = this;
+    speak(look.language);
+    wearTheme(look.theme);
+    document.title = "regard";
+    const other = look.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-Hans"];
+    const quiet = (text, label, act, attributes = {}) => make("button", { type: "button", class: "quiet", title: label, "aria-label": label, on: { click: act }, ...attributes }, text);
+    const change = (patch) => {
+      this.text = this.area?.value ?? this.text;
+      store("regard.look", Object.assign(this.look, patch));
+      this.build();
+    };
+    this.root.replaceChildren(
+      make("header", { class: "top" }, make("h1", {}, make("b", { translate: "no" }, "regard"), make("span", { class: "title" }, state.version)),
+        make("div", { class: "page-tools" }, quiet(other[1], other[1], () => change({ language: other[0] }), { lang: other[2] }),
+          quiet("◐", say("theme"), () => change({ theme: isDark(look.theme) ? "light" : "dark" })))),
+      make("main", { class: "home" }, make("div", { class: "lead" }, make("h2", {}, say("home.title")), make("p", {}, say("home.lead"))),
+        ...(state.models.length ? [this.form()] : [make("p", { class: "notice" }, say(state.recordings.length ? "home.nomodel" : "home.nothing"))]),
+        ...this.lists()));
+  }
+
+  form() {
+    const { models } = this.state;
+    this.area = make("textarea", { rows: "8", placeholder: say("home.placeholder"), "aria-label": say("home.text"), spellcheck: "false", on: { input: () => this.typed() } });
+    this.area.value = this.text;
+    this.model = choice(models.map(({ id, label }) => [id, label]), stored("regard.model", models[0].id), () => this.chosen(), { "aria-label": say("home.model") });
+    if (!this.model.value) this.model.value = models[0].id;
+    this.about = make("small", {});
+    this.note = make("p", { class: "note", role: "status", "aria-live": "polite" });
+    this.button = make("button", { type: "submit", class: "primary" }, say("home.read"));
+    this.file = make("input", { type: "file", hidden: true, on: { change: () => this.file.files[0] && this.open(this.file.files[0]) } });
+    const file = make("button", { type: "button", class: "quiet", on: { click: () => this.file.click() } }, say("home.file"));
+    this.pair = make("textarea", { rows: "2", spellcheck: "false" });
+    this.pairLabel = make("label", { class: "option" }, make("span", {}, say("home.pair")), this.pair);
+    this.generate = make("input", { type: "number", min: "0", max: String(this.state.limits.generated), value: "0" });
+    this.generateLabel = make("label", { class: "option" }, make("span", {}, say("home.generate")), this.generate);
+    this.options = make("details", { class: "options" }, make("summary", {}, say("home.options")), this.pairLabel, this.generateLabel);
+    const form = make("form", { class: "reading", on: { submit: (event) => {
+      event.preventDefault();
+      this.read();
+    } } }, this.area, make("div", { class: "reading-bar" }, make("label", { class: "field" }, make("span", { class: "name" }, say("home.model")), this.model), this.about, make("span", { class: "push" }), file, this.file, this.button),
+    this.options, this.note);
+    for (const event of ["dragover", "drop"]) form.addEventListener(event, (moved) => this.dropped(moved, form));
+    form.addEventListener("dragleave", () => form.classList.remove("over"));
+    this.chosen();
+    return form;
+  }
+
+  lists() {
+    const given = this.state.recordings.map((one) => entry(one));
+    const recent = stored("regard.recent", []).map((one) => entry(one));
+    const list = (title, entries) => (entries.length ? [make("section", { class: "entries" }, make("h3", {}, title), make("ul", {}, ...entries))] : []);
+    return [...list(say("home.recent"), recent), ...list(say("home.recordings"), given)];
+  }
+
+  chosen() {
+    const model = this.state.models.find(({ id }) => id === this.model.value);
+    store("regard.model", model.id);
+    const most = Math.min(model.longest ?? Infinity, this.state.limits.tokens);
+    this.about.textContent = `${say(`kind.${model.kind}.model`)} · ${say("home.longest", { count: most.toLocaleString("en") })}`;
+    this.pairLabel.hidden = !model.pair || model.kind === "decoder";
+    this.pairLabel.firstChild.textContent = say(`home.pair.${model.kind}`);
+    this.generateLabel.hidden = model.kind !== "decoder";
+    this.options.hidden = this.pairLabel.hidden && this.generateLabel.hidden;
+  }
+
+  typed() {
+    const { letters } = this.state.limits;
+    const count = this.area.value.length;
+    this.button.disabled = count > letters;
+    this.note.textContent = count > letters ? say("home.long", { count: count.toLocaleString("en"), most: letters.toLocaleString("en") }) : "";
+  }
+
+  dropped(event, form) {
+    event.preventDefault();
+    form.classList.toggle("over", event.type === "dragover");
+    const [file] = event.dataTransfer.files;
+    if (event.type === "drop" && file) this.open(file);
+  }
+
+  async open(file) {
+    const most = 4 * this.state.limits.letters;
+    try {
+      this.area.value = new TextDecoder("utf-8", { fatal: true }).decode(await file.slice(0, most + 4).arrayBuffer());
+      this.typed();
+    } catch {
+      this.note.textContent = say("home.notext");
+    }
+  }
+
+  async read() {
+    if (this.running) {
+      this.running.abort();
+      return;
+    }
+    const model = this.state.models.find(({ id }) => id === this.model.value);
+    const text = this.area.value;
+    if (!text.trim()) {
+      this.area.focus();
+      return;
+    }
+    store("regard.text", text.length < 20000 ? text : "");
+    this.running = new AbortController();
+    this.button.textContent = say("home.cancel");
+    try {
+      const body = { model: model.id, text };
+      if (!this.pairLabel.hidden && this.pair.value.trim()) body.pair = this.pair.value;
+      if (!this.generateLabel.hidden && Number(this.generate.value) > 0) body.generate = Number(this.generate.value);
+      const { job } = await postJson("/api/readings", body);
+      const { recording } = await followJob(job, (now) => this.progress(now), this.running.signal);
+      const described = await getJson(`/api/recordings/${recording}`);
+      const tokens = Math.max(...described.calls.map((call) => call.keys));
+      const found = { id: recording, title: described.title, model: model.label, tokens };
+      store("regard.recent", [found, ...stored("regard.recent", [])].slice(0, MOST_RECENT));
+      location.assign(`/${tokens > LONG_READING ? "map" : "look"}/${recording}`);
+    } catch (error) {
+      this.note.textContent = error.name === "AbortError" ? "" : error instanceof TypeError ? say("home.offline") : error.message;
+    } finally {
+      this.running = null;
+      this.button.textContent = say("home.read");
+    }
+  }
+
+  progress(job) {
+    const share = Math.round(100 * job.share);
+    this.note.replaceChildren(make("span", {}, say(`stage.${job.stage}`), " ", datum(`${share}%`)), make("progress", { max: "100", value: String(share) }));
+  }
+}
+
+function entry({ id, title, model, tokens }) {
+  const name = encodeURIComponent(id);
+  return make("li", {}, make("a", { class: "entry-title", href: `/${tokens > LONG_READING ? "map" : "look"}/${name}` }, datum(title)),
+    make("small", {}, datum(model), " · ", say("home.tokens", { count: tokens.toLocaleString("en") })),
+    make("span", { class: "entry-links" }, make("a", { href: `/look/${name}` }, say("app.views")), make("a", { href: `/map/${name}` }, say("app.map"))));
+}
+
+function stored(name, otherwise) {
+  try {
+    return JSON.parse(localStorage.getItem(name)) ?? otherwise;
+  } catch {
+    return otherwise;
+  }
+}
+
+function store(name, value) {
+  try {
+    localStorage.setItem(name, JSON.stringify(value));
+  } catch {
+    // Without storage nothing is remembered, and nothing else changes.
+  }
+}
+
+const root = document.getElementById("home");
+try {
+  const home = new Home(await getJson("/api/state"), root);
+  home.build();
+  window.regard = { home };
+} catch (error) {
+  wearTheme("auto");
+  root.replaceChildren(make("p", { class: "notice" }, error.message));
+}

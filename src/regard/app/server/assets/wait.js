@@ -1,0 +1,26 @@
+// Until the views of a recording are written: asks for them, shows how far they are, then opens them.
+
+import { followJob, postJson } from "../map/client.js";
+import "../map/words.js";
+import { datum, make } from "../page/elements.js";
+import { say } from "../page/languages.js";
+import { wearTheme } from "../page/theme.js";
+
+const root = document.getElementById("regard");
+const id = decodeURIComponent(location.pathname.split("/")[2]);
+const call = new URLSearchParams(location.search).get("call");
+wearTheme("auto");
+
+function show(job) {
+  const share = Math.round(100 * job.share);
+  root.replaceChildren(make("div", { class: "waiting" },
+    make("p", {}, say(`stage.${job.stage}`), " ", datum(`${share}%`)), make("progress", { max: "100", value: String(share) })));
+}
+
+try {
+  const { job } = await postJson(`/api/recordings/${encodeURIComponent(id)}/pages`, call === null ? {} : { call: Number(call) });
+  if (job) await followJob(job, show);
+  location.reload();
+} catch (error) {
+  root.replaceChildren(make("p", { class: "notice" }, error.message));
+}

@@ -1,0 +1,179 @@
+"""What can read a text: the embedded translator, and the models that were named at the start.
+
+The browser chooses among these by number; it cannot make the server load or fetch anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from regard.app.server.jobs import Tell
+from regard.app.server.limits import Limits
+from regard.errors import ArgumentError, RecordingError, TextError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.recording import Reader, Recording
+
+VALUES_UP_TO = 2048
+"""Tokens up to which V is recorded too, so that the steps show the output."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a browser asks for."""
+
+    text: str
+    pair: str | None = None
+    generate: int = 0
+
+
+class Model(Protocol):
+    """Something that reads a text."""
+
+    id: str
+    label: str
+
+    def described(self) -> dict[str, Any]:
+        """What the browser is told of it."""
+
+    def read(self, wish: Wish, limits: Limits, tell: Tell) -> Recording:
+        """The recording of a text."""
+
+
+@dataclass
+class ReaderModel:
+    """A model of transformers."""
+
+    id: str
+    label: str
+    reader: Reader
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def described(self) -> dict[str, Any]:
+        """What the browser is told of it."""
+        longest = self.reader.longest
+        kind = "translator" if self.reader.two_sided else "decoder" if self.reader.writes else "encoder"
+        most = int(longest) if longest < 10**9 else None
+        return {"id": self.id, "label": self.label, "kind": kind, "longest": most, "pair": True}
+
+    def read(self, wish: Wish, limits: Limits, tell: Tell) -> Recording:
+        """The recording of a text, after its size has been checked."""
+        from regard.recording import estimate
+
+        texts = [wish.text] if wish.pair is None else [wish.text, wish.pair]
+        # Counted before anything is computed; the reader itself says if the model has fewer positions.
+        count = sum(len(self.reader.tokenizer(text)["input_ids"]) for text in texts) + wish.generate
+        check_tokens(count, limits)
+        with contextlib.suppress(RecordingError):  # a size is not known of every model
+            size = estimate(self.reader.model, count)
+            if size.nbytes > limits.recording_bytes:
+                raise TextError(
+                    f"A recording takes at most {limits.recording_bytes / 1e9:.1f} GB here.",
+                    got=f"{count:,} tokens: {size}",
+                    do="Shorten the text, or take a smaller model.",
+                )
+        with held(self._lock, tell), heard(self.reader.model, tell):
+            return self.reader.read(
+                wish.text, pair=wish.pair, generate=wish.generate, values=count <= VALUES_UP_TO
+            )
+
+
+@dataclass
+class TranslatorModel:
+    """The embedded translator."""
+
+    translator: Any
+    id: str = "translator"
+    label: str = "English → Chinese (embedded)"
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def described(self) -> dict[str, Any]:
+        """What the browser is told of it."""
+        longest = self.translator.model.length
+        return {"id": self.id, "label": self.label, "kind": "translator", "longest": longest, "pair": True}
+
+    def read(self, wish: Wish, limits: Limits, tell: Tell) -> Recording:
+        """The recording of a translation."""
+        from regard.translator import look
+
+        if wish.generate:
+            raise ArgumentError(
+                "The embedded translator writes its whole translation.",
+                got=f"generate = {wish.generate}",
+                do="Leave it out, or choose a decoder.",
+            )
+        sentence = " ".join(wish.text.split())
+        check_tokens(len(self.translator.encode(sentence)), limits)
+        with held(self._lock, tell), heard(self.translator.model, tell):
+            return look(self.translator, sentence, translation=wish.pair, values=True).recording
+
+
+def check_tokens(count: int, limits: Limits) -> None:
+    """Raise where a text is longer than the server takes."""
+    if count > limits.tokens:
+        raise TextError(
+            f"A text has at most {limits.tokens:,} tokens here.",
+            got=f"{count:,}",
+            do="Shorten it, or start the server with a larger --max-tokens.",
+        )
+
+
+def load_models(names: Sequence[str]) -> list[Model]:
+    """The embedded translator, if its weights are there, and the models of these folders or names."""
+    from regard.recording import load_reader
+
+    found: list[Model] = []
+    translator = _embedded()
+    if translator is not None:
+        found.append(TranslatorModel(translator))
+    for number, name in enumerate(names):
+        # Where a folder lies is nobody's business, also not in errors that mention the model.
+        label = Path(name).name or name
+        found.append(ReaderModel(f"model-{number}", label, replace(load_reader(name), name=label)))
+    return found
+
+
+def _embedded() -> Any:
+    from regard.translator.embedded import FOLDER, embedded
+
+    return embedded() if FOLDER.is_dir() else None
+
+
+@contextmanager
+def held(lock: threading.Lock, tell: Tell) -> Iterator[None]:
+    """The lock of a model, waited for in a way that can be stopped."""
+    while not lock.acquire(timeout=0.2):
+        tell(0.0, "waiting")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def heard(model: nn.Module, tell: Tell) -> Iterator[None]:
+    """Every module of the model tells, before it runs, how far the reading is; that can also end it."""
+    parts = [module for module in model.modules() if next(module.children(), None) is None]
+    done = 0
+
+    def hook(module: nn.Module, args: Any) -> None:
+        nonlocal done
+        del module, args
+        done += 1
+        # A model that generates runs its modules again and again; then only the stopping matters.
+        tell(min(1.0, done / len(parts)), "reading")
+
+    hooks = [part.register_forward_pre_hook(hook) for part in parts]
+    try:
+        yield
+    finally:
+        for one in hooks:
+            one.remove()

@@ -1,0 +1,237 @@
+"""Who may talk to the server, and what browsers may do with its answers.
+
+* A page of another site can make a browser send requests here. Its requests carry its own name as
+  ``Origin`` (or ``Sec-Fetch-Site``) and are refused; and what changes anything is JSON, which a
+  foreign page cannot send without asking first.
+* A name on the internet can be made to point here (DNS rebinding). Its requests carry that name as
+  ``Host`` and are refused.
+* On an address that others reach, a token is required: once in the address, then as a cookie, or as
+  ``Authorization: Bearer``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import socket
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "x-frame-options": "DENY",
+}
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine alone.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@dataclass(frozen=True)
+class Door:
+    """Under which names the server is reached, and with which token."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = None
+    names: frozenset[str] = field(default_factory=frozenset)  # further names of this machine
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie: cookies of one host are shared by all of its ports."""
+        return f"regard-{self.port}"
+
+    def knows(self, said: str) -> bool:
+        """Whether a Host header names this server."""
+        name, port = _split(said)
+        if port not in (self.port, None if self.port == 80 else self.port):
+            return False
+        if name in LOOPBACK_NAMES or name == self.host or name in self.names:
+            return True
+        if is_loopback(self.host):
+            return False
+        # A numeric address cannot be made to point elsewhere; a name must be the machine's own.
+        return _is_numeric(name) or name == socket.gethostname().lower()
+
+    def opens(self, given: str | None) -> bool:
+        """Whether this is the token."""
+        return self.token is None or (
+            given is not None and hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
+        )
+
+
+class Guard:
+    """Stands before the app: checks every request, and puts its headers on every answer."""
+
+    def __init__(self, app: ASGIApp, door: Door, *, body_bytes: int, body_seconds: float) -> None:
+        self.app = app
+        self.door = door
+        self.body_bytes = body_bytes
+        self.body_seconds = body_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                known = {name for name, _ in message["headers"]}
+                own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [
+                    *message["headers"],
+                    *((name, value) for name, value in own if name not in known),
+                ]
+            await send(message)
+
+        refusal = self.refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, guarded)
+            return
+        body = await self.body(scope, receive)
+        if isinstance(body, Response):
+            await body(scope, receive, guarded)
+            return
+        await self.app(scope, _replayed(body, receive), guarded)
+
+    def refusal(self, scope: Scope) -> Response | None:
+        """Why a request is not answered, or where it is sent first."""
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self.door.knows(hosts[0]):
+            return _says(421, "This server is not known by that name. Use the address that it printed.")
+        method = scope["method"]
+        if method not in ("GET", "HEAD"):
+            site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+            if origin is not None and origin not in (f"http://{hosts[0]}", f"https://{hosts[0]}"):
+                return _says(403, "Pages of other sites may not do this. Use the server's own page.")
+            if site not in (None, "same-origin", "none"):
+                return _says(403, "Pages of other sites may not do this. Use the server's own page.")
+        return self._token(scope, headers)
+
+    def _token(self, scope: Scope, headers: Headers) -> Response | None:
+        if self.door.token is None:
+            return None
+        bearer = headers.get("authorization", "")
+        if bearer.startswith("Bearer ") and self.door.opens(bearer[7:]):
+            return None
+        if self.door.opens(_cookie(headers, self.door.cookie)):
+            return None
+        said = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        given = dict(said).get("token")
+        if given is not None and scope["method"] == "GET" and self.door.opens(given):
+            rest = urlencode([(name, value) for name, value in said if name != "token"])
+            # Not left in the address, where it would be seen, copied and kept in the history.
+            answer = RedirectResponse(_local(scope["path"]) + (f"?{rest}" if rest else ""), status_code=303)
+            answer.set_cookie(self.door.cookie, given, httponly=True, samesite="strict", path="/")
+            return answer
+        return _says(401, "This server asks for its token. Open the address that it printed.")
+
+    async def body(self, scope: Scope, receive: Receive) -> bytes | Response:
+        """The whole body, if it is small enough and comes soon enough."""
+        if scope["method"] in ("GET", "HEAD"):
+            return b""
+        too_large = _says(413, f"A request has at most {self.body_bytes:,} bytes. Shorten the text.")
+        length = Headers(scope=scope).get("content-length", "0")
+        if not length.isdecimal() or len(length) > 12 or int(length) > self.body_bytes:
+            return too_large
+        try:
+            found = await asyncio.wait_for(_read(receive, self.body_bytes), self.body_seconds)
+        except asyncio.TimeoutError:
+            return _says(408, f"A request arrives within {self.body_seconds:g} seconds. Send it again.")
+        return too_large if found is None else found
+
+
+async def _read(receive: Receive, most: int) -> bytes | None:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return b"".join(parts)
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > most:
+            return None
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body once, then whatever else comes: that the client has gone, say."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _says(status: int, text: str) -> Response:
+    return JSONResponse({"error": text}, status_code=status, headers={"cache-control": "no-store"})
+
+
+def _cookie(headers: Headers, name: str) -> str | None:
+    try:
+        found: Any = SimpleCookie(headers.get("cookie", "")).get(name)
+    except CookieError:
+        return None
+    return None if found is None else str(found.value)
+
+
+def _local(path: str) -> str:
+    """A path that stays here: two slashes would name another server."""
+    return "/" + path.lstrip("/\\")
+
+
+def _split(said: str) -> tuple[str, int | None]:
+    """Name and port of a Host header.
+
+    >>> _split("[::1]:8000"), _split("LocalHost")
+    (('::1', 8000), ('localhost', None))
+    """
+    name, bracket, rest = said.lower().partition("]")
+    if bracket:
+        name, port = name.removeprefix("["), rest.removeprefix(":")
+    else:
+        name, _, port = said.lower().rpartition(":") if ":" in said else (said.lower(), "", "")
+    return name, int(port) if port.isdecimal() and len(port) < 6 else None if not port else -1
+
+
+def _is_numeric(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

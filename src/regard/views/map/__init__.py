@@ -1,0 +1,34 @@
+"""The map: the weights of one head over a whole text, as tiles at every distance.
+
+>>> import torch, regard
+>>> model = torch.nn.MultiheadAttention(8, 2)
+>>> with regard.watch(model) as seen:
+...     _ = model(*[torch.randn(300, 8)] * 3)
+>>> plane = Plane(seen[0], head=1)
+>>> plane.coarsest  # one tile of 256 × 256 holds the whole at this level
+1
+>>> tile(plane, level=1, row=0, column=0).shape
+(150, 150)
+"""
+
+from regard.views.map.encoding import TYPES, encoded
+from regard.views.map.keeping import Kept
+from regard.views.map.levels import Levels, build
+from regard.views.map.plane import HIDING, TILE, Plane, hidden_keys
+from regard.views.map.tiles import KINDS, Peak, peak, tile
+
+__all__ = [
+    "HIDING",
+    "KINDS",
+    "TILE",
+    "TYPES",
+    "Kept",
+    "Levels",
+    "Peak",
+    "Plane",
+    "build",
+    "encoded",
+    "hidden_keys",
+    "peak",
+    "tile",
+]

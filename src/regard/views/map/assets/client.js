@@ -1,0 +1,59 @@
+// Talking to the server: JSON, numbers, and jobs that are followed until they end.
+
+const POLL_WAIT = 15;
+const POLL_PAUSE = 120;
+
+/** An answer that says why not. */
+export class ServerError extends Error {
+  constructor(status, text) {
+    super(text);
+    this.status = status;
+  }
+}
+
+async function answerTo(path, options) {
+  const answer = await fetch(path, { credentials: "same-origin", ...options });
+  if (answer.ok) return answer;
+  const said = await answer.json().catch(() => ({}));
+  throw new ServerError(answer.status, said.error ?? `${answer.status}`);
+}
+
+/** The JSON at a path. */
+export async function getJson(path, options = {}) {
+  return (await answerTo(path, options)).json();
+}
+
+/** The JSON that answers a post. */
+export async function postJson(path, body) {
+  return (await answerTo(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })).json();
+}
+
+/** Numbers at a path: { rows, columns, values }. */
+export async function getNumbers(path, signal) {
+  const answer = await answerTo(path, { signal });
+  const values = new Float32Array(await answer.arrayBuffer());
+  return { rows: Number(answer.headers.get("x-regard-rows")), columns: Number(answer.headers.get("x-regard-columns")), values };
+}
+
+/** Follows a job to its end; `onProgress(job)` hears of every step. Leaving the page ends the job. */
+export async function followJob(job, onProgress, signal) {
+  const path = `/api/jobs/${job.id}`;
+  const leave = () => fetch(path, { method: "DELETE", keepalive: true }).catch(() => {});
+  window.addEventListener("pagehide", leave);
+  signal?.addEventListener("abort", leave);
+  try {
+    let now = job;
+    while (now.state === "waiting" || now.state === "running") {
+      onProgress(now);
+      await new Promise((resolve) => setTimeout(resolve, POLL_PAUSE));
+      signal?.throwIfAborted();
+      now = await getJson(`${path}?after=${now.version}&wait=${POLL_WAIT}`, { signal });
+    }
+    onProgress(now);
+    if (now.state !== "done") throw new ServerError(0, now.error ?? now.state);
+    return now.result;
+  } finally {
+    window.removeEventListener("pagehide", leave);
+    signal?.removeEventListener("abort", leave);
+  }
+}

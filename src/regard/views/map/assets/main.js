@@ -1,0 +1,233 @@
+// The map of a recording: a header, controls, what is under the crosshair, the map.
+
+import { followAddress } from "../page/address.js";
+import { datum, make } from "../page/elements.js";
+import { download, exportName, exportPng } from "../page/export.js";
+import { say, speak } from "../page/languages.js";
+import { inksOf, isDark, wearTheme } from "../page/theme.js";
+import { followJob, getJson, getNumbers, postJson } from "./client.js";
+import { MapSearch, renderMapControls } from "./controls.js";
+import { listenForMapKeys, MapHelp } from "./keys.js";
+import { lookAddress } from "./links.js";
+import { Place } from "./place.js";
+import { TokenSearch } from "./search.js";
+import { Sheet } from "./sheet.js";
+import { MapView } from "./view.js";
+import "./words.js";
+
+const REMEMBERED = ["theme", "palette", "language"];
+
+class MapApp {
+  constructor(recording, texts, root) {
+    Object.assign(this, { recording, texts, root });
+    this.path = `/api/recordings/${encodeURIComponent(recording.id)}`;
+    this.state = new Place(recording);
+    Object.assign(this.state.first, this.state.fit({ ...this.state.first, ...remembered() }));
+    this.help = new MapHelp();
+    this.searches = new Map();
+    this.matches = [];
+    this.margins = null;
+    this.pinnedWeight = null;
+    this.sheet = null;
+    this.pinning = 0;
+  }
+
+  start() {
+    followAddress(this.state);
+    this.state.listen((now, changed) => this.follow(now, changed));
+    listenForMapKeys(this);
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.build());
+    this.build();
+  }
+
+  get queryTokens() {
+    return this.texts[this.state.call.queryText].tokens;
+  }
+
+  get keyTokens() {
+    return this.texts[this.state.call.keyText].tokens;
+  }
+
+  get keySpecial() {
+    return new Set(this.texts[this.state.call.keyText].special);
+  }
+
+  searchOf(side) {
+    const text = side === "query" ? this.state.call.queryText : this.state.call.keyText;
+    if (!this.searches.has(text)) this.searches.set(text, new TokenSearch(this.texts[text].tokens));
+    return this.searches.get(text);
+  }
+
+  follow(now, changed) {
+    if (REMEMBERED.some((name) => changed.has(name))) remember(now);
+    if (changed.has("language") || changed.has("theme")) {
+      this.build();
+      return;
+    }
+    if (changed.has("palette")) this.inks = inksOf(now);
+    if (["call", "head", "sinks", "show"].some((name) => changed.has(name))) this.openSheet(["call", "head", "sinks"].some((name) => changed.has(name)));
+    if (["query", "key", "call", "head", "sinks"].some((name) => changed.has(name))) this.weighPinned();
+    if (changed.has("call")) this.search.look();
+    this.view.update(now, changed);
+    if (changed.size > 1 || !changed.has("zoom")) this.renderFrame();
+  }
+
+  build() {
+    const { now } = this.state;
+    speak(now.language);
+    wearTheme(now.theme);
+    this.inks = inksOf(now);
+    const { title, model } = this.recording;
+    document.title = `${title || model} · ${say("app.map")} · regard`;
+    this.view?.destroy();
+    this.view = new MapView(this);
+    this.search = new MapSearch(this);
+    this.bar = make("div", { class: "controls", role: "group", "aria-label": say("controls") });
+    this.stage = make("main", { class: "stage" }, this.view.root);
+    this.facts = make("footer", { class: "facts" });
+    this.links = make("span", { class: "pair-links" });
+    const name = make("h1", {}, make("b", { translate: "no" }, "regard"), datum(title || model, "title"));
+    const reading = make("div", { class: "view-bar map-bar" }, this.view.readout.root, this.links, this.search.root);
+    this.root.replaceChildren(make("header", { class: "top" }, name, this.tools(now)), this.bar, reading, this.stage, this.facts, this.help.dialog);
+    this.openSheet(!this.sheet);
+    this.weighPinned();
+    this.view.update(now, null);
+    this.view.mounted();
+    this.renderFrame();
+  }
+
+  tools(now) {
+    const { state } = this;
+    const button = (text, label, act, attributes = {}) =>
+      make("button", { type: "button", class: "quiet", "aria-label": label, title: label, on: { click: act }, ...attributes }, text);
+    const other = now.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-Hans"];
+    const copy = button(say("map.link.short"), say("map.link"), async () => {
+      await navigator.clipboard?.writeText(location.href);
+      copy.textContent = say("map.copied");
+    });
+    const fold = button("≡", say("controls"), () => fold.setAttribute("aria-expanded", String(this.bar.classList.toggle("unfolded"))), { class: "quiet fold", "aria-expanded": "false" });
+    return make("div", { class: "page-tools" }, copy,
+      button("PNG", say("export.png"), () => this.save(), { translate: "no" }),
+      button(other[1], other[1], () => state.set({ language: other[0] }), { lang: other[2], translate: "no" }),
+      button("◐", `${say("theme")}: ${say(isDark(now.theme) ? "theme.light" : "theme.dark")}`, () => state.set({ theme: isDark(state.now.theme) ? "light" : "dark" })),
+      button("?", say("help"), () => this.help.toggle()), fold);
+  }
+
+  async save() {
+    download(await exportPng(this), "image/png", exportName(this, "png"));
+  }
+
+  renderFrame() {
+    const { call, now } = this.state;
+    renderMapControls(this.bar, this);
+    const facts = [datum(this.recording.model), datum(call.name), say("size", { queries: call.queries.toLocaleString("en"), keys: call.keys.toLocaleString("en") }), ...(call.dense ? [say("dense")] : [])];
+    this.facts.replaceChildren(...facts.map((fact) => make("span", {}, fact)));
+    const pinned = now.query !== null || now.key !== null;
+    this.links.replaceChildren(...(pinned ? [make("a", { class: "quiet", href: lookAddress(this.recording, now, "lines"), title: say("map.lines.title") }, `${say("map.lines")} ↗`)] : []));
+  }
+
+  // ---- the head in sight ------------------------------------------------------------------------
+
+  /** The tiles of the present head; levels and margins are built by the server, once for a head. */
+  openSheet(anew) {
+    const { now, call } = this.state;
+    const built = !anew && this.sheet?.built;
+    this.sheet?.stop();
+    this.sheet = new Sheet(this.path, call, now, (error) => this.arrived(error));
+    this.sheet.head = call.heads[now.head];
+    this.sheet.built = built;
+    if (anew) this.margins = null;
+    if (!call.weights) {
+      this.say(make("p", {}, say("map.nothing")));
+      return;
+    }
+    if (!built) this.buildLevels(this.sheet);
+    else this.say(null);
+  }
+
+  async buildLevels(sheet) {
+    this.building?.abort();
+    const control = new AbortController();
+    this.building = control;
+    try {
+      const { job } = await postJson(`${this.path}/maps`, { call: sheet.call.index, head: sheet.head, sinks: sheet.sinks });
+      if (job) await followJob(job, (now) => this.sheet === sheet && this.showProgress(now), control.signal);
+      if (this.sheet !== sheet) return;
+      sheet.built = true;
+      this.say(null);
+      const { values } = await getNumbers(`${this.path}/margins/${sheet.call.index}/${sheet.head}?sinks=${sheet.sinks}`, control.signal);
+      if (this.sheet !== sheet && (this.sheet.head !== sheet.head || this.sheet.call !== sheet.call || this.sheet.sinks !== sheet.sinks)) return;
+      this.sheet.built = true;
+      this.margins = { received: values.subarray(0, sheet.call.keys), entropy: values.subarray(sheet.call.keys) };
+      this.view.layout();
+    } catch (error) {
+      if (error.name === "AbortError" || this.sheet !== sheet) return;
+      this.say(make("p", {}, error.message), make("button", { type: "button", class: "primary", on: { click: () => this.openSheet(true) } }, say("map.again")));
+    }
+  }
+
+  showProgress(job) {
+    const share = Math.round(100 * job.share);
+    this.say(make("p", {}, say(`stage.${job.stage}`), " ", datum(`${share}%`)), make("progress", { max: "100", value: String(share) }));
+  }
+
+  /** A word over the map, or none. */
+  say(...parts) {
+    const { notice } = this.view;
+    notice.hidden = parts[0] === null;
+    notice.replaceChildren(...parts.filter((part) => part !== null));
+  }
+
+  arrived(error) {
+    if (error?.status === 409) {
+      // The server has let go of the levels since: it makes them again.
+      this.sheet.built = false;
+      this.buildLevels(this.sheet);
+    } else if (error) this.say(make("p", {}, error.message));
+    this.view.progress.hidden = this.sheet.idle;
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.view.paint());
+  }
+
+  /** The weight of the pinned pair, exactly. */
+  async weighPinned() {
+    const { now, call } = this.state;
+    const ticket = (this.pinning += 1);
+    this.pinnedWeight = null;
+    if (now.query === null || now.key === null || !call.weights) return;
+    const found = await getJson(`${this.path}/peaks/${now.call}/${call.heads[now.head]}/0/${now.query}/${now.key}?sinks=${now.sinks}`).catch(() => null);
+    if (ticket !== this.pinning || !found) return;
+    this.pinnedWeight = found.weight;
+    this.view.paint();
+  }
+}
+
+function remembered() {
+  try {
+    return JSON.parse(localStorage.getItem("regard.look")) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+function remember(now) {
+  try {
+    localStorage.setItem("regard.look", JSON.stringify(Object.fromEntries(REMEMBERED.map((name) => [name, now[name]]))));
+  } catch {
+    // Without storage nothing is remembered, and nothing else changes.
+  }
+}
+
+const root = document.getElementById("regard");
+const id = decodeURIComponent(location.pathname.split("/")[2]);
+try {
+  const path = `/api/recordings/${encodeURIComponent(id)}`;
+  const [recording, { texts }] = await Promise.all([getJson(path), getJson(`${path}/texts`)]);
+  const app = new MapApp(recording, texts, root);
+  app.start();
+  // For tests, and for the curious: everything that the map itself uses.
+  window.regard = { app, recording, state: app.state, exportPng: () => exportPng(app) };
+} catch (error) {
+  wearTheme("auto");
+  root.replaceChildren(make("p", { class: "notice" }, error.message));
+}

@@ -1,0 +1,32 @@
+// The margins of the map: attention received by every key below it, entropy of every query beside it.
+
+export const MARGIN_DEPTH = 34;
+
+/** Numbers along an axis as one number per pixel: the greatest of those that share it. */
+export function perPixel(values, from, size, pixels) {
+  const found = new Float32Array(pixels);
+  for (let pixel = 0; pixel < pixels; pixel += 1) {
+    const [first, last] = [Math.floor(from + pixel / size), Math.ceil(from + (pixel + 1) / size)];
+    for (let at = Math.max(0, first); at < Math.min(last, values.length); at += 1) found[pixel] = Math.max(found[pixel], values[at]);
+  }
+  return found;
+}
+
+/** Draws both margins. `received` is squeezed by a root, for sinks receive thousands. */
+export function drawMargins(surface, { viewport, margin, inks, received, entropy, depth }) {
+  const { width, height } = viewport.shown;
+  const columns = perPixel(received, viewport.column, viewport.cellWidth, Math.round(width));
+  const rows = perPixel(entropy, viewport.row, viewport.cellHeight, Math.round(height));
+  const most = Math.sqrt(Math.max(1e-9, ...columns));
+  const widest = Math.log(Math.max(2, received.length));
+  const below = margin.top + height + 1;
+  columns.forEach((value, x) => {
+    const size = (Math.sqrt(value) / most) * depth;
+    if (size > 0) surface.rect(margin.left + x, below, 1, size, inks.accent, { opacity: 0.55 });
+  });
+  const right = margin.left + width + 1;
+  rows.forEach((value, y) => {
+    const size = Math.min(1, value / widest) * depth;
+    if (size > 0) surface.rect(right, margin.top + y, size, 1, inks.negative, { opacity: 0.55 });
+  });
+}

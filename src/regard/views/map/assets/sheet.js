@@ -1,0 +1,77 @@
+// The tiles of one head, fetched when they are looked at: what is in the middle first, what is out of sight not at all.
+
+import { getNumbers } from "./client.js";
+
+export const TILE_SIDE = 256;
+
+const AT_A_TIME = 6;
+const MOST_KEPT = 240;
+// Levels from here on come from a pass over the whole head, which the server makes on demand.
+const FIRST_BUILT = 3;
+
+export class Sheet {
+  constructor(path, call, { show, sinks }, onTile) {
+    Object.assign(this, { path, call, show, sinks, onTile });
+    this.kept = new Map();
+    this.loading = new Map();
+    this.wanted = [];
+    this.built = false;
+    this.failed = false;
+    this.coarsest = Math.max(0, Math.ceil(Math.log2(Math.max(call.queries, call.keys) / TILE_SIDE)));
+  }
+
+  /** A tile { level, rows, columns, values } or undefined. */
+  get(level, row, column) {
+    const key = `${level}/${row}/${column}`;
+    const found = this.kept.get(key);
+    if (found) {
+      this.kept.delete(key);
+      this.kept.set(key, found);
+    }
+    return found;
+  }
+
+  /** Whether a level can be asked for now. */
+  has(level) {
+    return this.built || level < FIRST_BUILT;
+  }
+
+  get idle() {
+    return this.loading.size === 0 && this.wanted.length === 0;
+  }
+
+  /** Says which tiles are in sight; [level, row, column], the most wanted first. */
+  want(places) {
+    const named = places.filter(([level]) => this.has(level)).map((place) => ({ place, key: place.join("/") }));
+    const keys = new Set(named.map(({ key }) => key));
+    for (const [key, control] of this.loading) if (!keys.has(key)) control.abort();
+    this.wanted = named.filter(({ key }) => !this.kept.has(key) && !this.loading.has(key));
+    this.pump();
+  }
+
+  stop() {
+    this.want([]);
+  }
+
+  pump() {
+    while (this.loading.size < AT_A_TIME && this.wanted.length > 0) this.load(this.wanted.shift());
+  }
+
+  async load({ place: [level, row, column], key }) {
+    const control = new AbortController();
+    this.loading.set(key, control);
+    try {
+      const tile = await getNumbers(`${this.path}/tiles/${this.call.index}/${this.head}/${key}?kind=${this.show}&sinks=${this.sinks}`, control.signal);
+      // A mean of a block is shown as what a query of the block gives to its keys: the mean times their number.
+      if (this.show === "mean" && level > 0) tile.values = tile.values.map((mean) => mean * 2 ** level);
+      this.kept.set(key, { ...tile, level });
+      if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
+    } catch (error) {
+      if (error.name !== "AbortError") this.onTile(error);
+    } finally {
+      this.loading.delete(key);
+    }
+    this.pump();
+    this.onTile(null);
+  }
+}

@@ -1,0 +1,119 @@
+"""Every coarser level of a plane from one pass over its rows: sums, maxima, and the margins.
+
+At level z a cell stands for ``2^z × 2^z`` pairs. Fine levels are computed tile by tile when they are
+looked at, for that costs little; from ``base_level`` on, cells are kept. A few rows of weights exist
+at a time; coarser levels are sums and maxima of four cells of the level below, so they are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.views.map.plane import Plane
+
+LEAST_BASE = 3
+"""The finest level that is ever kept: below, a tile is at most 1024 × 1024 pairs, a few milliseconds."""
+
+MOST_CELLS = 1 << 24
+"""Cells of the finest level that is kept, at most: 64 MB in float32."""
+
+AT_ONCE = 1 << 20
+"""Weights that are held at one time: 4 MB in float32, so that they stay in the cache of the processor."""
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """What one pass found: ``sums[z − base]`` and ``maxima[z − base]`` for the kept levels, and margins."""
+
+    base: int
+    sums: tuple[Tensor, ...]  # (row, column) of cells
+    maxima: tuple[Tensor, ...]
+    received: Tensor  # (key,): Σ_i w_ij
+    entropy: Tensor  # (query,): −Σ_j w_ij log w_ij, in nats
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        held = (*self.sums, *self.maxima, self.received, self.entropy)
+        return sum(tensor.numel() * tensor.element_size() for tensor in held)
+
+
+def base_level(plane: Plane) -> int:
+    """The finest level that is kept."""
+    base = LEAST_BASE
+    while math.ceil(plane.queries / 2**base) * math.ceil(plane.keys / 2**base) > MOST_CELLS:
+        base += 1
+    return base
+
+
+@torch.no_grad()
+def build(plane: Plane, tell: Callable[[float], None] = lambda share: None) -> Levels:
+    """All kept levels and the margins, in one pass.
+
+    ``tell`` hears after every few rows which share is done; the pass ends if it raises.
+    """
+    base = base_level(plane)
+    step = 2**base
+    shape = math.ceil(plane.queries / step), math.ceil(plane.keys / step)
+    keeps = plane.coarsest >= base
+    sums, maxima = (torch.zeros(shape if keeps else (0, 0)) for _ in range(2))
+    received, entropy = torch.zeros(plane.keys, dtype=torch.float64), torch.zeros(plane.queries)
+    height = max(1, AT_ONCE // max(1, plane.keys * step)) * step
+    for top in range(0, plane.queries, height):
+        rows = slice(top, min(top + height, plane.queries))
+        columns = plane.reach(rows)
+        if columns.start < columns.stop:
+            weights = plane.weights(rows, columns)
+            logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
+            entropy[rows] = -torch.einsum("ij,ij->i", weights, logs).float()
+            received[columns] += weights.sum(0)
+            if keeps:
+                # Where a row sees is found in whole tiles, so this begins at a cell.
+                at = (
+                    slice(top // step, -(-rows.stop // step)),
+                    slice(columns.start // step, -(-columns.stop // step)),
+                )
+                sums[at], maxima[at] = in_blocks(weights, step)
+        tell(rows.stop / plane.queries)
+    # Rounding may leave a hair below 0 where one key takes everything.
+    return Levels(
+        base, *_coarser(sums, maxima, plane.coarsest - base), received.float(), entropy.clamp_(min=0)
+    )
+
+
+def in_blocks(weights: Tensor, step: int) -> tuple[Tensor, Tensor]:
+    """Sums and maxima of blocks of ``step × step`` weights, in float32; those at the ends may be smaller.
+
+    >>> sums, maxima = in_blocks(torch.arange(6.0).reshape(2, 3), 2)
+    >>> sums, maxima
+    (tensor([[8., 7.]]), tensor([[4., 5.]]))
+    """
+    if step == 1:
+        return weights.float(), weights.float()
+    rows, columns = weights.shape
+    # Weights are never negative, so that zeros change neither a sum nor a maximum.
+    if rows % step or columns % step:
+        weights = F.pad(weights, (0, -columns % step, 0, -rows % step))
+    tall = weights.unflatten(0, (-1, step))
+    # Rows first: whole lines are added at the speed of memory, and what is left is small.
+    return (
+        tall.sum(1).unflatten(1, (-1, step)).sum(-1).float(),
+        tall.amax(1).unflatten(1, (-1, step)).amax(-1).float(),
+    )
+
+
+def _coarser(sums: Tensor, maxima: Tensor, more: int) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """The level and all above it."""
+    if more < 0:
+        return (), ()
+    found = [(sums, maxima)]
+    for _ in range(more):
+        last_sums, last_maxima = found[-1]
+        found.append((in_blocks(last_sums, 2)[0], in_blocks(last_maxima, 2)[1]))
+    return tuple(one for one, _ in found), tuple(one for _, one in found)

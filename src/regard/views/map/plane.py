@@ -1,0 +1,181 @@
+"""One head of one sequence as a plane of weights, any rectangle of which is computed exactly.
+
+Sinks can be hidden. With the keys of a set S hidden, the weights are those of the softmax over the
+other keys, ``w'_ij = exp(s_ij − lse'_i)`` with ``lse'_i = log Σ_{k∉S} exp s_ik`` (a learned sink stays
+in the sum); hidden keys have weight 0. That is ``w_ij / (1 − Σ_{s∈S} w_is)``, computed without the
+subtraction, which loses everything where a sink takes nearly all. A query that sees hidden keys only
+has weights 0. Of a dense matrix, which has no scores, the other weights of a row are divided by
+their sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.errors import ArgumentError, ShapeError
+from regard.masks import padding
+from regard.masks.mask import NONE
+from regard.masks.positions import Bools, Strip
+from regard.recording import Call
+from regard.views.page.pieces import Piece
+from regard.views.page.sequence import narrowed
+
+TILE = 256
+"""Cells along each side of a tile."""
+
+HIDING = ("show", "first", "special")
+"""What can be hidden: nothing, the first key, every special token."""
+
+
+def hidden_keys(hiding: str, special: Sequence[bool]) -> Bools:
+    """Which keys are hidden, given which of them are special tokens.
+
+    >>> hidden_keys("first", [True, False, True]).tolist()
+    [True, False, False]
+    """
+    if hiding not in HIDING:
+        raise ArgumentError(f"sinks is one of {', '.join(HIDING)}.", got=f"{hiding!r}", do="Choose one.")
+    found = np.zeros(len(special), bool)
+    if hiding == "special":
+        found[:] = special
+    elif hiding == "first":
+        found[:1] = True
+    return found
+
+
+class Plane:
+    """The weights of one head, with some keys hidden.
+
+    >>> q = k = torch.zeros(1, 1, 4, 8)  # four equal scores
+    >>> call = Call("attention", "encoder", 0, q, k, torch.full((1, 1, 4), math.log(4)))
+    >>> Plane(call, head=0).weights(slice(0, 1), slice(0, 4))
+    tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
+    >>> Plane(call, head=0, hidden=[True, False, False, False]).weights(slice(0, 1), slice(0, 4))
+    tensor([[0.0000, 0.3333, 0.3333, 0.3333]])
+    """
+
+    def __init__(
+        self, call: Call, head: int, batch: int = 0, hidden: Sequence[bool] | Bools | None = None
+    ) -> None:
+        # Says what is wrong with the head, the batch, or a call that kept its statistics only.
+        call.weights(head, slice(0, 0), slice(0, 0), batch)
+        hides = np.zeros(call.keys, bool) if hidden is None else np.asarray(hidden, bool)
+        if hides.shape != (call.keys,):
+            raise ShapeError(
+                f"hidden says of every key whether it is hidden (keys = {call.keys}).",
+                got=f"{hides.size} truth values",
+                do="Give one for each.",
+            )
+        self.call = _of_one_head(call, call.head_numbers.index(head), batch)
+        self._unknown: Bools | None = None  # strips of rows whose lse is not yet known
+        if hides.any():
+            self._hide(hides)
+
+    @property
+    def queries(self) -> int:
+        """Rows."""
+        return self.call.queries
+
+    @property
+    def keys(self) -> int:
+        """Columns."""
+        return self.call.keys
+
+    @property
+    def coarsest(self) -> int:
+        """The first level at which one tile shows everything: a cell is 2^level × 2^level pairs."""
+        return max(0, math.ceil(math.log2(max(self.queries, self.keys, 1) / TILE)))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        return self.call.nbytes
+
+    def weights(self, rows: slice, columns: slice) -> Tensor:
+        """The weights of some rows and columns, ``(rows, columns)``, exactly."""
+        self._know(rows)
+        return self.call.weights(0, rows, columns)
+
+    def reach(self, rows: slice) -> slice:
+        """The columns outside of which these rows see nothing for sure, in whole tiles."""
+        if self.call.dense or rows.start >= rows.stop:
+            return slice(0, self.keys)
+        positions = np.arange(rows.start, rows.stop) + self.call.extent.offset
+        strip = Strip(positions, np.zeros(1, np.int64))
+        columns = Strip.cut(np.arange(self.keys), TILE)
+        found = np.flatnonzero(self.call.mask.tiles(strip, columns, self.call.extent)[0] != NONE)
+        if not len(found):
+            return slice(0, 0)
+        return slice(int(found[0]) * TILE, min(self.keys, (int(found[-1]) + 1) * TILE))
+
+    # ---- hidden keys -----------------------------------------------------------------------------
+
+    def _hide(self, hides: Bools) -> None:
+        call = self.call
+        if call.own_weights is not None:
+            kept = call.own_weights.masked_fill(torch.from_numpy(hides), 0.0)
+            mass = kept.sum(-1, keepdim=True)
+            self.call = replace(call, own_weights=kept / torch.where(mass > 0, mass, 1.0))
+            return
+        assert call.lse is not None
+        mask = call.mask & padding(~hides)
+        self.call = replace(call, mask=mask, lse=torch.full_like(call.lse, -torch.inf))
+        self._unknown = np.ones(-(-call.queries // TILE), bool)
+
+    def _know(self, rows: slice) -> None:
+        """Find the lse of these rows over the keys that are left, a strip at a time, once."""
+        if self._unknown is None or rows.start >= rows.stop:
+            return
+        strips = slice(rows.start // TILE, -(-rows.stop // TILE))
+        for strip in strips.start + np.flatnonzero(self._unknown[strips]):
+            self._find(int(strip))
+            # Set last: another thread that sees this also sees the numbers. Two may do it twice.
+            self._unknown[strip] = False
+
+    def _find(self, strip: int) -> None:
+        call = self.call
+        assert call.q is not None
+        assert call.k is not None
+        assert call.lse is not None
+        one = slice(0, 1)
+        piece = Piece(
+            one, one, call.q[0], call.k[0], call.mask, call.bias, call.scale, call.softcap, call.sinks
+        )
+        rows = torch.arange(strip * TILE, min((strip + 1) * TILE, call.queries))
+        found = torch.logsumexp(piece.scores(rows, call.q.dtype)[0], -1)
+        if call.sinks is not None:
+            found = torch.logaddexp(found, call.sinks.to(found.dtype))
+        call.lse[0, 0, rows] = found.to(call.lse.dtype)
+
+
+def _of_one_head(call: Call, index: int, batch: int) -> Call:
+    """One head of one sequence as a call of its own, in the precision of its scores."""
+    own, at = slice(index, index + 1), slice(batch, batch + 1)
+    if call.own_weights is not None:
+        return replace(call, own_weights=_wide(call.own_weights[at, own]), numbers=None)
+    assert call.q is not None
+    assert call.k is not None
+    assert call.lse is not None
+    key_head = index // (call.heads // call.k.shape[1])
+    return replace(
+        call,
+        q=_wide(call.q[at, own]),
+        k=_wide(call.k[at, key_head : key_head + 1]),
+        v=None,
+        lse=_wide(call.lse[at, own]),
+        mask=call.mask.select((batch, index)),
+        bias=None if call.bias is None else narrowed(call.bias, batch, own),
+        sinks=None if call.sinks is None else call.sinks[own].detach().cpu(),
+        numbers=None,
+    )
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    """At least float32, where the weights are computed."""
+    return tensor.detach().cpu().to(torch.promote_types(tensor.dtype, torch.float32))

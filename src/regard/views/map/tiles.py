@@ -1,0 +1,126 @@
+"""One tile: 256 × 256 cells at some level, each the mean or the maximum of its block of pairs.
+
+Level 0 is the matrix itself, ``exp(QKᵀ − lse)`` of that tile alone. A cell at the right or lower end
+stands for the pairs that exist; the mean is over all of them, a masked pair having weight 0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.errors import ArgumentError, RecordingError
+from regard.views.map.levels import Levels, base_level, in_blocks
+from regard.views.map.plane import TILE, Plane
+
+KINDS = ("max", "mean")
+"""What a cell can say of its block."""
+
+
+@torch.no_grad()
+def tile(
+    plane: Plane, *, level: int, row: int, column: int, kind: str = "max", levels: Levels | None = None
+) -> NDArray[np.float32]:
+    """The cells of one tile, at most 256 × 256; ``levels`` is needed where ``level`` is a kept one.
+
+    >>> from regard.recording import Call
+    >>> call = Call("a", "encoder", 0, own_weights=torch.eye(3)[None, None])
+    >>> tile(Plane(call, 0), level=0, row=0, column=0)
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    if kind not in KINDS:
+        raise ArgumentError(f"kind is one of {', '.join(KINDS)}.", got=f"kind = {kind!r}", do="Choose one.")
+    rows, columns = _part(plane, level, row, column)
+    step = 2**level
+    if level < base_level(plane):
+        sums, maxima = in_blocks(plane.weights(rows, columns), step)
+    elif levels is None:
+        raise RecordingError(
+            f"Levels from {base_level(plane)} on come from one pass over the head.",
+            got=f"level = {level} before it",
+            do="Build them first.",
+        )
+    else:
+        at = slice(row * TILE, (row + 1) * TILE), slice(column * TILE, (column + 1) * TILE)
+        place = level - levels.base
+        sums, maxima = levels.sums[place][at], levels.maxima[place][at]
+    if kind == "max":
+        return maxima.numpy()
+    return (sums / (_counts(rows, step)[:, None] * _counts(columns, step))).numpy()
+
+
+class Peak(NamedTuple):
+    """What stands behind one cell: the pair with the greatest weight, the mean, and how many pairs."""
+
+    query: int
+    key: int
+    weight: float
+    mean: float
+    pairs: int
+
+
+@torch.no_grad()
+def peak(plane: Plane, *, level: int, row: int, column: int) -> Peak:
+    """The greatest weight among the pairs of cell (row, column) of a level, and where it is."""
+    step = 2 ** _checked_level(plane, level)
+    rows, columns = slice(row * step, (row + 1) * step), slice(column * step, (column + 1) * step)
+    if row < 0 or column < 0 or rows.start >= plane.queries or columns.start >= plane.keys:
+        raise ArgumentError(
+            f"A cell is one of the level's (rows = {-(-plane.queries // step)}, "
+            f"columns = {-(-plane.keys // step)}).",
+            got=f"row = {row}, column = {column}",
+            do="Count from 0.",
+        )
+    found = plane.weights(*_within(plane, rows, columns))
+    at = int(found.argmax())
+    down, across = divmod(at, found.shape[1])
+    return Peak(
+        rows.start + down,
+        columns.start + across,
+        float(found[down, across]),
+        float(found.mean()),
+        found.numel(),
+    )
+
+
+def _part(plane: Plane, level: int, row: int, column: int) -> tuple[slice, slice]:
+    """The pairs that a tile shows."""
+    side = TILE * 2 ** _checked_level(plane, level)
+    down, across = -(-plane.queries // side), -(-plane.keys // side)
+    if not (0 <= row < down and 0 <= column < across):
+        raise ArgumentError(
+            f"A tile is one of the level's (rows = {down}, columns = {across}).",
+            got=f"row = {row}, column = {column}",
+            do="Count from 0.",
+        )
+    rows, columns = slice(row * side, (row + 1) * side), slice(column * side, (column + 1) * side)
+    return _within(plane, rows, columns)
+
+
+def _within(plane: Plane, rows: slice, columns: slice) -> tuple[slice, slice]:
+    return slice(rows.start, min(rows.stop, plane.queries)), slice(
+        columns.start, min(columns.stop, plane.keys)
+    )
+
+
+def _checked_level(plane: Plane, level: int) -> int:
+    if not 0 <= level <= plane.coarsest:
+        raise ArgumentError(
+            f"level is a distance from which the plane fills a tile (0 … {plane.coarsest}).",
+            got=f"level = {level}",
+            do="0 is nearest.",
+        )
+    return level
+
+
+def _counts(part: slice, step: int) -> Tensor:
+    """How many positions stand behind each cell along one axis."""
+    starts = torch.arange(part.start, part.stop, step)
+    counts: Tensor = (part.stop - starts).clamp(max=step).float()
+    return counts

@@ -1,0 +1,118 @@
+// The table of the steps: a row for each key, the strongest first, a column for each step that the call takes.
+
+import { datum, make, press } from "../elements.js";
+import { say } from "../languages.js";
+import { numberText, shareText, weightText } from "../numbers.js";
+import { greatestSize, vectorCanvas } from "../vector.js";
+
+const FIRST_KEYS = 10;
+const MORE_KEYS = 200;
+
+/** The formula of the scores as this call computes it. */
+export function formulaOf(steps) {
+  const scaled = `${numberText(steps.scale, 4)} · q·k`;
+  const cap = steps.softcap === null ? "" : numberText(steps.softcap, 1);
+  return `s = ${cap ? `${cap} · tanh(${scaled} / ${cap})` : scaled}${hasBias(steps) ? " + bias" : ""},  weight = exp(s − lse)`;
+}
+
+/** What the learned sink takes of a query's weight. */
+export function sinkShare({ sink, lse }) {
+  return sink === null ? 0 : Math.exp(sink - lse);
+}
+
+/** The columns of a call: { name, formula, text(key) }. */
+export function stepColumns(steps) {
+  const number = (name, formula) => ({ name, formula, text: (key) => (key.allowed || name !== "bias" ? numberText(key[name]) : "") });
+  return [
+    number("dot", "q · k"),
+    number("scaled", "× scale"),
+    ...(steps.softcap === null ? [] : [number("capped", "cap · tanh")]),
+    ...(hasBias(steps) ? [number("bias", "+ bias")] : []),
+    { name: "score", formula: "s", text: (key) => (key.allowed ? numberText(key.score) : say("steps.masked")) },
+  ];
+}
+
+export class StepsTable {
+  constructor(app) {
+    this.app = app;
+    this.unfolded = 0;
+  }
+
+  /** The keys shown: the strongest, as many as were unfolded, and the pinned one; masked keys come last. */
+  shown({ keys }) {
+    const order = keys.map((_, index) => index);
+    order.sort((a, b) => keys[b].allowed - keys[a].allowed || keys[b].weight - keys[a].weight || a - b);
+    const shown = order.splice(0, FIRST_KEYS + this.unfolded);
+    const pinned = order.indexOf(this.app.state.now.key);
+    if (pinned >= 0) shown.push(...order.splice(pinned, 1));
+    return { shown, hidden: order };
+  }
+
+  render(steps) {
+    this.steps = steps;
+    const columns = stepColumns(steps);
+    const { shown, hidden } = this.shown(steps);
+    const greatest = greatestSize(shown.map((index) => weighted(steps.keys[index])));
+    const table = make("table", { class: "numbers steps-table" },
+      make("thead", {}, this.heading(columns)),
+      make("tbody", {}, ...shown.map((index) => this.row(index, columns, greatest))),
+      make("tfoot", {}, ...this.foot(columns, hidden)));
+    this.root = make("div", {}, make("div", { class: "wide" }, table),
+      make("p", { class: "hint" }, say("steps.from"), " ", datum(`= ${numberText(steps.lse, 4)}`)));
+    return this.root;
+  }
+
+  unfold(more) {
+    this.unfolded += more;
+    const before = this.root;
+    before.replaceWith(this.render(this.steps));
+  }
+
+  heading(columns) {
+    const head = (name, formula, text) => make("th", { scope: "col", class: text }, say(`steps.${name}`), make("small", { translate: "no" }, formula));
+    return make("tr", {}, head("key", "", "text"), ...columns.map(({ name, formula }) => head(name, formula)), head("weight", "exp(s − lse)"),
+      this.hasValues ? head("value", "weight · v", "text") : null);
+  }
+
+  get hasValues() {
+    return Boolean(this.steps.keys[0]?.v);
+  }
+
+  row(index, columns, greatest) {
+    const { state, inks } = this.app;
+    const key = this.steps.keys[index];
+    const pinned = index === state.now.key;
+    const token = [make("small", { translate: "no" }, String(index)), datum(state.call.keyTokens[index], "token-text")];
+    const weight = make("td", { class: "weight" }, datum(weightText(key.weight)));
+    weight.style.setProperty("--share", key.weight.toFixed(4));
+    const facts = { "data-key": index, "data-weight": key.weight, "data-dot": key.dot };
+    const click = () => state.set({ key: pinned ? null : index }); // on the row; a press of the button gets there too
+    return make("tr", { ...facts, class: key.allowed ? null : "masked", "aria-selected": String(pinned), on: { click } },
+      make("td", { class: "text" }, make("button", { type: "button", class: "link", "aria-expanded": String(pinned) }, ...token)),
+      ...columns.map((column) => make("td", {}, column.text(key))), weight,
+      this.hasValues ? make("td", { class: "text" }, vectorCanvas(weighted(key), 160, 22, greatest, inks)) : null);
+  }
+
+  /** What is folded away, the learned sink, the total. */
+  foot(columns, hidden) {
+    const { keys } = this.steps;
+    const sum = (indices) => indices.reduce((total, index) => total + keys[index].weight, 0);
+    const line = (name, text, weight) => make("tr", { class: name }, make("td", { class: "text", colspan: columns.length + 1 }, text),
+      make("td", { "data-total": name }, datum(weightText(weight))), this.hasValues ? make("td") : null);
+    const lines = [];
+    if (hidden.length > 0) {
+      const next = hidden.slice(0, MORE_KEYS);
+      lines.push(line("rest", press(say("steps.more", { count: next.length, share: shareText(sum(next)) }), () => this.unfold(MORE_KEYS)), sum(hidden)));
+    } else if (this.unfolded > 0) lines.push(line("rest", press(say("steps.fewer"), () => this.unfold(-this.unfolded)), 0));
+    if (this.steps.sink !== null) lines.push(line("sink", say("steps.sink"), sinkShare(this.steps)));
+    return [...lines, line("total", say("steps.total"), sum(keys.map((_, index) => index)) + sinkShare(this.steps))];
+  }
+}
+
+function hasBias({ keys }) {
+  return keys.some((key) => key.allowed && key.bias !== 0);
+}
+
+function weighted({ v, weight }) {
+  return v ? v.map((value) => value * weight) : new Float32Array(0);
+}

@@ -1,0 +1,118 @@
+"""A server for tests: small recordings, a model that reads words, and clients."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import uvicorn
+from starlette.testclient import TestClient
+
+from regard import masks, watch
+from regard.app.server.library import Library
+from regard.app.server.limits import Limits
+from regard.app.server.models import heard, held
+from regard.app.server.safety import Door
+from regard.app.server.serving import make_app
+from regard.recording import Recording
+from views.planes import made
+
+BASE = "http://127.0.0.1:8000"
+
+
+def book(length: int = 1097, heads: int = 2) -> Recording:
+    """A decoder of two layers over a text of some length, with the real lse."""
+    calls = []
+    for layer in range(2):
+        call = made(length, length, mask=masks.causal(), heads=heads, channels=5, size=1.6, seed=layer)
+        calls.append(type(call)(**{**vars(call), "name": f"layers.{layer}", "layer": layer}))
+    seen = Recording("Toy", calls)
+    seen.tokens = ["<s>", *(f"word{number}" for number in range(1, length))]
+    return seen
+
+
+@dataclass
+class Words:
+    """A model that reads words: one layer of torch, slowed down where a test wants to watch."""
+
+    id: str = "words"
+    label: str = "Words"
+    pause: float = 0.0
+    layers: int = 1
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    read_texts: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        torch.manual_seed(3)
+        layer = torch.nn.TransformerEncoderLayer(16, 2, 16, batch_first=True)
+        self.model = torch.nn.TransformerEncoder(layer, self.layers, enable_nested_tensor=False).eval()
+
+    def described(self) -> dict[str, Any]:
+        return {"id": self.id, "label": self.label, "kind": "encoder", "longest": None, "pair": False}
+
+    def read(self, wish, limits, tell) -> Recording:
+        del limits
+        words = wish.text.split()
+        chance = torch.Generator().manual_seed(len(words))
+        vectors = torch.randn(1, len(words), 16, generator=chance)
+
+        def slow(share: float, stage: str | None = None) -> None:
+            time.sleep(self.pause)
+            tell(share, stage)
+
+        with (
+            held(self.lock, tell),
+            heard(self.model, slow),
+            torch.no_grad(),
+            watch(self.model, values=True) as seen,
+        ):
+            self.model(vectors)
+        seen.tokens = words
+        self.read_texts.append(wish.text)
+        return seen
+
+
+def served(
+    *, models: list[Any] | None = None, keep: Path | None = None, door: Door | None = None, **limits: Any
+) -> Any:
+    """The app over one recording called ``book``."""
+    own = Limits(**limits)
+    library = Library(own.recording_bytes, keep)
+    library.give(Path("/somewhere/secret/book.safetensors"), book())
+    return make_app([Words()] if models is None else models, library, door or Door(), own)
+
+
+def client(app: Any) -> TestClient:
+    return TestClient(app, base_url=BASE, raise_server_exceptions=False)
+
+
+def finished(http: Any, job: dict[str, Any], seconds: float = 30) -> dict[str, Any]:
+    """The job when it has ended."""
+    end = time.monotonic() + seconds
+    while job["state"] in ("waiting", "running"):
+        assert time.monotonic() < end, job
+        job = http.get(f"/api/jobs/{job['id']}", params={"after": job["version"], "wait": 5}).json()
+    return job
+
+
+@contextlib.contextmanager
+def running(app_of: Any) -> Iterator[str]:
+    """A real server on a free port of the loopback; ``app_of`` makes the app for a port."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    server = uvicorn.Server(uvicorn.Config(app_of(port), log_level="warning", lifespan="on", ws="none"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join(timeout=10)

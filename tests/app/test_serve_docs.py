@@ -1,0 +1,52 @@
+"""docs/serve.md is what the server does."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from app.served import running, served
+from regard.app.command import main
+from regard.app.server.limits import Limits
+from regard.app.server.safety import Door
+from regard.app.server.work import WHOLE_PAGE
+
+TEXT = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
+
+
+def test_every_option_is_described():
+    options = {name for option in main.commands["serve"].params for name in option.opts}
+    assert options == set(re.findall(r"`(--[a-z-]+)[ `]", TEXT.split("## The map")[0])) | {"--port"}
+
+
+def test_the_bounds_are_those_of_the_server():
+    limits = Limits()
+    assert f"{limits.tokens:,} unless told" in TEXT
+    assert "Eight\njobs may wait" in TEXT
+    assert limits.waiting == 8
+    assert "two threads of the server" in TEXT
+    assert limits.workers == 2
+    assert "longer than 15 minutes" in TEXT
+    assert limits.job_seconds == 15 * 60
+    assert "for 15 seconds" in TEXT
+    assert limits.patience == 15
+    assert "1.5 GB, levels up to 0.5 GB" in TEXT
+    assert (limits.recording_bytes, limits.level_bytes) == (1.5e9, 0.5e9)
+    assert "above 24 MB" in TEXT
+    assert WHOLE_PAGE == 24e6
+
+
+def test_the_example_runs():
+    (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.S)
+    kept = {}
+
+    def app_of(port):
+        kept["app"] = served(door=Door(port=port))
+        return kept["app"]
+
+    with running(app_of) as base:
+        names = {}
+        exec(code.replace("http://127.0.0.1:8000", base), names)
+        names["server"].close()
+    entry = kept["app"].desk.library.get(names["name"])
+    np.testing.assert_array_equal(names["weights"], entry.calls[0].weights(1))

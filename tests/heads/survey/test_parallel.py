@@ -1,0 +1,78 @@
+"""Several processes under torchrun, one of them killed, against one process that nothing disturbed."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from heads.survey.conftest import sentences
+from regard.app.command import main
+from regard.heads.survey import batches
+
+SCRIPT = Path(__file__).with_name("survey_process.py")
+
+
+def together(count, rank, after, *arguments):
+    call = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    call += [str(SCRIPT), str(rank), str(after), "survey", *map(str, arguments)]
+    return subprocess.run(call, capture_output=True, text=True, env=environment, check=False, timeout=300)
+
+
+def rows(folder, name):
+    return pq.read_table(folder / f"{name}.parquet").to_pylist()
+
+
+def assert_same_results(found, wanted):
+    for name in ("heads", "distances", "examples"):
+        mine, theirs = rows(found, name), rows(wanted, name)
+        assert len(mine) == len(theirs), name
+        for one, other in zip(mine, theirs):
+            assert one.keys() == other.keys()
+            for key, value in other.items():
+                if isinstance(value, float):
+                    assert one[key] == pytest.approx(value, rel=1e-9, abs=1e-15), (name, key)
+                else:
+                    assert one[key] == value, (name, key)
+    assert (found / "failed.jsonl").read_text() == (wanted / "failed.jsonl").read_text()
+    mine, theirs = (json.loads((folder / "summary.json").read_text()) for folder in (found, wanted))
+    assert {**mine, "seconds": 0} == {**theirs, "seconds": 0}
+
+
+def test_a_killed_process_ends_the_run_and_four_others_finish_it(folders, tmp_path, monkeypatch):
+    lines = [json.dumps({"text": text}) for text in sentences(90)]
+    lines[5], lines[50] = "{}", "nonsense"
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("\n".join(lines))
+    options = (
+        corpus,
+        "--model",
+        folders["bert"],
+        "--batch-tokens",
+        60,
+        "--checkpoint-every",
+        0,
+        "--pages",
+        1,
+    )
+
+    killed = together(2, 1, 4, *options, "--out", tmp_path / "four")
+    assert killed.returncode != 0
+    assert "What was done is kept: start again, with any number of processes" in killed.stderr
+    assert not (tmp_path / "four" / "report.html").exists()
+    assert sorted(path.name for path in (tmp_path / "four" / "checkpoint").glob("part-*.safetensors"))
+
+    finished = together(4, -1, 0, *options, "--out", tmp_path / "four")
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.count("report.html") == 1  # one process speaks
+
+    monkeypatch.setattr(batches, "STRETCH", 17)
+    alone = CliRunner().invoke(main, ["survey", *map(str, options), "--out", str(tmp_path / "one")])
+    assert alone.exit_code == 0, alone.output
+    assert_same_results(tmp_path / "four", tmp_path / "one")
+    assert (tmp_path / "four" / "report.html").exists()

@@ -1,0 +1,405 @@
+"""The app and the map in Chromium: a text typed, looked at, zoomed to a cell, its weight compared."""
+
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import Error
+
+from app.served import Words, running, served
+from regard.app.server.assets import assets
+from regard.app.server.safety import Door
+from views.planes import exact
+
+SETTLED = "window.regard?.app?.margins && regard.app.sheet.idle"
+
+
+class Visitor:
+    """A page of the served app; anything that goes wrong in it is remembered."""
+
+    def __init__(self, browser, base, **options):
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.base = base
+        self.problems = []
+        self.page.on(
+            "console", lambda said: said.type in ("error", "warning") and self.problems.append(said.text)
+        )
+        self.page.on("pageerror", lambda error: self.problems.append(f"uncaught: {error}"))
+
+    def open(self, path):
+        self.page.goto(self.base + path)
+        return self
+
+    def ask(self, expression):
+        return self.page.evaluate(f"() => ({expression})")
+
+    def until(self, expression, seconds=30):
+        """Wait until an expression is true. The page's policy forbids the browser's own way of waiting."""
+        end = time.monotonic() + seconds
+        while not self._is(expression):
+            assert time.monotonic() < end, (expression, self.problems, self.page.inner_text("body")[:500])
+            self.page.wait_for_timeout(40)
+        return self
+
+    def _is(self, expression):
+        try:
+            return self.ask(f"Boolean({expression})")
+        except Error as error:
+            if "context was destroyed" in str(error):  # the page goes somewhere else
+                return False
+            raise
+
+    def settled(self):
+        return self.until(SETTLED)
+
+
+@pytest.fixture(scope="module")
+def kept():
+    return {}
+
+
+@pytest.fixture(scope="module")
+def base(kept):
+    def app_of(port):
+        kept["model"] = Words()
+        kept["app"] = served(models=[kept["model"]], door=Door(port=port))
+        return kept["app"]
+
+    with running(app_of) as address:
+        yield address
+
+
+@pytest.fixture
+def visit(browser, base):
+    visitors = []
+
+    def arrive(**options):
+        visitors.append(Visitor(browser, base, **options))
+        return visitors[-1]
+
+    yield arrive
+    problems = [problem for visitor in visitors for problem in visitor.problems]
+    for visitor in visitors:
+        visitor.context.close()
+    assert not problems
+
+
+@pytest.fixture(scope="module")
+def one_page(browser, base):
+    visitor = Visitor(browser, base, viewport={"width": 1200, "height": 800})
+    yield visitor
+    visitor.context.close()
+
+
+@pytest.fixture
+def book(one_page):
+    """The map of the book at some place, in one page for many tests."""
+
+    def at(place):
+        one_page.page.mouse.move(5, 5)
+        one_page.ask("document.activeElement?.blur()")
+        one_page.page.goto(f"{one_page.base}/map/book#{place}")
+        return one_page.settled()
+
+    yield at
+    assert not one_page.problems
+
+
+@pytest.fixture(scope="module")
+def wanted(base, kept):
+    return exact(kept["app"].desk.library.get("book").calls[1])[0, 1]
+
+
+def readout(visitor):
+    return visitor.ask("({...document.querySelector('.pair-readout').dataset})")
+
+
+def cell(visitor, level, row, column):
+    """A cell of the first tile of a level, as the page holds it."""
+    tile = f"regard.app.sheet.get({level}, 0, 0)"
+    return visitor.ask(f"{tile}.values[{row} * {tile}.columns + {column}]")
+
+
+def place_of(visitor, query, key):
+    """Where a pair is on the screen."""
+    return visitor.ask(
+        f"""(() => {{
+          const {{ viewport, margin, canvas }} = regard.app.view;
+          const box = canvas.getBoundingClientRect();
+          const [x, y] = [viewport.x({key} + 0.5), viewport.y({query} + 0.5)];
+          return [box.left + margin.left + x, box.top + margin.top + y];
+        }})()"""
+    )
+
+
+def test_a_text_is_typed_and_looked_at(visit, kept):
+    visitor = visit().open("/").until("window.regard?.home")
+    visitor.page.fill("textarea", "the cat sat on the mat")
+    visitor.page.click("button.primary")
+    visitor.until("location.pathname.startsWith('/look/') && window.regard?.state")
+    assert visitor.ask("regard.recording.calls[0].keyTokens") == ["the", "cat", "sat", "on", "the", "mat"]
+    entry = kept["app"].desk.library.get(visitor.ask("location.pathname.split('/')[2]"))
+    shown = np.array(visitor.ask("Array.from(regard.recording.calls[0].weights(1, 0, 6, 0, 6))")).reshape(
+        6, 6
+    )
+    np.testing.assert_allclose(shown, entry.calls[0].weights(1), atol=2e-3)
+    # On to the map of the same head, and back to the lines of one query.
+    visitor.ask("regard.state.set({ head: 1 })")
+    visitor.page.hover(".app-bar")
+    visitor.page.click(".app-tabs a:nth-child(2)")
+    visitor.until("location.pathname.startsWith('/map/')").settled()
+    assert visitor.ask("regard.state.now.head") == 1
+    visitor.page.mouse.click(*place_of(visitor, 4, 2))
+    visitor.until("document.querySelector('.pair-links a')")
+    visitor.page.click(".pair-links a")
+    visitor.until("location.pathname.startsWith('/look/') && window.regard?.state?.now.view === 'lines'")
+    assert visitor.ask("[regard.state.now.head, regard.state.now.query]") == [1, 4]
+    # The first page remembers the text; nobody else sees it.
+    visitor.page.click(".app-bar .back")
+    visitor.until("window.regard?.home")
+    assert "the cat sat on the mat" in visitor.page.inner_text(".entries")
+    other = visit().open("/").until("window.regard?.home")
+    assert "the cat" not in other.page.inner_text("body")
+
+
+def test_zooming_to_a_cell_reads_the_weight(book, wanted):
+    visitor = book("call=1&head=1")
+    assert visitor.ask("regard.app.view.level") > 0
+    query, key = 700, 650
+    for _ in range(30):
+        x, y = place_of(visitor, query, key)
+        visitor.page.mouse.move(x, y)
+        if visitor.ask("regard.app.view.viewport.cellWidth") > 35:
+            break
+        visitor.page.mouse.wheel(0, -400)
+    visitor.until("regard.app.view.level === 0 && regard.app.sheet.idle")
+    visitor.page.mouse.move(*place_of(visitor, query, key))
+    visitor.until("document.querySelector('.pair-readout').dataset.weight")
+    found = readout(visitor)
+    assert (int(found["query"]), int(found["key"])) == (query, key)
+    assert float(found["weight"]) == pytest.approx(wanted[query, key], abs=1e-6)
+    assert "word700" in visitor.page.inner_text(".pair-readout")
+    assert "word649\nword650\nword651" in visitor.page.inner_text(".pair-readout")  # in its context
+
+    # A click pins it; a reload comes back to the same place with the same weight.
+    visitor.page.mouse.click(*place_of(visitor, query, key))
+    visitor.page.mouse.move(5, 5)
+    visitor.until(f"regard.state.now.query === {query} && regard.app.pinnedWeight !== null")
+    before = visitor.ask(
+        "JSON.stringify([regard.state.now, regard.app.view.viewport.row, regard.app.view.viewport.cellWidth])"
+    )
+    visitor.page.reload()
+    visitor.settled().until("regard.app.pinnedWeight !== null")
+    after = visitor.ask(
+        "JSON.stringify([regard.state.now, regard.app.view.viewport.row, regard.app.view.viewport.cellWidth])"
+    )
+    numbers = [
+        re.sub(r"-?[0-9.]+(e-?[0-9]+)?", lambda n: f"{float(n[0]):.2g}", text) for text in (before, after)
+    ]
+    assert numbers[0] == numbers[1]
+    assert float(readout(visitor)["weight"]) == pytest.approx(wanted[query, key], abs=1e-6)
+
+
+def test_far_out_the_pointer_tells_the_greatest_of_its_block(book, wanted):
+    visitor = book("call=1&head=1")
+    level = visitor.ask("regard.app.view.level")
+    step = 2**level
+    visitor.page.mouse.move(*place_of(visitor, 800, 100))
+    visitor.until("document.querySelector('.pair-readout').dataset.weight")
+    found = readout(visitor)
+    row, column = 800 // step * step, 100 // step * step
+    block = wanted[row : row + step, column : column + step]
+    assert float(found["weight"]) == pytest.approx(block.max(), abs=1e-6)
+    assert wanted[int(found["query"]), int(found["key"])] == pytest.approx(block.max(), abs=1e-6)
+    # The tile on the screen says the same.
+    shown = cell(visitor, level, 800 // step, 100 // step)
+    assert shown == pytest.approx(block.max(), abs=1e-6)
+
+
+def test_sinks_hidden_and_means(book, kept):
+    call = kept["app"].desk.library.get("book").calls[1]
+    hidden = exact(call, np.arange(1097) == 0)[0, 1]
+    visitor = book("call=1&head=1&sinks=first&show=mean&query=500&key=400")
+    visitor.until("regard.app.pinnedWeight !== null")
+    assert float(readout(visitor)["weight"]) == pytest.approx(hidden[500, 400], abs=1e-6)
+    received = visitor.ask("Array.from(regard.app.margins.received)")
+    np.testing.assert_allclose(received, hidden.sum(0), rtol=1e-3, atol=1e-4)
+    level = visitor.ask("regard.app.view.level")
+    step = 2**level
+    shown = cell(visitor, level, 512 // step, 256 // step)
+    # What a query of the block gives to the keys of the block, on average.
+    assert shown == pytest.approx(hidden[512 : 512 + step, 256 : 256 + step].sum(1).mean(), rel=1e-3)
+
+
+def test_search_goes_to_the_token(book):
+    visitor = book("")
+    visitor.page.keyboard.press("/")
+    visitor.page.keyboard.type("Word 88")
+    visitor.until("regard.app.matches.length === 11")  # word88 and word880 … word889
+    visitor.page.keyboard.press("Enter")
+    visitor.page.keyboard.press("Enter")
+    visitor.until("regard.state.now.query === 880")
+    in_sight = visitor.ask("regard.app.view.viewport.inSight")
+    assert in_sight["top"] <= 880 < in_sight["bottom"]
+    visitor.page.fill(".map-search input", "#42")
+    visitor.page.click(".search-sides button:nth-child(2)")
+    visitor.page.press(".map-search input", "Enter")
+    visitor.until("regard.state.now.key === 42")
+    visitor.page.fill(".map-search input", "nowhere")
+    assert visitor.page.inner_text(".match-count") == "Not in this text."
+
+
+def test_the_keyboard_moves_zooms_and_steps(book):
+    visitor = book("query=10&key=5")
+    keys = visitor.page.keyboard
+    keys.press("+")
+    keys.press("+")
+    visitor.until("regard.state.now.zoom !== null")
+    before = visitor.ask("regard.app.view.viewport.row")
+    keys.press("ArrowDown")
+    assert visitor.ask("regard.app.view.viewport.row") > before
+    keys.press("Shift+ArrowDown")
+    keys.press("Shift+ArrowLeft")
+    assert visitor.ask("[regard.state.now.query, regard.state.now.key]") == [11, 4]
+    keys.press("]")
+    keys.press("}")
+    assert visitor.ask("[regard.state.now.head, regard.state.now.call]") == [1, 1]
+    keys.press("0")
+    keys.press("Escape")
+    assert visitor.ask("[regard.state.now.zoom, regard.state.now.query]") == [None, None]
+    keys.press("?")
+    assert visitor.page.is_visible("dialog.help")
+    keys.press("Escape")
+
+
+def test_the_map_is_exported(book, tmp_path):
+    visitor = book("call=1")
+    with visitor.page.expect_download() as waiting:
+        visitor.page.click("text=PNG")
+    file = tmp_path / waiting.value.suggested_filename
+    waiting.value.save_as(file)
+    assert file.name == "regard-map-layer-1-head-0.png"
+    picture = np.asarray(Image.open(file).convert("L"))
+    assert picture.shape[1] > 1000
+    assert picture.std() > 5
+
+
+def test_a_phone(visit, wanted):
+    visitor = visit(
+        viewport={"width": 390, "height": 780}, device_scale_factor=2, has_touch=True, is_mobile=True
+    )
+    visitor.open("/map/book#call=1&head=1").settled()
+    assert visitor.ask("document.documentElement.scrollWidth") <= 390
+    visitor.page.click(".zoom-tools button:last-child")
+    visitor.until("regard.state.now.zoom !== null && regard.app.sheet.idle")
+    visitor.page.touchscreen.tap(
+        *place_of(
+            visitor,
+            *visitor.ask(
+                "(({top, bottom, left}) => [(top + bottom) >> 1, left + 9])(regard.app.view.viewport.inSight)"
+            ),
+        )
+    )
+    visitor.until("regard.app.pinnedWeight !== null")
+    found = readout(visitor)
+    assert float(found["weight"]) == pytest.approx(wanted[int(found["query"]), int(found["key"])], abs=1e-6)
+    visitor.page.click(".fold")
+    assert visitor.page.is_visible(".controls select")
+    visitor.open("/").until("window.regard?.home")
+    assert visitor.ask("document.documentElement.scrollWidth") <= 390
+
+
+def test_chinese_and_dark(visit):
+    visitor = visit(color_scheme="dark").open("/map/book").settled()
+    visitor.page.click("text=中文")
+    visitor.until("document.documentElement.lang === 'zh-Hans'")
+    assert "搜索" in visitor.page.get_attribute(".map-search input", "placeholder")
+    assert visitor.ask("document.documentElement.dataset.theme") == "dark"
+    assert visitor.page.inner_text(".app-tabs").split() == ["视图", "地图"]
+    # The choice is remembered on the first page.
+    visitor.open("/").until("window.regard?.home")
+    assert "文本" in visitor.page.inner_text("h2")
+
+
+def test_an_address_of_nonsense_shows_the_map(book):
+    visitor = book("call=99&head=-1&zoom=x+y+z&sinks=no&query=1e9")
+    assert visitor.ask("[regard.state.now.call, regard.state.now.zoom, regard.state.now.query]") == [
+        0,
+        None,
+        None,
+    ]
+
+
+def test_a_reading_is_cancelled_and_a_closed_page_ends_its_job(visit, kept, monkeypatch):
+    model = kept["model"]
+    monkeypatch.setattr(model, "pause", 0.3)
+    read_before = list(model.read_texts)
+    visitor = visit().open("/").until("window.regard?.home")
+    visitor.page.fill("textarea", "to be cancelled")
+    visitor.page.click("button.primary")
+    visitor.until("document.querySelector('progress')")
+    visitor.page.click("button.primary")
+    visitor.until("!document.querySelector('progress')")
+    visitor.page.fill("textarea", "to be left")
+    visitor.page.click("button.primary")
+    visitor.until("document.querySelector('progress')")
+    jobs = kept["app"].desk.jobs
+    (last,) = [
+        job for job in jobs._jobs.values() if not job.over and job.kind == "reading" and job.stop is None
+    ]
+    visitor.page.close()
+    end = time.monotonic() + 20
+    while not last.over:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert last.state == "cancelled"
+    assert model.read_texts == read_before
+
+
+# ---- modules -------------------------------------------------------------------------------------
+
+
+def test_every_import_is_a_file_that_exports_it():
+    found = assets()
+    pattern = re.compile(r'^import (?:\{([^}]*)\} from )?"([^"]+)";', re.MULTILINE)
+    own = [name for name in found if name.endswith(".js") and not name.startswith("page/")]
+    assert len(own) > 10
+    for name in own:
+        source = found[name].content.decode()
+        for names, where in pattern.findall(source):
+            path = Path(*Path(name).parent.parts, where)
+            target = "/".join(part for part in _resolved(path.parts))
+            assert target in found, (name, where)
+            exported = set(
+                re.findall(
+                    r"^export (?:async )?(?:function|class|const) (\w+)", found[target].content.decode(), re.M
+                )
+            )
+            assert {one.strip() for one in names.split(",") if one.strip()} <= exported, (name, where)
+
+
+def _resolved(parts):
+    kept = []
+    for part in parts:
+        if part == "..":
+            kept.pop()
+        else:
+            kept.append(part)
+    return kept
+
+
+def test_every_word_is_spoken_in_both_languages():
+    words = assets()["map/words.js"].content.decode()
+    english, chinese = words.split("Object.assign(TEXTS.zh")
+    keys = [set(re.findall(r'"([a-z.]+)": "', part)) for part in (english, chinese)]
+    assert keys[0] == keys[1]
+    page = assets()["page/languages.js"].content.decode()
+    said = set()
+    for name, asset in assets().items():
+        if name.endswith(".js") and not name.startswith("page/"):
+            said |= set(re.findall(r'say\("([a-z.]+)"', asset.content.decode()))
+    assert {one for one in said if one not in keys[0] and f'"{one}"' not in page} == set()
