@@ -43,6 +43,7 @@ bench: $(VENV)/.tools ## measure regard against torch; prints tables, writes ben
 	$(BIN)/python benchmarks/row_statistics.py
 	$(BIN)/python benchmarks/recording.py
 	$(BIN)/python benchmarks/pages.py
+	$(BIN)/python benchmarks/survey.py
 	$(BIN)/python benchmarks/map.py
 	$(BIN)/python benchmarks/map_load.py
 

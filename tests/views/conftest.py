@@ -44,3 +44,33 @@ def opened(browser):
     finally:
         for context in contexts:
             context.close()
+
+
+@pytest.fixture(scope="session")
+def _full(browser, tmp_path_factory):
+    from views import stage, viewing
+
+    return viewing.open_stage(browser, tmp_path_factory.mktemp("full"), stage.everything())
+
+
+@pytest.fixture(scope="session")
+def _far(browser, tmp_path_factory):
+    from views import stage, viewing
+
+    return viewing.open_stage(browser, tmp_path_factory.mktemp("far"), stage.long(701))
+
+
+@pytest.fixture
+def page(_full):
+    """A page of three kinds of attention with every option, as it first opened; one for all tests."""
+    _full.reset()
+    yield _full
+    _full.opened.check()
+
+
+@pytest.fixture
+def longer(_far):
+    """The same of a text of 701 tokens."""
+    _far.reset()
+    yield _far
+    _far.opened.check()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from regard.app.server.assets import page_of
@@ -120,13 +120,13 @@ class Desk:
         """Raise where a page would be too large, or cannot be."""
         from regard.views.page.writing import LARGEST
 
-        chosen = entry.calls if call is None else (entry.calls[call],)
+        chosen = entry.calls if call is None else entry.calls[call : call + 1]
         if any(one.kept is not None for one in chosen) or not chosen:
             raise RecordingError(
                 "A page needs Q and K.", got="statistics only", do="Record without statistics=True."
             )
         most = WHOLE_PAGE if call is None else LARGEST
-        size = sum(_page_bytes(one) for one in chosen)
+        size = _page_bytes(chosen)
         if size > most:
             raise ArgumentError(
                 f"A page of {'all calls' if call is None else 'one call'} has at most {most / 1e6:.0f} MB.",
@@ -136,14 +136,14 @@ class Desk:
 
     def whole(self, entry: Entry) -> bool:
         """Whether one page shows all calls."""
-        return sum(_page_bytes(call) for call in entry.calls) <= WHOLE_PAGE
+        return _page_bytes(entry.calls) <= WHOLE_PAGE
 
 
-def _page_bytes(call: Call) -> int:
+def _page_bytes(calls: Sequence[Call]) -> int:
     from regard.recording import Recording
     from regard.views.page import estimate_page
 
-    return estimate_page(Recording("", [call])).nbytes
+    return estimate_page(Recording("", calls)).nbytes
 
 
 class _Walked(list["Call"]):

@@ -71,7 +71,7 @@ def build(plane: Plane, tell: Callable[[float], None] = lambda share: None) -> L
         if columns.start < columns.stop:
             weights = plane.weights(rows, columns)
             logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
-            entropy[rows] = -torch.einsum("ij,ij->i", weights, logs).float()
+            entropy[rows] = -logs.mul_(weights).sum(1).float()
             received[columns] += weights.sum(0)
             if keeps:
                 # Where a row sees is found in whole tiles, so this begins at a cell.

@@ -32,7 +32,7 @@ function actionOf({ key, shiftKey }, app) {
   if (key === "0") return () => state.set({ zoom: null });
   if (key === "/") return () => app.search.input.focus();
   if (key === "?") return () => app.help.toggle();
-  if (key === "Escape") return () => state.set({ query: null, key: null });
+  if (key === "Escape") return app.help.dialog.open ? null : () => state.set({ query: null, key: null });
   if (key === "[" || key === "]") return () => stepHead(app, key === "]" ? 1 : -1);
   if (key === "{" || key === "}") return () => stepLayer(app, key === "}" ? 1 : -1);
   return null;

@@ -13,20 +13,20 @@ export function perPixel(values, from, size, pixels) {
 }
 
 /** Draws both margins. `received` is squeezed by a root, for sinks receive thousands. */
-export function drawMargins(surface, { viewport, margin, inks, received, entropy, depth }) {
-  const { width, height } = viewport.shown;
+export function drawMargins(surface, { viewport, inks, received, entropy, depth }) {
+  const { left, top, width, height } = viewport;
   const columns = perPixel(received, viewport.column, viewport.cellWidth, Math.round(width));
   const rows = perPixel(entropy, viewport.row, viewport.cellHeight, Math.round(height));
   const most = Math.sqrt(Math.max(1e-9, ...columns));
   const widest = Math.log(Math.max(2, received.length));
-  const below = margin.top + height + 1;
+  const below = top + height + 1;
   columns.forEach((value, x) => {
     const size = (Math.sqrt(value) / most) * depth;
-    if (size > 0) surface.rect(margin.left + x, below, 1, size, inks.accent, { opacity: 0.55 });
+    if (size > 0) surface.rect(left + x, below, 1, size, inks.accent, { opacity: 0.55 });
   });
-  const right = margin.left + width + 1;
+  const right = left + width + 1;
   rows.forEach((value, y) => {
     const size = Math.min(1, value / widest) * depth;
-    if (size > 0) surface.rect(right, margin.top + y, size, 1, inks.negative, { opacity: 0.55 });
+    if (size > 0) surface.rect(right, top + y, size, 1, inks.negative, { opacity: 0.55 });
   });
 }

@@ -1,7 +1,7 @@
 // Where one is on the map: call, head, the part in sight, what is pinned. Lives in the address.
 
 import { PALETTES } from "../page/colours.js";
-import { LANGUAGES } from "../page/state.js";
+import { TEXTS } from "../page/languages.js";
 import { THEMES } from "../page/theme.js";
 
 const LONG_TEXT = 64;
@@ -55,7 +55,7 @@ export class Place {
     among("scale", ["linear", "log"]);
     among("theme", THEMES);
     among("palette", PALETTES);
-    among("language", LANGUAGES);
+    among("language", Object.keys(TEXTS));
     if (!isPlace(state.call, this.recording.calls.length)) state.call = this.first.call;
     const call = this.recording.calls[state.call];
     if (!isPlace(state.head, call.heads.length)) state.head = 0;

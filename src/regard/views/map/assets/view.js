@@ -1,13 +1,13 @@
 // The map itself: tiles on a canvas, a crosshair, margins, and moving about as on a street map.
 
-import { drawAxes, LABEL_SIZE } from "../page/axes.js";
+import { drawAxes, widestLabel } from "../page/axes.js";
 import { paintWeights, readableOn, shadeOf, toneOf } from "../page/colours.js";
 import { blankCanvas, fitCanvas, make } from "../page/elements.js";
 import { gestures } from "../page/gestures.js";
 import { say } from "../page/languages.js";
 import { drawLegend, LEGEND_HEIGHT } from "../page/legend.js";
 import { cellText } from "../page/numbers.js";
-import { CanvasSurface, textWidth } from "../page/surface.js";
+import { CanvasSurface } from "../page/surface.js";
 import { Viewport } from "../page/viewport.js";
 import { getJson } from "./client.js";
 import { drawMargins, MARGIN_DEPTH } from "./margins.js";
@@ -79,12 +79,10 @@ export class MapView {
     this.depth = small ? 22 : MARGIN_DEPTH;
     this.size = { width, height };
     const names = small ? Math.min(64, width * 0.18) : Math.min(LONGEST_NAME, width * 0.16);
-    const left = Math.min(names, widest(this.app.queryTokens)) + 14;
-    const above = Math.min(names, widest(this.app.keyTokens)) * 0.8;
-    this.margin = { left, top: above + 14, right: this.depth + 8, bottom: LEGEND_HEIGHT + this.depth + 4 };
-    const room = { width: width - left - this.margin.right, height: height - this.margin.top - this.margin.bottom };
-    this.viewport = viewportAt(call.queries, call.keys, room, now.zoom);
-    this.margin.left += this.viewport.slack / 2;
+    this.space = { left: Math.min(names, widest(this.app.queryTokens)), top: Math.min(names, widest(this.app.keyTokens)) };
+    const [left, top] = [this.space.left + 14, this.space.top * 0.8 + 14];
+    const area = { left, top, width: width - left - this.depth - 8, height: height - top - LEGEND_HEIGHT - this.depth - 4 };
+    this.viewport = viewportAt(call.queries, call.keys, area, now.zoom);
     this.paint();
     this.refine();
   }
@@ -94,21 +92,21 @@ export class MapView {
     this.app.state.set({ zoom: middleOf(viewport) });
   }
 
-  zoomBy(factor, x = this.margin.left + this.viewport.shown.width / 2, y = this.margin.top + this.viewport.shown.height / 2) {
-    this.moveTo(this.viewport.zoomed(factor, x - this.margin.left, y - this.margin.top));
+  zoomBy(factor, x = this.viewport.left + this.viewport.width / 2, y = this.viewport.top + this.viewport.height / 2) {
+    this.moveTo(this.viewport.zoomed(factor, x, y));
   }
 
   pan(right, down) {
-    const { room } = this.viewport;
-    this.moveTo(this.viewport.panned(-right * room.width * 0.2, -down * room.height * 0.2));
+    const { width, height } = this.viewport;
+    this.moveTo(this.viewport.panned(-right * width * 0.2, -down * height * 0.2));
   }
 
   /** Goes to a query, a key or both, close enough to read the tokens. */
   goTo(query, key) {
     const { viewport } = this;
     const cell = Math.max(CLOSE_CELL, viewport.cellWidth);
-    const [row, column] = [viewport.row + viewport.room.height / viewport.cellHeight / 2, viewport.column + viewport.room.width / viewport.cellWidth / 2];
-    this.app.state.set({ query: query ?? this.app.state.now.query, key: key ?? this.app.state.now.key, zoom: [(query ?? row) + 0.5, (key ?? column) + 0.5, cell] });
+    const [row, column] = viewport.cellAt(viewport.left + viewport.width / 2, viewport.top + viewport.height / 2);
+    this.app.state.set({ query: query ?? this.app.state.now.query, key: key ?? this.app.state.now.key, zoom: [query === null ? row : query + 0.5, key === null ? column : key + 0.5, cell] });
   }
 
   /** The level at which a cell of a tile is at least one pixel of the screen. */
@@ -141,12 +139,12 @@ export class MapView {
   // ---- pointing ---------------------------------------------------------------------------------
 
   point(x, y) {
-    this.pointer = this.viewport?.pairAt(x - this.margin.left, y - this.margin.top) ?? null;
+    this.pointer = this.viewport?.pairAt(x, y) ?? null;
     this.paint();
   }
 
   async pin(x, y) {
-    const pair = this.viewport.pairAt(x - this.margin.left, y - this.margin.top);
+    const pair = this.viewport.pairAt(x, y);
     const { state } = this.app;
     if (!pair) {
       state.set({ query: null, key: null });
@@ -223,22 +221,22 @@ export class MapView {
   }
 
   drawAll(surface) {
-    const { viewport, margin } = this;
+    const { viewport, space } = this;
     const { inks, state, margins, queryTokens, keyTokens } = this.app;
-    const { width, height } = viewport.shown;
+    const { left, top, width, height } = viewport;
     const marked = this.marked;
-    surface.clip(margin.left, margin.top, width, height, () => {
-      surface.rect(margin.left, margin.top, width, height, inks.void);
+    surface.clip(left, top, width, height, () => {
+      surface.rect(left, top, width, height, inks.void);
       this.drawTiles(surface);
       if (marked) this.drawCrosshair(surface, marked);
     });
     if (margins) {
-      drawMargins(surface, { viewport, margin, inks, ...margins, depth: this.depth });
+      drawMargins(surface, { viewport, inks, ...margins, depth: this.depth });
       this.drawMatches(surface);
     }
     const at = marked ? { row: marked.query, column: marked.key } : null;
-    drawAxes(surface, { viewport, margin, inks, look: { rowNames: queryTokens, columnNames: keyTokens }, marked: at });
-    drawLegend(surface, { x: margin.left, y: this.size.height - LEGEND_HEIGHT + 14, width: Math.min(220, this.size.width * 0.42), inks, scale: state.now.scale });
+    drawAxes(surface, { viewport, space, inks, look: { rowNames: queryTokens, columnNames: keyTokens }, marked: at });
+    drawLegend(surface, { x: left, y: this.size.height - LEGEND_HEIGHT + 14, width: Math.min(220, this.size.width * 0.42), inks, scale: state.now.scale });
     return marked;
   }
 
@@ -260,10 +258,10 @@ export class MapView {
   }
 
   drawPicture(surface, tile, row, column, step) {
-    const { viewport, margin, app: { state: { call } } } = this;
+    const { viewport, app: { state: { call } } } = this;
     // The last cell of an axis may stand for fewer tokens than the others: it is drawn whole and cut by the edge.
-    const [x, y] = [margin.left + viewport.x(column), margin.top + viewport.y(row)];
-    const [right, bottom] = [margin.left + viewport.x(column + tile.columns * step), margin.top + viewport.y(row + tile.rows * step)];
+    const [x, y] = [viewport.x(column), viewport.y(row)];
+    const [right, bottom] = [viewport.x(column + tile.columns * step), viewport.y(row + tile.rows * step)];
     const density = window.devicePixelRatio || 1;
     const snap = (value) => Math.round(value * density) / density;
     if (row < call.queries && column < call.keys) surface.image(this.pictureOf(tile), snap(x), snap(y), snap(right) - snap(x), snap(bottom) - snap(y));
@@ -283,7 +281,7 @@ export class MapView {
 
   /** Few cells: a rectangle and its value each. False where a tile is still on its way. */
   drawRectangles(surface) {
-    const { viewport, margin } = this;
+    const { viewport } = this;
     const { inks, sheet } = this.app;
     const { scale } = this.app.state.now;
     const { top, bottom, left, right } = viewport.inSight;
@@ -295,7 +293,7 @@ export class MapView {
       for (let column = left; column < right; column += 1) {
         const { weight } = this.cellAt({ row, column });
         if (!(weight > 0)) continue;
-        const [x, y] = [margin.left + viewport.x(column), margin.top + viewport.y(row)];
+        const [x, y] = [viewport.x(column), viewport.y(row)];
         const tone = toneOf(weight, scale);
         surface.rect(x, y, viewport.cellWidth - 1, viewport.cellHeight - 1, shadeOf(inks.ramp, tone), { radius: 2 });
         surface.text(x + viewport.cellWidth / 2, y + viewport.cellHeight / 2, cellText(weight), { fill: readableOn(inks.ramp, tone), size: 11, anchor: "middle" });
@@ -305,28 +303,28 @@ export class MapView {
   }
 
   drawCrosshair(surface, { query, key }) {
-    const { viewport, margin } = this;
+    const { viewport } = this;
     const { inks } = this.app;
-    const { width, height } = viewport.shown;
+    const { left, top, width, height } = viewport;
     const [w, h] = [Math.max(1, viewport.cellWidth), Math.max(1, viewport.cellHeight)];
-    const [x, y] = [margin.left + viewport.x(key), margin.top + viewport.y(query)];
+    const [x, y] = [viewport.x(key), viewport.y(query)];
     const lines = (at, size) => (size > 3 ? [at - 0.5, at + size - 0.5] : [at + size / 2]);
-    if (query >= 0) for (const at of lines(y, h)) surface.line(margin.left, at, margin.left + width, at, inks.negative, { opacity: 0.8 });
-    if (key >= 0) for (const at of lines(x, w)) surface.line(at, margin.top, at, margin.top + height, inks.negative, { opacity: 0.8 });
+    if (query >= 0) for (const at of lines(y, h)) surface.line(left, at, left + width, at, inks.negative, { opacity: 0.8 });
+    if (key >= 0) for (const at of lines(x, w)) surface.line(at, top, at, top + height, inks.negative, { opacity: 0.8 });
   }
 
   /** Where the searched text is, along its axis. */
   drawMatches(surface) {
-    const { viewport, margin } = this;
+    const { viewport } = this;
     const { inks, matches, state: { now: { side } } } = this.app;
-    const { width, height } = viewport.shown;
+    const { left, top, width, height } = viewport;
     for (const at of matches) {
       if (side === "key") {
         const x = viewport.x(at + 0.5);
-        if (x >= 0 && x <= width) surface.line(margin.left + x, margin.top - 6, margin.left + x, margin.top, inks.negative, { width: 2 });
+        if (x >= left && x <= left + width) surface.line(x, top - 6, x, top, inks.negative, { width: 2 });
       } else {
         const y = viewport.y(at + 0.5);
-        if (y >= 0 && y <= height) surface.line(margin.left - 6, margin.top + y, margin.left, margin.top + y, inks.negative, { width: 2 });
+        if (y >= top && y <= top + height) surface.line(left - 6, y, left, y, inks.negative, { width: 2 });
       }
     }
   }
@@ -343,24 +341,21 @@ export class MapView {
 }
 
 /** The part in sight, from the pair in the middle and the size of a cell. */
-export function viewportAt(rows, columns, room, zoom) {
-  const all = new Viewport(rows, columns, room, null);
+export function viewportAt(rows, columns, area, zoom) {
+  const all = new Viewport(rows, columns, area, null);
   if (!zoom) return all;
-  const near = new Viewport(rows, columns, room, [0, 0, zoom[2] / all.fitWidth]);
-  return new Viewport(rows, columns, room, [zoom[0] - room.height / near.cellHeight / 2, zoom[1] - room.width / near.cellWidth / 2, near.magnification]);
+  const near = new Viewport(rows, columns, area, [0, 0, (zoom[2] / all.cellWidth) * all.magnification]);
+  return near.moved(zoom[0] - near.height / near.cellHeight / 2, zoom[1] - near.width / near.cellWidth / 2);
 }
 
 /** What to keep to come back here, on a screen of any size; null when everything is in sight. */
 export function middleOf(viewport) {
   if (viewport.zoom === null) return null;
-  const { row, column, room, cellWidth, cellHeight } = viewport;
-  return [row + room.height / cellHeight / 2, column + room.width / cellWidth / 2, cellWidth];
+  return [...viewport.cellAt(viewport.left + viewport.width / 2, viewport.top + viewport.height / 2), viewport.cellWidth];
 }
 
+/** Room for labels. A sample is enough: the few longest of many would only waste it. */
 function widest(names) {
-  let longest = 12;
-  // A sample is enough for the room of labels: the few longest of many would only waste it.
   const step = Math.max(1, Math.floor(names.length / 400));
-  for (let at = 0; at < names.length; at += step) longest = Math.max(longest, textWidth(names[at], LABEL_SIZE));
-  return longest;
+  return Math.max(12, widestLabel(names.filter((_, at) => at % step === 0)));
 }

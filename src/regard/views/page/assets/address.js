@@ -16,7 +16,7 @@ function addressOf(state, first) {
 }
 
 /** What an address asks for, unchecked: nonsense is left for the state to drop. */
-function readAddress(hash) {
+export function readAddress(hash) {
   const raw = {};
   for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
     if (text === "none") raw[name] = null;

@@ -81,7 +81,7 @@ export function chooseHead(state, head) {
 }
 
 /** The call most like another one, of another kind or run: the same layer, else the first. */
-function nearestCall(recording, call, wanted) {
+export function nearestCall(recording, call, wanted) {
   const goal = { kind: call.kind, run: call.run, ...wanted };
   const fits = (one) => one.kind === goal.kind && one.run === goal.run;
   const found = recording.calls.filter(fits);

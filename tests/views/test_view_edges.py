@@ -1,0 +1,96 @@
+"""Texts that attack, narrow screens, rows that see nothing, and the size of it all."""
+
+import torch
+
+from regard import masks
+from regard.recording import Call, Recording
+from regard.views.page.html import ASSETS
+from views import stage
+from views.viewing import VIEWS, open_stage, words_of
+
+HOSTILE = [
+    "</script><img src=x onerror=window.hacked=1>",
+    "<svg/onload=window.hacked=1>",
+    "שלום",
+    "👩‍👩‍👧",
+    "a\u0000\ud800b",
+    "&amp;\"'",
+    "]]>",
+]
+
+
+def test_a_hostile_text_is_only_text(browser, tmp_path):
+    shown = stage.long(len(HOSTILE))
+    shown.recording.tokens = HOSTILE
+    page = open_stage(browser, tmp_path, shown)
+    for view in VIEWS:
+        page.set(view=view, query=0, key=2)
+        words = words_of(page.run("regard.exportSvg()").encode())
+        if view in ("lines", "matrix"):
+            assert "שלום" in words
+            assert "👩‍👩‍👧" in words
+    page.set(view="lines")
+    assert page.page.locator(".column.query .token").first.inner_text() == HOSTILE[0]
+    assert page.run("window.hacked") is None
+    assert page.page.locator("#regard img, #regard svg").count() == 0
+    page.opened.check()
+    page.page.context.close()
+
+
+def test_a_narrow_screen_holds_every_view_and_two_fingers_zoom(browser, tmp_path):
+    page = open_stage(browser, tmp_path, stage.everything(), screen={"width": 390, "height": 780})
+    for view in VIEWS:
+        page.set(view=view)
+        assert page.run("document.documentElement.scrollWidth") <= 390
+    page.set(view="matrix")
+    fingers = page.page.context.new_cdp_session(page.page)
+
+    def touch(kind, *places):
+        points = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(places)]
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", (150, 350))
+    touch("touchStart", (150, 350), (200, 350))
+    for step in range(10, 70, 10):
+        touch("touchMove", (150 - step, 350), (200 + step, 350))
+    touch("touchEnd")
+    page.wait("regard.state.now.zoom && regard.state.now.zoom[2] > 2")
+    assert page.now("query") is None  # fingers that zoom pin nothing
+    page.page.touchscreen.tap(
+        *page.place_of(
+            *page.run("(({ top, left }) => [top + 1, left + 1])(regard.app.view.viewport.inSight)")
+        )
+    )
+    page.wait("regard.state.now.query !== null")
+    page.page.click('[aria-label="Controls"]')
+    assert page.page.locator('select[data-control="layer"]').is_visible()
+    page.opened.check()
+    page.page.context.close()
+
+
+def test_runs_rows_that_see_nothing_and_texts_of_special_tokens_alone(browser, tmp_path):
+    q = torch.randn(1, 2, 4, 6)
+    left_padded = masks.causal() & masks.padding(torch.tensor([[False, False, True, True]]))
+    calls = [
+        Call("layer", "decoder", 0, q, q, torch.zeros(1, 2, 4), None, mask, scale=0.4, run=run)
+        for run, mask in enumerate((masks.causal(), left_padded))
+    ]
+    shown = stage.Stage(Recording("Toy", calls), [])
+    shown.recording.tokens = ["[PAD]", "[PAD]", "[CLS]", "[SEP]"]
+    page = open_stage(browser, tmp_path, shown)
+    page.page.select_option('select[data-control="run"]', "1")
+    assert page.now("call") == 1
+    page.set(view="steps", query=1)
+    assert "may see no key" in page.text(".steps-body")
+    for lens in ({}, {"sinks": "special"}, {"special": "hide"}):
+        for view in VIEWS:
+            page.set(view=view, **lens)
+            assert "NaN" not in page.run("regard.exportSvg()")
+            assert "NaN" not in page.page.locator("#regard").inner_text()
+    page.opened.check()
+    page.page.context.close()
+
+
+def test_the_page_stays_small():
+    sizes = [file.stat().st_size for file in ASSETS.rglob("*") if file.suffix in (".js", ".css")]
+    assert sum(sizes) < 170_000

@@ -1,0 +1,65 @@
+"""Lines: the mean over the heads that are on, and a window on long texts."""
+
+import numpy as np
+import pytest
+
+from views.viewing import CLOSE
+
+
+def test_lines_read_the_mean_over_the_heads_that_are_on(page):
+    page.set(view="lines", call=4, query=3, key=9)
+    wanted = page.shown.traces[4]["weights"][0][:, 3, 9]
+    assert page.readout() == pytest.approx([3, 9, wanted.mean()], abs=CLOSE)
+    page.page.click('.chip[aria-label="Head 1"]')
+    assert page.now("heads") == [0, 2, 3]
+    assert page.readout()[2] == pytest.approx(wanted[[0, 2, 3]].mean(), abs=CLOSE)
+    page.page.dblclick('.chip[aria-label="Head 2"]')
+    assert page.now("heads") == [2]
+    assert page.readout()[2] == pytest.approx(wanted[2], abs=CLOSE)
+    page.page.click("text=None")
+    assert page.now("heads") == []
+    page.page.click("text=All")
+    assert page.now("heads") is None
+
+
+def test_lines_hover_shows_and_click_pins(page):
+    page.set(view="lines", call=2, heads=[1])
+    page.page.hover('.column.query .token[data-index="4"]')
+    assert page.readout()[0] == 4
+    assert page.run("regard.lines().every((line) => line.row === 4)")
+    found = page.run("regard.lines().map((line) => [line.column, line.weight])")
+    wanted = page.shown.weights(2, 1)[4]
+    assert {int(column) for column, _ in found} == {j for j in range(7) if wanted[j] > 0.02}
+    assert all(weight == pytest.approx(wanted[int(column)], abs=CLOSE) for column, weight in found)
+    page.page.click('.column.key .token[data-index="2"]')
+    page.page.mouse.move(2, 2)
+    assert page.now("key") == 2
+    assert page.run("regard.lines().every((line) => line.column === 2)")
+    page.page.keyboard.press("Escape")
+    assert page.now("key") is None
+    assert page.text(".readout").startswith("Point at a token")
+
+
+def test_a_long_text_begins_with_one_head_that_goes_with_the_choice(longer):
+    longer.set(view="lines")
+    assert longer.now("heads") == [0]
+    longer.set(head=1)
+    assert longer.now("heads") == [1]
+    longer.page.click(".chips >> text=All")
+    longer.set(head=0)
+    assert longer.now("heads") is None
+
+
+def test_lines_of_a_long_text_show_a_window_and_the_weight_outside(longer):
+    longer.set(view="lines", query=500, heads=[0])
+    shown = longer.page.locator(".column.query .token").count()
+    assert shown < 40
+    assert longer.page.locator('.column.query .token[data-index="500"]').is_visible()
+    first, last = longer.run("regard.app.view.right.window")
+    row = longer.shown.weights(0, 0)[500]
+    assert longer.page.locator(".edge.below").is_hidden() == (row[last:].sum() < 0.005)
+    assert longer.text(".edge.above") == f"{100 * row[:first].sum():.0f}% above"
+    longer.page.click(".edge.above")
+    first, last = longer.run("regard.app.view.right.window")
+    hidden = np.where(np.arange(701) < 460, row, 0)
+    assert first <= int(hidden.argmax()) < last
