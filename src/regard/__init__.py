@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         linear_attention,
         plan,
     )
+    from regard.lessons import explain
     from regard.recording import load, watch
     from regard.translator import translate
     from regard.views import figures
@@ -42,6 +43,7 @@ __all__ = [
     "cost",
     "errors",
     "estimate_page",
+    "explain",
     "figures",
     "head_view",
     "heads",
@@ -66,6 +68,7 @@ _ROOMS = {
     "cost": "regard.attention",
     "linear_attention": "regard.attention",
     "plan": "regard.attention",
+    "explain": "regard.lessons",
     "load": "regard.recording",
     "watch": "regard.recording",
     "translate": "regard.translator",

@@ -35,6 +35,7 @@ class RegardError(Exception):
     """
 
     def __init__(self, must: str, *, got: str = "", do: str = "") -> None:
+        self.must, self.got, self.do = must, got, do
         parts = [must, f"Got {got.rstrip('.')}." if got else "", do]
         super().__init__(" ".join(part for part in parts if part))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from regard.app.languages import lang_option
 from regard.app.numbers import NUMBERS
 from regard.app.texts import HELP, read_argument
 from regard.errors import ArgumentError
@@ -54,13 +55,7 @@ HEADS = 12
 @click.option("--head", type=click.IntRange(0), help="Head to begin with.")
 @click.option("--layers", type=NUMBERS, help="Record these layers alone: 0,3-5.")
 @click.option("--save", type=click.Path(path_type=Path), help="Also the recording, as .safetensors.")
-@click.option(
-    "--lang",
-    type=click.Choice(["en", "zh"]),
-    default="en",
-    show_default=True,
-    help="Language of the page.",
-)
+@lang_option
 @click.option("--yes", is_flag=True, help="Write a page above 200 MB too.")
 def look(
     text: str,

@@ -159,7 +159,7 @@ class Call:
         wide = _wide(q)
         with full_precision(q):
             scores, _ = scores_of(
-                q.to(wide), k.to(wide), self._bias_at(batch, index, i, j), Rules(self.scale, self.softcap)
+                q.to(wide), k.to(wide), self.bias_at(batch, index, i, j), Rules(self.scale, self.softcap)
             )
         lse = self.lse[batch, index][at_q].to(wide)[:, None]
         # A query that sees nothing has lse −inf; any finite number keeps its row free of NaN.
@@ -219,7 +219,8 @@ class Call:
                 do="Count from 0.",
             )
 
-    def _bias_at(self, batch: int, head: int, i: Integers, j: Integers) -> Tensor | None:
+    def bias_at(self, batch: int, head: int, i: Integers, j: Integers) -> Tensor | None:
+        """The bias of these queries and keys, for the head at this index among the recorded ones."""
         if self.bias is None or self.q is None:
             return None
         tables = self.bias.narrow(self.bias.tables, slice(batch, batch + 1), slice(head, head + 1))

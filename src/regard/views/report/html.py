@@ -55,7 +55,7 @@ def document(
 ) -> str:
     """The whole report."""
     script = (ASSETS / "report.js").read_text(encoding="utf-8")
-    style = _theme() + (ASSETS / "report.css").read_text(encoding="utf-8")
+    style = theme() + (ASSETS / "report.css").read_text(encoding="utf-8")
     title = f"{Path(survey.identity['model']).name} over {survey.identity['corpus']}"
     return replaced(
         (ASSETS / "report.html").read_text(encoding="utf-8"),
@@ -74,7 +74,7 @@ def document(
     )
 
 
-def _theme() -> str:
+def theme() -> str:
     """The colours of the page, so that both look alike; here the dark ones come by the reader's system."""
     style = (PAGE_ASSETS / "style.css").read_text(encoding="utf-8")
     light = re.search(r"^:root \{.*?^\}\n", style, re.MULTILINE | re.DOTALL)

@@ -1,0 +1,42 @@
+"""The option ``--lang`` that commands share, and which language a command line asks for.
+
+``--lang`` says it; without it the environment variable ``REGARD_LANG``; without that English. The
+language of the system is not asked: what scripts read is the same on every machine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import click
+
+LANGUAGES = ("en", "zh")
+VARIABLE = "REGARD_LANG"
+
+lang_option = click.option(
+    "--lang",
+    type=click.Choice(LANGUAGES),
+    default="en",
+    envvar=VARIABLE,
+    show_default=True,
+    show_envvar=True,
+    help="Language of the texts: English or Chinese.",
+)
+
+
+def language_of(arguments: Sequence[str]) -> str:
+    """The language that a command line asks for, known before it is parsed: errors need it too.
+
+    >>> language_of(["demo", "words", "--lang", "zh"]), language_of(["demo", "--lang=zh"])
+    ('zh', 'zh')
+    """
+    asked = os.environ.get(VARIABLE, "")
+    for place, one in enumerate(arguments):
+        if one == "--":
+            break
+        if one == "--lang":
+            asked = "".join(arguments[place + 1 : place + 2])
+        elif one.startswith("--lang="):
+            asked = one.partition("=")[2]
+    return asked if asked in LANGUAGES else "en"
