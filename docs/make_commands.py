@@ -1,10 +1,11 @@
 """Write docs/commands.md: what ``--help`` says of every command.
 
-python docs/make_commands.py
+python docs/make_commands.py [file]
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -36,5 +37,6 @@ def reference() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(reference(), encoding="utf-8")
-    print(PAGE)
+    page = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
+    page.write_text(reference(), encoding="utf-8")
+    print(page)

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from docs.scripts import DOCS, script
 
+RICH = ("_repr_html_", "_repr_markdown_")
 CHINESE = re.compile("[\u4e00-\u9fff]")
 NAMES = sorted(path.stem for path in (DOCS / "lessons" / "en").glob("*.py"))
 
@@ -40,6 +41,8 @@ def test_every_cell_runs(name):
         if isinstance(shown, Figure):
             shown.canvas.draw()
             figures += 1
+        elif shown is not None:  # what a notebook would ask for
+            assert any(hasattr(shown, form) and getattr(shown, form)() for form in RICH)
     assert figures >= 2
 
 

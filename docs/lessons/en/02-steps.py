@@ -18,6 +18,7 @@ lang = "en"
 import numpy as np
 import torch
 
+import regard
 from regard import figures
 from regard.attention import reference
 from regard.errors import TextError
@@ -42,8 +43,14 @@ hand.draw(found, lang)
 # %% [markdown]
 # ## "I love AI", three tokens of four numbers
 #
-# Now queries, keys and values are no longer the vectors themselves, but three projections of them: `x W_q`, `x W_k`, `x W_v`. The
-# reference writes down each step with its formula. Read it from top to bottom once; it is all there is.
+# Now queries, keys and values are no longer the vectors themselves, but three projections of them: `x W_q`, `x W_k`, `x W_v`.
+# `regard.explain` shows each step with its formula, its shape and its numbers. Read it from top to bottom once; it is all there is.
+
+# %%
+regard.explain("I love AI", lang=lang)
+
+# %% [markdown]
+# The same with matrices of your own. The reference in NumPy writes down every step; `trace["weights"]` is the value of one.
 
 # %%
 tokens = ["I", "love", "AI"]
@@ -53,9 +60,8 @@ w_q, w_k, w_v, w_o = rng.normal(size=(4, 4, 4)) / 2
 
 trace = reference.multi_head(x, w_q, w_k, w_v, w_o, heads=1)
 for number, step in enumerate(trace, 1):
-    print(f"{number:2}  {step.name}  =  {step.formula}   shape {step.value.shape}")
-    with np.printoptions(precision=3, suppress=True):
-        print(step.value.reshape(-1, step.value.shape[-1]), "\n")
+    print(f"{number:2}  {step.name:8} {step.value.shape!s:10} {step.formula}")
+print(trace["output"].round(3))
 
 # %%
 weights = trace["weights"][0]
@@ -113,4 +119,5 @@ except TextError as error:
     print(error)
 
 # %% [markdown]
-# **Try it.** In the terminal, `regard explain "I love AI"` prints the same steps for your own sentence; add `--mask causal`.
+# **Try it.** In the terminal, `regard explain "I love AI" --mask causal` prints the same steps; take a sentence of your own, or
+# `regard explain "我 喜欢 学习 AI 技术" --vectors example` with the table above.

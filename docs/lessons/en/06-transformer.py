@@ -112,4 +112,10 @@ figures.heatmap(seen, kind="cross", layer=by.layer, head=by.head)
 figures.lines(seen, kind="cross", layer=by.layer, heads=by.head, least=0.1)
 
 # %% [markdown]
+# And every number behind one row: the step that writes the first character, before it has read anything of its own.
+
+# %%
+regard.explain("The cat is on the table.", kind="cross", layer=by.layer, head=by.head, token=0, lang=lang)
+
+# %% [markdown]
 # **Try it.** `regard translate "The cat is on the table." --align`, and `regard look "The cat is on the table."` for all heads at once.

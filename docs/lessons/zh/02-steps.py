@@ -18,6 +18,7 @@ lang = "zh"
 import numpy as np
 import torch
 
+import regard
 from regard import figures
 from regard.attention import reference
 from regard.errors import TextError
@@ -41,8 +42,14 @@ hand.draw(found, lang)
 # %% [markdown]
 # ## “I love AI”：三个词元，每个四个数
 #
-# 现在查询、键、值不再是词向量本身，而是它们的三个投影：`x W_q`、`x W_k`、`x W_v`。参考实现会记下每一步及其公式。从上到下读一遍，
-# 注意力的全部就在这里。
+# 现在查询、键、值不再是词向量本身，而是它们的三个投影：`x W_q`、`x W_k`、`x W_v`。`regard.explain` 给出每一步的公式、形状和数值。
+# 从上到下读一遍，注意力的全部就在这里。
+
+# %%
+regard.explain("I love AI", lang=lang)
+
+# %% [markdown]
+# 换成你自己的矩阵也一样。NumPy 参考实现会记下每一步，`trace["weights"]` 就是其中一步的值。
 
 # %%
 tokens = ["I", "love", "AI"]
@@ -52,9 +59,8 @@ w_q, w_k, w_v, w_o = rng.normal(size=(4, 4, 4)) / 2
 
 trace = reference.multi_head(x, w_q, w_k, w_v, w_o, heads=1)
 for number, step in enumerate(trace, 1):
-    print(f"{number:2}  {step.name}  =  {step.formula}   shape {step.value.shape}")
-    with np.printoptions(precision=3, suppress=True):
-        print(step.value.reshape(-1, step.value.shape[-1]), "\n")
+    print(f"{number:2}  {step.name:8} {step.value.shape!s:10} {step.formula}")
+print(trace["output"].round(3))
 
 # %%
 weights = trace["weights"][0]
@@ -110,4 +116,5 @@ except TextError as error:
     print(error)
 
 # %% [markdown]
-# **试一试。** 在终端里运行 `regard explain "I love AI"`，可以对你自己的句子打印同样的步骤；再加上 `--mask causal` 看看。
+# **试一试。** 在终端里运行 `regard explain "I love AI" --mask causal --lang zh`，会打印同样的步骤；换成你自己的句子，或者用上面的词向量表：
+# `regard explain "我 喜欢 学习 AI 技术" --vectors example --lang zh`。

@@ -108,4 +108,10 @@ figures.heatmap(seen, kind="cross", layer=by.layer, head=by.head)
 figures.lines(seen, kind="cross", layer=by.layer, heads=by.head, least=0.1)
 
 # %% [markdown]
+# 再看其中一行背后的每一个数：写出第一个汉字的那一步，此时它还没有读过自己写的任何内容。
+
+# %%
+regard.explain("The cat is on the table.", kind="cross", layer=by.layer, head=by.head, token=0, lang=lang)
+
+# %% [markdown]
 # **试一试。** `regard translate "The cat is on the table." --align`；再用 `regard look "The cat is on the table." --lang zh` 同时看所有的头。
