@@ -242,10 +242,14 @@ def test_recordings_of_texts_are_bounded_and_the_given_stay():
                 http, http.post("/api/readings", json={"model": "words", "text": text}).json()["job"]
             )
             names.append(job["result"]["recording"])
+            assert http.get(f"/api/recordings/{names[-1]}/tiles/0/0/0/0/0").status_code == 200
         assert http.get(f"/api/recordings/{names[0]}").status_code == 404
         assert http.get(f"/api/recordings/{names[-1]}").status_code == 200
         assert http.get("/api/recordings/book").status_code == 200
-        assert http.app.desk.library.nbytes <= 20_000
+        desk = http.app.desk
+        assert desk.library.nbytes <= 20_000
+        # What was made of those that have gone does not keep them in memory.
+        assert {place[0] for place in desk.planes._held} == {name for name in names if name in desk.library}
 
 
 def test_the_interface_is_described(http):

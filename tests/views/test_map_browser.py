@@ -38,7 +38,7 @@ class Visitor:
     def ask(self, expression):
         return self.page.evaluate(f"() => ({expression})")
 
-    def until(self, expression, seconds=30):
+    def until(self, expression, seconds=20):
         """Wait until an expression is true. The page's policy forbids the browser's own way of waiting."""
         end = time.monotonic() + seconds
         while not self._is(expression):

@@ -136,6 +136,9 @@ class Library:
         """An entry by its id."""
         return self.given.get(name) or self._typed.get(name)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.given or name in self._typed
+
     @property
     def nbytes(self) -> int:
         """What typed texts take."""

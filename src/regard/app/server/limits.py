@@ -29,7 +29,7 @@ class Limits:
     """Recordings of texts that were typed; those given at the start do not count."""
     level_bytes: int = 500_000_000
     """Levels of maps."""
-    plane_bytes: int = 100_000_000
+    plane_bytes: int = 250_000_000
     """Heads made ready for tiles."""
     page_bytes: int = 250_000_000
     """Pages."""

@@ -46,10 +46,16 @@ class Desk:
         def work(tell: Tell) -> dict[str, Any]:
             recording = model.read(wish, self.limits, tell)
             entry = self.library.add(title_of(wish.text), recording)
+            self._forget()
             kept = self._save(entry, tell)
             return {"recording": entry.id, "title": entry.title, "kept": kept}
 
         return self.jobs.submit("reading", work)
+
+    def _forget(self) -> None:
+        """Let go of what was made of recordings that had to make room; it would keep them in memory."""
+        for kept in (self.planes, self.levels, self.pages):
+            kept.drop(lambda place: place[0] not in self.library)
 
     def _save(self, entry: Entry, tell: Tell) -> bool:
         """Whether it is on the disk now; one that cannot be saved can be looked at all the same."""

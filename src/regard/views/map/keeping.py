@@ -32,6 +32,9 @@ class Kept(Generic[Value]):
     def __len__(self) -> int:
         return len(self._held)
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._held
+
     def get(self, key: Hashable) -> Value | None:
         """What is kept under this key, now the last to go."""
         with self._lock:

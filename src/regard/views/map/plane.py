@@ -177,6 +177,5 @@ def _of_one_head(call: Call, index: int, batch: int) -> Call:
 
 
 def _wide(tensor: Tensor) -> Tensor:
-    """At least float32, where the weights are computed; a copy, so that a head keeps no recording alive."""
-    wide = torch.promote_types(tensor.dtype, torch.float32)
-    return tensor.detach().to("cpu", wide, copy=True, memory_format=torch.contiguous_format)
+    """At least float32, where the weights are computed; no copy where it is that already."""
+    return tensor.detach().cpu().to(torch.promote_types(tensor.dtype, torch.float32))

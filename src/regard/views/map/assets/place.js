@@ -37,6 +37,11 @@ export class Place {
     for (const listener of this.listeners) listener(next, new Set(changed), cause);
   }
 
+  /** What is shown if the map begins with these values. */
+  beginning(patch) {
+    return { ...this.first, ...patch };
+  }
+
   listen(listener) {
     this.listeners.push(listener);
   }
