@@ -38,6 +38,18 @@ def book(length: int = 1097, heads: int = 2) -> Recording:
     return seen
 
 
+def translation() -> Recording:
+    """An encoder, a decoder and cross-attention over two texts."""
+    calls = []
+    for layer, (kind, queries, keys) in enumerate((("encoder", 19, 19), ("decoder", 5, 5), ("cross", 5, 19))):
+        mask = masks.causal() if kind == "decoder" else masks.everything()
+        call = made(queries, keys, mask=mask, channels=5, heads=2, seed=layer)
+        calls.append(type(call)(**{**vars(call), "name": f"m.{kind}", "kind": kind}))
+    seen = Recording("Two", calls)
+    seen.tokens, seen.source_tokens = list("猫坐在垫上"), [f"w{number}" for number in range(19)]
+    return seen
+
+
 @dataclass
 class Words:
     """A model that reads words: one layer of torch, slowed down where a test wants to watch."""

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Error
 
-from app.served import Words, running, served
+from app.served import Words, running, served, translation
 from regard.app.server import work
 from regard.app.server.assets import assets
 from regard.app.server.safety import Door
@@ -68,6 +68,7 @@ def base(kept):
     def app_of(port):
         kept["model"] = Words()
         kept["app"] = served(models=[kept["model"]], door=Door(port=port))
+        kept["app"].desk.library.give(Path("two.safetensors"), translation())
         return kept["app"]
 
     with running(app_of) as address:
@@ -233,6 +234,22 @@ def test_sinks_hidden_and_means(book, kept):
     shown = cell(visitor, level, 512 // step, 256 // step)
     # What a query of the block gives to the keys of the block, on average.
     assert shown == pytest.approx(hidden[512 : 512 + step, 256 : 256 + step].sum(1).mean(), rel=1e-3)
+
+
+def test_calls_of_other_shapes(visit, kept):
+    visitor = visit().open("/map/two").settled()
+    weights = exact(kept["app"].desk.library.get("two").calls[2])[0, 1]
+    visitor.page.click("text=Cross")
+    visitor.page.keyboard.press("]")
+    visitor.until("regard.state.call.kind === 'cross' && regard.state.now.head === 1").settled()
+    visitor.page.mouse.move(*place_of(visitor, 3, 17))
+    visitor.until("document.querySelector('.pair-readout').dataset.weight")
+    found = readout(visitor)
+    assert (found["query"], found["key"]) == ("3", "17")
+    assert float(found["weight"]) == pytest.approx(weights[3, 17], abs=1e-6)
+    assert "垫" in visitor.page.inner_text(".pair-readout")
+    visitor.page.click("text=Decoder")
+    visitor.until("regard.state.call.kind === 'decoder'").settled()
 
 
 def test_search_goes_to_the_token(book):

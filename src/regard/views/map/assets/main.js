@@ -67,8 +67,8 @@ class MapApp {
     if (changed.has("palette")) this.inks = inksOf(now);
     if (["call", "head", "sinks", "show"].some((name) => changed.has(name))) this.openSheet(["call", "head", "sinks"].some((name) => changed.has(name)));
     if (["query", "key", "call", "head", "sinks"].some((name) => changed.has(name))) this.weighPinned();
-    if (changed.has("call")) this.search.look();
     this.view.update(now, changed);
+    if (changed.has("call")) this.search.look();
     if (changed.size > 1 || !changed.has("zoom")) this.renderFrame();
   }
 
