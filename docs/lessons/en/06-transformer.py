@@ -99,7 +99,8 @@ print()
 print(regard.translate("The cat is on the table.", align=True))
 
 # %% [markdown]
-# Rows are the steps that write a character, columns the English pieces. Reading down the rows, you see the translator move through
+# Rows are the steps that write a character, columns the English pieces. A row has the name of what was read last, so `[START]` is the
+# step that writes the first character. Reading down the rows, you see the translator move through
 # the sentence, and jump where Chinese has another order.
 
 # %%

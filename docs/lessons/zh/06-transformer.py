@@ -96,7 +96,7 @@ print()
 print(regard.translate("The cat is on the table.", align=True))
 
 # %% [markdown]
-# 行是写出每个汉字的步骤，列是英文片段。顺着行往下看，可以看到翻译模型怎样在句子里移动，遇到中文语序不同的地方又怎样跳跃。
+# 行是写出每个汉字的步骤，列是英文片段。每一行以刚读到的内容命名，所以 `[START]` 那一行写出的是第一个汉字。顺着行往下看，可以看到翻译模型怎样在句子里移动，遇到中文语序不同的地方又怎样跳跃。
 
 # %%
 by = embedded_alignment_head()
