@@ -74,6 +74,16 @@ def test_the_page_is_opened(monkeypatch):
     assert opened[0].endswith("/look.html")
 
 
+def test_a_large_page_asks_first(tmp_path, monkeypatch):
+    monkeypatch.setattr("regard.views.page.writing.LARGEST", 1000)
+    shown = run("look", CAT)
+    assert shown.exit_code == 1
+    assert "insist with --yes" in shown.output
+    assert not (tmp_path / "look.html").exists()
+    assert run("look", CAT, "--yes").exit_code == 0
+    assert (tmp_path / "look.html").exists()
+
+
 def test_layers_alone():
     assert run("look", CAT, "--layers", "0-1", "--no-page").exit_code == 0
 

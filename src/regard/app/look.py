@@ -111,8 +111,16 @@ def look(
     if no_page:
         return
     from regard.views.page import estimate_page, page
+    from regard.views.page.writing import LARGEST
 
-    console.print(f"page: {estimate_page(subject.recording)}", highlight=False)
+    size = estimate_page(subject.recording)
+    console.print(f"page: {size}", highlight=False)
+    if size.nbytes > LARGEST and not yes:
+        raise ArgumentError(
+            f"A page has at most {LARGEST / 1e6:.0f} MB, because browsers get slow beyond.",
+            got=str(size),
+            do="Choose fewer layers with --layers 0-3, say, or insist with --yes.",
+        )
     with busy(console, "writing …"):
         written = page(
             subject.recording,
