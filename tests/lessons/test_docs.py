@@ -39,9 +39,10 @@ def test_every_row_is_there_once_and_in_order():
 
 @pytest.mark.parametrize("name", ROWS)
 def test_every_row_names_a_call(name):
-    _, taught, shown = row(name)
+    _, taught, shown, lesson = row(name)
     assert taught
     assert "`" in shown
+    assert re.fullmatch(r"[1-8](, [1-8])?", lesson.strip("| "))
 
 
 def test_demonstrations_stand_at_the_rows_they_show():

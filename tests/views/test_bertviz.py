@@ -257,7 +257,7 @@ def test_a_pair_of_sentences_can_be_seen_from_one_to_the_other(opened, tmp_path)
     given = attention()
     made = regard.head_view(given, TOKENS, sentence_b_start=5, html_action="return")
     page = opened(made.save(tmp_path / "x.html"))
-    page.page.wait_for_function("window.regard")
+    page.page.wait_for_function("window.regard?.app")
     sides = {"a": slice(0, 5), "b": slice(5, 7)}
     for pair in ("aa", "ab", "ba", "bb"):
         page.page.select_option("select[data-control=pair]", pair)
@@ -276,7 +276,7 @@ def test_a_pair_of_sentences_can_be_seen_from_one_to_the_other(opened, tmp_path)
 
 def test_one_sentence_has_no_choice_of_sentences(opened, tmp_path):
     page = opened(regard.head_view(attention(), TOKENS, html_action="return").save(tmp_path / "x.html"))
-    page.page.wait_for_function("window.regard")
+    page.page.wait_for_function("window.regard?.app")
     assert page.page.query_selector("select[data-control=pair]") is None
     page.ask("window.regard.state.set({pair: 'ab'})")
     assert page.ask("window.regard.state.now.pair") == "all"

@@ -113,7 +113,7 @@ def test_the_address_restores_the_view(page):
     }
     assert {name: now[name] for name in wanted} == wanted
     page.page.reload()
-    page.wait("window.regard")
+    page.wait("window.regard?.app")
     assert {name: page.run("regard.state.now")[name] for name in wanted} == wanted
 
 

@@ -18,7 +18,7 @@ class Page:
 
     def __init__(self, opened, shown):
         self.opened, self.page, self.shown = opened, opened.page, shown
-        self.wait("window.regard")
+        self.wait("window.regard?.app")
         self.fresh = self.run("JSON.stringify(regard.state.now)")
 
     def run(self, code, *given):

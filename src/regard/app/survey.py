@@ -98,7 +98,7 @@ def survey(
     from regard.views.report import write_report
 
     texts = Corpus.open(corpus, unit=unit, field=field, limit=limit)
-    with joined() as processes, _told_of_an_end(processes.count):
+    with joined() as processes, told_of_an_end(processes.count):
         console = Console(quiet=not processes.first)
         reader = load_reader(model)
         reader.model.to(_device(device))
@@ -131,7 +131,7 @@ def _device(name: str) -> str:
 
 
 @contextmanager
-def _told_of_an_end(count: int) -> Iterator[None]:
+def told_of_an_end(count: int) -> Iterator[None]:
     """When another process dies, torchrun ends this one; that is said in words, not as a stack of calls."""
     if count == 1:
         yield
@@ -139,11 +139,14 @@ def _told_of_an_end(count: int) -> Iterator[None]:
 
     def ended(number: int, frame: Any) -> None:
         del frame
-        raise click.ClickException(
-            f"The survey was ended from outside ({signal.Signals(number).name}): another process is gone, or "
-            "somebody stopped it. What was done is kept: start again, with any number of processes, "
-            "and it goes on."
+        click.echo(
+            f"Error: The survey was ended from outside ({signal.Signals(number).name}): another process is "
+            "gone, or somebody stopped it. What was done is kept: start again, with any number of processes, "
+            "and it goes on.",
+            err=True,
         )
+        # Not an Exception: what a model raises over a text is caught, and this must not be taken for it.
+        raise SystemExit(1)
 
     before = signal.signal(signal.SIGTERM, ended)
     try:

@@ -127,12 +127,12 @@ def attend_words(
     unknown = [word for word in dict.fromkeys(found) if word not in known]
     if unknown:
         near = {word: get_close_matches(word, known, n=1) for word in unknown}
-        hints = [f"Did you mean {match[0]} for {word}?" for word, match in near.items() if match]
+        hints = ", ".join(f"{word} → {match[0]}" for word, match in near.items() if match)
         shown = ", ".join(list(known)[:12]) + ("…" if len(known) > 12 else "")
         raise TextError(
             f"Every word stands in the table ({shown}).",
             got=f"unknown: {', '.join(unknown)}",
-            do=" ".join(hints) or "Add them to the table, or part the words by spaces.",
+            do=f"Did you mean {hints}?" if hints else "Add them to the table, or part the words by spaces.",
         )
     x = np.array([known[word] for word in found])
     return WordAttention(found, attention(x, x, x, mask=mask))

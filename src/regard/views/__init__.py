@@ -1,1 +1,1 @@
-"""What people see: the terminal and figures."""
+"""What people see: the terminal, figures, pages, the map, reports and explanations."""

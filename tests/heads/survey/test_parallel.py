@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,10 @@ from click.testing import CliRunner
 
 from heads.survey.conftest import sentences
 from regard.app.command import main
-from regard.heads.survey import batches
+from regard.app.survey import told_of_an_end
+from regard.heads.survey import Corpus, batches, survey
+from regard.heads.survey.subject import Subject
+from regard.recording.reading import load_reader
 
 SCRIPT = Path(__file__).with_name("survey_process.py")
 
@@ -76,3 +80,25 @@ def test_a_killed_process_ends_the_run_and_four_others_finish_it(folders, tmp_pa
     assert alone.exit_code == 0, alone.output
     assert_same_results(tmp_path / "four", tmp_path / "one")
     assert (tmp_path / "four" / "report.html").exists()
+
+
+def test_being_ended_is_not_taken_for_a_failure_of_the_text(folders, tmp_path, monkeypatch, capsys):
+    """torchrun ends the others by a signal, which may come in the middle of a batch."""
+    real, read = Subject.read, []
+
+    def ended(self, parts, bar):
+        read.append(parts)
+        signal.raise_signal(signal.SIGTERM)
+        return real(self, parts, bar)
+
+    monkeypatch.setattr(Subject, "read", ended)
+    reader, folder = load_reader(folders["bert"]), tmp_path / "out"
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(sentences(9)))
+    with pytest.raises(SystemExit), told_of_an_end(2):
+        survey(reader, Corpus.open(corpus), folder)
+    assert len(read) == 1
+    assert "Error: The survey was ended from outside (SIGTERM)" in capsys.readouterr().err
+    assert not list((folder / "checkpoint").glob("*.safetensors"))
+    monkeypatch.undo()
+    assert survey(reader, Corpus.open(corpus), folder).counts["failed"] == 0

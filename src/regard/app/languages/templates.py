@@ -109,6 +109,10 @@ def _written(node: ast.expr, texts: _Texts) -> list[str]:
         return _written(node.value, texts)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
         return _written(node.func.value, texts)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join":
+        return _written(node.args[0], texts)
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+        return _written(node.elt, texts)
     if isinstance(node, ast.Name):
         others = {name: values for name, values in texts.items() if name != node.id}
         return [text for value in texts.get(node.id, []) for text in _written(value, others)] or [_PLACE]

@@ -1,0 +1,100 @@
+"""docs/lessons.md and the lessons: whatever call or command they name could be made."""
+
+import ast
+import inspect
+import re
+import shlex
+
+import click
+import jupytext
+import pytest
+
+import regard
+from docs.scripts import DOCS, script
+from regard.app.command import main
+
+PAGE = (DOCS / "lessons.md").read_text(encoding="utf-8")
+SPANS = sorted(set(re.findall(r"`([\w.]+\([^`]*)`", "\n".join(re.findall(r"^\| .*", PAGE, re.MULTILINE)))))
+
+
+@pytest.fixture(scope="module")
+def names():
+    """What the block of calls at the end of the page defines."""
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    found = {"biases": regard.biases}
+    exec(code, found)
+    return found
+
+
+def check_command(text):
+    """Parse a command as the shell and click would, without running it."""
+    name, *arguments = shlex.split(text)[1:]
+    command = main.commands.get(name)
+    assert command is not None, f"no command {name}"
+    return command.make_context(name, arguments, parent=click.Context(main))
+
+
+def check_call(text, names):
+    """Every dotted name exists, and every call of one could bind its arguments; nothing is called."""
+    for node in ast.walk(ast.parse(text, mode="eval")):
+        if isinstance(node, ast.Call) and is_dotted(node.func):
+            called = resolve(node.func, names)
+            # The room `attention` is callable and stands for the function of that name.
+            called = called.attention if called is regard.attention else called
+            inspect.signature(called).bind(*node.args, **{word.arg: word.value for word in node.keywords})
+        elif is_dotted(node) and isinstance(node, ast.Attribute):
+            resolve(node, names)
+
+
+def is_dotted(node):
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def resolve(node, names):
+    if isinstance(node, ast.Name):
+        return names[node.id]
+    return getattr(resolve(node.value, names), node.attr)
+
+
+@pytest.mark.parametrize("text", SPANS)
+def test_every_call_in_a_row_exists_and_takes_its_arguments(text, names):
+    check_call(text, names)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["regard.nonsense(x)", "masks.nonsense(3)", "regard.cost(512, nonsense=1)", "regard.plan()"]
+)
+def test_a_wrong_call_would_be_noticed(wrong, names):
+    with pytest.raises((AttributeError, TypeError)):
+        check_call(wrong, names)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["regard nonsense", "regard mask", "regard demo --nonsense", "regard look x --layer -1"]
+)
+def test_a_wrong_command_would_be_noticed(wrong):
+    with pytest.raises((AssertionError, click.UsageError)):
+        check_command(wrong)
+
+
+def test_every_lesson_is_linked_under_its_title():
+    site = script("make_site")
+    for lang in site.LANGUAGES:
+        for lesson in site.lessons(lang):
+            title = site.title_of(lesson).partition(" · ")[2]
+            assert f"[{title}](lessons/{lang}/{lesson.name})" in PAGE
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_every_command_in_a_lesson_can_be_parsed(lang):
+    found = 0
+    for lesson in script("make_site").lessons(lang):
+        for cell in jupytext.read(lesson).cells:
+            if cell.cell_type == "markdown":
+                # A command without its arguments is only named.
+                for text in re.findall(r"`(regard [a-z]+ [^`]+)`", cell.source.replace("\n", " ")):
+                    check_command(text)
+                    found += 1
+    assert found > 10

@@ -1,0 +1,58 @@
+"""The two READMEs: the same headings, code, tables, links and pictures, in two languages."""
+
+import re
+
+import pytest
+
+from docs.scripts import DOCS
+from regard.app.command import main
+
+ROOT = DOCS.parent
+ENGLISH, CHINESE = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh-CN.md"))
+ALIKE = {
+    "headings": r"^(#+) ",
+    "code": r"^```.*?^```$",
+    "pictures": r"!\[[^\]]*\]\(([^)]+)\)",
+    "links to pages": r"\]\((docs/[^)]+|benchmarks[^)]*|C[^)]+)\)",
+    "makes": r"`make [a-z-]+`",
+    "commands": r"`(regard [^`]+)`",
+    "first cells that are code": r"^\| (`[^`]+`)",
+}
+
+
+@pytest.mark.parametrize("what", ALIKE)
+def test_both_have_the_same(what):
+    here, there = (re.findall(ALIKE[what], text, re.MULTILINE | re.DOTALL) for text in (ENGLISH, CHINESE))
+    assert here
+    assert here == there
+
+
+def test_tables_have_as_many_rows_and_as_many_numbers():
+    here, there = (
+        [line for line in text.splitlines() if line.startswith("|")] for text in (ENGLISH, CHINESE)
+    )
+    assert len(here) == len(there)
+    for english, chinese in zip(here, there):
+        if "×" in english.rpartition(" | ")[2] or "of its time" in english:  # what was measured
+            numbers = [re.findall(r"\d+(?:\.\d+)?", row.rpartition(" | ")[2]) for row in (english, chinese)]
+            assert numbers[0] == numbers[1]
+
+
+def test_each_leads_to_the_other():
+    assert "(README.zh-CN.md)" in ENGLISH.partition("##")[0]
+    assert "(README.md)" in CHINESE.partition("##")[0]
+
+
+@pytest.mark.parametrize("text", [ENGLISH, CHINESE], ids=["en", "zh"])
+def test_what_is_linked_is_there(text):
+    for path in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("text", [ENGLISH, CHINESE], ids=["en", "zh"])
+def test_commands_that_are_named_exist(text):
+    for name in re.findall(r"`regard ([a-z]+)", text):
+        assert name in main.commands
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"`make ([a-z-]+)`", text):
+        assert f"\n{target}:" in makefile

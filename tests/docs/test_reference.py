@@ -1,0 +1,45 @@
+"""The references: of every public name from its docstring, of every command from its help."""
+
+import importlib
+import subprocess
+import sys
+from types import ModuleType
+
+import regard
+from docs.scripts import DOCS, script
+from regard.app.command import main
+
+
+def test_every_public_name_is_rendered_without_a_warning(tmp_path):
+    site = script("make_site")
+    site.write_reference(tmp_path)  # warnings are errors
+    for room in site.ROOMS:
+        page = (tmp_path / f"{room.replace('.', '/')}.html").read_text(encoding="utf-8")
+        module = importlib.import_module(room)
+        for name in set(getattr(module, "__all__", ())) - {"__version__"}:
+            value = getattr(module, name)
+            # A room has a page of its own.
+            shown = value.__name__ in site.ROOMS if isinstance(value, ModuleType) else f'id="{name}"' in page
+            assert shown, f"{room}.{name}"
+    # Building does not change the package: what loads on first use still does.
+    assert "attention_weights" not in vars(regard)
+
+
+def test_every_room_of_the_front_door_is_in_the_reference():
+    shown = set(script("make_site").ROOMS)
+    for name, where in {**regard._ROOMS, **regard._MODULES}.items():
+        assert where in shown, name
+
+
+def test_the_reference_of_commands_is_current(tmp_path):
+    # In a process of its own: click remembers the help option of a command that was called before.
+    written = tmp_path / "commands.md"
+    subprocess.run([sys.executable, DOCS / "make_commands.py", written], check=True, capture_output=True)
+    kept = (DOCS / "commands.md").read_text(encoding="utf-8")
+    assert kept == written.read_text(encoding="utf-8"), "run: python docs/make_commands.py"
+
+
+def test_the_reference_of_commands_names_every_command():
+    text = (DOCS / "commands.md").read_text(encoding="utf-8")
+    for name in main.commands:
+        assert f"\n## regard {name}\n" in text
