@@ -78,7 +78,11 @@ class Desk:
         place = (entry.id, call, head, sinks)
         found = self.planes.get(place)
         if found is None:
-            hidden = hidden_keys(sinks, entry.key_text(call).special)
+            keys = entry.calls[call].keys
+            # Which tokens of a long text are special takes a moment to find out.
+            hidden = hidden_keys(
+                sinks, entry.key_text(call).special if sinks == "special" else [False] * keys
+            )
             # One at a time, so that two tiles of one head share what the plane finds out.
             with self._lock:
                 found = self.planes.get(place)
