@@ -60,6 +60,15 @@ def test_watch_options_reach_the_watch(readers):
     assert seen[0].v is not None
 
 
+def test_only_the_logits_of_one_position_are_computed(readers):
+    model = readers["gpt2"].model
+    shapes = []
+    hook = model.lm_head.register_forward_hook(lambda module, given, out: shapes.append(tuple(out.shape)))
+    assert readers["gpt2"].read("the cat sat on")[0].keys == 4
+    hook.remove()
+    assert shapes == [(1, 1, len(WORDS))]
+
+
 def test_how_many_positions_there_are(readers):
     assert {name: reader.longest for name, reader in readers.items()} == {
         "bert": 11,

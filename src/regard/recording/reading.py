@@ -6,6 +6,7 @@ encoder's side; its own side is a second text, or what it generates. An encoder 
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -80,7 +81,7 @@ class Reader:
             if generate:
                 ids = self.model.generate(**inputs, max_new_tokens=generate, do_sample=False)
             else:
-                self.model(**inputs)
+                self.model(**inputs, **self._no_more_logits())
                 ids = inputs["input_ids"]
         # The last generated token was never read, so it has no row.
         seen.tokens = self._tokens(ids)[: seen[0].keys]
@@ -131,6 +132,11 @@ class Reader:
                 do="Shorten it, or take a model with more positions.",
             )
         return {name: tensor for name, tensor in found.items() if name != "token_type_ids" or pair}
+
+    def _no_more_logits(self) -> dict[str, int]:
+        """Logits of one position only, where the model can: those of all take more than everything else."""
+        can = "logits_to_keep" in inspect.signature(self.model.forward).parameters
+        return {"logits_to_keep": 1} if can else {}
 
     def _tokens(self, ids: torch.Tensor) -> list[str]:
         return [str(token) for token in self.tokenizer.convert_ids_to_tokens(ids[0].tolist())]
