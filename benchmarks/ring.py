@@ -2,7 +2,7 @@
 
 A window keeps the time linear; what a process holds is the same under any mask, but for two tiles of scores.
 
-python benchmarks/ring.py [--length 65536]
+python benchmarks/ring.py [--length 262144]
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--length", type=int, default=65536)
+    parser.add_argument("--length", type=int, default=262144)
     length = parser.parse_args().length
     alone_seconds, alone = shares(1, length)
     rows = []
