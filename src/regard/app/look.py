@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -83,7 +83,7 @@ def look(
     """
     from rich.console import Console
 
-    from regard.app.subjects import busy, record
+    from regard.app.subjects import record
 
     _check_folders(figure, save, None if no_page else out)
     console = Console()
@@ -102,14 +102,26 @@ def look(
         subject.recording.save(save)
         console.print(f"[bold]{save}[/]  the recording", highlight=False)
     if figure is not None:
-        from regard.views.figures import heatmap
-        from regard.views.figures.saving import save as save_figure
+        _draw(console, subject, figure, kind=kind, layer=layer, head=head)
+    if not no_page:
+        _write_page(console, subject, out, yes=yes, lang=lang, kind=kind, layer=layer, head=head)
+        if opened:
+            webbrowser.open(out.resolve().as_uri())
 
-        drawn = heatmap(subject.recording, kind=kind, layer=layer or 0, head=head or 0)
-        save_figure(drawn, figure)
-        console.print(f"[bold]{figure}[/]  the figure", highlight=False)
-    if no_page:
-        return
+
+def _draw(
+    console: Console, subject: Subject, path: Path, *, kind: str | None, layer: int | None, head: int | None
+) -> None:
+    """One head as a figure; the first one of the first layer unless told."""
+    from regard.views.figures import heatmap, save
+
+    save(heatmap(subject.recording, kind=kind, layer=layer or 0, head=head or 0), path)
+    console.print(f"[bold]{path}[/]  the figure", highlight=False)
+
+
+def _write_page(console: Console, subject: Subject, path: Path, *, yes: bool, **start: Any) -> None:
+    """The page, once its size is said and, above the limit, wanted."""
+    from regard.app.subjects import busy
     from regard.views.page import estimate_page, page
     from regard.views.page.writing import LARGEST
 
@@ -121,22 +133,11 @@ def look(
             got=str(size),
             do="Choose fewer layers with --layers 0-3, say, or insist with --yes.",
         )
+    title = subject.text if len(subject.text) <= 80 else f"{subject.text[:79]}…"
     with busy(console, "writing …"):
-        written = page(
-            subject.recording,
-            out,
-            title=subject.text if len(subject.text) <= 80 else f"{subject.text[:79]}…",
-            lang=lang,
-            kind=kind,
-            layer=layer,
-            head=head,
-            yes=yes,
-        )
-    console.print(
-        f"[bold]{written}[/]  {written.stat().st_size / 1e6:.1f} MB, opens offline", highlight=False
-    )
-    if opened:
-        webbrowser.open(written.resolve().as_uri())
+        written = page(subject.recording, path, title=title, yes=yes, **start)
+    megabytes = written.stat().st_size / 1e6
+    console.print(f"[bold]{written}[/]  {megabytes:.1f} MB, opens offline", highlight=False)
 
 
 def _check_folders(*paths: Path | None) -> None:
