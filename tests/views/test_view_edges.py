@@ -4,7 +4,7 @@ import torch
 
 from regard import masks
 from regard.recording import Call, Recording
-from regard.views.page.html import ASSETS
+from regard.views.page.html import frame_size
 from views import stage
 from views.viewing import VIEWS, open_stage, words_of
 
@@ -92,5 +92,4 @@ def test_runs_rows_that_see_nothing_and_texts_of_special_tokens_alone(browser, t
 
 
 def test_the_page_stays_small():
-    sizes = [file.stat().st_size for file in ASSETS.rglob("*") if file.suffix in (".js", ".css")]
-    assert sum(sizes) < 170_000
+    assert frame_size() < 140_000

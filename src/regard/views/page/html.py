@@ -46,6 +46,12 @@ def document(payload: Payload) -> str:
     )
 
 
+def frame_size() -> int:
+    """How many bytes a page has without anything in it: the program, the style and the skeleton."""
+    files = (ASSETS / name for name in ("style.css", "page.html"))
+    return len(script_of_page().encode()) + sum(file.stat().st_size for file in files)
+
+
 def replaced(skeleton: str, parts: Mapping[str, str]) -> str:
     """The skeleton with every part in place of its mark; each mark is there exactly once.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from regard.errors import ArgumentError, RecordingError
 from regard.recording import Call, Recording
-from regard.views.page.html import ASSETS, document
+from regard.views.page.html import document, frame_size
 from regard.views.page.payload import FINE_VALUES, Payload, Wording, payload_of
 from regard.views.page.thumbnails import SIDE
 
@@ -47,8 +47,7 @@ def estimate_page(recording: Recording, *, layers: Sequence[int] | int | None = 
     calls = chosen(recording, layers)
     values = sum(call.v[0].numel() for call in calls if call.v is not None)
     size = sum(_bytes(call, 2 if values <= FINE_VALUES else 1) for call in calls)
-    assets = sum(file.stat().st_size for file in ASSETS.rglob("*") if file.is_file())
-    return PageEstimate(len(calls), size * 4 // 3 + assets)
+    return PageEstimate(len(calls), size * 4 // 3 + frame_size())
 
 
 def _bytes(call: Call, per_value: int) -> int:
