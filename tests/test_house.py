@@ -20,6 +20,7 @@ SOURCE = ROOT / "src" / "regard"
 ROOMS = [
     "errors",
     "version",
+    "languages",
     "masks",
     "attention",
     "nn",

@@ -11,7 +11,7 @@ from heads.made import SURE, call_with, looking, recording_of
 from recording.families import FAMILIES, all_weights, inputs_of
 from regard import heads, masks, nn
 from regard.errors import ArgumentError, DtypeError, RecordingError, ShapeError
-from regard.heads.findings import PHRASES, ROLES
+from regard.heads.findings import ROLES, TIERS
 from regard.heads.judging import REACH
 from regard.heads.separators import is_separator
 from regard.recording import Call, Recording
@@ -390,7 +390,7 @@ def test_a_clear_particular_role_goes_before_a_general_one():
     assert best(first=0.4, broad=0.6) == "broad"
     assert best(first=0.4) is None
     assert heads.Score(0.9, 1.0).excess == 0.0
-    assert set(PHRASES) == set(ROLES)
+    assert {role for tier in TIERS for role in tier} == set(ROLES)
 
 
 def test_tokens_may_stand_in_the_recording(three):

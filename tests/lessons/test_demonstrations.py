@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 from regard import masks
 from regard.attention import reference
 from regard.errors import ArgumentError, DataError, TextError
+from regard.languages import LANGUAGES
 from regard.lessons import demonstration, demonstrations
 from regard.lessons.averaging import learn_averages
 from regard.lessons.directions import point_keys
 from regard.lessons.drawing import Bars, Cells, Curves, draw
 from regard.lessons.filtering import filter_keys
 from regard.lessons.hand import calculate_by_hand
-from regard.lessons.languages import LANGUAGES
 from regard.lessons.library import search_library
 from regard.lessons.masking import show_masks
 from regard.lessons.mistakes import find_mistakes

@@ -11,7 +11,7 @@ import regard
 from regard import biases, masks
 from regard.attention.reference import attention as reference
 from regard.errors import ArgumentError, DataError, MaskSyntaxError, RecordingError, TextError
-from regard.lessons.languages import table
+from regard.lessons.languages import TEXTS
 from regard.lessons.models import SHOWN, explain_recording
 from regard.lessons.sentence import attend_sentence
 from regard.masks.positions import Extent
@@ -282,7 +282,9 @@ def test_every_title_is_used():
     for found in (small, row, words):
         used |= {step.title for step in found.steps}
     titles = {
-        text for key, text in table("en").items() if key.startswith("explain.") and key.endswith(".title")
+        text
+        for key, text in TEXTS.table("en").items()
+        if key.startswith("explain.") and key.endswith(".title")
     }
     assert titles <= used
 

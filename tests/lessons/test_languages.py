@@ -1,28 +1,13 @@
 import re
-from string import Formatter
 
 import pytest
 
 from regard.errors import ArgumentError
+from regard.languages import LANGUAGES
 from regard.lessons import demonstrations
-from regard.lessons.languages import FOLDER, LANGUAGES, Fact, table, text, words
+from regard.lessons.languages import TEXTS, Fact, text, words
 
-SOURCE = FOLDER.parents[1]
-
-
-def places(sentence):
-    return sorted((name, spec) for _, name, spec, _ in Formatter().parse(sentence) if name is not None)
-
-
-def test_every_text_exists_in_every_language():
-    first, *others = (table(lang) for lang in LANGUAGES)
-    for other in others:
-        assert list(first) == list(other)
-        for key in first:
-            assert places(first[key]) == places(other[key]), key
-            assert first[key].strip()
-            assert other[key].strip()
-            assert len(first[key].split("\n")) == len(other[key].split("\n"))
+SOURCE = TEXTS.folder.parents[1]
 
 
 def test_lists_of_words_have_the_same_number_in_every_language():
@@ -33,9 +18,9 @@ def test_lists_of_words_have_the_same_number_in_every_language():
 def test_chinese_is_chinese_and_english_is_not():
     han = re.compile("[\u3400-\u9fff]")
     named = {"hand", "demo.hand"}  # the sentence 我 喜欢 AI itself
-    for key, sentence in table("en").items():
+    for key, sentence in TEXTS.table("en").items():
         assert not han.search(sentence) or key.startswith(tuple(named)), key
-    bare = {key for key, sentence in table("zh").items() if not han.search(sentence)}
+    bare = {key for key, sentence in TEXTS.table("zh").items() if not han.search(sentence)}
     assert bare == {"order.recurrent", "words.strongest", "multihead.shape", "hand.weights"}
 
 
@@ -51,7 +36,7 @@ def test_every_text_is_used():
         "averaging.",
         "explain.",
     )  # put together from a name
-    unused = [key for key in table("en") if f'"{key}"' not in code and not key.startswith(patterns)]
+    unused = [key for key in TEXTS.table("en") if f'"{key}"' not in code and not key.startswith(patterns)]
     assert unused == []
 
 

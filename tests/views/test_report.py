@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from heads.survey.conftest import folders, sentences  # noqa: F401 - a fixture
 from regard.app.command import main
-from regard.heads.findings import PHRASES
+from regard.heads.findings import ROLES
 from regard.views.report.html import ASSETS
 
 
@@ -93,5 +93,5 @@ def test_an_example_opens_in_its_view(folder, opened):
 
 def test_every_role_has_a_colour():
     style = (ASSETS / "report.css").read_text(encoding="utf-8")
-    for role in PHRASES:
+    for role in ROLES:
         assert f".{role} {{ --hue:" in style

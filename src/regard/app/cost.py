@@ -105,7 +105,7 @@ def cost(
                 console.print(_table(found, length, what, lang))
         console.print(f"[dim]{text('cost.note', lang)}[/]", highlight=False)
     if path is not None:
-        console.print(text("saved", lang, path=_draw(found, path)), highlight=False)
+        console.print(text("saved", lang, path=_draw(found, path, lang)), highlight=False)
 
 
 def _table(found: Cost, length: int, what: str, lang: str) -> Table:
@@ -139,7 +139,7 @@ def _table(found: Cost, length: int, what: str, lang: str) -> Table:
     return table
 
 
-def _draw(found: Cost, path: Path) -> Path:
+def _draw(found: Cost, path: Path, lang: str) -> Path:
     from regard.views.figures import cost as draw_cost
     from regard.views.figures import save
 
@@ -150,6 +150,7 @@ def _draw(found: Cost, path: Path) -> Path:
             operations={name: [found[n, name].operations for n in lengths] for name in found.names},
             bytes={name: [found[n, name].bytes for n in lengths] for name in found.names},
             title=found.mask,
+            lang=lang,
         ),
         path,
     )

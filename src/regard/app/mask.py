@@ -66,7 +66,7 @@ def mask(mask_text: str, queries: int, keys: int | None, path: Path | None, lang
         from regard.views.figures import save
 
         lead = parsed.lead
-        figure = draw_mask(parsed, *extent, index=(0,) * len(lead) if lead else None)
+        figure = draw_mask(parsed, *extent, index=(0,) * len(lead) if lead else None, lang=lang)
         console.print(text("saved", lang, path=save(figure, path)), highlight=False)
 
 

@@ -10,24 +10,16 @@ from typing import Any
 from regard.errors import ArgumentError
 from regard.heads.averages import PLACE
 from regard.heads.tables import Table, Value
+from regard.languages import Texts
 from regard.recording.call import Kind
 
-PHRASES = {
-    "previous": "looks at the previous token",
-    "next": "looks at the next token",
-    "self": "looks at its own token",
-    "first": "rests on the first token",
-    "separator": "rests on separators and signs",
-    "induction": "looks at what came next before",
-    "duplicate": "looks back at the same token",
-    "alignment": "aligns target with source",
-    "same": "stays with equal tokens",
-    "positional": "looks by distance alone",
-    "broad": "spreads over most tokens",
-}
-"""Every role, from the particular to the general, in words."""
+TEXTS = Texts(Path(__file__).parent / "texts")
 
-ROLES = tuple(PHRASES)
+ROLES = (
+    "previous", "next", "self", "first", "separator", "induction", "duplicate", "alignment", "same",
+    "positional", "broad",
+)  # fmt: skip
+"""Every role, from the particular to the general."""
 
 TIERS = (
     ("previous", "next", "self", "induction", "duplicate", "alignment"),
@@ -116,15 +108,17 @@ class Head:
         """The pair of tokens that shows the best role."""
         return None if self.best is None else self.scores[self.best].example
 
-    def in_words(self) -> str:
-        """What the head does.
+    def in_words(self, lang: str = "en") -> str:
+        """What the head does, in English or Chinese.
 
-        >>> Head(0, "", "encoder", 2, 5, 0, {"previous": Score(0.934)}).in_words()
-        'looks at the previous token (0.93)'
+        >>> head = Head(0, "", "encoder", 2, 5, 0, {"previous": Score(0.934)})
+        >>> head.in_words(), head.in_words("zh")
+        ('looks at the previous token (0.93)', '看前一个词元（0.93）')
         """
         if self.best is None:
-            return "has no clear role"
-        return f"{PHRASES[self.best]} ({self.scores[self.best].value:.2f})"
+            return TEXTS.say("role.none", lang)
+        role = in_words(self.best, lang)
+        return TEXTS.say("role.scored", lang, role=role, score=self.scores[self.best].value)
 
 
 @dataclass(frozen=True)
@@ -199,6 +193,15 @@ class Roles:
     def to_json(self, path: str | Path | None = None) -> str:
         """The table as a JSON list of records."""
         return self.table.to_json(path)
+
+
+def in_words(role: str, lang: str = "en") -> str:
+    """What a head with this role does.
+
+    >>> in_words("next"), in_words("next", "zh")
+    ('looks at the next token', '看后一个词元')
+    """
+    return TEXTS.say(f"role.{role}", lang)
 
 
 def check_role(role: object) -> None:

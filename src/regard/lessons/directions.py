@@ -66,6 +66,6 @@ def draw_directions(found: Directions, lang: str = "en") -> Figure:
         found.query,
         found.keys,
         words("geometry.keys", lang),
-        name=text("geometry.query", lang),
         title=text("demo.geometry.claim", lang),
+        lang=lang,
     )

@@ -12,7 +12,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from regard.views.figures.barcharts import PITCH, draw_bars, rows_of
-from regard.views.figures.placing import Sheet, side_name
+from regard.views.figures.placing import Sheet
 from regard.views.figures.style import ACCENT, FAINT, MAP, PAPER, QUIET, SIGNED_MAP, head_style, house_style
 
 SIDE = 2.1
@@ -129,8 +129,7 @@ def _cells(sheet: Sheet, axes: Axes, panel: Cells) -> None:
     sheet.label(axes, "x", panel.columns, wide, SIDE / wide, size=7.5)
     for side, name in zip("yx", panel.sides):
         if name:
-            side_name(axes, side, name)
-            (axes.yaxis if side == "y" else axes.xaxis).label.set_fontfamily(sheet.families)
+            sheet.side_name(axes, side, name)
 
 
 def _curves(sheet: Sheet, axes: Axes, panel: Curves) -> None:
@@ -148,8 +147,7 @@ def _curves(sheet: Sheet, axes: Axes, panel: Curves) -> None:
             loc="upper center", bbox_to_anchor=(0.5, -0.22), prop={"family": sheet.families, "size": 7.5}
         )
     if panel.side:
-        side_name(axes, "x", panel.side)
-        axes.xaxis.label.set_fontfamily(sheet.families)
+        sheet.side_name(axes, "x", panel.side)
 
 
 def _bars(sheet: Sheet, axes: Axes, panel: Bars) -> None:

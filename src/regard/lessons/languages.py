@@ -1,37 +1,18 @@
-"""The texts that people read, in English and Chinese: one table per language, with the same keys.
+"""The texts of the lessons in English and Chinese, and the facts that demonstrations find.
 
 >>> text("demo.words.title", "zh")
 '用词向量表做注意力'
-
-A text may have places for numbers, ``{variance:.1f}``. Where both languages need the same words but
-in another order, each table has its own sentence; nothing is put together from pieces.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
-from regard.errors import ArgumentError
+from regard.languages import Texts
 
-LANGUAGES = ("en", "zh")
-"""English, and Chinese in simplified characters."""
-
-FOLDER = Path(__file__).parent / "texts"
-
-
-@cache
-def table(lang: str) -> Mapping[str, str]:
-    """Every text of a language by its key."""
-    if lang not in LANGUAGES:
-        raise ArgumentError(
-            f"lang is one of {', '.join(LANGUAGES)}.", got=f"lang = {lang!r}", do="Choose one of them."
-        )
-    found: dict[str, str] = json.loads((FOLDER / f"{lang}.json").read_text(encoding="utf-8"))
-    return found
+TEXTS = Texts(Path(__file__).parent / "texts")
 
 
 def text(key: str, lang: str = "en", **values: object) -> str:
@@ -40,7 +21,7 @@ def text(key: str, lang: str = "en", **values: object) -> str:
     >>> text("bench.crossover", first="linear", other="standard", length=512)
     'linear is faster than standard from 512 tokens on'
     """
-    return table(lang)[key].format(**values) if values else table(lang)[key]
+    return TEXTS.say(key, lang, **values)
 
 
 def words(key: str, lang: str = "en") -> tuple[str, ...]:

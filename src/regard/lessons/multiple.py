@@ -143,4 +143,4 @@ def compare_multiple(
 
 def draw_multiple(found: Multiple, lang: str = "en") -> Figure:
     """A heat map for every head."""
-    return grid(found.weights, title=text("demo.multihead.claim", lang))
+    return grid(found.weights, title=text("demo.multihead.claim", lang), lang=lang)

@@ -52,4 +52,4 @@ def attend_from_scratch(seed: int = 42, *, length: int = 3, width: int = 4, chan
 
 def draw_scratch(found: Scratch, lang: str = "en") -> Figure:
     """The weights as a heat map with numbers."""
-    return heatmap(found.weights, title=text("demo.scratch.claim", lang))
+    return heatmap(found.weights, title=text("demo.scratch.claim", lang), lang=lang)

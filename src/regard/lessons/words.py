@@ -140,4 +140,10 @@ def attend_words(
 
 def draw_words(found: WordAttention, lang: str = "en") -> Figure:
     """A heat map with the numbers, words on both axes."""
-    return heatmap(found.weights, queries=found.words, keys=found.words, title=text("demo.words.claim", lang))
+    return heatmap(
+        found.weights,
+        queries=found.words,
+        keys=found.words,
+        title=text("demo.words.claim", lang),
+        lang=lang,
+    )

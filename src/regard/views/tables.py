@@ -11,7 +11,7 @@ from rich.text import Text
 
 from regard.errors import ArgumentError, DtypeError
 from regard.heads import Head, Roles, Score, Table
-from regard.heads.findings import PHRASES, ROLES
+from regard.heads.findings import ROLES, in_words
 from regard.heads.tables import Record, Value
 from regard.views.page.tokens import text_of
 from regard.views.terminal import bar, shade
@@ -56,7 +56,7 @@ ONLY_IF_SEVERAL = ("kind", "run")
 """Columns that say nothing where all rows have the same."""
 
 
-LONGEST_PHRASE = max(map(len, PHRASES.values()))
+LONGEST_PHRASE = max(len(in_words(role)) for role in ROLES)
 
 
 # ---- tables ----------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def _role_grid(heads: Sequence[Head], role: str | None, *, several: bool, width:
         Text("for example", "dim"), no_wrap=True, overflow="ellipsis", max_width=max(8, width - taken)
     )
     for head in heads:
-        does = Text("no clear role", "dim") if head.best is None else Text(PHRASES[head.best])
+        does = Text("no clear role", "dim") if head.best is None else Text(in_words(head.best))
         place = [Text(str(head.layer), "bold"), Text(str(head.head), "bold")]
         grid.add_row(*([Text(head.kind)] if several else []), *place, does, *_shown(head, role, length))
     return grid

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import click
 
-LANGUAGES = ("en", "zh")
+from regard.languages import LANGUAGES
+
 VARIABLE = "REGARD_LANG"
 
 lang_option = click.option(

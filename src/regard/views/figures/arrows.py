@@ -19,6 +19,7 @@ from regard.views.figures.barcharts import PITCH, draw_bars, rows_of
 from regard.views.figures.matrices import Numbers, checked_labels, numbers_of
 from regard.views.figures.placing import Sheet, checked_size, shortened
 from regard.views.figures.style import ACCENT, DOTS, FAINT, QUIET, house_style
+from regard.views.figures.wording import TEXTS
 
 SIDE = 3.6
 """Inches of the space."""
@@ -48,9 +49,10 @@ def geometry(
     labels: Sequence[str] | None = None,
     *,
     scale: float | None = None,
-    name: str = "query",
+    name: str | None = None,
     title: str | None = None,
     size: float | None = None,
+    lang: str = "en",
 ) -> Figure:
     """A query and its keys as arrows, each key as wide as its weight ``softmax_j(scale · q · k_j)``.
 
@@ -59,9 +61,10 @@ def geometry(
         keys: numbers ``(key, channel)``; at most 40.
         labels: a name for each key.
         scale: 1/√channels unless told.
-        name: what the query is called.
+        name: what the query is called; "query" unless told.
         title: how much of the arrows is seen unless told; "" for none.
         size: the side of the space in inches.
+        lang: the language of what the figure itself says, "en" or "zh".
 
     Up to three channels are drawn as they are. More are projected on the three directions that hold
     most of all arrows (their principal axes through the origin, so that the origin stays where it
@@ -73,29 +76,26 @@ def geometry(
     [0.804, 0.196]
     """
     q, k = _checked(query, keys)
-    names = checked_labels("keys", labels, len(k)) or [f"key {i}" for i in range(len(k))]
+    names = checked_labels("keys", labels, len(k)) or [TEXTS.say("key.n", lang, key=i) for i in range(len(k))]
+    name = TEXTS.say("query", lang) if name is None else name
     weights = attention(q[None], k, k, scale=scale)["weights"][0]
     space = space_of(q, k)
     side = checked_size(size, SIDE)
-    said = (
-        ""
-        if space.channels <= 3
-        else f"3 of {space.channels} dimensions, with {100 * space.share:.0f} % of the squared lengths"
-    )
     with house_style():
-        sheet = Sheet([*names, name, title or ""])
+        sheet = Sheet([*names, name, title or ""], lang)
         axes = sheet.area(1, 1, side, side, projection="3d")
         assert isinstance(axes, Axes3D)
         _draw_space(sheet, axes, space, weights, names, name)
         filled = sheet.filled[axes]
-        rows = rows_of(weights, names, None, MOST_BARS)
+        rows = rows_of(weights, names, most=MOST_BARS, placed=labels is None, lang=lang)
         height = PITCH * len(rows)
         middle = 10 - (filled.y0 + filled.y1) / 2 / DOTS  # from the upper edge, as areas are placed
         widest = max(sheet.width_of(shortened(sheet.text(one)), 8.5) for one in names)
         chart = sheet.area(filled.x1 / DOTS + widest + 0.45, middle - height / 2, 1.8, height)
         draw_bars(sheet, chart, rows)
-        chart.set_title("weights", fontsize=8.5, color=QUIET)
-        _title(sheet, axes, filled, said if title is None else title)
+        chart.set_title(sheet.say("weights"), fontsize=8.5, color=QUIET, family=sheet.families)
+        said = sheet.say("geometry", channels=space.channels, share=100 * space.share)
+        _title(sheet, axes, filled, ("" if space.channels <= 3 else said) if title is None else title)
         return sheet.fit()
 
 

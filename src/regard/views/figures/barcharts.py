@@ -14,6 +14,7 @@ from regard.recording import Call, Recording
 from regard.views.figures.matrices import Numbers, checked_labels, numbers_of, one_matrix
 from regard.views.figures.placing import Sheet, checked_size
 from regard.views.figures.style import ACCENT, FAINT, QUIET, house_style
+from regard.views.figures.wording import TEXTS
 
 MOST = 40
 """Bars of one figure. Of more keys the strongest are shown, and the others as one bar."""
@@ -46,6 +47,7 @@ def bars(
     most: int = MOST,
     title: str | None = None,
     size: float | None = None,
+    lang: str = "en",
 ) -> Figure:
     """The weights of one query as bars; with ``values``, also what they mix: ``Σ_j w_j v_j``.
 
@@ -57,20 +59,22 @@ def bars(
         most: how many bars; of more keys the strongest are shown and the rest is added up.
         title: the mix of the values, or the query, unless told; "" for none.
         size: the length of the axis in inches.
+        lang: the language of what the figure itself says, "en" or "zh".
 
     >>> figure = bars([0.75, 0.25], ["cat", "mat"], values=[4.0, 8.0])
     >>> [float(bar.get_width()) for bar in figure.axes[0].patches], figure.axes[0].get_title("left")
     ([0.75, 0.25], 'Σ w v = 5')
     """
-    row, names, said = _row(weights, labels, layer, head, query, kind, run, batch)
+    row, known, said = _row(weights, labels, layer, head, query, kind, run, batch, lang)
     shown_values = None if values is None else _checked_values(values, len(row))
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ArgumentError("most is 1 or more.", got=f"most = {most!r}", do="Try 40.")
-    rows = rows_of(row, names, shown_values, most)
+    names = known or [str(key) for key in range(len(row))]
+    rows = rows_of(row, names, shown_values, most, placed=known is None, lang=lang)
     if shown_values is not None:
         said = f"Σ w v = {_listed(row @ shown_values)}"
     with house_style():
-        sheet = Sheet([*(one.name for one in rows), title or "", said])
+        sheet = Sheet([*(one.name for one in rows), title or "", said], lang)
         axes = sheet.area(2, 1, checked_size(size, 3.4), PITCH * len(rows))
         draw_bars(sheet, axes, rows)
         sheet.title(axes, title, said)
@@ -86,8 +90,9 @@ def _row(
     kind: str | None,
     run: int | None,
     batch: int,
-) -> tuple[Numbers, list[str], str]:
-    """The weights, the names of the keys, and what the figure is called."""
+    lang: str,
+) -> tuple[Numbers, Sequence[str] | None, str]:
+    """The weights, the names of the keys where they have any, and what the figure is called."""
     if isinstance(weights, (Recording, Call)):
         matrix = one_matrix(weights, head=head, layer=layer, kind=kind, run=run, batch=batch, keys=labels)
         if query is None:
@@ -95,12 +100,10 @@ def _row(
                 f"Bars show one query (0 … {matrix.shape[0] - 1}).", got="none", do="Say query=0."
             )
         values = matrix.row(query).values[0]
-        token = f" “{matrix.queries[query]}”" if matrix.queries else ""
-        return (
-            values,
-            list(matrix.keys or map(str, range(len(values)))),
-            f"{matrix.name}, query {query}{token}",
-        )
+        said = {"place": matrix.name(lang), "query": query}
+        if matrix.queries:
+            return values, matrix.keys, TEXTS.say("row.token", lang, **said, token=matrix.queries[query])
+        return values, matrix.keys, TEXTS.say("row", lang, **said)
     values = numbers_of(weights, "Weights")
     if values.ndim != 1 or not len(values):
         raise ShapeError(
@@ -114,7 +117,7 @@ def _row(
             got=f"{values[~np.isfinite(values)][0]}",
             do="Look at the scores that they come from.",
         )
-    return values, checked_labels("keys", labels, len(values)) or list(map(str, range(len(values)))), ""
+    return values, checked_labels("keys", labels, len(values)), ""
 
 
 def _checked_values(values: object, keys: int) -> Numbers:
@@ -128,14 +131,28 @@ def _checked_values(values: object, keys: int) -> Numbers:
     return found
 
 
-def rows_of(weights: Numbers, names: Sequence[str], values: Numbers | None, most: int = MOST) -> list[Row]:
-    """One row for each key in the order of the text, or for the strongest and the rest together."""
+def rows_of(
+    weights: Numbers,
+    names: Sequence[str],
+    values: Numbers | None = None,
+    most: int = MOST,
+    *,
+    placed: bool = False,
+    lang: str = "en",
+) -> list[Row]:
+    """One row for each key in the order of the text, or for the strongest and the rest together.
+
+    Of the strongest it is said where they stand, unless their names do (``placed``).
+
+    >>> [row.name for row in rows_of(np.array([0.1, 0.6, 0.3]), ["a", "b", "c"], most=2)]
+    ['1 b', '2 others']
+    """
     count = len(weights)
     few = count <= most
     kept = range(count) if few else sorted(np.argsort(-weights, kind="stable")[: most - 1].tolist())
     rows = [
         Row(
-            names[key] if few else f"{key} {names[key]}",
+            names[key] if few or placed else f"{key} {names[key]}",
             float(weights[key]),
             "" if values is None else _listed(values[key]),
         )
@@ -143,7 +160,7 @@ def rows_of(weights: Numbers, names: Sequence[str], values: Numbers | None, most
     ]
     if not few:
         rest = float(np.delete(weights, list(kept)).sum())
-        rows.append(Row(f"{count - len(rows):,} others", rest, other=True))
+        rows.append(Row(TEXTS.say("others", lang, count=count - len(rows)), rest, other=True))
     return rows
 
 

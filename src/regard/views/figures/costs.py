@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from regard.errors import ArgumentError, ShapeError
 from regard.views.figures.matrices import Numbers, numbers_of
-from regard.views.figures.placing import Sheet, checked_size, shortened, side_name
+from regard.views.figures.placing import Sheet, checked_size, shortened
 from regard.views.figures.style import FAINT, head_style, house_style
 from regard.views.figures.units import binary, si
 
@@ -30,6 +30,7 @@ def cost(
     bytes: Mapping[str, Sequence[float]] | None = None,
     title: str | None = None,
     size: float | None = None,
+    lang: str = "en",
 ) -> Figure:
     """What attention costs over the length, both axes logarithmic, so that a power is a straight line.
 
@@ -39,6 +40,7 @@ def cost(
             The same name has the same colour in both. A length that was not measured is None or NaN.
         title: none unless told.
         size: the side of a panel in inches.
+        lang: the language of what the figure itself says, "en" or "zh".
 
     >>> figure = cost([512, 2048], operations={"dense": [1e9, 16e9], "linear": [1e8, 4e8]})
     >>> [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
@@ -59,13 +61,13 @@ def cost(
     names = list(dict.fromkeys(key for _, series, _ in panels for key in series))
     side = checked_size(size, SIDE)
     with house_style():
-        sheet = Sheet([*names, title or ""])
+        sheet = Sheet([*names, title or ""], lang)
         widest = max(sheet.width_of(shortened(sheet.text(name)), 8) for name in names)
         for place, (name, series, unit) in enumerate(panels):
             axes = sheet.area(1 + place * (side + widest + 0.9), 1, side, side)
             _panel(sheet, axes, places, series, names, unit, side)
-            side_name(axes, "x", "tokens")
-            axes.set_title(name, fontsize=8.5)
+            sheet.side_name(axes, "x", sheet.say("tokens"))
+            axes.set_title(sheet.say(name), fontsize=8.5, family=sheet.families)
             if place == 0 and title:
                 axes.annotate(
                     sheet.sentence(title),

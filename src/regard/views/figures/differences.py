@@ -10,7 +10,7 @@ from regard.errors import ArgumentError, DtypeError
 from regard.heads import Divergence
 from regard.views.figures.matrices import one_matrix
 from regard.views.figures.painting import colour_key, paint, scale_for
-from regard.views.figures.placing import Sheet, checked_size, planned, side_name
+from regard.views.figures.placing import Sheet, checked_size, planned
 from regard.views.figures.reducing import reduced
 from regard.views.figures.style import DOTS, QUIET, house_style
 
@@ -25,7 +25,12 @@ TREE = 0.9
 
 
 def divergence(
-    found: Divergence, *, clusters: int | None = None, title: str | None = None, size: float | None = None
+    found: Divergence,
+    *,
+    clusters: int | None = None,
+    title: str | None = None,
+    size: float | None = None,
+    lang: str = "en",
 ) -> Figure:
     """The divergence between all pairs of heads, ordered by cluster, under the tree that joins them.
 
@@ -34,6 +39,7 @@ def divergence(
         clusters: draw white lines between so many groups.
         title: says what is shown unless told; "" for none.
         size: the side of the map in inches.
+        lang: the language of what the figure itself says, "en" or "zh".
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoderLayer(16, 4, batch_first=True)
@@ -63,18 +69,18 @@ def divergence(
     picture = reduced(matrix, rows=max(1, int(side * DOTS)), columns=max(1, int(side * DOTS)))
     colours = scale_for([picture], "linear", 1.0)
     with house_style():
-        sheet = Sheet([*labels, title or ""])
+        sheet = Sheet([*labels, title or ""], lang)
         axes = sheet.area(1, 1 + TREE, side, side)
         image = paint(axes, picture, colours)
         _name_heads(axes, labels, side / len(labels))
-        side_name(axes, "y", "layer.head")
-        side_name(axes, "x", "layer.head")
+        sheet.side_name(axes, "y", sheet.say("layer.head"))
+        sheet.side_name(axes, "x", sheet.say("layer.head"))
         if clusters is not None:
             _draw_borders(axes, [len(group) for group in found.clusters(clusters)])
         colour_key(sheet, image, colours, (1 + side + 0.12, 1 + TREE, 0.11, max(side, 0.9)))
         tree = sheet.area(1, 1, side, TREE - 0.06)
         _draw_tree(tree, found)
-        sheet.title(tree, title, "How differently heads look (Jensen–Shannon divergence)")
+        sheet.title(tree, title, sheet.say("divergence"))
         return sheet.fit()
 
 

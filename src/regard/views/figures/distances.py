@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from regard.views.figures.matrices import Matrix, matrices_of
-from regard.views.figures.placing import Sheet, checked_size, side_name
+from regard.views.figures.placing import Sheet, checked_size
 from regard.views.figures.style import QUIET, head_style, house_style
 
 WIDTH, HEIGHT = 4.6, 2.8
@@ -26,6 +26,7 @@ def distance(
     batch: int = 0,
     title: str | None = None,
     size: float | None = None,
+    lang: str = "en",
 ) -> Figure:
     """Which share of its attention each head gives to keys at each distance.
 
@@ -37,6 +38,7 @@ def distance(
         layer, heads, kind, run, batch: which heads of the recording; each has a colour.
         title: the layer unless told; "" for none.
         size: the width in inches.
+        lang: the language of what the figure itself says, "en" or "zh".
 
     >>> figure = distance([[1.0, 0.0], [0.5, 0.5]])
     >>> figure.axes[0].lines[0].get_ydata().tolist()
@@ -47,10 +49,10 @@ def distance(
     names = bin_names(len(shares[0]))
     width = checked_size(size, WIDTH)
     with house_style():
-        sheet = Sheet([title or ""])
+        sheet = Sheet([title or ""], lang)
         axes = sheet.area(1, 1, width, HEIGHT * width / WIDTH)
         for place, (matrix, share) in enumerate(zip(matrices, shares)):
-            name = "" if matrix.head is None else f"head {matrix.head}"
+            name = "" if matrix.head is None else sheet.say("head.n", head=matrix.head)
             axes.plot(share, marker="o", markersize=3, label=name, **head_style(place))
         axes.set_ylim(0, None)
         axes.set_xlim(-0.3, len(names) - 0.7)
@@ -58,18 +60,19 @@ def distance(
         ticks = [tick for tick in axes.get_yticks() if tick <= axes.get_ylim()[1]]
         axes.set_yticks(ticks, [f"{100 * tick:.3g} %" for tick in ticks])
         axes.grid(visible=True, axis="y")
-        side_name(axes, "x", "distance in tokens")
-        side_name(axes, "y", "share of attention")
+        sheet.side_name(axes, "x", sheet.say("distance"))
+        sheet.side_name(axes, "y", sheet.say("share"))
         if len(matrices) > 1:
             axes.legend(
                 loc="upper left",
                 bbox_to_anchor=(1.01, 1.0),
                 borderaxespad=0,
                 labelcolor=QUIET,
+                prop={"family": sheet.families, "size": 8},
                 handlelength=1.8,
                 ncols=1 + (len(matrices) - 1) // 14,
             )
-        said = matrices[0].name if len(matrices) == 1 else matrices[0].name.split(", head")[0]
+        said = matrices[0].name(lang) if len(matrices) == 1 else matrices[0].layer_name(lang)
         sheet.title(axes, title, said)
         return sheet.fit()
 

@@ -14,7 +14,7 @@ from regard.recording import Call, Recording
 from regard.views.figures.heatmaps import area_of
 from regard.views.figures.matrices import Matrix, calls_of, matrices_of
 from regard.views.figures.painting import colour_key, paint, scale_for
-from regard.views.figures.placing import Sheet, checked_size, planned, side_name
+from regard.views.figures.placing import Sheet, checked_size, planned
 from regard.views.figures.reducing import Reduced, reduced
 from regard.views.figures.style import DOTS, QUIET, house_style
 
@@ -43,6 +43,7 @@ def grid(
     columns: int | None = None,
     title: str | None = None,
     size: float | None = None,
+    lang: str = "en",
 ) -> Figure:
     """Every head of a layer, with one scale of colours for all of them.
 
@@ -57,6 +58,7 @@ def grid(
         columns: how many heads stand side by side.
         title: what is shown unless told; "" for none.
         size: the longer side of one head in inches.
+        lang: the language of what the figure itself says, "en" or "zh".
 
     >>> import torch
     >>> figure = grid(torch.rand(3, 5, 5).softmax(-1))
@@ -66,7 +68,7 @@ def grid(
     if isinstance(weights, Recording) and layer is None:
         calls = _one_of_each_layer(calls_of(weights, kind=kind, run=run))
         if len(calls) > 1:
-            return _thumbnails(calls, weights, heads, batch, scale, largest, title, size)
+            return _thumbnails(calls, weights, heads, batch, scale, largest, title, size, lang)
     matrices = matrices_of(
         weights, layer=layer, heads=heads, kind=kind, run=run, batch=batch, queries=queries, keys=keys
     )
@@ -76,7 +78,7 @@ def grid(
     side_by_side = _columns(columns, len(matrices))
     with house_style():
         first = matrices[0]
-        sheet = Sheet([*(first.queries or ()), *(first.keys or ()), title or ""])
+        sheet = Sheet([*(first.queries or ()), *(first.keys or ()), title or ""], lang)
         across, down = width + 0.18, height + 0.32
         panels = [
             sheet.area(1 + place % side_by_side * across, 1 + place // side_by_side * down, width, height)
@@ -84,15 +86,15 @@ def grid(
         ]
         images = [paint(axes, picture, colours) for axes, picture in zip(panels, pictures)]
         for place, (axes, matrix) in enumerate(zip(panels, matrices)):
-            name = f"head {matrix.head}" if matrix.head is not None else ""
-            axes.set_title(name, fontsize=8.5, pad=3.5, color=QUIET)
+            name = sheet.say("head.n", head=matrix.head) if matrix.head is not None else ""
+            axes.set_title(name, fontsize=8.5, pad=3.5, color=QUIET, family=sheet.families)
             leftmost, lowest = place % side_by_side == 0, place + side_by_side >= len(matrices)
             _label_shared(sheet, axes, matrix, width, height, leftmost, lowest)
         rows = ceil(len(matrices) / side_by_side)
         right = 1 + side_by_side * across - 0.18 + 0.14
         tall = min(rows * down - 0.32, 3.0)
         colour_key(sheet, images[0], colours, (right, 1, 0.11, tall))
-        _title_above(sheet, panels[0], title, first.name.split(", head")[0])
+        _title_above(sheet, panels[0], title, first.layer_name(lang))
         return sheet.fit()
 
 
@@ -126,7 +128,7 @@ def _label(
     else:
         # Positions tell more than every twentieth token would.
         sheet.label(axes, side, None, count, pitch, size=7.5)
-        side_name(axes, side, "query" if side == "y" else "key")
+        sheet.side_name(axes, side, sheet.say("query" if side == "y" else "key"))
 
 
 def _title_above(sheet: Sheet, axes: Axes, title: str | None, otherwise: str) -> None:
@@ -171,6 +173,7 @@ def _thumbnails(
     largest: float | None,
     title: str | None,
     size: float | None,
+    lang: str,
 ) -> Figure:
     width, height = area_of((calls[0].queries, calls[0].keys), checked_size(size, THUMBNAIL))
     wanted = (
@@ -186,7 +189,7 @@ def _thumbnails(
             pictures[row, numbers[matrix.head]] = _picture(matrix, width, height)
     colours = scale_for(list(pictures.values()), scale, largest)
     with house_style():
-        sheet = Sheet([title or ""])
+        sheet = Sheet([title or ""], lang)
         across, down = width + 0.07, height + 0.07
         panels: dict[tuple[int, int], Axes] = {}
         image: AxesImage | None = None
@@ -195,23 +198,31 @@ def _thumbnails(
             image = paint(axes, picture, colours)
             axes.set_xticks([])
             axes.set_yticks([])
-        _name_rows_and_columns(panels, calls, wanted)
+        _name_rows_and_columns(sheet, panels, calls, wanted)
         assert image is not None
         tall = min(len(calls) * down - 0.07, 3.0)
         colour_key(sheet, image, colours, (1 + len(wanted) * across + 0.07, 1, 0.11, max(tall, 0.8)))
-        _title_above(sheet, panels[min(panels)], title, f"{recording.model}: every head")
+        _title_above(sheet, panels[min(panels)], title, sheet.say("model", model=recording.model))
         return sheet.fit()
 
 
 def _name_rows_and_columns(
-    panels: dict[tuple[int, int], Axes], calls: list[Call], heads: Sequence[int]
+    sheet: Sheet, panels: dict[tuple[int, int], Axes], calls: list[Call], heads: Sequence[int]
 ) -> None:
     for row, call in enumerate(calls):
         first = min(column for one, column in panels if one == row)
         panels[row, first].set_ylabel(
-            f"layer {call.layer}", rotation=0, ha="right", va="center", fontsize=7.5, color=QUIET
+            sheet.say("layer.n", layer=call.layer),
+            rotation=0,
+            ha="right",
+            va="center",
+            fontsize=7.5,
+            color=QUIET,
+            family=sheet.families,
         )
     for column, head in enumerate(heads):
         top = min(row for row, one in panels if one == column)
-        name = f"head {head}" if column == 0 else str(head)
-        panels[top, column].set_title(name, fontsize=7.5, color=QUIET, pad=3, loc="center")
+        name = sheet.say("head.n", head=head) if column == 0 else str(head)
+        panels[top, column].set_title(
+            name, fontsize=7.5, color=QUIET, pad=3, loc="center", family=sheet.families
+        )

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from regard.views.figures.matrices import one_matrix
 from regard.views.figures.painting import Scale, colour_key, paint, scale_for
-from regard.views.figures.placing import Sheet, checked_size, side_name
+from regard.views.figures.placing import Sheet, checked_size
 from regard.views.figures.reducing import Reduced, reduced
 from regard.views.figures.style import DOTS, house_style
 
@@ -42,6 +42,7 @@ def heatmap(
     numbers: bool | None = None,
     title: str | None = None,
     size: float | None = None,
+    lang: str = "en",
 ) -> Figure:
     """The weights of one head as a heat map: rows are queries, columns are keys.
 
@@ -56,6 +57,7 @@ def heatmap(
         numbers: print each weight in its cell; where there is room unless told.
         title: the name of the head unless told; "" for none.
         size: the longer side in inches.
+        lang: the language of what the figure itself says, "en" or "zh".
 
     Pairs that may not attend show the paper. Long texts are reduced to the pixels by the greatest
     weight of each block. Numbers below 0 (scores, similarities) get a scale around 0.
@@ -71,20 +73,20 @@ def heatmap(
     picture = reduced(matrix, rows=max(1, int(height * DOTS)), columns=max(1, int(width * DOTS)))
     colours = scale_for([picture], scale, largest)
     with house_style():
-        sheet = Sheet([*(matrix.queries or ()), *(matrix.keys or ()), title or ""])
+        sheet = Sheet([*(matrix.queries or ()), *(matrix.keys or ()), title or ""], lang)
         axes = sheet.area(1, 1, width, height)
         image = paint(axes, picture, colours)
         tall, wide = height / matrix.shape[0], width / matrix.shape[1]
         sheet.label(axes, "y", matrix.queries, matrix.shape[0], tall)
         sheet.label(axes, "x", matrix.keys, matrix.shape[1], wide)
-        side_name(axes, "y", "query")
-        side_name(axes, "x", "key")
+        sheet.side_name(axes, "y", sheet.say("query"))
+        sheet.side_name(axes, "x", sheet.say("key"))
         fits = picture.whole and wide >= ROOM_FOR_A_NUMBER and tall >= 0.16
         if numbers or (numbers is None and fits):
             _print_numbers(axes, picture, colours, wide)
         else:
             colour_key(sheet, image, colours, (1 + width + 0.12, 1, 0.11, max(height, 0.9)))
-        sheet.title(axes, title, matrix.name)
+        sheet.title(axes, title, matrix.name(lang))
         return sheet.fit()
 
 

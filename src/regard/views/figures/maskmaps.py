@@ -18,7 +18,7 @@ from regard.masks.mask import ALL, NONE, extent_of, verdicts
 from regard.masks.positions import Extent, Strip
 from regard.views.figures.heatmaps import area_of
 from regard.views.figures.matrices import checked_labels
-from regard.views.figures.placing import Sheet, shortened, side_name
+from regard.views.figures.placing import Sheet, shortened
 from regard.views.figures.style import ACCENT, DOTS, PAPER, QUIET, house_style
 
 CELL = 0.36
@@ -41,6 +41,7 @@ def mask(
     index: tuple[int, ...] | None = None,
     title: str | None = None,
     size: float | None = None,
+    lang: str = "en",
 ) -> Figure:
     """Which keys each query may see: rows are queries, columns are keys, filled means may attend.
 
@@ -50,6 +51,7 @@ def mask(
         index: for a mask that differs over batch or heads, which of them: ``(batch, head)``.
         title: the mask, and how many pairs attend, unless told; "" for none.
         size: the longer side in inches.
+        lang: the language of what the figure itself says, "en" or "zh".
 
     Of long texts each pixel stands for a block of pairs: all, none or some of them attend. The mask
     is asked about blocks, never about n×n pairs, so a million positions can be drawn. The number of
@@ -73,9 +75,8 @@ def mask(
     tall, wide = (ceil(count / max(1, int(side * DOTS))) for count, side in zip(extent, (height, width)))
     picture = verdict_map(one, extent, tall, wide)
     pairs = plan(one, *extent).pairs
-    said = f"{pairs:,} of {prod(extent):,} pairs, {100 * pairs / prod(extent):.3g} %"
     with house_style():
-        sheet = Sheet([*(row_labels or ()), *(column_labels or ()), title or ""])
+        sheet = Sheet([*(row_labels or ()), *(column_labels or ()), title or ""], lang)
         axes = sheet.area(1, 1, width, height)
         rows, columns = picture.shape
         axes.imshow(
@@ -91,9 +92,10 @@ def mask(
         axes.spines[:].set_visible(False)
         sheet.label(axes, "y", row_labels, extent.queries, height / extent.queries)
         sheet.label(axes, "x", column_labels, extent.keys, width / extent.keys)
-        side_name(axes, "y", "query")
-        side_name(axes, "x", "key")
+        sheet.side_name(axes, "y", sheet.say("query"))
+        sheet.side_name(axes, "x", sheet.say("key"))
         _lines_between(axes, extent)
+        said = sheet.say("mask.count", pairs=pairs, all=prod(extent), share=100 * pairs / prod(extent))
         _title(sheet, axes, title, shortened(repr(one), _LONGEST_NAME), said, width)
         return sheet.fit()
 
@@ -152,9 +154,9 @@ def _lines_between(axes: Axes, extent: Extent) -> None:
 
 def _title(sheet: Sheet, axes: Axes, title: str | None, name: str, said: str, width: float) -> None:
     """The name and the count: in one line where it fits, else in two."""
-    whole = f"{name}: {said}"
+    whole = sheet.say("mask", mask=name, count=said)
     if title is None and sheet.width_of(whole, 10) > width + 1:
-        axes.set_title(said, fontsize=8.5, color=QUIET, pad=6)
+        axes.set_title(said, fontsize=8.5, color=QUIET, pad=6, family=sheet.families)
         axes.annotate(
             name, (0, 1), (0, 21), xycoords="axes fraction", textcoords="offset points", fontsize=10
         )

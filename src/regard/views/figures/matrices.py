@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from regard.errors import ArgumentError, DtypeError, RecordingError, ShapeError
 from regard.recording import Call, Recording
+from regard.views.figures.wording import place_name
 
 Numbers = NDArray[np.floating[Any]]
 Bools = NDArray[np.bool_]
@@ -57,12 +58,13 @@ class Matrix:
     layer: int | None = None
     kind: str = ""
 
-    @property
-    def name(self) -> str:
+    def name(self, lang: str = "en") -> str:
         """Such as "layer 2, head 3"; empty where nothing is known."""
-        parts = (("layer", self.layer), ("head", self.head))
-        said = ", ".join(f"{word} {number}" for word, number in parts if number is not None)
-        return f"{said} (cross)" if self.kind == "cross" else said
+        return place_name(self.layer, self.head, self.kind, lang)
+
+    def layer_name(self, lang: str = "en") -> str:
+        """Such as "layer 2", for a figure of several heads; empty where nothing is known."""
+        return place_name(self.layer, None, self.kind, lang)
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """All rows from the first to the last, ``rows`` at a time."""
@@ -74,7 +76,7 @@ class Matrix:
             if bad.any():
                 row, column = np.argwhere(bad)[0]
                 raise ArgumentError(
-                    f"Weights are finite numbers{f' ({self.name})' if self.name else ''}.",
+                    f"Weights are finite numbers{f' ({self.name()})' if self.name() else ''}.",
                     got=f"{values[row, column]} at query {start + row}, key {column}",
                     do="Look at the scores that they come from.",
                 )

@@ -18,6 +18,7 @@ from matplotlib.transforms import Bbox
 from regard.errors import ArgumentError
 from regard.views.figures.lettering import families_for, readable
 from regard.views.figures.style import DOTS, QUIET, Picture
+from regard.views.figures.wording import TEXTS
 
 POINT = 1 / 72
 """Inches."""
@@ -38,8 +39,9 @@ SMALLEST, USUAL = 5.5, 8.5
 class Sheet:
     """Paper on which axes are placed in inches from the upper left corner, then cut by :meth:`fit`."""
 
-    def __init__(self, texts: Sequence[str] = ()) -> None:
-        self.families = families_for(texts)
+    def __init__(self, texts: Sequence[str] = (), lang: str = "en") -> None:
+        self.lang = lang
+        self.families = families_for([*texts, *TEXTS.table(lang).values()])
         self.figure = Picture(figsize=(10, 10), dpi=DOTS)
         self.filled: dict[Axes, Bbox] = {}  # what axes really fill, in pixels, where that is less than all
         self.renderer = self.figure.canvas.get_renderer()  # type: ignore[attr-defined]
@@ -120,6 +122,15 @@ class Sheet:
         """A title as it can be drawn; it may have several lines."""
         return "\n".join(self.text(line) if line else "" for line in text.split("\n"))
 
+    def say(self, key: str, /, **values: object) -> str:
+        """What figures write of themselves, in the language of this sheet."""
+        return TEXTS.say(key, self.lang, **values)
+
+    def side_name(self, axes: Axes, side: str, name: str) -> None:
+        """What an axis counts, small and quiet."""
+        set_label = axes.set_xlabel if side == "x" else axes.set_ylabel
+        set_label(self.text(name), color=QUIET, fontsize=8, labelpad=5, family=self.families)
+
     def title(self, axes: Axes, title: str | None, otherwise: str, *, size: float | None = None) -> None:
         """The title that the user gave, or the one the figure has of itself; "" is none."""
         said = otherwise if title is None else title
@@ -190,12 +201,6 @@ def shortened(text: str, columns: int = WIDEST_LABEL) -> str:
             break
         used, kept = used + width, kept + sign
     return f"{kept}…"
-
-
-def side_name(axes: Axes, side: str, name: str) -> None:
-    """What an axis counts, small and quiet."""
-    set_label = axes.set_xlabel if side == "x" else axes.set_ylabel
-    set_label(name, color=QUIET, fontsize=8, labelpad=5)
 
 
 def checked_size(size: float | None, usual: float) -> float:

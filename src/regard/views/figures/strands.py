@@ -56,6 +56,7 @@ def lines(
     least: float = 0.02,
     title: str | None = None,
     size: float | None = None,
+    lang: str = "en",
 ) -> Figure:
     """Queries on the left, keys on the right, and a line for each weight.
 
@@ -69,6 +70,7 @@ def lines(
         least: weights below this are left out.
         title: the layer unless told; "" for none.
         size: the length of the longer column of tokens in inches.
+        lang: the language of what the figure itself says, "en" or "zh".
 
     >>> figure = lines([[0.75, 0.25], [0.0, 1.0]], queries=["I", "am"])
     >>> [float(width) for width in figure.axes[0].collections[0].get_linewidths()]
@@ -85,7 +87,7 @@ def lines(
     height = checked_size(size, min(PITCH * longest, TALLEST))
     pitch = height / longest
     with house_style():
-        sheet = Sheet([*(first.queries or ()), *(first.keys or ()), title or ""])
+        sheet = Sheet([*(first.queries or ()), *(first.keys or ()), title or ""], lang)
         width = min(max(1.6, 0.55 * height), 3.2)
         axes = sheet.area(3, 1, width, height)
         axes.set(xlim=(0, 1), ylim=(longest - 0.5, -0.5))
@@ -101,10 +103,10 @@ def lines(
             (1, "left", first.keys, first.shape[1]),
         ):
             _tokens(sheet, axes, x, side, labels, count, pitch)
-        said = first.name if len(found) == 1 else first.name.split(", head")[0]
+        said = first.name(lang) if len(found) == 1 else first.layer_name(lang)
         sheet.title(axes, title, said)
         if len(found) > 1:
-            _legend(axes, matrices)
+            _legend(sheet, axes, matrices)
         return sheet.fit()
 
 
@@ -170,9 +172,9 @@ def _tokens(
         )
 
 
-def _legend(axes: Axes, matrices: Sequence[Matrix]) -> None:
+def _legend(sheet: Sheet, axes: Axes, matrices: Sequence[Matrix]) -> None:
     handles = [
-        Line2D([], [], linewidth=1.8, label=f"head {matrix.head}", **head_style(place))
+        Line2D([], [], linewidth=1.8, label=sheet.say("head.n", head=matrix.head), **head_style(place))
         for place, matrix in enumerate(matrices)
     ]
     axes.legend(
@@ -181,6 +183,7 @@ def _legend(axes: Axes, matrices: Sequence[Matrix]) -> None:
         bbox_to_anchor=(0.5, 0),
         ncols=min(len(handles), 4),
         labelcolor=QUIET,
+        prop={"family": sheet.families, "size": 8},
         handlelength=2.2,
         columnspacing=1.2,
     )

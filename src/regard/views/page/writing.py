@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ArgumentError, RecordingError
+from regard.languages import check_language
 from regard.recording import Call, Recording
 from regard.views.page.html import document, frame_size
 from regard.views.page.payload import FINE_VALUES, Payload, Wording, payload_of
 from regard.views.page.thumbnails import SIDE
 
 VIEWS = ("overview", "lines", "matrix", "heads", "steps")
-LANGUAGES = ("en", "zh")
 
 LARGEST = 200_000_000
 """Bytes above which a page is only written if the user insists: browsers get slow."""
@@ -146,12 +146,7 @@ class Options:
 
 def payload_for(recording: Recording, options: Options) -> Payload:
     """The payload of a page, once its size and its options are checked."""
-    if options.lang not in LANGUAGES:
-        raise ArgumentError(
-            f"lang is one of {', '.join(LANGUAGES)}.",
-            got=f"lang = {options.lang!r}",
-            do="Readers can switch later.",
-        )
+    check_language(options.lang)
     calls = chosen(recording, options.layers)
     size = estimate_page(recording, layers=options.layers)
     if size.nbytes > LARGEST and not options.yes:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.heads.findings import PHRASES, Head
+from regard.heads.findings import ROLES, Head, in_words
 from regard.heads.survey.results import Survey
 from regard.heads.tables import Value
 from regard.version import __version__
@@ -156,11 +156,11 @@ def _roles(survey: Survey) -> Iterator[str]:
             yield "".join(_cell(at[number]) if number in at else "<td></td>" for number in numbers)
             yield "</tr>"
         yield "</tbody></table></div>"
-    counted = {role: sum(head.best == role for head in survey.heads) for role in PHRASES}
+    counted = {role: sum(head.best == role for head in survey.heads) for role in ROLES}
     yield '<ul class="legend">'
     for role, count in counted.items():
         if count:
-            yield f'<li><i class="role {role} l9"></i>{count} × {html.escape(PHRASES[role])}</li>'
+            yield f'<li><i class="role {role} l9"></i>{count} × {html.escape(in_words(role))}</li>'
     none = sum(head.best is None for head in survey.heads)
     if none:
         yield f'<li><i class="role"></i>{none} without a clear role</li>'
