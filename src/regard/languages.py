@@ -9,6 +9,7 @@ pieces.
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -30,6 +31,25 @@ def check_language(lang: object) -> None:
         raise ArgumentError(
             f"lang is one of {', '.join(LANGUAGES)}.", got=f"lang = {lang!r}", do="Choose one of them."
         )
+
+
+def columns_of(text: str) -> int:
+    """How many columns of a terminal a text takes; a Chinese character takes two.
+
+    >>> columns_of("AI 技术")
+    7
+    """
+    return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)
+
+
+def padded(text: str, columns: int) -> str:
+    """The text in so many columns, to the right; to the left where ``columns`` is below 0.
+
+    >>> padded("键", 4) + "|", padded("键", -4) + "|"
+    ('  键|', '键  |')
+    """
+    blanks = " " * (abs(columns) - columns_of(text))
+    return blanks + text if columns > 0 else text + blanks
 
 
 class Texts:

@@ -1,16 +1,21 @@
 """The lessons: every cell of them runs, both languages hold the same code, and the page needs no network."""
 
 import ast
+import io
 import re
+import tokenize
 
 import jupytext
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from docs.scripts import DOCS, script
 
 RICH = ("_repr_html_", "_repr_markdown_")
 CHINESE = re.compile("[\u4e00-\u9fff]")
+ENGLISH = re.compile(r"[A-Za-z]{2,},? [a-z]{2,}")
+WORD = re.compile("[A-Za-z]{2,}")
 NAMES = sorted(path.stem for path in (DOCS / "lessons" / "en").glob("*.py"))
 
 
@@ -33,25 +38,97 @@ def test_there_are_eight_in_each_language():
     assert sorted(path.stem for path in (DOCS / "lessons" / "zh").glob("*.py")) == NAMES
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("name", NAMES)
-def test_every_cell_runs(name):
-    names, figures = {"__name__": "__main__"}, 0
-    for source in cells("en", name, "code"):
+def test_every_cell_runs(name, lang, capsys):
+    names, figures = {"__name__": "__main__"}, []
+    for source in cells(lang, name, "code"):
         shown = run(source, names, name)
         if isinstance(shown, Figure):
             shown.canvas.draw()
-            figures += 1
+            figures.append(shown)
         elif shown is not None:  # what a notebook would ask for
             assert any(hasattr(shown, form) and getattr(shown, form)() for form in RICH)
-    assert figures >= 2
+    assert len(figures) >= 2
+    assert bool(CHINESE.search(capsys.readouterr().out)) or lang == "en"
+    if lang == "zh":
+        for text in (text for figure in figures for text in figure.findobj(Text)):
+            assert not ENGLISH.search(text.get_text()), text.get_text()
+
+
+def same(here, there):
+    """Whether two pieces of code do the same; what they say to people may be English and Chinese.
+
+    In an f-string the values may then stand in another order.
+    """
+    if type(here) is not type(there):
+        return False
+    if isinstance(here, ast.JoinedStr):
+        texts = [
+            [one.value for one in node.values if isinstance(one, ast.Constant)] for node in (here, there)
+        ]
+        values = [
+            sorted(ast.dump(one) for one in node.values if isinstance(one, ast.FormattedValue))
+            for node in (here, there)
+        ]
+        return values[0] == values[1] and (texts[0] == texts[1] or bool(CHINESE.search("".join(texts[1]))))
+    if isinstance(here, ast.Constant) and isinstance(here.value, str):
+        return here.value == there.value or bool(CHINESE.search(str(there.value)))
+    if isinstance(here, ast.AST):
+        return all(same(getattr(here, name), getattr(there, name)) for name in here._fields)
+    if isinstance(here, list):
+        return len(here) == len(there) and all(map(same, here, there))
+    return bool(here == there)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "wanted"),
+    [
+        ('print("sum", x)', 'print("总和", x)', True),
+        ('print(f"{a} of {b}")', 'print(f"{b} 中的 {a}")', True),
+        ('print("sum", x)', 'print("总和", y)', False),
+        ('print("sum", x)', 'print("total", x)', False),
+        ('print(f"{a} of {b}")', 'print(f"{b} 中的 {b}")', False),
+        ("a + b", "a - b", False),
+        ("a", "a; b", False),
+    ],
+)
+def test_the_comparison_of_code(here, there, wanted):
+    assert same(ast.parse(here), ast.parse(there)) is wanted
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_both_languages_hold_the_same_code(name):
     english, chinese = (cells(lang, name, "code") for lang in ("en", "zh"))
-    # The first cell says the language of figures and facts; that is the only difference.
+    # The first cell says the language of figures and facts.
     assert (english.pop(0), chinese.pop(0)) == ('lang = "en"', 'lang = "zh"')
-    assert english == chinese
+    assert len(english) == len(chinese)
+    for here, there in zip(english, chinese):
+        assert same(ast.parse(here), ast.parse(there)), there
+
+
+def comments(source):
+    found = tokenize.generate_tokens(io.StringIO(source).readline)
+    return [token.string for token in found if token.type == tokenize.COMMENT]
+
+
+def printed_words(source):
+    """What the code prints as it stands there, without the values in it."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print":
+            for part in node.args:
+                pieces = part.values if isinstance(part, ast.JoinedStr) else [part]
+                words = [str(one.value) for one in pieces if isinstance(one, ast.Constant)]
+                yield " ".join(words)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_code_speaks_the_language_of_its_lesson(name):
+    for here, there in zip(*(cells(lang, name, "code") for lang in ("en", "zh"))):
+        assert len(comments(here)) == len(comments(there))
+        assert all(CHINESE.search(comment) for comment in comments(there)), there
+        for words in printed_words(there):
+            assert CHINESE.search(words) or not WORD.search(words.replace("regard", "")), words
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -85,11 +85,12 @@ print(in_numpy.round(1).T)
 # between keys, no matter what anybody asks. (An outer product of scores, which some tutorials call a similarity, is not: lesson 3.)
 
 # %%
-figures.bars(weights, words("library.books", lang), values=pages[:, 0])
+figures.bars(weights, words("library.books", lang), values=pages[:, 0], lang=lang)
 
 # %%
 unit = spines / np.linalg.norm(spines, axis=1, keepdims=True)
-figures.heatmap(unit @ unit.T, queries=words("library.books", lang), keys=words("library.books", lang))
+books = words("library.books", lang)
+figures.heatmap(unit @ unit.T, queries=books, keys=books, lang=lang)
 
 # %% [markdown]
 # ## Geometry

@@ -68,7 +68,7 @@ weights = trace["weights"][0]
 for word, row in zip(tokens, weights):
     print(word, "  ".join(f"{other} {share:.0%}" for other, share in zip(tokens, row)))
 assert np.allclose(weights.sum(-1), 1)
-figures.heatmap(weights, queries=tokens, keys=tokens)
+figures.heatmap(weights, queries=tokens, keys=tokens, lang=lang)
 
 # %% [markdown]
 # ## Shapes of a real layer
@@ -107,7 +107,7 @@ for word, top in zip(found.words, found.strongest(3)):
     print(word)
     for other, weight in top:
         print(f"    {bar(weight):8} {weight:5.1%} {other}")
-figures.heatmap(found.weights, queries=found.words, keys=found.words)
+figures.heatmap(found.weights, queries=found.words, keys=found.words, lang=lang)
 
 # %% [markdown]
 # A word that is not in the table is an error that names it, never a silent zero.

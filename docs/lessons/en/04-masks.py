@@ -40,7 +40,7 @@ for name, weights in (("before", before), ("after", after)):
         print(f"  {token:5}", "  ".join(f"{w:.2f}" if w else " –  " for w in row))
 
 # %%
-figures.heatmap(after, queries=tokens, keys=tokens)
+figures.heatmap(after, queries=tokens, keys=tokens, lang=lang)
 
 # %% [markdown]
 # An additive mask says the same: 0 where one may look and −∞ where not, added to the scores. By hand, in four lines:
@@ -77,7 +77,7 @@ try:
     masks.parse("causal & windo(3, 0)")
 except MaskError as error:
     print(error)
-figures.mask(mask, 14)
+figures.mask(mask, 14, lang=lang)
 
 # %% [markdown]
 # ## Padding and causal in one call
@@ -126,8 +126,8 @@ print(f"greatest difference of the mean of 500: {(many - plain).abs().max():.3f}
 # `plan` says how regard will compute a mask, before it does. Nothing of 8,192 × 8,192 is ever built.
 
 # %%
-print(regard.plan(masks.causal() & masks.window(127, 0), 8192))
-figures.mask("causal & (window(4000, 0) | every(8192))", 100_000, size=2.6)
+print(regard.plan(masks.causal() & masks.window(127, 0), 8192).in_words(lang))
+figures.mask("causal & (window(4000, 0) | every(8192))", 100_000, size=2.6, lang=lang)
 
 # %% [markdown]
 # **Try it.** `regard mask "causal & window(4, 0)" -n 16` draws any mask in the terminal. Which mask lets each of several documents, packed

@@ -91,7 +91,7 @@ print(long.shape, module)
 # %%
 with regard.watch(module) as seen:
     module(x)
-figures.grid(seen, layer=0)
+figures.grid(seen, layer=0, lang=lang)
 
 # %% [markdown]
 # In training mode dropout makes two runs differ; after `.eval()` they are equal.

@@ -84,7 +84,7 @@ assert (weights[1, :, :, 14:] == 0).all()
 print(nn.MultiHeadAttention(64, 4).weights(target, source, mask=masks.padding(keep)).shape)
 q, k = torch.randn(2, 4, 10, 16), torch.randn(2, 4, 20, 16)
 print(regard.attention_weights(q, k, mask=masks.padding(keep)).shape)
-figures.heatmap(weights[1, 0])
+figures.heatmap(weights[1, 0], lang=lang)
 
 # %% [markdown]
 # ## A trained one
@@ -107,10 +107,10 @@ print(regard.translate("The cat is on the table.", align=True))
 by = embedded_alignment_head()
 seen = look(embedded(), "The cat is on the table.").recording
 print(f"layer {by.layer}, head {by.head}: right in {by.right} of {by.pairs} checked pairs")
-figures.heatmap(seen, kind="cross", layer=by.layer, head=by.head)
+figures.heatmap(seen, kind="cross", layer=by.layer, head=by.head, lang=lang)
 
 # %%
-figures.lines(seen, kind="cross", layer=by.layer, heads=by.head, least=0.1)
+figures.lines(seen, kind="cross", layer=by.layer, heads=by.head, least=0.1, lang=lang)
 
 # %% [markdown]
 # And every number behind one row: the step that writes the first character, before it has read anything of its own.

@@ -52,16 +52,16 @@ for call in seen:
 # One head with its numbers, all heads of a layer, and lines from token to token.
 
 # %%
-figures.heatmap(seen, kind="encoder", layer=0, head=0)
+figures.heatmap(seen, kind="encoder", layer=0, head=0, lang=lang)
 
 # %%
-figures.grid(seen, kind="encoder", layer=1)
+figures.grid(seen, kind="encoder", layer=1, lang=lang)
 
 # %%
-figures.lines(seen, kind="encoder", layer=2, heads=[0, 1], least=0.15)
+figures.lines(seen, kind="encoder", layer=2, heads=[0, 1], least=0.15, lang=lang)
 
 # %%
-figures.bars(seen, kind="encoder", layer=0, head=0, query=3)
+figures.bars(seen, kind="encoder", layer=0, head=0, query=3, lang=lang)
 
 # %% [markdown]
 # All of it together is a page: one HTML file that computes the weights in the browser, from Q and K. `regard.show(seen)` puts it into a
@@ -106,14 +106,14 @@ for row in table.sort("entropy")[:5]:
 # %%
 roles = heads.roles(seen)
 for head in roles.clearest(6):
-    print(f"{head.kind:8} layer {head.layer} head {head.head}: {head.in_words()}   {head.example or ''}")
+    print(f"{head.kind:8} layer {head.layer} head {head.head}: {head.in_words(lang)}   {head.example or ''}")
 
 # %% [markdown]
 # Which heads resemble each other? The divergence between their rows says so, and groups them.
 
 # %%
 found = heads.divergence(seen, kind="encoder")
-figures.divergence(found, clusters=3)
+figures.divergence(found, clusters=3, lang=lang)
 
 # %% [markdown]
 # Through all layers: rollout multiplies the layers and says where a written character came from, on both sides. And most heads

@@ -30,7 +30,7 @@ from regard.lessons.timing import Work, measure
 
 # %%
 found = regard.cost([512, 2048, 8192], width=512, heads=8, projections=False)
-print(found, "\n")
+print(found.in_words(lang), "\n")
 for length in found.lengths:
     dense = found[length, "dense"]
     print(f"{length:,} tokens")
@@ -44,6 +44,7 @@ figures.cost(
     lengths,
     operations={way: [found[length, way].operations for length in lengths] for way in ways},
     bytes={way: [found[length, way].bytes for length in lengths] for way in ways},
+    lang=lang,
 )
 
 # %% [markdown]
@@ -79,9 +80,9 @@ torch.testing.assert_close(attend_in_tiles(q, k, v), regard.attention(q, k, v))
 
 # %%
 sparse = masks.local_global(64)
-print(regard.plan(sparse, 8192))
-print(regard.cost(8192, mask=sparse, projections=False))
-figures.mask(masks.local_global(8), 48)
+print(regard.plan(sparse, 8192).in_words(lang))
+print(regard.cost(8192, mask=sparse, projections=False).in_words(lang))
+figures.mask(masks.local_global(8), 48, lang=lang)
 
 # %% [markdown]
 # ## Positions as a bias
@@ -95,7 +96,7 @@ output = regard.attention(q, k, v, bias=biases.relative(table))
 output.square().sum().backward()
 print(output.shape, "gradient of the table", tuple(table.grad.shape))
 print(nn.RelativePositionAttention(64, 4, clip=32)(torch.randn(2, 10, 64)).shape)
-figures.heatmap(biases.alibi(4).dense(24, 24)[1])
+figures.heatmap(biases.alibi(4).dense(24, 24)[1], lang=lang)
 
 # %% [markdown]
 # ## Linear attention
@@ -175,7 +176,7 @@ row, column = torch.meshgrid(torch.arange(8), torch.arange(8), indexing="ij")
 disc = ((row - 3.5) ** 2 + (column - 3.5) ** 2 < 9).float()  # a bright disc on a dark ground
 patches = torch.stack([disc, 1 - disc], -1).flatten(0, 1) * 3  # (patch, channel)
 weights = regard.attention_weights(patches, patches)
-figures.heatmap(weights[27].reshape(8, 8), title="27")
+figures.heatmap(weights[27].reshape(8, 8), title="27", lang=lang)
 
 # %% [markdown]
 # **Try it.** `regard cost --length 512 2048 8192 --width 512 --heads 8`, `regard bench --length 1024 4096`. From which length on is linear

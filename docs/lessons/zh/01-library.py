@@ -53,11 +53,11 @@ spines = np.array([[3.0, 1.0, 0.0, 0.0], [1.0, 3.0, 0.0, 0.0], [0.0, 0.0, 3.0, 0
 pages = np.array([[300.0], [450.0], [700.0], [200.0]])
 
 scores = spines @ wish / np.sqrt(4)
-powers = np.exp(scores - scores.max())  # the maximum goes first, so that nothing overflows
+powers = np.exp(scores - scores.max())  # 先减去最大值，就不会溢出
 weights = powers / powers.sum()
-print("scores ", scores.round(2))
-print("weights", weights.round(3), "sum", weights.sum().round(6))
-print("output ", (weights @ pages).round(1))
+print("得分", scores.round(2))
+print("权重", weights.round(3), "总和", weights.sum().round(6))
+print("输出", (weights @ pages).round(1))
 
 # %% [markdown]
 # `regard.attention.reference` 是同一个定义的 NumPy 实现，适用于任意形状，并记下每一步。`regard.attention` 是 PyTorch 里的快速实现。
@@ -68,7 +68,7 @@ trace = reference.attention(wish[None], spines, pages)
 for step in trace:
     print(f"{step.name:8} {step.value.shape!s:8} {step.formula}")
 
-wishes = np.stack([wish, [0.0, 0.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]])  # three readers
+wishes = np.stack([wish, [0.0, 0.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]])  # 三位读者
 in_numpy = reference.attention(wishes, spines, pages).output
 in_torch = regard.attention(*(torch.from_numpy(x) for x in (wishes, spines, pages)))
 np.testing.assert_allclose(in_numpy, in_torch, rtol=1e-12)
@@ -82,11 +82,12 @@ print(in_numpy.round(1).T)
 # 那并不对，见第 3 课。）
 
 # %%
-figures.bars(weights, words("library.books", lang), values=pages[:, 0])
+figures.bars(weights, words("library.books", lang), values=pages[:, 0], lang=lang)
 
 # %%
 unit = spines / np.linalg.norm(spines, axis=1, keepdims=True)
-figures.heatmap(unit @ unit.T, queries=words("library.books", lang), keys=words("library.books", lang))
+books = words("library.books", lang)
+figures.heatmap(unit @ unit.T, queries=books, keys=books, lang=lang)
 
 # %% [markdown]
 # ## 几何
@@ -109,7 +110,7 @@ geometry.draw(found, lang)
 keep = demonstration("filter")
 for threshold in (0.02, 0.1, 0.5):
     found = keep.show(threshold)
-    print(threshold, found.kept, f"share {found.share:.3f}", f"{found.output:.2f} → {found.filtered:.2f}")
+    print(threshold, found.kept, f"占比 {found.share:.3f}", f"{found.output:.2f} → {found.filtered:.2f}")
     assert abs(found.output - found.filtered) <= found.bound
 keep.draw(keep.show(0.1), lang)
 

@@ -67,7 +67,7 @@ weights = trace["weights"][0]
 for word, row in zip(tokens, weights):
     print(word, "  ".join(f"{other} {share:.0%}" for other, share in zip(tokens, row)))
 assert np.allclose(weights.sum(-1), 1)
-figures.heatmap(weights, queries=tokens, keys=tokens)
+figures.heatmap(weights, queries=tokens, keys=tokens, lang=lang)
 
 # %% [markdown]
 # ## 真实一层的形状
@@ -104,7 +104,7 @@ for word, top in zip(found.words, found.strongest(3)):
     print(word)
     for other, weight in top:
         print(f"    {bar(weight):8} {weight:5.1%} {other}")
-figures.heatmap(found.weights, queries=found.words, keys=found.words)
+figures.heatmap(found.weights, queries=found.words, keys=found.words, lang=lang)
 
 # %% [markdown]
 # 表里没有的词会报错并指出是哪个词，绝不会悄悄当作零。
@@ -116,5 +116,7 @@ except TextError as error:
     print(error)
 
 # %% [markdown]
+# （在 Python 里错误信息是英文；命令行加上 `--lang zh` 就给出中文。）
+#
 # **试一试。** 在终端里运行 `regard explain "I love AI" --mask causal --lang zh`，会打印同样的步骤；换成你自己的句子，或者用上面的词向量表：
 # `regard explain "我 喜欢 学习 AI 技术" --vectors example --lang zh`。

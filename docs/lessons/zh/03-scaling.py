@@ -33,7 +33,7 @@ rng = np.random.default_rng(0)
 for d in (8, 64, 512):
     q, k = rng.normal(size=(2, 5_000, d))
     dots = (q * k).sum(-1)
-    print(f"d = {d:3}: variance of q·k {dots.var():6.1f}, of q·k/√d {(dots / np.sqrt(d)).var():.3f}")
+    print(f"d = {d:3}: q·k 的方差为 {dots.var():6.1f}，q·k/√d 的方差为 {(dots / np.sqrt(d)).var():.3f}")
 
 # %% [markdown]
 # 权重 w 随得分变化的斜率是 `w (1 − w)`。当 w 为 0 或 1 时斜率为 0：没有梯度，也就学不到东西。除以 √d 之后，无论宽度多少，方差都是 1，
@@ -53,7 +53,7 @@ scaling.draw(found, lang)
 for scale in (1.0, 512**-0.5):
     scores = torch.tensor([1.0, 2.0, 100.0], dtype=torch.float64, requires_grad=True)
     (scores * scale).softmax(-1)[2].backward()
-    print(f"scale {scale:.3f}: gradient {scores.grad.tolist()}")
+    print(f"缩放 {scale:.3f}：梯度 {scores.grad.tolist()}")
 
 # %% [markdown]
 # ## 逐行做 softmax
@@ -68,9 +68,9 @@ with np.errstate(all="ignore"):
     whole = np.exp(scores - scores.max())
     whole = whole / whole.sum(-1, keepdims=True)
 right, lse = softmax(scores)
-print("no maximum           ", bare.tolist())
-print("maximum of the matrix", whole.tolist())
-print("maximum of the row   ", right.round(3).tolist())
+print("不减最大值        ", bare.tolist())
+print("减整个矩阵的最大值", whole.tolist())
+print("减每行自己的最大值", right.round(3).tolist())
 
 # %% [markdown]
 # 同时得到 `lse`，即和的对数：`w_ij = exp(s_ij − lse_i)`。每行这一个数，再加上 Q 与 K，*就是*整个矩阵。regard 正是靠它，不用存下 n²
@@ -96,11 +96,11 @@ mistakes.draw(found, lang)
 # （批大小恰好等于头数时）不声不响地给每句话加上不同头的偏置。另外，多头模块如果对 q、k、v 只读一个长度，就做不了交叉注意力。在 regard 里两者都没有问题：
 
 # %%
-q = torch.randn(2, 4, 5, 8)  # (batch, head, query, channel)
-k = v = torch.randn(2, 4, 7, 8)  # seven keys
-bias = torch.randn(4, 5, 7)  # one per head, query and key
-wrong = torch.randn(4, 5, 5) + torch.randn(1, 4, 5, 5)  # four sentences, four heads
-print(tuple(wrong.shape), "sentences became heads")
+q = torch.randn(2, 4, 5, 8)  # （批, 头, 查询, 通道）
+k = v = torch.randn(2, 4, 7, 8)  # 七个键
+bias = torch.randn(4, 5, 7)  # 每个头、查询、键各一个
+wrong = torch.randn(4, 5, 5) + torch.randn(1, 4, 5, 5)  # 四句话，四个头
+print(tuple(wrong.shape), "句子被当成了头")
 print(regard.attention(q, k, v, bias=bias).shape)
 print(regard.nn.MultiHeadAttention(32, 4)(torch.randn(2, 5, 32), torch.randn(2, 7, 32)).shape)
 

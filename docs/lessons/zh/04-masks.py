@@ -30,16 +30,16 @@ from regard.lessons import demonstration
 # %%
 torch.manual_seed(0)
 tokens = ["the", "cat", "sat", "down"]
-q, k, v = torch.randn(3, 4, 8)  # (query or key, channel) each
+q, k, v = torch.randn(3, 4, 8)  # 各为（查询或键, 通道）
 before = regard.attention_weights(q, k)
 after = regard.attention_weights(q, k, mask=masks.causal())
-for name, weights in (("before", before), ("after", after)):
+for name, weights in (("之前", before), ("之后", after)):
     print(name)
     for token, row in zip(tokens, weights):
         print(f"  {token:5}", "  ".join(f"{w:.2f}" if w else " –  " for w in row))
 
 # %%
-figures.heatmap(after, queries=tokens, keys=tokens)
+figures.heatmap(after, queries=tokens, keys=tokens, lang=lang)
 
 # %% [markdown]
 # 加法掩码说的是同一件事：能看的地方加 0，不能看的地方加 −∞。手写只要四行：
@@ -76,7 +76,7 @@ try:
     masks.parse("causal & windo(3, 0)")
 except MaskError as error:
     print(error)
-figures.mask(mask, 14)
+figures.mask(mask, 14, lang=lang)
 
 # %% [markdown]
 # ## 一次调用，同时处理填充与因果
@@ -85,8 +85,8 @@ figures.mask(mask, 14)
 # 别人去看*填充*。
 
 # %%
-keep = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])  # (batch, key)
-q, k, v = torch.randn(3, 2, 4, 5, 8)  # (batch, head, token, channel) each
+keep = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])  # （批, 键）
+q, k, v = torch.randn(3, 2, 4, 5, 8)  # 各为（批, 头, 词元, 通道）
 both = masks.padding(keep) & masks.causal()
 weights = regard.attention_weights(q, k, mask=both)
 print(weights.shape)
@@ -101,11 +101,11 @@ assert (weights[1, :, :, 3:] == 0).all()
 # %%
 left = masks.padding(torch.tensor([False, False, True, True, True])) & masks.causal()
 naive = (q @ k.mT).masked_fill(~left.dense(5), -torch.inf).softmax(-1)
-print("plain softmax:", naive[0, 0, 0].tolist())
+print("普通 softmax 的结果：", naive[0, 0, 0].tolist())
 q.requires_grad_()
 output = regard.attention(q, k, v, mask=left)
 output.sum().backward()
-print("regard:       ", output[0, 0, 0].tolist()[:3], "gradient finite:", q.grad.isfinite().all().item())
+print("regard 的结果：      ", output[0, 0, 0].tolist()[:3], "梯度有限：", q.grad.isfinite().all().item())
 
 # %% [markdown]
 # ## 随机丢弃（dropout）
@@ -116,7 +116,7 @@ print("regard:       ", output[0, 0, 0].tolist()[:3], "gradient finite:", q.grad
 with torch.no_grad():
     plain = regard.attention(q, k, v)
     many = torch.stack([regard.attention(q, k, v, dropout=0.2) for _ in range(500)]).mean(0)
-print(f"greatest difference of the mean of 500: {(many - plain).abs().max():.3f}")
+print(f"500 次的平均与不丢弃时的最大差：{(many - plain).abs().max():.3f}")
 
 # %% [markdown]
 # ## 掩码省下了什么
@@ -124,8 +124,8 @@ print(f"greatest difference of the mean of 500: {(many - plain).abs().max():.3f}
 # `plan` 会在计算之前说明 regard 将怎样处理一个掩码。8,192 × 8,192 的矩阵从来不会建立。
 
 # %%
-print(regard.plan(masks.causal() & masks.window(127, 0), 8192))
-figures.mask("causal & (window(4000, 0) | every(8192))", 100_000, size=2.6)
+print(regard.plan(masks.causal() & masks.window(127, 0), 8192).in_words(lang))
+figures.mask("causal & (window(4000, 0) | every(8192))", 100_000, size=2.6, lang=lang)
 
 # %% [markdown]
 # **试一试。** `regard mask "causal & window(4, 0)" -n 16` 可以在终端里画出任何掩码。把几篇文档首尾相接地打包在一起，哪种掩码能让每篇只看

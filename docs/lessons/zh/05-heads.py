@@ -53,10 +53,10 @@ split.draw(found, lang)
 # 拆分与合并只是改变形状。用 NumPy 写：
 
 # %%
-x = np.arange(24.0).reshape(2, 12)  # two tokens of twelve numbers
+x = np.arange(24.0).reshape(2, 12)  # 两个词元，各十二个数
 heads = reference.split_heads(x, 3)
 print(x.shape, "→", heads.shape, "→", reference.combine_heads(heads).shape)
-print(heads[1])  # channels 4 to 7 of both tokens
+print(heads[1])  # 两个词元的第 4 到 7 个通道
 assert (reference.combine_heads(heads) == x).all()
 
 # %% [markdown]
@@ -89,16 +89,16 @@ print(long.shape, module)
 # %%
 with regard.watch(module) as seen:
     module(x)
-figures.grid(seen, layer=0)
+figures.grid(seen, layer=0, lang=lang)
 
 # %% [markdown]
 # 训练模式下，dropout 使两次运行的结果不同；调用 `.eval()` 之后则完全相同。
 
 # %%
 module.train()
-print("training:", torch.equal(module(x), module(x)))
+print("训练模式：", torch.equal(module(x), module(x)))
 module.eval()
-print("evaluating:", torch.equal(module(x), module(x)))
+print("评估模式：", torch.equal(module(x), module(x)))
 
 # %% [markdown]
 # 即使其余部分都用半精度，softmax 也至少用 float32 计算。若全用 bfloat16，256 + 1 还是 256，许多小权重累加起来就不再增长。
@@ -110,11 +110,9 @@ half = [x.bfloat16() for x in (q, k, v)]
 powers = (half[0] @ half[1].mT / 4).exp()
 total = torch.zeros(4096, dtype=torch.bfloat16)
 for column in powers[0, 0].T[:600]:
-    total += column  # a running sum in bfloat16
-print(
-    f"600 columns summed in bfloat16 lose {1 - (total / powers[0, 0, :, :600].double().sum(-1)).mean():.1%}"
-)
-print(f"regard on bfloat16: mean error {(regard.attention(*half).double() - exact).abs().mean():.5f}")
+    total += column  # 用 bfloat16 逐个累加
+print(f"用 bfloat16 累加 600 列，丢失 {1 - (total / powers[0, 0, :, :600].double().sum(-1)).mean():.1%}")
+print(f"regard 在 bfloat16 上的平均误差：{(regard.attention(*half).double() - exact).abs().mean():.5f}")
 
 # %% [markdown]
 # PyTorch 的权重可以直接转换过来，掩码照常可用：
@@ -122,7 +120,7 @@ print(f"regard on bfloat16: mean error {(regard.attention(*half).double() - exac
 # %%
 theirs = torch.nn.MultiheadAttention(32, 4, batch_first=True).eval()
 ours = nn.from_torch(theirs)
-forbidden = ~masks.causal().dense(9)  # torch says True where one may not look
+forbidden = ~masks.causal().dense(9)  # torch 用 True 表示不可以看
 torch.testing.assert_close(ours(x, mask=masks.causal()), theirs(x, x, x, attn_mask=forbidden)[0])
 print(type(ours).__name__, BareMultiHead(32, 4)(x).shape)
 

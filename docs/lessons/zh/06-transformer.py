@@ -81,7 +81,7 @@ assert (weights[1, :, :, 14:] == 0).all()
 print(nn.MultiHeadAttention(64, 4).weights(target, source, mask=masks.padding(keep)).shape)
 q, k = torch.randn(2, 4, 10, 16), torch.randn(2, 4, 20, 16)
 print(regard.attention_weights(q, k, mask=masks.padding(keep)).shape)
-figures.heatmap(weights[1, 0])
+figures.heatmap(weights[1, 0], lang=lang)
 
 # %% [markdown]
 # ## 一个训练好的模型
@@ -101,11 +101,11 @@ print(regard.translate("The cat is on the table.", align=True))
 # %%
 by = embedded_alignment_head()
 seen = look(embedded(), "The cat is on the table.").recording
-print(f"layer {by.layer}, head {by.head}: right in {by.right} of {by.pairs} checked pairs")
-figures.heatmap(seen, kind="cross", layer=by.layer, head=by.head)
+print(f"第 {by.layer} 层，第 {by.head} 头：{by.pairs} 对核对过的词中答对 {by.right} 对")
+figures.heatmap(seen, kind="cross", layer=by.layer, head=by.head, lang=lang)
 
 # %%
-figures.lines(seen, kind="cross", layer=by.layer, heads=by.head, least=0.1)
+figures.lines(seen, kind="cross", layer=by.layer, heads=by.head, least=0.1, lang=lang)
 
 # %% [markdown]
 # 再看其中一行背后的每一个数：写出第一个汉字的那一步，此时它还没有读过自己写的任何内容。

@@ -40,11 +40,11 @@ from regard.translator import embedded, look
 
 # %%
 seen = look(embedded(), "The quick brown fox jumps over the lazy dog.").recording
-print(seen, f"{seen.nbytes:,} bytes")
-print("source", *seen.source_tokens[0])
-print("target", *seen.tokens[0])
+print(seen, f"{seen.nbytes:,} 字节")
+print("原文", *seen.source_tokens[0])
+print("译文", *seen.tokens[0])
 for call in seen:
-    print(f"{call.name:28} {call.kind:8} heads {call.heads}, {call.queries} × {call.keys}")
+    print(f"{call.name:28} {call.kind:8} {call.heads} 个头，{call.queries} × {call.keys}")
 
 # %% [markdown]
 # ## 看
@@ -52,16 +52,16 @@ for call in seen:
 # 一个头及其数值；一层的所有头；词元之间的连线。
 
 # %%
-figures.heatmap(seen, kind="encoder", layer=0, head=0)
+figures.heatmap(seen, kind="encoder", layer=0, head=0, lang=lang)
 
 # %%
-figures.grid(seen, kind="encoder", layer=1)
+figures.grid(seen, kind="encoder", layer=1, lang=lang)
 
 # %%
-figures.lines(seen, kind="encoder", layer=2, heads=[0, 1], least=0.15)
+figures.lines(seen, kind="encoder", layer=2, heads=[0, 1], least=0.15, lang=lang)
 
 # %%
-figures.bars(seen, kind="encoder", layer=0, head=0, query=3)
+figures.bars(seen, kind="encoder", layer=0, head=0, query=3, lang=lang)
 
 # %% [markdown]
 # 把这一切合起来就是一个网页：一个 HTML 文件，在浏览器里由 Q 和 K 现算权重。`regard.show(seen)` 把它放进笔记本，
@@ -71,7 +71,7 @@ figures.bars(seen, kind="encoder", layer=0, head=0, query=3)
 print(regard.estimate_page(seen))
 with tempfile.TemporaryDirectory() as folder:
     written = regard.page(seen, Path(folder) / "fox.html", lang=lang)
-    print(written.name, f"{written.stat().st_size:,} bytes")
+    print(written.name, f"{written.stat().st_size:,} 字节")
 regard.show(seen, height=560, lang=lang)
 
 # %% [markdown]
@@ -83,11 +83,11 @@ regard.show(seen, height=560, lang=lang)
 # %%
 first = seen[0].statistics()
 source = seen.source_tokens[0]
-print("entropy per head    ", first.entropy[0].mean(-1).numpy().round(2))
-print("on itself, per head ", first.self_weight[0].mean(-1).numpy().round(2))
-received = first.received[0].mean(0)  # over the heads; 1 is an even share
+print("每个头的熵    ", first.entropy[0].mean(-1).numpy().round(2))
+print("每个头看自己  ", first.self_weight[0].mean(-1).numpy().round(2))
+received = first.received[0].mean(0)  # 各头平均；1 表示平均的一份
 for token, share in zip(source, received.tolist()):
-    print(f"{token:8} receives {share:.2f}")
+    print(f"{token:8} 收到 {share:.2f}")
 outgoing = seen[0].weights(0).sum(-1)
 torch.testing.assert_close(outgoing, torch.ones_like(outgoing))
 
@@ -95,7 +95,7 @@ torch.testing.assert_close(outgoing, torch.ones_like(outgoing))
 table = heads.table(seen)
 print(table)
 for row in table.sort("entropy")[:5]:
-    print(f"{row['kind']:8} layer {row['layer']} head {row['head']}  entropy {row['entropy']:.2f}")
+    print(f"{row['kind']:8} 第 {row['layer']} 层第 {row['head']} 头  熵 {row['entropy']:.2f}")
 
 # %% [markdown]
 # ## 说出它在做什么
@@ -105,14 +105,14 @@ for row in table.sort("entropy")[:5]:
 # %%
 roles = heads.roles(seen)
 for head in roles.clearest(6):
-    print(f"{head.kind:8} layer {head.layer} head {head.head}: {head.in_words()}   {head.example or ''}")
+    print(f"{head.kind:8} 第 {head.layer} 层第 {head.head} 头：{head.in_words(lang)}   {head.example or ''}")
 
 # %% [markdown]
 # 哪些头彼此相像？比较它们各行之间的散度就知道了，还能把它们分组。
 
 # %%
 found = heads.divergence(seen, kind="encoder")
-figures.divergence(found, clusters=3)
+figures.divergence(found, clusters=3, lang=lang)
 
 # %% [markdown]
 # 贯穿所有层：rollout 把各层相乘，告诉你写出的每个汉字来自两边的哪里。大多数头都很集中：设一个阈值，只留少数几个键，就能保住大部分权重。
@@ -124,7 +124,7 @@ together = flow.own.sum(-1) + flow.source.sum(-1)
 torch.testing.assert_close(together, torch.ones_like(together))
 row = seen[0].weights(0, rows=3)[0]
 kept = row >= 0.1
-print(f"{int(kept.sum())} of {len(row)} keys hold {row[kept].sum():.0%}")
+print(f"{len(row)} 个键中的 {int(kept.sum())} 个占了 {row[kept].sum():.0%}")
 
 # %% [markdown]
 # **试一试。** `regard look "The quick brown fox." --lang zh --open` 打开网页；加上 `--model ./bert-base-uncased` 就能看 BERT。

@@ -30,12 +30,12 @@ from regard.lessons.timing import Work, measure
 
 # %%
 found = regard.cost([512, 2048, 8192], width=512, heads=8, projections=False)
-print(found, "\n")
+print(found.in_words(lang), "\n")
 for length in found.lengths:
     dense = found[length, "dense"]
-    print(f"{length:,} tokens")
+    print(f"{length:,} 个词元")
     for step in dense.steps:
-        print(f"  {step.name:8} {step.operations:>18,} operations {step.bytes:>15,} bytes")
+        print(f"  {step.name:8} {step.operations:>18,} 次运算 {step.bytes:>15,} 字节")
 
 # %%
 lengths = [512, 2048, 8192]
@@ -44,6 +44,7 @@ figures.cost(
     lengths,
     operations={way: [found[length, way].operations for length in lengths] for way in ways},
     bytes={way: [found[length, way].bytes for length in lengths] for way in ways},
+    lang=lang,
 )
 
 # %% [markdown]
@@ -78,9 +79,9 @@ torch.testing.assert_close(attend_in_tiles(q, k, v), regard.attention(q, k, v))
 
 # %%
 sparse = masks.local_global(64)
-print(regard.plan(sparse, 8192))
-print(regard.cost(8192, mask=sparse, projections=False))
-figures.mask(masks.local_global(8), 48)
+print(regard.plan(sparse, 8192).in_words(lang))
+print(regard.cost(8192, mask=sparse, projections=False).in_words(lang))
+figures.mask(masks.local_global(8), 48, lang=lang)
 
 # %% [markdown]
 # ## 用偏置表示位置
@@ -89,12 +90,12 @@ figures.mask(masks.local_global(8), 48)
 # 的数：每个头一个斜率。
 
 # %%
-table = torch.randn(4, 65, dtype=torch.float64, requires_grad=True)  # (head, distance from −32 to 32)
+table = torch.randn(4, 65, dtype=torch.float64, requires_grad=True)  # （头, 从 −32 到 32 的距离）
 output = regard.attention(q, k, v, bias=biases.relative(table))
 output.square().sum().backward()
-print(output.shape, "gradient of the table", tuple(table.grad.shape))
+print(output.shape, "表的梯度", tuple(table.grad.shape))
 print(nn.RelativePositionAttention(64, 4, clip=32)(torch.randn(2, 10, 64)).shape)
-figures.heatmap(biases.alibi(4).dense(24, 24)[1])
+figures.heatmap(biases.alibi(4).dense(24, 24)[1], lang=lang)
 
 # %% [markdown]
 # ## 线性注意力
@@ -115,7 +116,7 @@ sharp = regard.attention_weights(4 * q, k)
 blunt = features(4 * q) @ features(k).mT
 blunt = blunt / blunt.sum(-1, keepdim=True)
 for name, rows in (("softmax", sharp), ("linear", blunt)):
-    print(f"{name}: the greatest weight of a row is {rows.amax(-1).mean():.3f} on average")
+    print(f"{name}：每行最大的权重平均为 {rows.amax(-1).mean():.3f}")
 
 # %% [markdown]
 # ## 计时
@@ -126,7 +127,7 @@ for name, rows in (("softmax", sharp), ("linear", blunt)):
 threads = torch.get_num_threads()
 for variant in ("textbook", "standard", "causal", "window", "linear"):
     seconds, _ = measure(Work(variant, 1024, 8, 1, 64, 10, threads))
-    print(f"{variant:9} {1000 * seconds:7.2f} ms")
+    print(f"{variant:9} {1000 * seconds:7.2f} 毫秒")
 
 # %% [markdown]
 # ## 两个练习
@@ -158,7 +159,7 @@ torch.testing.assert_close(padded_causal(q, k, v, keep), scores.softmax(-1) @ v)
 # %%
 torch.testing.assert_close(regard.attention(0 * q, k, v), v.mean(-2, keepdim=True).expand_as(v))
 one, eight = (regard.cost(1024, width=512, heads=heads)[1024, "regard"] for heads in (1, 8))
-print("products, 1 head and 8 heads:", one["scores"].operations, eight["scores"].operations)
+print("乘积的运算量，1 个头与 8 个头：", one["scores"].operations, eight["scores"].operations)
 
 averaging = demonstration("averaging")
 found = averaging.show()
@@ -168,10 +169,10 @@ averaging.draw(found, lang)
 
 # %%
 row, column = torch.meshgrid(torch.arange(8), torch.arange(8), indexing="ij")
-disc = ((row - 3.5) ** 2 + (column - 3.5) ** 2 < 9).float()  # a bright disc on a dark ground
-patches = torch.stack([disc, 1 - disc], -1).flatten(0, 1) * 3  # (patch, channel)
+disc = ((row - 3.5) ** 2 + (column - 3.5) ** 2 < 9).float()  # 暗底上的亮圆
+patches = torch.stack([disc, 1 - disc], -1).flatten(0, 1) * 3  # （图像块, 通道）
 weights = regard.attention_weights(patches, patches)
-figures.heatmap(weights[27].reshape(8, 8), title="27")
+figures.heatmap(weights[27].reshape(8, 8), title="27", lang=lang)
 
 # %% [markdown]
 # **试一试。** `regard cost --length 512 2048 8192 --width 512 --heads 8 --lang zh`、`regard bench --length 1024 4096 --lang zh`。在你的机器上，

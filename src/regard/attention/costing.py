@@ -36,7 +36,9 @@ import numpy as np
 
 from regard.attention.counting import Setting, Step, linear_steps, softmax_steps
 from regard.attention.planning import plan
+from regard.attention.wording import TEXTS
 from regard.errors import ArgumentError, DtypeError, ShapeError
+from regard.languages import padded
 from regard.masks import Mask, as_mask, causal, parse
 from regard.masks.mask import extent_of
 from regard.masks.positions import Extent
@@ -46,6 +48,10 @@ WAYS = ("dense", "allowed", "regard", "linear", "cache")
 
 BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 """What a number of each dtype takes."""
+
+
+COLUMNS = {"way": -8, "queries": 9, "keys": 9, "pairs": 20, "operations": 22, "bytes": 20}
+"""What is told of every way, and the room that it gets."""
 
 
 @dataclass(frozen=True)
@@ -134,19 +140,29 @@ class Cost:
         return text.getvalue()
 
     def __str__(self) -> str:
+        return self.in_words()
+
+    def in_words(self, lang: str = "en") -> str:
+        """The setting, and a line for every length and way, in English or Chinese.
+
+        >>> print(cost(512, projections=False, ways=["dense"]).in_words("zh"))
+        宽度 512，头 8，层 1，批 1，float32，掩码 无
+        方式          查询        键                 对数                 运算量                 字节
+        dense          512       512            2,097,152            549,453,824           12,582,912
+        """
         one = self.setting
-        grouped = f" ({one.key_heads} for keys)" if one.key_heads != one.heads else ""
-        shape = (
-            f"width {one.width}, heads {one.heads}{grouped}, layers {one.layers}, batch {one.batch}, "
-            f"{one.dtype}, mask {self.mask or 'none'}"
+        setting = TEXTS.say(
+            "cost" if one.key_heads == one.heads else "cost.grouped",
+            lang,
+            **asdict(one),
+            mask=self.mask or TEXTS.say("cost.unmasked", lang),
         )
-        head = f"{'queries':>9} {'keys':>9}  {'way':<8} {'pairs':>20} {'operations':>22} {'bytes':>20}"
-        lines = (
-            f"{way.queries:>9,} {way.keys:>9,}  {way.name:<8} {way.pairs:>20,} {way.operations:>22,} "
-            f"{way.bytes:>20,}"
-            for way in self.ways
+        head = [TEXTS.say(f"cost.{name}", lang) for name in COLUMNS]
+        numbers = (
+            [way.name, *(f"{getattr(way, name):,}" for name in COLUMNS if name != "way")] for way in self.ways
         )
-        return "\n".join((shape, head, *lines))
+        lines = (" ".join(map(padded, row, COLUMNS.values())) for row in (head, *numbers))
+        return "\n".join((setting, *lines))
 
 
 def cost(

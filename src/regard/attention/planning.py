@@ -23,6 +23,7 @@ from math import prod
 import numpy as np
 
 from regard.attention.layout import TILE, Part, Region, lay_out, one_tile
+from regard.attention.wording import TEXTS
 from regard.errors import ArgumentError
 from regard.masks import Mask, as_mask, causal, everything
 from regard.masks.mask import ALL, NONE, extent_of
@@ -109,20 +110,38 @@ class Plan:
         return prod(self.mask.lead) * self.region.pairs
 
     def __str__(self) -> str:
-        queries, keys = map(len, self.region)
+        return self.in_words()
+
+    def in_words(self, lang: str = "en") -> str:
+        """The plan explained, in English or Chinese.
+
+        >>> print(plan(causal(), 4).in_words("zh"))
+        causal()，4 个查询 × 4 个键：causal
+          允许  16 对中的 10 对（62.5 %）
+          计算  10 对，相当于 1 个 64 × 64 的块，只用一次调用
+        """
         text = repr(self.mask)
-        shown = text if len(text) <= 60 else text[:57] + "…"
-        lead = f", for each of {self.mask.lead}" if self.mask.lead else ""
-        share = f"{100 * self.pairs / self.total:.3g} %" if self.total else "none"
-        tiles = f"{self.tiles:,} tiles of {TILE} × {TILE}"
-        calls = "1 call" if self.calls == 1 else f"{self.calls:,} calls"
-        return "\n".join(
-            (
-                f"{shown} over {queries:,} queries × {keys:,} keys{lead}: {self.path}",
-                f"  allowed   {self.pairs:,} of {self.total:,} pairs ({share})",
-                f"  computed  {self.computed:,} pairs, as many as {tiles}, in {calls}",
-            )
+        queries, keys = map(len, self.region)
+        said = {
+            "mask": text if len(text) <= 60 else text[:57] + "…",
+            "queries": queries,
+            "keys": keys,
+            "lead": self.mask.lead,
+            "path": self.path,
+            "pairs": self.pairs,
+            "total": self.total,
+            "share": 100 * self.pairs / self.total if self.total else 0.0,
+            "computed": self.computed,
+            "tiles": self.tiles,
+            "side": TILE,
+            "calls": self.calls,
+        }
+        lines = (
+            "plan.each" if self.mask.lead else "plan",
+            "plan.allowed" if self.total else "plan.allowed.none",
+            "plan.computed.once" if self.calls == 1 else "plan.computed",
         )
+        return "\n".join(TEXTS.say(line, lang, **said) for line in lines)
 
 
 def _allowed(member: Member, extent: Extent, region: Region) -> int:

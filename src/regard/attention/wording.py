@@ -1,0 +1,9 @@
+"""How plans and costs are told, in English and Chinese."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from regard.languages import Texts
+
+TEXTS = Texts(Path(__file__).parent / "texts")
