@@ -16,6 +16,7 @@ RICH = ("_repr_html_", "_repr_markdown_")
 CHINESE = re.compile("[\u4e00-\u9fff]")
 ENGLISH = re.compile(r"[A-Za-z]{2,},? [a-z]{2,}")
 WORD = re.compile("[A-Za-z]{2,}")
+BROKEN = re.compile(".[\u4e00-\u9fff，。；：？！、）”]\n[\u4e00-\u9fff（“].")  # browsers show a blank there
 NAMES = sorted(path.stem for path in (DOCS / "lessons" / "en").glob("*.py"))
 
 
@@ -137,6 +138,7 @@ def test_the_prose_is_whole_in_both_languages(name):
     assert len(english) == len(chinese)
     for here, there in zip(english, chinese):
         assert CHINESE.search(there)
+        assert not BROKEN.search(there), BROKEN.findall(there)
         assert here.count("\n#") == there.count("\n#")
         assert here.count("```") == there.count("```")
     # Five to ten minutes: some hundred words of prose, and code to read along.

@@ -42,8 +42,7 @@ hand.draw(found, lang)
 # %% [markdown]
 # ## “I love AI”：三个词元，每个四个数
 #
-# 现在查询、键、值不再是词向量本身，而是它们的三个投影：`x W_q`、`x W_k`、`x W_v`。`regard.explain` 给出每一步的公式、形状和数值。
-# 从上到下读一遍，注意力的全部就在这里。
+# 现在查询、键、值不再是词向量本身，而是它们的三个投影：`x W_q`、`x W_k`、`x W_v`。`regard.explain` 给出每一步的公式、形状和数值。从上到下读一遍，注意力的全部就在这里。
 
 # %%
 regard.explain("I love AI", lang=lang)
@@ -72,8 +71,7 @@ figures.heatmap(weights, queries=tokens, keys=tokens, lang=lang)
 # %% [markdown]
 # ## 真实一层的形状
 #
-# 批大小 2，长度 10，宽度 512，8 个头，每头 64 个通道。宽度被拆成“头 × 通道”；唯一随长度平方增长的矩阵是 `q kᵀ`；输出与输入形状相同，
-# 所以层可以叠起来。
+# 批大小 2，长度 10，宽度 512，8 个头，每头 64 个通道。宽度被拆成“头 × 通道”；唯一随长度平方增长的矩阵是 `q kᵀ`；输出与输入形状相同，所以层可以叠起来。
 
 # %%
 torch.manual_seed(0)
@@ -118,5 +116,4 @@ except TextError as error:
 # %% [markdown]
 # （在 Python 里错误信息是英文；命令行加上 `--lang zh` 就给出中文。）
 #
-# **试一试。** 在终端里运行 `regard explain "I love AI" --mask causal --lang zh`，会打印同样的步骤；换成你自己的句子，或者用上面的词向量表：
-# `regard explain "我 喜欢 学习 AI 技术" --vectors example --lang zh`。
+# **试一试。** 在终端里运行 `regard explain "I love AI" --mask causal --lang zh`，会打印同样的步骤；换成你自己的句子，或者用上面的词向量表：`regard explain "我 喜欢 学习 AI 技术" --vectors example --lang zh`。

@@ -54,8 +54,7 @@ print(added)
 # %% [markdown]
 # ## 五种掩码
 #
-# 填充掩码挡住仅用来补齐批次的位置。窗口只看邻居。“局部 + 全局”既看邻居，也看每隔 s 个的词元。`&` 留下两者都允许的，`|` 留下其中之一
-# 允许的。
+# 填充掩码挡住仅用来补齐批次的位置。窗口只看邻居。“局部 + 全局”既看邻居，也看每隔 s 个的词元。`&` 留下两者都允许的，`|` 留下其中之一允许的。
 
 # %%
 shown = demonstration("masks")
@@ -81,8 +80,7 @@ figures.mask(mask, 14, lang=lang)
 # %% [markdown]
 # ## 一次调用，同时处理填充与因果
 #
-# 一个批里有两句话，第二句较短。`padding` 每句一行；与 `causal` 组合，同时适用于两句。末尾的填充词元仍能看见前面的词；被挡住的是
-# 别人去看*填充*。
+# 一个批里有两句话，第二句较短。`padding` 每句一行；与 `causal` 组合，同时适用于两句。末尾的填充词元仍能看见前面的词；被挡住的是别人去看*填充*。
 
 # %%
 keep = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])  # （批, 键）
@@ -128,5 +126,4 @@ print(regard.plan(masks.causal() & masks.window(127, 0), 8192).in_words(lang))
 figures.mask("causal & (window(4000, 0) | every(8192))", 100_000, size=2.6, lang=lang)
 
 # %% [markdown]
-# **试一试。** `regard mask "causal & window(4, 0)" -n 16` 可以在终端里画出任何掩码。把几篇文档首尾相接地打包在一起，哪种掩码能让每篇只看
-# 自己？（`masks.documents`）
+# **试一试。** `regard mask "causal & window(4, 0)" -n 16` 可以在终端里画出任何掩码。把几篇文档首尾相接地打包在一起，哪种掩码能让每篇只看自己？（`masks.documents`）

@@ -62,8 +62,7 @@ assert (reference.combine_heads(heads) == x).all()
 # %% [markdown]
 # ## 与 PyTorch 自带的模块对照
 #
-# 用上 `torch.nn.MultiheadAttention` 的权重之后，裸参数版本的输出和注意力权重都与它相同。PyTorch 默认把各头的权重取平均：八种不同的视角
-# 变成了一张灰蒙蒙的图，除非你明确要求逐头返回。
+# 用上 `torch.nn.MultiheadAttention` 的权重之后，裸参数版本的输出和注意力权重都与它相同。PyTorch 默认把各头的权重取平均：八种不同的视角变成了一张灰蒙蒙的图，除非你明确要求逐头返回。
 
 # %%
 multihead = demonstration("multihead")
@@ -75,8 +74,7 @@ multihead.draw(found, lang)
 # %% [markdown]
 # ## 用来训练的模块
 #
-# `nn.MultiHeadAttention` 支持任意长度、查询与键长度不同、因果选项、权重和输出上的 dropout、分组的键头，以及缓存。所谓因果，就是文本变长
-# 不会改变已经算好的开头部分。
+# `nn.MultiHeadAttention` 支持任意长度、查询与键长度不同、因果选项、权重和输出上的 dropout、分组的键头，以及缓存。所谓因果，就是文本变长不会改变已经算好的开头部分。
 
 # %%
 torch.manual_seed(0)

@@ -9,8 +9,7 @@
 # %% [markdown]
 # # 7 · 看进真实的模型
 #
-# 记录每一个头，画出几个，测量全部，并说出它们在做什么。这里用自带的翻译模型；同样的调用也适用于 BERT、GPT-2、Llama、T5 或你自己的模型。
-# 大约九分钟。
+# 记录每一个头，画出几个，测量全部，并说出它们在做什么。这里用自带的翻译模型；同样的调用也适用于 BERT、GPT-2、Llama、T5 或你自己的模型。大约九分钟。
 
 # %%
 lang = "zh"
@@ -64,8 +63,7 @@ figures.lines(seen, kind="encoder", layer=2, heads=[0, 1], least=0.15, lang=lang
 figures.bars(seen, kind="encoder", layer=0, head=0, query=3, lang=lang)
 
 # %% [markdown]
-# 把这一切合起来就是一个网页：一个 HTML 文件，在浏览器里由 Q 和 K 现算权重。`regard.show(seen)` 把它放进笔记本，
-# `regard.page(seen, "fox.html")` 把它写成文件。
+# 把这一切合起来就是一个网页：一个 HTML 文件，在浏览器里由 Q 和 K 现算权重。`regard.show(seen)` 把它放进笔记本，`regard.page(seen, "fox.html")` 把它写成文件。
 
 # %%
 print(regard.estimate_page(seen))
@@ -77,8 +75,7 @@ regard.show(seen, height=560, lang=lang)
 # %% [markdown]
 # ## 测
 #
-# 对每个头：每行的熵（0 表示只看一个词元，log n 表示平均看所有词元）、每个词元收到多少关注、对角线上留下多少。每行发出的权重之和总是 1；
-# 收到的则不然，有意思的地方就在这里。
+# 对每个头：每行的熵（0 表示只看一个词元，log n 表示平均看所有词元）、每个词元收到多少关注、对角线上留下多少。每行发出的权重之和总是 1；收到的则不然，有意思的地方就在这里。
 
 # %%
 first = seen[0].statistics()
@@ -127,6 +124,4 @@ kept = row >= 0.1
 print(f"{len(row)} 个键中的 {int(kept.sum())} 个占了 {row[kept].sum():.0%}")
 
 # %% [markdown]
-# **试一试。** `regard look "The quick brown fox." --lang zh --open` 打开网页；加上 `--model ./bert-base-uncased` 就能看 BERT。
-# `regard heads "The cat sat on the mat." --roles` 打印各头的角色，`regard survey` 在整个语料库上测量每一个头。如果你的代码用的是 BertViz，
-# `from regard import head_view, model_view` 接受同样的参数。
+# **试一试。** `regard look "The quick brown fox." --lang zh --open` 打开网页；加上 `--model ./bert-base-uncased` 就能看 BERT。`regard heads "The cat sat on the mat." --roles` 打印各头的角色，`regard survey` 在整个语料库上测量每一个头。如果你的代码用的是 BertViz，`from regard import head_view, model_view` 接受同样的参数。

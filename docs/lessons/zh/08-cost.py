@@ -50,8 +50,7 @@ figures.cost(
 # %% [markdown]
 # ## 不建矩阵，也能精确
 #
-# 用十几行代码讲清 FlashAttention 的想法。键一块一块地来。每一行只记住到目前为止的最大值、总和与输出；出现更大的最大值时，把之前累计的
-# 部分按相应比例缩小。没有任何近似。
+# 用十几行代码讲清 FlashAttention 的想法。键一块一块地来。每一行只记住到目前为止的最大值、总和与输出；出现更大的最大值时，把之前累计的部分按相应比例缩小。没有任何近似。
 
 
 # %%
@@ -86,8 +85,7 @@ figures.mask(masks.local_global(8), 48, lang=lang)
 # %% [markdown]
 # ## 用偏置表示位置
 #
-# 相对位置偏置：每个头、每个距离一个可学习的数，在 ±32 处截断，加到得分上。每个头只有 65 个数的表，绝不是 n×n 的张量。ALiBi 则没有要学
-# 的数：每个头一个斜率。
+# 相对位置偏置：每个头、每个距离一个可学习的数，在 ±32 处截断，加到得分上。每个头只有 65 个数的表，绝不是 n×n 的张量。ALiBi 则没有要学的数：每个头一个斜率。
 
 # %%
 table = torch.randn(4, 65, dtype=torch.float64, requires_grad=True)  # （头, 从 −32 到 32 的距离）
@@ -100,8 +98,7 @@ figures.heatmap(biases.alibi(4).dense(24, 24)[1], lang=lang)
 # %% [markdown]
 # ## 线性注意力
 #
-# 把 `exp(q · k)` 换成 `φ(q) · φ(k)`，其中 φ = elu + 1，对键的求和就可以只做一次：`φ(q) Σ φ(k) vᵀ`。代价随 n 增长。它是另一个函数，
-# 不是算同一个函数的更快方法：原本尖锐的行会变钝。
+# 把 `exp(q · k)` 换成 `φ(q) · φ(k)`，其中 φ = elu + 1，对键的求和就可以只做一次：`φ(q) Σ φ(k) vᵀ`。代价随 n 增长。它是另一个函数，不是算同一个函数的更快方法：原本尖锐的行会变钝。
 
 
 # %%
@@ -153,8 +150,7 @@ torch.testing.assert_close(padded_causal(q, k, v, keep), scores.softmax(-1) @ v)
 #
 # *多头是为了快。* 八个头与一个宽头代价相同。它们是八个不同的问题。
 #
-# *它只用于语言。* 上面的一切都不知道词元是什么。下面的演示在纯数字上学习：普通平均做不到；一个头只能找到两个标记中的一个；两个头
-# 两个都能找到。图像块同样可以：8 × 8 个图像块中，每一块都看向颜色相近的块，不论它们在哪里。
+# *它只用于语言。* 上面的一切都不知道词元是什么。下面的演示在纯数字上学习：普通平均做不到；一个头只能找到两个标记中的一个；两个头两个都能找到。图像块同样可以：8 × 8 个图像块中，每一块都看向颜色相近的块，不论它们在哪里。
 
 # %%
 torch.testing.assert_close(regard.attention(0 * q, k, v), v.mean(-2, keepdim=True).expand_as(v))
@@ -175,5 +171,4 @@ weights = regard.attention_weights(patches, patches)
 figures.heatmap(weights[27].reshape(8, 8), title="27", lang=lang)
 
 # %% [markdown]
-# **试一试。** `regard cost --length 512 2048 8192 --width 512 --heads 8 --lang zh`、`regard bench --length 1024 4096 --lang zh`。在你的机器上，
-# 从多长的文本开始线性注意力更快？
+# **试一试。** `regard cost --length 512 2048 8192 --width 512 --heads 8 --lang zh`、`regard bench --length 1024 4096 --lang zh`。在你的机器上，从多长的文本开始线性注意力更快？
