@@ -24,7 +24,26 @@ ALIKE = {
 def test_both_have_the_same(what):
     here, there = (re.findall(ALIKE[what], text, re.MULTILINE | re.DOTALL) for text in (ENGLISH, CHINESE))
     assert here
+    # Comments in code are said in the language of the page.
+    here, there = ([re.sub(r" +# .*", "", one) for one in found] for found in (here, there))
     assert here == there
+
+
+def test_comments_in_code_are_in_the_language_of_the_page():
+    here, there = (
+        [
+            comment
+            for code in re.findall(ALIKE["code"], text, re.MULTILINE | re.DOTALL)
+            for comment in re.findall(r" # .*", code)
+        ]
+        for text in (ENGLISH, CHINESE)
+    )
+    assert len(here) == len(there)
+    assert all(re.search("[\u4e00-\u9fff]", comment) for comment in there)
+    # A number that was measured is the same in both.
+    assert [re.findall(r"\d+", comment) for comment in here] == [
+        re.findall(r"\d+", comment) for comment in there
+    ]
 
 
 def test_tables_have_as_many_rows_and_as_many_numbers():
