@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from math import prod
 
 import numpy as np
@@ -13,7 +14,9 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 import regard
 from masks.strategies import expressions
 from regard import masks
+from regard.attention.costing import step_in_words
 from regard.errors import ArgumentError, DtypeError, MaskSyntaxError, ShapeError
+from regard.languages import columns_of
 from regard.masks.positions import Extent
 from regard.masks.tiles import count_by_distance
 
@@ -231,3 +234,18 @@ def test_bad_input_is_named(arguments, options, error, message):
 
 def test_numbers_of_numpy_serve_as_well():
     assert regard.cost(np.int64(4)).ways == regard.cost([4]).ways
+
+
+@pytest.mark.parametrize("mask", [None, "causal", "window(3, 3)"])
+def test_the_table_says_the_same_in_both_languages(mask):
+    found = regard.cost([64, 4096], key_heads=2, mask=mask)
+    assert str(found) == found.in_words("en")
+    english, chinese = found.in_words("en").splitlines(), found.in_words("zh").splitlines()
+    assert len(english) == len(chinese) == 2 + len(found.ways)
+    assert english[2:] == chinese[2:]
+    assert {columns_of(line) for line in chinese[1:]} == {len(english[1])}
+    words = re.findall("[a-z]{2,}", chinese[0].replace(found.mask or "", "") + chinese[1])
+    assert words == ["float"]
+    for step in {step.name for way in found.ways for step in way.steps}:
+        assert step_in_words(step) == step
+        assert step == "softmax" or not step_in_words(step, "zh").isascii()

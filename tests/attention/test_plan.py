@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -146,3 +148,18 @@ def test_a_short_mask_is_evaluated_once_and_serves_training_after_inference(monk
     regard.attention(q, k, v, mask=masks.padding(lengths=[9, 4])).sum().backward()
     assert not asked
     assert q.grad is not None
+
+
+@pytest.mark.parametrize("keep", [None, [[True, False, True], [True, True, True]]])
+@pytest.mark.parametrize("queries", [3, 4096])
+def test_a_plan_in_chinese_has_the_same_numbers(keep, queries):
+    mask = masks.causal() & masks.window(2, 0)
+    if keep is not None:
+        mask &= masks.padding(torch.tensor(keep).repeat(1, queries // 3 + 1)[:, :queries])
+    found = regard.plan(mask, queries)
+    assert str(found) == found.in_words("en")
+    english, chinese = found.in_words("en"), found.in_words("zh")
+    numbers = [sorted(re.findall(r"\d+", text.replace("1 call", ""))) for text in (english, chinese)]
+    assert numbers[0] == numbers[1]
+    spoken = chinese.partition("\n")[2]
+    assert not re.search("[A-Za-z]{2,}", spoken)

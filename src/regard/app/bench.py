@@ -95,7 +95,8 @@ def bench(
         console.print(_table(found, lang))
         for line in crossovers(found, lang):
             console.print(line, highlight=False)
-        console.print(f"[dim]{text('bench.note', lang)}[/]", highlight=False)
+        for note in ("bench.variants", "bench.note"):
+            console.print(f"[dim]{text(note, lang)}[/]", highlight=False)
     if path is not None:
         console.print(text("saved", lang, path=_draw(found, path, lang)), highlight=False)
 

@@ -87,19 +87,7 @@ def cost(
     if as_csv:
         click.echo(found.to_csv(), nl=False)
     else:
-        one = found.setting
-        setting = text(
-            "cost.setting",
-            lang,
-            width=one.width,
-            heads=one.heads,
-            key_heads=one.key_heads,
-            layers=one.layers,
-            batch=one.batch,
-            dtype=one.dtype,
-            mask=found.mask or text("cost.none", lang),
-        )
-        console.print(setting, highlight=False, markup=False)
+        console.print(found.setting_in_words(lang), highlight=False, markup=False)
         for length in found.lengths:
             for what in ("operations", "bytes"):
                 console.print(_table(found, length, what, lang))
@@ -113,12 +101,13 @@ def _table(found: Cost, length: int, what: str, lang: str) -> Table:
     from rich.table import Table
     from rich.text import Text
 
+    from regard.attention.costing import step_in_words
     from regard.lessons.languages import text
     from regard.views.figures.units import binary, si
 
     unit = si if what == "operations" else binary
     ways = [found[length, name] for name in found.names]
-    title = f"{text('cost.length', lang)} {length:,}: {text(f'cost.{what}', lang)}"
+    title = text(f"cost.title.{what}", lang, length=length)
     table = Table(box=None, padding=(0, 1, 0, 0), title=title, title_justify="left")
     table.add_column(text("cost.step", lang), style="bold", no_wrap=True)
     table.add_column(text("cost.formula", lang), style="italic", no_wrap=True)
@@ -132,7 +121,7 @@ def _table(found: Cost, length: int, what: str, lang: str) -> Table:
             for way in ways
         ]
         if any(cells):
-            table.add_row(name, Text(formula), *cells)
+            table.add_row(step_in_words(name, lang), Text(formula), *cells)
     table.add_row(text("cost.total", lang), "", *(unit(getattr(way, what)) for way in ways), style="bold")
     if what == "operations":
         table.add_row(text("cost.pairs", lang), "", *(si(way.pairs) if way.pairs else "" for way in ways))

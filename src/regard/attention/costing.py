@@ -150,19 +150,27 @@ class Cost:
         方式          查询        键                 对数                 运算量                 字节
         dense          512       512            2,097,152            549,453,824           12,582,912
         """
-        one = self.setting
-        setting = TEXTS.say(
-            "cost" if one.key_heads == one.heads else "cost.grouped",
-            lang,
-            **asdict(one),
-            mask=self.mask or TEXTS.say("cost.unmasked", lang),
-        )
         head = [TEXTS.say(f"cost.{name}", lang) for name in COLUMNS]
         numbers = (
             [way.name, *(f"{getattr(way, name):,}" for name in COLUMNS if name != "way")] for way in self.ways
         )
         lines = (" ".join(map(padded, row, COLUMNS.values())) for row in (head, *numbers))
-        return "\n".join((setting, *lines))
+        return "\n".join((self.setting_in_words(lang), *lines))
+
+    def setting_in_words(self, lang: str = "en") -> str:
+        """The model around the lengths, and the mask, in English or Chinese."""
+        one = self.setting
+        key = "cost" if one.key_heads == one.heads else "cost.grouped"
+        return TEXTS.say(key, lang, **asdict(one), mask=self.mask or TEXTS.say("cost.unmasked", lang))
+
+
+def step_in_words(step: str, lang: str = "en") -> str:
+    """What a step is called.
+
+    >>> step_in_words("sum"), step_in_words("sum", "zh")
+    ('sum', '加权和')
+    """
+    return TEXTS.say(f"step.{step}", lang)
 
 
 def cost(

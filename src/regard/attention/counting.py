@@ -76,7 +76,7 @@ def softmax_steps(
     yield Step("scores", "q kᵀ", 2 * pairs * one.channels, pairs * one.size if matrix else 0)
     yield Step("scale", "· 1/√c", pairs, 0)
     if masked:
-        yield Step("mask", "−∞ where forbidden", pairs, 0)
+        yield Step("mask", "s_ij = −∞", pairs, 0)
     rows = one.times * one.heads * extent.queries
     yield Step("softmax", "exp(s − lse)", SOFTMAX * pairs, 0 if matrix else rows * one.wide)
     yield Step("sum", "w v", 2 * pairs * one.channels, rows * one.channels * one.size)
@@ -100,7 +100,7 @@ def linear_steps(setting: Setting, extent: Extent, *, causal: bool) -> Iterator[
         chunks = -(-queries // CHUNK)
         before = keys - queries
         inside = CHUNK * CHUNK * (one.channels + one.channels + 1)
-        yield Step("inside", f"pairs within {CHUNK}", 2 * each * chunks * inside, 0)
+        yield Step("inside", f"φ(q) φ(k)ᵀ v, {CHUNK} × {CHUNK}", 2 * each * chunks * inside, 0)
         keys, queries = before + chunks * CHUNK, chunks * CHUNK
     yield Step("sums", "S = Σ φ(k) [v, 1]ᵀ", 2 * each * keys * state, each * state * one.wide)
     yield Step("products", "φ(q) S", 2 * each * queries * state, 0)
