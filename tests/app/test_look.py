@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 import regard
 from regard.app.command import main
+from regard.app.subjects import Subject
 
 CAT = "The cat sat on the mat."
 
@@ -145,3 +147,106 @@ def test_heads_of_a_saved_recording():
 )  # fmt: skip
 def test_options_that_contradict(arguments):
     assert run(*arguments).exit_code == 2
+
+
+# ---- in Chinese ------------------------------------------------------------------------------
+
+
+def english_in(text, *names):
+    """Words of English that are no token, no name of a file, no unit and no command."""
+    for name in (*names, "regard heads", "[START]", "[END]", "[CLS]", "[SEP]", "[UNK]", "[MASK]", " MB"):
+        text = text.replace(str(name), " ")
+    return sorted(set(re.findall("[A-Za-z]{2,}", text)) - set(re.findall("[A-Za-z]+", CAT)))
+
+
+@pytest.fixture
+def statuses(monkeypatch):
+    """What a command says while something takes time."""
+    said = []
+    from rich.console import Console
+
+    status = Console.status
+
+    def listening(self, text, **options):
+        said.append(str(text))
+        return status(self, text, **options)
+
+    monkeypatch.setattr(Console, "status", listening)
+    return said
+
+
+def test_look_in_chinese(tmp_path, statuses):
+    files = ("seen.safetensors", "head.svg", "look.html")
+    options = ("--save", files[0], "--figure", files[1], "--kind", "encoder", "--lang", "zh")
+    shown = run("look", CAT, *options)
+    assert shown.exit_code == 0, shown.output
+    assert english_in(shown.output, *files) == []
+    for part in ("头的交叉注意力", "角色最明确的头", "没有明确的角色", "次调用", *files):
+        assert part in shown.output
+    assert "第 0 层" in "".join(ET.parse(tmp_path / "head.svg").getroot().itertext())
+    assert statuses == ["正在翻译 …", "正在写入 …"]
+    assert run("look", CAT, *options[:-2], env={"REGARD_LANG": "zh"}).output == shown.output
+
+
+def test_look_at_some_layers_in_chinese():
+    shown = run("look", CAT, "--layers", "0", "--no-page", "--lang", "zh")
+    assert shown.output.startswith("内置翻译模型\n")
+    assert english_in(shown.output) == []
+
+
+def test_look_at_a_model_in_chinese(model_folders, statuses):
+    folder = model_folders["bert"]
+    shown = run("look", "the cat sat on the mat", "--model", folder, "--lang", "zh", env={"COLUMNS": "300"})
+    assert shown.exit_code == 0, shown.output
+    assert english_in(shown.output, folder, "look.html") == []
+    assert statuses == [f"正在加载 {folder} …", "正在读入文本 …", "正在写入 …"]
+
+
+def test_progress_in_english(model_folders, statuses):
+    folder = model_folders["bert"]
+    run("look", "the cat", "--model", folder)
+    run("heads", CAT)
+    assert statuses == [f"loading {folder} …", "reading …", "writing …", "translating …"]
+
+
+def test_heads_in_chinese(statuses):
+    for options in ([], ["--roles"], ["--roles", "--sort", "previous"], ["--sort", "entropy", "--most", 4]):
+        shown = run("heads", CAT, *options, "--lang", "zh", env={"COLUMNS": "120"})
+        assert shown.exit_code == 0, shown.output
+        assert english_in(shown.output) == []
+        assert "编码器" in shown.output or len(shown.output.splitlines()) == 5
+        assert run("heads", CAT, *options, env={"COLUMNS": "120", "REGARD_LANG": "zh"}).output == shown.output
+    assert set(statuses) == {"正在翻译 …"}
+
+
+@pytest.mark.parametrize("options", [["--csv"], ["--json"], ["--roles", "--csv"], ["--roles", "--json"]])
+def test_machines_read_the_same_in_every_language(options):
+    assert run("heads", CAT, *options, "--lang", "zh").stdout == run("heads", CAT, *options).stdout
+
+
+def test_a_large_page_asks_first_in_chinese(monkeypatch):
+    monkeypatch.setattr("regard.views.page.writing.LARGEST", 1000)
+    shown = run("look", CAT, "--lang", "zh")
+    assert shown.exit_code == 1
+    assert english_in(shown.output, "--layers", "--yes") == []
+    assert re.search(r"实际为：10 次调用，约 [\d.]+ MB。", shown.output)
+
+
+def test_brackets_in_names_are_no_marks(tmp_path):
+    shown = run("look", CAT, "--figure", "a[b].svg", "--kind", "cross", "--no-page")
+    assert "a[b].svg  the figure" in shown.output
+    assert (tmp_path / "a[b].svg").exists()
+
+
+def test_brackets_in_tokens_are_no_marks(monkeypatch):
+    def read(*_, **__):
+        model = torch.nn.TransformerEncoderLayer(8, 2, batch_first=True).eval()
+        with torch.no_grad(), regard.watch(model) as seen:
+            model(torch.randn(1, 3, 8))
+        seen.tokens = ["[/INST]", ":cat:", "[red]"]
+        return Subject("", "a [/b] model", seen)
+
+    monkeypatch.setattr("regard.app.subjects.record", read)
+    shown = run("look", CAT, "--no-page")
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.startswith("a [/b] model\n[/INST] :cat: [red]\n")

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -42,6 +43,32 @@ def test_a_long_sentence_is_aligned_as_a_list():
     assert shown.exit_code == 0
     assert "←" in shown.output
     assert "%" in shown.output
+
+
+@pytest.mark.parametrize("text", ["The cat sat on the mat.", "I have a cat and a dog and you " * 2])
+def test_alignment_in_chinese(text):
+    shown = run(text, "--align", "--lang", "zh")
+    assert shown.exit_code == 0
+    assert "头的交叉注意力" in shown.output
+    assert set(re.findall("[A-Za-z]+", shown.output)) <= set(re.findall("[A-Za-z]+", text))
+    assert run(text, "--align", env={"REGARD_LANG": "zh"}).output == shown.output
+    english = run(text, "--align", env={"COLUMNS": "200"}).output.splitlines()
+    chinese = run(text, "--align", "--lang", "zh", env={"COLUMNS": "200"}).output.splitlines()
+    assert [one for one in english if one not in chinese] == [
+        english[1]
+    ]  # the line that explains the numbers
+
+
+def test_the_translation_itself_is_the_same_in_every_language():
+    assert run("The cat sat on the mat.", "--lang", "zh").output == run("The cat sat on the mat.").output
+
+
+@pytest.mark.parametrize("text", ["I love [/b] you.", "I [red] love :cat: you."])
+@pytest.mark.parametrize("more", ["", " The cat and the dog sat on the mat and the man sat with you."])
+def test_brackets_in_a_text_are_no_marks(text, more):
+    shown = run(text + more, "--align", env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, shown.output
+    assert text in shown.output
 
 
 @pytest.mark.parametrize(

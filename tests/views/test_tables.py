@@ -1,16 +1,21 @@
 """Tables of heads in the terminal, and the heads that are worth a sentence."""
 
+import re
 from io import StringIO
+from itertools import zip_longest
 
 import pytest
 import torch
+from rich.cells import cell_len
 from rich.console import Console
 
 import regard
 from heads.made import looking, recording_of
 from regard import heads
 from regard.errors import ArgumentError, DtypeError
-from regard.views.tables import most_telling, show_table
+from regard.heads import Example, Head, Roles, Score
+from regard.views.tables import LEFT_OUT, most_telling, show_table
+from regard.views.wording import TEXTS
 
 TEXT = ["[CLS]", "a", "b", ",", "c", "d", "a", "b", "e", "c", "[SEP]"]
 LENGTH = len(TEXT)
@@ -83,16 +88,23 @@ def test_roles_in_words_with_an_example(seen):
     assert "–" in unknown
 
 
-def test_kinds_are_named_where_there_are_several():
+@pytest.fixture(scope="module")
+def several():
+    """A recording with all three kinds of attention."""
     model = regard.nn.Seq2Seq(20, 30, width=16, heads=2, hidden=16, encoder_layers=1, decoder_layers=1).eval()
     with torch.no_grad(), regard.watch(model) as seen:
         model(torch.randint(1, 20, (1, 7)), torch.randint(1, 30, (1, 5)))
-    text = printed(heads.table(seen), 120)
+    return seen
+
+
+def test_kinds_are_named_where_there_are_several(several):
+    text = printed(heads.table(several), 120)
     assert text.splitlines()[0].split()[0] == "kind"
     assert {line.split()[0] for line in text.splitlines()[1:]} == {"encoder", "decoder", "cross"}
-    assert all(line.split()[0] in ("encoder", "decoder", "cross") for line in most_telling(heads.table(seen)))
-    several = heads.roles(seen)
-    assert printed(several, sort="broad").splitlines()[0].split()[0] == "kind"
+    told = most_telling(heads.table(several))
+    assert told
+    assert all(line.split()[0] in ("encoder", "decoder", "cross") for line in told)
+    assert printed(heads.roles(several), sort="broad").splitlines()[0].split()[0] == "kind"
 
 
 def test_most_telling_gives_every_role_its_turn(seen):
@@ -127,3 +139,117 @@ def test_what_is_refused(seen):
         most_telling(heads.divergence(seen).table)
     with pytest.raises(ArgumentError, match=r"count is a whole number, 0 or more. Got count = -1"):
         most_telling(heads.table(seen), -1)
+
+
+# ---- in Chinese ------------------------------------------------------------------------------
+
+
+def english_in(text):
+    """Words of English: two letters in a row that are not a token."""
+    return re.findall(r"[A-Za-z]{2,}", re.sub(r"\[(CLS|SEP)\]", "", text))
+
+
+def spans(line):
+    """From which cell to which each column of a line goes; columns are at least two spaces apart."""
+    cells = "".join(letter * cell_len(letter) for letter in line)
+    return [found.span() for found in re.finditer(r"\S+(?: \S+)*", cells)]
+
+
+def check_columns(lines):
+    """All cells of a column begin where its heading does, or all end there."""
+    for column in zip_longest(*(spans(line) for line in lines)):
+        starts, ends = zip(*(span for span in column if span is not None))
+        assert len(set(starts)) == 1 or len(set(ends)) == 1, (starts, ends)
+
+
+def test_misplaced_columns_would_be_noticed():
+    check_columns(["类型    层", "交叉     2", "编码器   3"])
+    with pytest.raises(AssertionError):
+        check_columns(["类型    层", "交叉    2", "编码器   3"])  # as if each character took one cell
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_tables_in_chinese(seen, several, width):
+    tables = (
+        heads.table(seen),
+        heads.table(several),
+        heads.roles(seen, TEXT).table,
+        heads.divergence(seen).table,
+    )
+    for table in tables:
+        text = printed(table, width, most=3, lang="zh")
+        assert max(map(cell_len, text.splitlines())) <= width
+        assert not english_in(text), text
+        assert text.splitlines()[-1] == f"… 还有 {len(table) - 3} 行"
+        assert text.count("…") == 1
+    check_columns(printed(heads.table(several), 90, lang="zh").splitlines())
+
+
+def test_roles_in_chinese(seen, several):
+    lines = printed(heads.roles(seen, TEXT), lang="zh").splitlines()
+    assert lines[0].split() == ["层", "头", "做什么", "得分", "例如"]
+    assert "看前一个词元" in lines[1]
+    assert lines[-1] == "1 个头没有明确的角色"
+    check_columns(lines[:-1])
+    for options in ({}, {"sort": "broad"}, {"sort": "separator", "most": 2}):
+        for found in (heads.roles(seen, TEXT), heads.roles(several)):
+            text = printed(found, lang="zh", **options)
+            assert not english_in(text), text
+            check_columns([line for line in text.splitlines() if not line.startswith("…")][:-1])
+    kinds = {line.split()[0] for line in printed(heads.roles(several), sort="broad", lang="zh").splitlines()}
+    assert kinds == {"类型", "编码器", "解码器", "交叉"}
+
+
+def test_every_column_that_is_shown_has_a_heading(seen):
+    for table in (heads.table(seen), heads.roles(seen, TEXT).table, heads.divergence(seen).table):
+        for name in set(table.columns) - set(LEFT_OUT):
+            assert f"column.{name}" in TEXTS.table("zh"), name
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_wide_tokens_take_the_room_that_they_need(seen, lang):
+    chinese = ["注意力机制", "翻译", "模型"]
+    rows = [(0, 3, 0.5, first, "翻译模型翻译模型") for first in chinese]
+    table = heads.Table(("layer", "head", "first", "query_token", "key_token"), rows)
+    for width in (40, 50, 60):
+        text = printed(table, width, lang=lang)
+        assert "…" not in text, text
+        assert max(map(cell_len, text.splitlines())) <= width
+        assert chinese[0] in text
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("width", [80, 100])
+def test_only_the_example_of_a_role_is_shortened(lang, width):
+    example = Example(0, 1, 0, 0.9, "一个很长的词元" * 9, "word")
+    found = Roles(
+        tuple(
+            Head(0, "", kind, 120, 100 + at, 0, {role: Score(1.0, 0.0, example)})
+            for at, (kind, role) in enumerate([("encoder", "separator"), ("cross", "induction")])
+        )
+    )
+    for sort in (None, "induction"):
+        lines = printed(found, width, sort=sort, lang=lang).splitlines()
+        assert max(map(cell_len, lines)) <= width
+        check_columns(lines)
+        for line in lines[1:]:
+            assert re.search(r" 120 +10[01]  .*  (1\.00 █+  一个很长.*…|–) *$", line), line
+
+
+def test_most_telling_in_chinese(seen, several):
+    assert most_telling(heads.roles(seen, TEXT), 2, lang="zh") == [
+        "第 0 层第 0 头看前一个词元（1.00）",
+        "第 0 层第 1 头看后一个词元（1.00）",
+    ]
+    told = most_telling(heads.table(several), 9, lang="zh")
+    assert {line.split("注意力")[0] for line in told} <= {"编码器", "解码器", "交叉"}
+    assert not english_in(" ".join(told))
+    assert len(told) == len(most_telling(heads.table(several), 9)) > 0
+
+
+def test_an_unknown_language(seen):
+    for table in (heads.table(seen), heads.roles(seen)):
+        with pytest.raises(ArgumentError, match=r"lang is one of en, zh. Got lang = 'fr'"):
+            printed(table, lang="fr")
+        with pytest.raises(ArgumentError, match=r"lang is one of en, zh. Got lang = 'fr'"):
+            most_telling(table, 0, lang="fr")

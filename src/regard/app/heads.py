@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from regard.app.languages import lang_option
 from regard.app.numbers import NUMBERS
 from regard.app.texts import HELP, read_argument
 
@@ -25,6 +26,7 @@ from regard.app.texts import HELP, read_argument
 @click.option("--most", type=click.IntRange(1), help="Only so many rows.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@lang_option
 def heads(
     text: str | None,
     recording: Path | None,
@@ -38,6 +40,7 @@ def heads(
     most: int | None,
     as_csv: bool,
     as_json: bool,
+    lang: str,
 ) -> None:
     """Print what each head does with TEXT, one row per head.
 
@@ -68,10 +71,10 @@ def heads(
         options = {} if layers is None else {"layers": layers}
         other = None if pair is None else read_argument(pair)
         seen = record(
-            quiet, read_argument(text), model=model, pair=other, generate=generate, **options
+            quiet, read_argument(text), model=model, pair=other, generate=generate, lang=lang, **options
         ).recording
     if roles and not (as_csv or as_json):
-        show_table(console, measured.roles(seen), most or 10**9, sort, descending=not ascending)
+        show_table(console, measured.roles(seen), most or 10**9, sort, descending=not ascending, lang=lang)
         return
     found = measured.roles(seen).table if roles else measured.table(seen)
     if sort is not None:
@@ -81,4 +84,4 @@ def heads(
     if as_csv or as_json:
         click.echo(found.to_csv() if as_csv else found.to_json(), nl=False)
     else:
-        show_table(console, found, len(found), sort, descending=not ascending)
+        show_table(console, found, len(found), sort, descending=not ascending, lang=lang)

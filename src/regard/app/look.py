@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from regard.app.languages import lang_option
+from regard.app.languages.wording import TEXTS
 from regard.app.numbers import NUMBERS
 from regard.app.texts import HELP, read_argument
 from regard.errors import ArgumentError
@@ -95,49 +96,66 @@ def look(
         pair=None if pair is None else read_argument(pair),
         generate=generate,
         values=True,
+        lang=lang,
         **options,
     )
-    _say(console, subject)
+    _say(console, subject, lang)
     if save is not None:
         subject.recording.save(save)
-        console.print(f"[bold]{save}[/]  the recording", highlight=False)
+        _name(console, save, TEXTS.say("look.recording", lang))
     if figure is not None:
-        _draw(console, subject, figure, kind=kind, layer=layer, head=head)
+        _draw(console, subject, figure, kind=kind, layer=layer, head=head, lang=lang)
     if not no_page:
         _write_page(console, subject, out, yes=yes, lang=lang, kind=kind, layer=layer, head=head)
         if opened:
             webbrowser.open(out.resolve().as_uri())
 
 
+def _name(console: Console, path: Path, what: str) -> None:
+    """A file that was written, and what it is."""
+    from rich.text import Text
+
+    console.print(Text.assemble((str(path), "bold"), "  ", what))
+
+
 def _draw(
-    console: Console, subject: Subject, path: Path, *, kind: str | None, layer: int | None, head: int | None
+    console: Console,
+    subject: Subject,
+    path: Path,
+    *,
+    kind: str | None,
+    layer: int | None,
+    head: int | None,
+    lang: str,
 ) -> None:
     """One head as a figure; the first one of the first layer unless told."""
     from regard.views.figures import heatmap, save
 
-    save(heatmap(subject.recording, kind=kind, layer=layer or 0, head=head or 0), path)
-    console.print(f"[bold]{path}[/]  the figure", highlight=False)
+    save(heatmap(subject.recording, kind=kind, layer=layer or 0, head=head or 0, lang=lang), path)
+    _name(console, path, TEXTS.say("look.figure", lang))
 
 
-def _write_page(console: Console, subject: Subject, path: Path, *, yes: bool, **start: Any) -> None:
+def _write_page(
+    console: Console, subject: Subject, path: Path, *, yes: bool, lang: str, **start: Any
+) -> None:
     """The page, once its size is said and, above the limit, wanted."""
     from regard.app.subjects import busy
     from regard.views.page import estimate_page, page
     from regard.views.page.writing import LARGEST
 
     size = estimate_page(subject.recording)
-    console.print(f"page: {size}", highlight=False)
+    console.print(TEXTS.say("look.page", lang, size=size.in_words(lang)), highlight=False)
     if size.nbytes > LARGEST and not yes:
         raise ArgumentError(
             f"A page has at most {LARGEST / 1e6:.0f} MB, because browsers get slow beyond.",
-            got=str(size),
+            got=size.in_words(lang),
             do="Choose fewer layers with --layers 0-3, say, or insist with --yes.",
         )
     title = subject.text if len(subject.text) <= 80 else f"{subject.text[:79]}…"
-    with busy(console, "writing …"):
-        written = page(subject.recording, path, title=title, yes=yes, **start)
+    with busy(console, TEXTS.say("look.writing", lang)):
+        written = page(subject.recording, path, title=title, yes=yes, lang=lang, **start)
     megabytes = written.stat().st_size / 1e6
-    console.print(f"[bold]{written}[/]  {megabytes:.1f} MB, opens offline", highlight=False)
+    _name(console, written, TEXTS.say("look.written", lang, megabytes=megabytes))
 
 
 def _check_folders(*paths: Path | None) -> None:
@@ -151,18 +169,22 @@ def _check_folders(*paths: Path | None) -> None:
             )
 
 
-def _say(console: Console, subject: Subject) -> None:
+def _say(console: Console, subject: Subject, lang: str) -> None:
     """The translation, the alignment, the most telling heads."""
+    from rich.text import Text
+
     from regard.heads import roles
     from regard.views.alignment import show_alignment
     from regard.views.tables import show_table
 
     if subject.alignment is not None:
-        show_alignment(console, subject.alignment)
+        show_alignment(console, subject.alignment, lang=lang)
     else:
-        console.print(f"[bold]{subject.model}[/]", highlight=False)
-        console.print(" ".join(subject.recording.tokens[0]) if subject.recording.tokens else subject.text)
+        console.print(Text(subject.model, "bold"))
+        tokens = subject.recording.tokens
+        console.print(" ".join(tokens[0]) if tokens else subject.text, markup=False, emoji=False)
     console.print()
-    console.print("[bold cyan]the most telling heads[/]   every number: regard heads", highlight=False)
-    show_table(console, roles(subject.recording), most=HEADS)
+    telling, numbers = (TEXTS.say(key, lang) for key in ("look.telling", "look.numbers"))
+    console.print(Text.assemble((telling, "bold cyan"), "   ", numbers))
+    show_table(console, roles(subject.recording), most=HEADS, lang=lang)
     console.print()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from regard.app.languages.wording import TEXTS
 from regard.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -33,22 +34,23 @@ def record(
     model: str | None = None,
     pair: str | None = None,
     generate: int = 0,
+    lang: str = "en",
     **watching: Any,
 ) -> Subject:
     """Read a text and record it, saying what takes time."""
     if model is None:
-        return _by_the_translator(console, text, pair, generate, watching)
+        return _by_the_translator(console, text, pair, generate, lang, watching)
     from regard.recording import load_reader
 
-    with busy(console, f"loading {model} …"):
+    with busy(console, TEXTS.say("reading.loading", lang, model=model)):
         reader = load_reader(model)
-    with busy(console, "reading …"):
+    with busy(console, TEXTS.say("reading.reading", lang)):
         seen = reader.read(text, pair=pair, generate=generate, **watching)
     return Subject(text, model, seen)
 
 
 def _by_the_translator(
-    console: Console, text: str, pair: str | None, generate: int, watching: dict[str, Any]
+    console: Console, text: str, pair: str | None, generate: int, lang: str, watching: dict[str, Any]
 ) -> Subject:
     if generate:
         raise ArgumentError(
@@ -60,17 +62,19 @@ def _by_the_translator(
     from regard.translator.aligning import alignment_of
 
     sentence = " ".join(text.split())
-    with busy(console, "translating …"):
+    with busy(console, TEXTS.say("reading.translating", lang)):
         translator = embedded()
         seen = look(translator, sentence, translation=pair, **watching)
         aligned = None
         if "layers" not in watching and "heads" not in watching:
             aligned = alignment_of(seen, translator.vocabularies.english, embedded_alignment_head())
-    return Subject(sentence, "the embedded translator", seen.recording, aligned)
+    return Subject(sentence, TEXTS.say("reading.translator", lang), seen.recording, aligned)
 
 
 @contextmanager
 def busy(console: Console, says: str) -> Iterator[None]:
     """A sign of life while something takes time; nothing of it stays."""
-    with console.status(says):
+    from rich.text import Text
+
+    with console.status(Text(says)):  # as a str, brackets in a name would be marks of rich
         yield

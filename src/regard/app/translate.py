@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from regard.app.languages import lang_option
 from regard.app.texts import HELP, read_argument
 
 
@@ -25,7 +26,8 @@ from regard.app.texts import HELP, read_argument
     show_default=True,
     help="Translations followed at once.",
 )
-def translate(text: str, align: bool, folder: Path | None, beams: int) -> None:
+@lang_option
+def translate(text: str, align: bool, folder: Path | None, beams: int, lang: str) -> None:
     """Translate English TEXT to Chinese, line by line.
 
     \b
@@ -55,4 +57,4 @@ def translate(text: str, align: bool, folder: Path | None, beams: int) -> None:
     by = read_alignment_head(folder or FOLDER)
     console = Console()
     for line in lines:
-        show_alignment(console, align_text(translator, line, by, beams=beams))
+        show_alignment(console, align_text(translator, line, by, beams=beams), lang=lang)

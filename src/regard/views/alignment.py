@@ -8,20 +8,19 @@ from rich.text import Text
 
 from regard.translator.aligning import Alignment
 from regard.views.terminal import bar, shade
+from regard.views.wording import TEXTS
 
 WIDEST = 14
 """So many words still stand side by side in a terminal."""
 
 
-def show_alignment(console: Console, alignment: Alignment) -> None:
+def show_alignment(console: Console, alignment: Alignment, *, lang: str = "en") -> None:
     """The translation, and for each of its characters the weight on every English word, in per cent."""
     by = alignment.by
-    console.print(f"[bold]{alignment.translation}[/]   {alignment.text}", highlight=False)
-    console.print(
-        f"[dim]cross-attention of layer {by.layer}, head {by.head}: the weight on each word in per cent; "
-        "what is missing to 100 is on signs and the end[/]",
-        highlight=False,
-    )
+    explained = TEXTS.say("alignment.by", lang, layer=by.layer, head=by.head)
+    # What the user wrote is a Text, for in a str rich would read brackets as its marks.
+    console.print(Text.assemble((alignment.translation, "bold"), "   ", alignment.text))
+    console.print(Text(explained, "dim"))
     console.print(_matrix(alignment) if len(alignment.words) <= WIDEST else _list(alignment))
 
 
@@ -29,7 +28,7 @@ def _matrix(alignment: Alignment) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column()
     for word in alignment.words:
-        table.add_column(word, justify="right", header_style="bold", no_wrap=True)
+        table.add_column(Text(word), justify="right", header_style="bold", no_wrap=True)
     for character, row in zip(alignment.translation, alignment.weights.tolist(), strict=True):
         cells = [Text(f"{100 * weight:.0f}".rjust(3), shade(weight)) for weight in row]
         table.add_row(Text(character, "bold"), *cells)
@@ -43,7 +42,7 @@ def _list(alignment: Alignment) -> Table:
         table.add_row(
             Text(character, "bold"),
             "←",
-            alignment.strongest(place),
+            Text(alignment.strongest(place)),
             f"{100 * weight:.0f} %",
             Text(bar(weight), "rgb(40,140,255)"),
         )

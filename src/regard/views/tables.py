@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import expm1
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
@@ -13,8 +14,10 @@ from regard.errors import ArgumentError, DtypeError
 from regard.heads import Head, Roles, Score, Table
 from regard.heads.findings import ROLES, in_words
 from regard.heads.tables import Record, Value
+from regard.languages import check_language
 from regard.views.page.tokens import text_of
 from regard.views.terminal import bar, shade
+from regard.views.wording import TEXTS, heading, named
 
 BAR = "rgb(40,140,255)"
 SHORTEST_BAR, LONGEST_BAR = 4, 10
@@ -22,24 +25,6 @@ SHORTEST_BAR, LONGEST_BAR = 4, 10
 
 NUMBER = 4
 """Characters of a share: 0.97."""
-
-HEADINGS = {
-    "relative_entropy": "spread",
-    "self_weight": "self",
-    "previous_weight": "previous",
-    "first_weight": "first",
-    "received_peak": "top key",
-    "separator": "marks",
-    "induction": "induct.",
-    "duplicate": "dupl.",
-    "alignment": "align.",
-    "positional": "posit.",
-    "query_token": "from",
-    "key_token": "to",
-    "other_layer": "layer",
-    "other_head": "head",
-}
-"""Columns that have a shorter name on the screen."""
 
 SHARES = (
     "relative_entropy", "self_weight", "previous_weight", "first_weight", "peak", "received_peak",
@@ -55,10 +40,6 @@ LEFT_OUT = (
 ONLY_IF_SEVERAL = ("kind", "run")
 """Columns that say nothing where all rows have the same."""
 
-
-LONGEST_PHRASE = max(len(in_words(role)) for role in ROLES)
-
-
 # ---- tables ----------------------------------------------------------------------------------
 
 
@@ -69,15 +50,17 @@ def show_table(
     sort: str | None = None,
     *,
     descending: bool = True,
+    lang: str = "en",
 ) -> None:
     """Print a table of heads: shares as bars where there is room, as shades where there is little.
 
     ``sort`` names a column of the table; ``most`` rows are printed and the others counted. Of roles, each
     head gets its best one in words, clearest first, with the tokens that show it; sorted by a role,
-    each gets that one.
+    each gets that one. ``lang`` is the language of the words, "en" or "zh".
     """
+    check_language(lang)
     if isinstance(table, Roles):
-        _show_roles(console, table, most, sort, descending=descending)
+        _show_roles(console, table, most, sort, descending=descending, lang=lang)
         return
     if not isinstance(table, Table):
         raise DtypeError(
@@ -86,8 +69,8 @@ def show_table(
             do="Pass regard.heads.table(seen) or regard.heads.roles(seen).",
         )
     rows = table if sort is None else table.sort(sort, descending=descending)
-    _print(console, rows[:most], _columns(rows), sort)
-    _print_rest(console, len(rows) - most)
+    _print(console, rows[:most], _columns(rows), sort, lang)
+    _print_rest(console, len(rows) - most, lang)
 
 
 def _columns(table: Table) -> list[str]:
@@ -102,24 +85,27 @@ def _columns(table: Table) -> list[str]:
     ]
 
 
-def _print(console: Console, table: Table, columns: list[str], sort: str | None) -> None:
-    columns, gap, length = _planned(console.width, table, columns)
+def _print(console: Console, table: Table, columns: list[str], sort: str | None, lang: str) -> None:
+    columns, gap, length = _planned(console.width, table, columns, lang)
     grid = _grid(gap)
     for name in columns:
         right = not any(isinstance(value, str) for value in table.column(name)) and not (
             length and name in SHARES
         )
         style = "bold cyan" if name == sort else "dim"
-        grid.add_column(Text(_heading(name), style), justify="right" if right else "left", no_wrap=True)
+        grid.add_column(Text(heading(name, lang), style), justify="right" if right else "left", no_wrap=True)
     for row in table:
-        grid.add_row(*(_cell(name, row[name], length) for name in columns))
+        grid.add_row(*(_cell(name, row[name], length, lang) for name in columns))
     console.print(grid)
 
 
-def _planned(width: int, table: Table, columns: list[str]) -> tuple[list[str], int, int]:
+def _planned(width: int, table: Table, columns: list[str], lang: str) -> tuple[list[str], int, int]:
     """The columns that fit, the room between them, and the length of bars; columns go from the right."""
     while True:
-        widths = [max([len(_heading(name)), *(len(_plain(row[name])) for row in table)]) for name in columns]
+        widths = [
+            _widest(heading(name, lang), *(_plain(name, row[name], lang) for row in table))
+            for name in columns
+        ]
         for gap in (2, 1):
             free = width - sum(widths) - gap * (len(columns) - 1)
             if free >= 0 or len(columns) == 1:
@@ -140,15 +126,16 @@ def _grid(gap: int) -> Grid:
     return Grid(box=None, padding=(0, gap, 0, 0), pad_edge=False)
 
 
-def _heading(name: str) -> str:
-    return HEADINGS.get(name, name.replace("_", " "))
+def _widest(*texts: str) -> int:
+    """Cells of the terminal that the widest text takes; a Chinese character takes two."""
+    return max(map(cell_len, texts))
 
 
-def _cell(name: str, value: Value, length: int) -> Text:
+def _cell(name: str, value: Value, length: int, lang: str) -> Text:
     if value is None:
         return Text("–", "dim")
     if name not in SHARES or isinstance(value, str):
-        return Text(_plain(value), "bold" if name in ("layer", "head") else "")
+        return Text(_plain(name, value, lang), "bold" if name in ("layer", "head") else "")
     if not length:
         return Text(f"{value:.2f}", shade(value))
     return _share(value, length)
@@ -160,31 +147,36 @@ def _share(value: float, length: int) -> Text:
     return Text.assemble((f"{value:.2f}", tone), " ", (bar(value, length).ljust(length), BAR))
 
 
-def _plain(value: Value) -> str:
+def _plain(name: str, value: Value, lang: str) -> str:
     if value is None:
         return "–"
+    if isinstance(value, str):
+        return named(name, value, lang)
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def _print_rest(console: Console, rest: int) -> None:
+def _print_rest(console: Console, rest: int, lang: str) -> None:
     if rest > 0:
-        console.print(Text(f"… and {rest:,} more", "dim"))
+        console.print(Text(TEXTS.say("rows.more", lang, rest=rest), "dim"))
 
 
 # ---- roles -----------------------------------------------------------------------------------
 
 
-def _show_roles(console: Console, roles: Roles, most: int, sort: str | None, *, descending: bool) -> None:
+def _show_roles(
+    console: Console, roles: Roles, most: int, sort: str | None, *, descending: bool, lang: str
+) -> None:
     role = sort if sort in ROLES else None
     heads = _ordered(roles, sort, descending=descending)
     clear = [head for head in heads if head.best is not None or role is not None]
     if clear:
         several = len({head.kind for head in heads}) > 1
-        console.print(_role_grid(clear[:most], role, several=several, width=console.width))
-    _print_rest(console, len(clear) - most)
+        console.print(_role_grid(clear[:most], role, several=several, width=console.width, lang=lang))
+    _print_rest(console, len(clear) - most, lang)
     if len(clear) < len(heads):
         count = len(heads) - len(clear)
-        console.print(Text(f"{count:,} {'head has' if count == 1 else 'heads have'} no clear role", "dim"))
+        key = "roles.unclear.one" if count == 1 else "roles.unclear.several"
+        console.print(Text(TEXTS.say(key, lang, count=count), "dim"))
 
 
 def _ordered(roles: Roles, sort: str | None, *, descending: bool) -> list[Head]:
@@ -197,27 +189,51 @@ def _ordered(roles: Roles, sort: str | None, *, descending: bool) -> list[Head]:
     return [roles[at] for at in order.column("at") if isinstance(at, int)]
 
 
-def _role_grid(heads: Sequence[Head], role: str | None, *, several: bool, width: int) -> Grid:
+def _role_grid(heads: Sequence[Head], role: str | None, *, several: bool, width: int, lang: str) -> Grid:
     length = 12 if width >= 100 else 6
-    # The rest of the line is for the example: rich would shorten every column alike.
-    taken = (7 + 2 if several else 0) + 5 + 2 + 4 + 2 + LONGEST_PHRASE + 2 + NUMBER + 1 + length + 2
+    scored = TEXTS.say("roles.score", lang) if role is None else named("best", role, lang)
     grid = _grid(2)
     if several:
-        grid.add_column(Text("kind", "dim"), no_wrap=True)
-    grid.add_column(Text("layer", "dim"), justify="right", no_wrap=True)
-    grid.add_column(Text("head", "dim"), justify="right", no_wrap=True)
-    grid.add_column(Text("what it does", "dim"), no_wrap=True)
+        grid.add_column(Text(heading("kind", lang), "dim"), no_wrap=True)
+    grid.add_column(Text(heading("layer", lang), "dim"), justify="right", no_wrap=True)
+    grid.add_column(Text(heading("head", lang), "dim"), justify="right", no_wrap=True)
+    grid.add_column(Text(TEXTS.say("roles.does", lang), "dim"), no_wrap=True)
+    grid.add_column(Text(scored, "dim" if role is None else "bold cyan"), no_wrap=True)
+    # The rest of the line is for the example: rich would shorten every column alike.
+    rest = width - _room_before_the_example(heads, length, several=several, lang=lang)
     grid.add_column(
-        Text("score" if role is None else role, "dim" if role is None else "bold cyan"), no_wrap=True
-    )
-    grid.add_column(
-        Text("for example", "dim"), no_wrap=True, overflow="ellipsis", max_width=max(8, width - taken)
+        Text(TEXTS.say("roles.example", lang), "dim"),
+        no_wrap=True,
+        overflow="ellipsis",
+        max_width=max(8, rest),
     )
     for head in heads:
-        does = Text("no clear role", "dim") if head.best is None else Text(in_words(head.best))
-        place = [Text(str(head.layer), "bold"), Text(str(head.head), "bold")]
-        grid.add_row(*([Text(head.kind)] if several else []), *place, does, *_shown(head, role, length))
+        grid.add_row(*_role_cells(head, role, length, several=several, lang=lang))
     return grid
+
+
+def _room_before_the_example(heads: Sequence[Head], length: int, *, several: bool, lang: str) -> int:
+    """Cells of all columns but the last, with the gaps after them, whichever kinds and roles there are."""
+    taken = [
+        _widest(heading("layer", lang), *(str(head.layer) for head in heads)),
+        _widest(heading("head", lang), *(str(head.head) for head in heads)),
+        _widest(*(in_words(role, lang) for role in ROLES)),
+        NUMBER + 1 + length,
+    ]
+    if several:
+        taken.append(_widest(*(named("kind", kind, lang) for kind in ("encoder", "decoder", "cross"))))
+    return sum(taken) + 2 * len(taken)
+
+
+def _role_cells(head: Head, role: str | None, length: int, *, several: bool, lang: str) -> list[Text]:
+    """Where a head is, what it does, how well, and for example where."""
+    if head.best is None:
+        does = Text(TEXTS.say("roles.unclear", lang), "dim")
+    else:
+        does = Text(in_words(head.best, lang))
+    kind = [Text(named("kind", head.kind, lang))] if several else []
+    place = [Text(str(head.layer), "bold"), Text(str(head.head), "bold")]
+    return [*kind, *place, does, *_shown(head, role, length)]
 
 
 def _shown(head: Head, role: str | None, length: int) -> list[Text]:
@@ -241,14 +257,16 @@ def _readable(token: str) -> str:
 # ---- in words --------------------------------------------------------------------------------
 
 
-def most_telling(found: Table | Roles, count: int = 5) -> list[str]:
+def most_telling(found: Table | Roles, count: int = 5, *, lang: str = "en") -> list[str]:
     """The few heads with the clearest roles, one line each; every role has its turn before one has a second.
 
     A table of ``heads.table`` tells fewer roles than ``heads.roles``: previous, self, first and broad.
 
-    >>> most_telling(Roles((Head(2, "", "encoder", 2, 5, 0, {"previous": Score(0.93)}),)))
-    ['layer 2 head 5 looks at the previous token (0.93)']
+    >>> roles = Roles((Head(2, "", "encoder", 2, 5, 0, {"previous": Score(0.93)}),))
+    >>> most_telling(roles), most_telling(roles, lang="zh")
+    (['layer 2 head 5 looks at the previous token (0.93)'], ['第 2 层第 5 头看前一个词元（0.93）'])
     """
+    check_language(lang)
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise ArgumentError("count is a whole number, 0 or more.", got=f"count = {count!r}", do="Try 5.")
     if isinstance(found, Roles):
@@ -261,6 +279,12 @@ def most_telling(found: Table | Roles, count: int = 5) -> list[str]:
             got=type(found).__name__,
             do="Pass regard.heads.table(seen) or regard.heads.roles(seen).",
         )
+    several = len({head.kind for head in heads}) > 1
+    return [_told(head, several=several, lang=lang) for head in _in_turn(heads)[:count]]
+
+
+def _in_turn(heads: Sequence[Head]) -> list[Head]:
+    """The heads with a clear role: the clearest of every role, then the second of every role, and so on."""
     by_role: dict[str, list[tuple[float, Head]]] = {role: [] for role in ROLES}
     for head in heads:
         if head.best is not None:
@@ -271,9 +295,15 @@ def most_telling(found: Table | Roles, count: int = 5) -> list[str]:
         for group in by_role.values()
         for rank, (less, head) in enumerate(sorted(group, key=lambda pair: pair[0]))
     ]
-    several = len({head.kind for head in heads}) > 1
-    best = [head for _, _, head in sorted(ranked, key=lambda place: place[:2])[:count]]
-    return [f"{head.kind} {head}" if several else str(head) for head in best]
+    return [head for _, _, head in sorted(ranked, key=lambda place: place[:2])]
+
+
+def _told(head: Head, *, several: bool, lang: str) -> str:
+    key = "telling.kind" if several else "telling"
+    values = {"layer": head.layer, "head": head.head, "does": head.in_words(lang)}
+    if several:
+        values["kind"] = named("kind", head.kind, lang)
+    return TEXTS.say(key, lang, **values)
 
 
 def _with_averages(table: Table) -> Table:

@@ -16,6 +16,7 @@ from regard.recording import Call, Recording
 from regard.views.page.html import document, frame_size
 from regard.views.page.payload import FINE_VALUES, Payload, Wording, payload_of
 from regard.views.page.thumbnails import SIDE
+from regard.views.wording import TEXTS
 
 VIEWS = ("overview", "lines", "matrix", "heads", "steps")
 
@@ -31,7 +32,16 @@ class PageEstimate:
     nbytes: int
 
     def __str__(self) -> str:
-        return f"{self.calls} call{'' if self.calls == 1 else 's'}, about {self.nbytes / 1e6:.2g} MB"
+        return self.in_words()
+
+    def in_words(self, lang: str = "en") -> str:
+        """The estimate in English or Chinese.
+
+        >>> PageEstimate(3, 180_000).in_words(), PageEstimate(3, 180_000).in_words("zh")
+        ('3 calls, about 0.18 MB', '3 次调用，约 0.18 MB')
+        """
+        key = "page.size.one" if self.calls == 1 else "page.size.several"
+        return TEXTS.say(key, lang, calls=self.calls, megabytes=self.nbytes / 1e6)
 
 
 def estimate_page(recording: Recording, *, layers: Sequence[int] | int | None = None) -> PageEstimate:
