@@ -68,7 +68,7 @@ figures.bars(seen, kind="encoder", layer=0, head=0, query=3, lang=lang)
 # notebook, `regard.page(seen, "fox.html")` writes it.
 
 # %%
-print(regard.estimate_page(seen))
+print(regard.estimate_page(seen).in_words(lang))
 with tempfile.TemporaryDirectory() as folder:
     written = regard.page(seen, Path(folder) / "fox.html", lang=lang)
     print(written.name, f"{written.stat().st_size:,} bytes")

@@ -66,7 +66,7 @@ figures.bars(seen, kind="encoder", layer=0, head=0, query=3, lang=lang)
 # 把这一切合起来就是一个网页：一个 HTML 文件，在浏览器里由 Q 和 K 现算权重。`regard.show(seen)` 把它放进笔记本，`regard.page(seen, "fox.html")` 把它写成文件。
 
 # %%
-print(regard.estimate_page(seen))
+print(regard.estimate_page(seen).in_words(lang))
 with tempfile.TemporaryDirectory() as folder:
     written = regard.page(seen, Path(folder) / "fox.html", lang=lang)
     print(written.name, f"{written.stat().st_size:,} 字节")

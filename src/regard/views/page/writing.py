@@ -39,9 +39,11 @@ class PageEstimate:
 
         >>> PageEstimate(3, 180_000).in_words(), PageEstimate(3, 180_000).in_words("zh")
         ('3 calls, about 0.18 MB', '3 次调用，约 0.18 MB')
+        >>> PageEstimate(96, 241_300_000).in_words()
+        '96 calls, about 240 MB'
         """
         key = "page.size.one" if self.calls == 1 else "page.size.several"
-        return TEXTS.say(key, lang, calls=self.calls, megabytes=self.nbytes / 1e6)
+        return TEXTS.say(key, lang, calls=self.calls, megabytes=float(f"{self.nbytes / 1e6:.2g}"))
 
 
 def estimate_page(recording: Recording, *, layers: Sequence[int] | int | None = None) -> PageEstimate:
