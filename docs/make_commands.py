@@ -25,7 +25,7 @@ What `regard COMMAND --help` says, of every command; written by `python docs/mak
 """,
     "zh": """# 命令
 
-每个命令的 `regard 命令 --help --lang zh` 的内容；由 `python docs/make_commands.py` 写出。
+每个命令的 `regard --lang zh 命令 --help` 的内容；由 `python docs/make_commands.py` 写出。
 [English](commands.md)
 """,
 }

@@ -152,11 +152,17 @@ def test_usage_errors_of_click(arguments, says):
 
 
 def test_a_usage_error_says_how_to_get_help_in_chinese():
-    shown = run("explain", "--lang", "zh").output
-    assert shown.startswith(
-        "用法：regard explain [选项] 文本\n帮助：regard explain --help --lang zh\n\n错误："
+    usage, hint, nothing, error = run("explain", "--lang", "zh").output.splitlines()
+    assert (usage, hint, nothing) == (
+        "用法：regard explain [选项] 文本",
+        "帮助：regard --lang zh explain --help",
+        "",
     )
+    assert error.startswith("错误：")
     assert "帮助：regard explain --help\n" in run("explain", REGARD_LANG="zh").output
+    for name in ([], *([one] for one in main.commands)):
+        hint = re.search(r"帮助：regard (.+)\n", run("--lang", "zh", *name, "--bogus").output)
+        assert run(*hint[1].split()).output.startswith(" ".join(["用法：regard", *name]))
 
 
 def test_which_language():
