@@ -1,6 +1,6 @@
-"""Write docs/commands.md: what ``--help`` says of every command.
+"""Write docs/commands.md and docs/commands.zh-CN.md: what ``--help`` says of every command.
 
-python docs/make_commands.py [file]
+python docs/make_commands.py [folder]
 """
 
 from __future__ import annotations
@@ -11,25 +11,36 @@ from pathlib import Path
 import click
 
 from regard.app.command import CONTEXT, main
+from regard.app.languages import LANGUAGE, LanguageContext
 
-PAGE = Path(__file__).parent / "commands.md"
+FOLDER = Path(__file__).parent
 WIDTH = 100
 
-HEAD = """# Commands
+NAMES = {"en": "commands.md", "zh": "commands.zh-CN.md"}
+HEADS = {
+    "en": """# Commands
 
 What `regard COMMAND --help` says, of every command; written by `python docs/make_commands.py`.
-"""
+[简体中文](commands.zh-CN.md)
+""",
+    "zh": """# 命令
+
+每个命令的 `regard --lang zh 命令 --help` 的内容；由 `python docs/make_commands.py` 写出。
+[English](commands.md)
+""",
+}
 
 
 def context_of(command: click.Command, name: str, parent: click.Context | None = None) -> click.Context:
     """Where the help of a command is written: as wide as the page, whatever the terminal."""
-    return click.Context(command, parent, name, terminal_width=WIDTH, **CONTEXT)
+    return LanguageContext(command, parent, name, terminal_width=WIDTH, **CONTEXT)
 
 
-def reference() -> str:
-    """The whole page."""
+def reference(lang: str) -> str:
+    """The whole page of a language."""
     top = context_of(main, "regard")
-    sections = [HEAD, f"```text\n{main.get_help(top)}\n```\n"]
+    top.meta[LANGUAGE] = lang
+    sections = [HEADS[lang], f"```text\n{main.get_help(top)}\n```\n"]
     for name, command in sorted(main.commands.items()):
         shown = command.get_help(context_of(command, name, top))
         sections.append(f"## regard {name}\n\n```text\n{shown}\n```\n")
@@ -37,6 +48,7 @@ def reference() -> str:
 
 
 if __name__ == "__main__":
-    page = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
-    page.write_text(reference(), encoding="utf-8")
-    print(page)
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    for lang, name in NAMES.items():
+        (folder / name).write_text(reference(lang), encoding="utf-8")
+        print(folder / name)

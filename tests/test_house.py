@@ -120,6 +120,7 @@ def test_the_version_stands_in_one_place():
     [
         ["-c", "import regard"],
         ["-m", "regard", "--help"],
+        ["-m", "regard", "--lang", "zh", "--help"],
         ["-m", "regard", "explain", "--help"],
         ["-m", "regard", "train", "--help"],
         ["-m", "regard", "cost", "--help"],
@@ -138,7 +139,11 @@ def test_torch_is_not_imported_before_it_is_needed(call):
     assert not imported & {"torch", "numpy", "rich", "matplotlib"}
 
 
-@pytest.mark.parametrize("call", [["-c", "import regard"], ["-m", "regard", "--help"]], ids=str)
+@pytest.mark.parametrize(
+    "call",
+    [["-c", "import regard"], ["-m", "regard", "--help"], ["-m", "regard", "--lang", "zh", "--help"]],
+    ids=str,
+)
 def test_starting_is_quick(call):
     def seconds(arguments):
         start = time.perf_counter()

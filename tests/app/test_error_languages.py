@@ -26,7 +26,7 @@ SAME = {
 
 
 def run(*arguments, **environment):
-    return CliRunner(env=environment).invoke(main, arguments)
+    return CliRunner(env=environment).invoke(main, arguments, prog_name="regard")
 
 
 def test_no_error_exists_in_one_language_only():
@@ -131,7 +131,7 @@ def test_errors_of_the_command_line(arguments, says):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["explain"], "缺少参数 'TEXT'。"),
+        (["explain"], "缺少参数 '文本'。"),
         (["explain", "a", "--bogus"], "没有选项 '--bogus'"),
         (["explain", "a", "b"], "多出了参数（b）"),
         (["explain", "a", "--format", "x"], "'x' 不在可选的值之中"),
@@ -139,7 +139,7 @@ def test_errors_of_the_command_line(arguments, says):
         (["explain", "a", "--layer", "-1"], "-1 不在范围 x>=0 内。"),
         (["explain", "a", "--heads"], "选项 '--heads' 需要一个值。"),
         (["nonsense"], "没有命令 'nonsense'"),
-        (["heads"], "请给出 TEXT 或 --recording，二者择一。"),
+        (["heads"], "请给出文本或 --recording，二者择一。"),
         (["heads", "a", "--layers", "3-x"], "'3-x' 既不是数字，也不是 3-5 这样的区间"),
     ],
 )
@@ -151,8 +151,18 @@ def test_usage_errors_of_click(arguments, says):
     assert ("用法：" in shown.output) == ("Usage: " in run(*arguments).output)
 
 
-def test_help_is_shown_without_a_command():
-    assert run(REGARD_LANG="zh").output == run().output
+def test_a_usage_error_says_how_to_get_help_in_chinese():
+    usage, hint, nothing, error = run("explain", "--lang", "zh").output.splitlines()
+    assert (usage, hint, nothing) == (
+        "用法：regard explain [选项] 文本",
+        "帮助：regard --lang zh explain --help",
+        "",
+    )
+    assert error.startswith("错误：")
+    assert "帮助：regard explain --help\n" in run("explain", REGARD_LANG="zh").output
+    for name in ([], *([one] for one in main.commands)):
+        hint = re.search(r"帮助：regard (.+)\n", run("--lang", "zh", *name, "--bogus").output)
+        assert run(*hint[1].split()).output.startswith(" ".join(["用法：regard", *name]))
 
 
 def test_which_language():

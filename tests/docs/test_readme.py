@@ -26,7 +26,19 @@ def test_both_have_the_same(what):
     assert here
     # Comments in code are said in the language of the page.
     here, there = ([re.sub(r" +# .*", "", one) for one in found] for found in (here, there))
-    assert here == there
+    # A page that is there in both languages is linked in that of the README.
+    assert [in_chinese(one) for one in here] == there
+
+
+def in_chinese(path):
+    other = path.removesuffix(".md") + ".zh-CN.md"
+    return other if path.startswith("docs/") and (ROOT / other).exists() else path
+
+
+def test_a_page_in_chinese_is_linked_in_chinese():
+    assert in_chinese("docs/commands.md") == "docs/commands.zh-CN.md"
+    assert in_chinese("docs/gallery.md") == "docs/gallery.md"
+    assert "zh-CN" not in ENGLISH.replace("README.zh-CN.md", "")
 
 
 def test_comments_in_code_are_in_the_language_of_the_page():

@@ -5,9 +5,13 @@ import subprocess
 import sys
 from types import ModuleType
 
+import pytest
+
 import regard
 from docs.scripts import DOCS, script
 from regard.app.command import main
+
+PAGES = ["commands.md", "commands.zh-CN.md"]
 
 
 def test_every_public_name_is_rendered_without_a_warning(tmp_path):
@@ -31,15 +35,22 @@ def test_every_room_of_the_front_door_is_in_the_reference():
         assert where in shown, name
 
 
-def test_the_reference_of_commands_is_current(tmp_path):
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
     # In a process of its own: click remembers the help option of a command that was called before.
-    written = tmp_path / "commands.md"
-    subprocess.run([sys.executable, DOCS / "make_commands.py", written], check=True, capture_output=True)
-    kept = (DOCS / "commands.md").read_text(encoding="utf-8")
-    assert kept == written.read_text(encoding="utf-8"), "run: python docs/make_commands.py"
+    folder = tmp_path_factory.mktemp("docs")
+    subprocess.run([sys.executable, DOCS / "make_commands.py", folder], check=True, capture_output=True)
+    return folder
 
 
-def test_the_reference_of_commands_names_every_command():
-    text = (DOCS / "commands.md").read_text(encoding="utf-8")
-    for name in main.commands:
-        assert f"\n## regard {name}\n" in text
+@pytest.mark.parametrize("name", PAGES)
+def test_the_reference_of_commands_is_current(written, name):
+    kept = (DOCS / name).read_text(encoding="utf-8")
+    assert kept == (written / name).read_text(encoding="utf-8"), "run: python docs/make_commands.py"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_reference_of_commands_names_every_command(name):
+    text = (DOCS / name).read_text(encoding="utf-8")
+    for command in main.commands:
+        assert f"\n## regard {command}\n" in text

@@ -12,7 +12,15 @@ from regard.app.cost import cost
 from regard.app.demo import demo
 from regard.app.explain import explain
 from regard.app.heads import heads
-from regard.app.languages import chinese_refusal, chinese_usage_error, language_of
+from regard.app.languages import (
+    HANDED_ON,
+    LANGUAGE,
+    LanguageContext,
+    chinese_refusal,
+    chinese_usage_error,
+    lang_option,
+    language_of,
+)
 from regard.app.look import look
 from regard.app.mask import mask
 from regard.app.serve import serve
@@ -22,21 +30,43 @@ from regard.app.translate import translate
 from regard.errors import RegardError
 from regard.version import __version__
 
-LANGUAGE = "regard.language"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class _Clean(click.Group):
-    """Turns regard's own errors into one clean message; everything else is a bug and shows itself."""
+    """Turns regard's own errors into one clean message; everything else is a bug and shows itself.
+
+    Errors and help are in the language of the command line.
+    """
+
+    context_class = LanguageContext
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        cmd.context_class = LanguageContext
+        super().add_command(cmd, name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta[LANGUAGE] = language_of(args)
+        lang = ctx.meta[LANGUAGE] = language_of(args)
+        if args in (["--lang", lang], [f"--lang={lang}"]):
+            args = []  # a language and nothing else: the help, as without anything
         with _said_in(ctx.meta[LANGUAGE]):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
         with _said_in(ctx.meta[LANGUAGE]):
             return super().invoke(ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if ctx.meta.get(LANGUAGE) != "zh":
+            super().format_commands(ctx, formatter)
+            return
+        from regard.app.languages.helping import first_paragraph
+
+        # Click would cut the English to one line, and what is cut is in no catalogue.
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, first_paragraph(self.commands[name])) for name in sorted(self.commands)]
+            )
 
 
 @contextmanager
@@ -56,8 +86,11 @@ def _said_in(lang: str) -> Iterator[None]:
 
 @click.group(cls=_Clean, context_settings=CONTEXT)
 @click.version_option(__version__, message="regard %(version)s")
-def main() -> None:
+@lang_option
+@click.pass_context
+def main(ctx: click.Context, lang: str) -> None:
     """Compute, see and measure attention, exactly, at any length."""
+    ctx.meta[HANDED_ON] = lang
 
 
 for command in (look, heads, explain, mask, cost, bench, demo, translate, train, survey, serve):

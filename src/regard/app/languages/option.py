@@ -1,7 +1,8 @@
 """The option ``--lang`` that commands share, and which language a command line asks for.
 
-``--lang`` says it; without it the environment variable ``REGARD_LANG``; without that English. The
-language of the system is not asked: what scripts read is the same on every machine.
+``--lang`` says it, before the command or after it; without it the environment variable ``REGARD_LANG``;
+without that English. The language of the system is not asked: what scripts read is the same on every
+machine.
 """
 
 from __future__ import annotations
@@ -10,10 +11,19 @@ import os
 from collections.abc import Sequence
 
 import click
+from click.core import ParameterSource
 
 from regard.languages import LANGUAGES
 
 VARIABLE = "REGARD_LANG"
+HANDED_ON = "regard.language.handed_on"
+
+
+def _own_or_handed_on(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """``regard --lang zh look …`` means ``regard look --lang zh …``; what is said after the command wins."""
+    own = param.name is not None and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+    return value if own else str(ctx.meta.get(HANDED_ON, value))
+
 
 lang_option = click.option(
     "--lang",
@@ -22,6 +32,7 @@ lang_option = click.option(
     envvar=VARIABLE,
     show_default=True,
     show_envvar=True,
+    callback=_own_or_handed_on,
     help="Language of the texts: English or Chinese.",
 )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import IO, Any
 
 import click
 
+from regard.app.languages.option import VARIABLE
 from regard.errors import RegardError
 
 
@@ -24,9 +26,12 @@ class ChineseUsageError(click.UsageError):
         """Print the usage, where help is, and what is wrong."""
         err = file is None
         if self.ctx is not None:
-            pieces = " ".join(self.ctx.command.collect_usage_pieces(self.ctx))
-            click.echo(f"用法：{self.ctx.command_path} {pieces}", file=file, err=err)
-            click.echo(f"帮助：{self.ctx.command_path} --help\n", file=file, err=err)
+            program = self.ctx.find_root().command_path
+            command = self.ctx.command_path.removeprefix(program)
+            # Without the variable, help is in Chinese only if it is asked for so.
+            lang = "" if os.environ.get(VARIABLE) == "zh" else " --lang zh"
+            click.echo(self.ctx.get_usage(), file=file, err=err)
+            click.echo(f"帮助：{program}{lang}{command} --help\n", file=file, err=err)
         click.echo(f"错误：{self.format_message()}", file=file, err=err)
 
 
@@ -40,5 +45,10 @@ def chinese_refusal(error: RegardError) -> ChineseRefusal:
 def chinese_usage_error(error: click.UsageError) -> ChineseUsageError:
     """The error as click prints it."""
     from regard.app.languages.catalogue import say_in_chinese
+    from regard.app.languages.helping import ChineseFormatter
 
-    return ChineseUsageError(say_in_chinese(error.format_message()), ctx=error.ctx)
+    said = say_in_chinese(error.format_message())
+    if error.ctx is not None and isinstance(error, click.BadParameter) and error.param is not None:
+        name = error.param.get_error_hint(error.ctx)
+        said = said.replace(name, ChineseFormatter().say_names(name))  # as the usage above it has it
+    return ChineseUsageError(said, ctx=error.ctx)
