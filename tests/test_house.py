@@ -21,6 +21,7 @@ ROOMS = [
     "errors",
     "version",
     "languages",
+    "processes",
     "masks",
     "attention",
     "nn",

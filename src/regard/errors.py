@@ -15,6 +15,7 @@
     ├── DataError        (ValueError)   a file of sentences that cannot be read; names the line
     ├── TextError        (ValueError)   a text that cannot be translated
     ├── PackageError     (ImportError)  a package that is needed for this, and not installed
+    ├── ProcessError     (RuntimeError) another process of the same work that is gone
     ├── SurveyError      (ValueError)   a survey that cannot begin, go on or end as asked
     └── TrainingError    (ValueError)   a training that cannot begin or go on as asked
         └── ModelFileError              a file of a trained model that is missing, damaged or no such file
@@ -91,6 +92,10 @@ class TextError(RegardError, ValueError):
 
 class PackageError(RegardError, ImportError):
     """A package that is needed for this, and not installed."""
+
+
+class ProcessError(RegardError, RuntimeError):
+    """Another process of the same work that is gone."""
 
 
 class SurveyError(RegardError, ValueError):

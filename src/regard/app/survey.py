@@ -92,8 +92,9 @@ def survey(
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from rich.console import Console
 
-    from regard.heads.survey import Corpus, joined
+    from regard.heads.survey import Corpus
     from regard.heads.survey.running import prepare
+    from regard.processes import joined
     from regard.recording.reading import load_reader
     from regard.views.report import write_report
 

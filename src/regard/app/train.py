@@ -57,7 +57,8 @@ def train(
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from rich.console import Console
 
-    from regard.translator import joined, read_pairs
+    from regard.processes import joined
+    from regard.translator import read_pairs
     from regard.translator import train as train_translator
 
     changes = {name: value for name, value in (("steps", steps), ("seed", seed)) if value is not None}

@@ -12,7 +12,6 @@ from regard.translator.embedded import embedded, embedded_alignment_head, transl
 from regard.translator.evaluation import Scores, evaluate, score
 from regard.translator.export import export
 from regard.translator.looking import Look, look
-from regard.translator.processes import Processes, joined
 from regard.translator.recipe import Recipe
 from regard.translator.run import Run, recipe_of
 from regard.translator.training import Report, train
@@ -28,7 +27,6 @@ __all__ = [
     "HeldOut",
     "Look",
     "Pair",
-    "Processes",
     "Recipe",
     "Report",
     "Run",
@@ -41,7 +39,6 @@ __all__ = [
     "embedded_alignment_head",
     "evaluate",
     "export",
-    "joined",
     "load_translator",
     "look",
     "measure_heads",

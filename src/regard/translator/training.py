@@ -19,11 +19,11 @@ from torch.nn.parallel import DistributedDataParallel
 
 from regard import nn
 from regard.errors import TrainingError
+from regard.processes import Processes
 from regard.translator import checkpoints, log
 from regard.translator.batches import Example, encode_pairs, epoch_batches, pad
 from regard.translator.checkpoints import Position
 from regard.translator.data import Pair
-from regard.translator.processes import Processes
 from regard.translator.recipe import Recipe
 from regard.translator.run import Run, begin_run, open_run
 from regard.translator.translating import build_model
@@ -217,7 +217,7 @@ class _Training:
             log.append(self.run.folder, {**entry, "seconds": round(position.seconds, 1)})
 
     def _checkpoint(self) -> None:
-        chances = self.processes.gather(torch.get_rng_state())
+        chances = self.processes.all(torch.get_rng_state())
         if not self.processes.first:
             return
         folder, step = self.run.folder, self.position.step

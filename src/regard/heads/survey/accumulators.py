@@ -18,9 +18,9 @@ from regard.heads.survey.batches import Part
 from regard.heads.survey.examples import LEAST, Examples
 from regard.heads.survey.measures import MEASURES, Rows, measured
 from regard.heads.survey.moments import Moments
-from regard.heads.survey.processes import Processes
 from regard.heads.survey.reading import Texts
 from regard.heads.survey.sketches import BINS, sketch
+from regard.processes import Processes
 from regard.recording.call import Call, Kind
 
 COUNTS = ("documents", "parts", "tokens", "truncated", "divided", "failed")

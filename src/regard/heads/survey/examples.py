@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.heads.survey.processes import Processes
+from regard.processes import Processes
 
 KEPT = 3
 """Texts kept for every head."""

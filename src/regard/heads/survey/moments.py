@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.heads.survey.processes import Processes
+from regard.processes import Processes
 
 
 @dataclass(eq=False)

@@ -23,9 +23,9 @@ from regard.heads.survey.checkpoints import (
     consolidate,
 )
 from regard.heads.survey.corpus import Corpus
-from regard.heads.survey.processes import Processes
 from regard.heads.survey.results import Survey, check_parquet
 from regard.heads.survey.subject import Subject
+from regard.processes import Processes
 from regard.recording.reading import Reader
 
 FORMAT = 1

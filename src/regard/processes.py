@@ -1,4 +1,4 @@
-"""The processes that survey a corpus together, as ``torchrun`` started them, seen from one of them."""
+"""One process or several that work together: what ``torchrun`` started, seen from one of them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from regard.errors import SurveyError
+from regard.errors import ProcessError
 
 PATIENCE = timedelta(minutes=30)
-"""How long a process waits for another at the beginning and at the end."""
+"""How long a process waits for another."""
 
 
 @dataclass(frozen=True)
 class Processes:
-    """How many there are, and which of them this is. The first one merges, writes results and speaks.
+    """How many there are, and which of them this is. The first one merges, writes and speaks.
 
     >>> Processes().first, Processes(count=4, own=1).first
     (True, False)
@@ -32,7 +32,7 @@ class Processes:
 
     @property
     def first(self) -> bool:
-        """Whether this one writes the results."""
+        """Whether this one writes files and shows progress."""
         return self.own == 0
 
     def wait(self) -> None:
@@ -71,10 +71,10 @@ class Processes:
         try:
             yield
         except RuntimeError as error:  # torch's own errors of connections and timeouts are these
-            raise SurveyError(
-                f"The processes of a survey begin and end together (processes = {self.count}).",
+            raise ProcessError(
+                f"Processes that work together begin and end together (processes = {self.count}).",
                 got=f"a lost process, seen from process {self.own}: {str(error).splitlines()[0]}",
-                do="What was done is kept: start again, with any number of processes, and it goes on.",
+                do="What was done is kept: start again. A survey goes on by itself, a training by --resume.",
             ) from error
 
 
