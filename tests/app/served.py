@@ -92,13 +92,18 @@ class Words:
 
 
 def served(
-    *, models: list[Any] | None = None, keep: Path | None = None, door: Door | None = None, **limits: Any
+    *,
+    models: list[Any] | None = None,
+    keep: Path | None = None,
+    door: Door | None = None,
+    lang: str | None = None,
+    **limits: Any,
 ) -> Any:
     """The app over one recording called ``book``."""
     own = Limits(**limits)
     library = Library(own.recording_bytes, keep)
     library.give(Path("/somewhere/secret/book.safetensors"), book())
-    return make_app([Words()] if models is None else models, library, door or Door(), own)
+    return make_app([Words()] if models is None else models, library, door or Door(), own, lang=lang)
 
 
 def client(app: Any) -> TestClient:

@@ -9,8 +9,14 @@ from click.testing import CliRunner
 
 from heads.survey.conftest import folders, sentences  # noqa: F401 - a fixture
 from regard.app.command import main
+from regard.errors import ArgumentError
 from regard.heads.findings import ROLES
-from regard.views.report.html import ASSETS
+from regard.views.report.html import ASSETS, COLUMNS
+from regard.views.report.wording import TEXTS, Words
+from regard.views.report.writing import write_report
+
+ENGLISH = re.compile("[A-Za-z]{2,}")
+HAN = re.compile("[\u3400-\u9fff]")
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +46,12 @@ def folder(folders, tmp_path_factory):  # noqa: F811
     refused = CliRunner().invoke(main, [*call, "--long", "split"])
     assert refused.exit_code == 1
     assert refused.output.startswith("Error: A folder holds one survey (long = truncate in ")
+    in_chinese = ["--out", str(folder / "chinese"), "--pages", "3", "--lang", "zh"]
+    chinese = CliRunner(env={"COLUMNS": "300"}).invoke(main, [*call[:4], *in_chinese])
+    assert chinese.exit_code == 0, chinese.output
+    assert "6 个头，32 篇文档，" in chinese.output
+    assert "1 篇过长，已截短" in chinese.output
+    assert not ENGLISH.findall(chinese.output.replace(str(folder / "chinese" / "report.html"), ""))
     missing = CliRunner().invoke(main, ["survey", "none.txt", *call[2:]])
     assert missing.exit_code == 1
     assert "which does not exist" in missing.output
@@ -95,3 +107,98 @@ def test_every_role_has_a_colour():
     style = (ASSETS / "report.css").read_text(encoding="utf-8")
     for role in ROLES:
         assert f".{role} {{ --hue:" in style
+
+
+# ---- in Chinese ----------------------------------------------------------------------------------
+
+SAID = """() => {
+  const said = [document.title];
+  const walk = (node) => {
+    if (node.nodeType === 3) said.push(node.data);
+    if (node.nodeType !== 1 || ["SCRIPT", "STYLE"].includes(node.tagName)) return;
+    if (node.matches(".text span, .example b")) return; // tokens
+    for (const name of ["aria-label", "title", "alt"]) said.push(node.getAttribute(name) ?? "");
+    node.childNodes.forEach(walk);
+  };
+  walk(document.body);
+  return said.filter((text) => text.trim()); }"""
+NAMES = (
+    "regard",
+    "bert",
+    "corpus.txt",
+    "failed.jsonl",
+    "heads.parquet",
+    "docs/survey.md",
+    "docs/statistics.md",
+)
+
+
+def english_in(said, model):
+    for name in (model, *NAMES):
+        said = [text.replace(name, " ") for text in said]
+    return [text for text in said if ENGLISH.search(text)]
+
+
+@pytest.fixture(scope="module")
+def reports(folder):
+    return {"en": folder, "zh": folder.parent / "chinese"}
+
+
+def test_in_chinese_no_english_is_left(reports, opened):
+    model = json.loads((reports["zh"] / "summary.json").read_text())["model"]
+    said = {lang: opened(reports[lang] / "report.html").page.evaluate(SAID) for lang in reports}
+    assert not english_in(said["zh"], model)
+    assert not [text for text in said["en"] if HAN.search(text)]
+    assert len(said["zh"]) == len(said["en"])
+    assert len(english_in(said["en"], model)) > 50  # the check would notice
+
+
+def test_the_report_names_its_language_and_opens_pages_in_it(reports, opened):
+    for lang, tag, called in (("en", "en", "open this text"), ("zh", "zh-Hans", "打开这段文本")):
+        page = opened(reports[lang] / "report.html").page
+        assert page.evaluate("document.documentElement.lang") == tag
+        page.locator(".example a", has_text=called).first.click()
+        page.wait_for_function("window.regard?.app")
+        assert page.evaluate("regard.state.now.language") == lang
+        assert page.evaluate("document.documentElement.lang") == tag
+
+
+def test_the_chinese_report_fits(reports, opened):
+    page = opened(reports["zh"] / "report.html").page
+    heads = page.locator(".heads th button")
+    tall = [heads.nth(index).bounding_box()["height"] for index in range(heads.count())]
+    assert max(tall) == min(tall)  # no name of a column is broken
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_no_place_is_left_over(reports):
+    keys = set(re.findall(r"<!-- text ([\w.]+) -->", (ASSETS / "report.html").read_text(encoding="utf-8")))
+    assert keys == {
+        "name",
+        *(f"{part}{end}" for part in ("roles", "curves", "heads", "examples") for end in ("", ".about")),
+    }
+    for folder in reports.values():
+        assert "<!--" not in (folder / "report.html").read_text(encoding="utf-8")
+    with pytest.raises(KeyError):
+        Words("en").fill("<!-- text nonsense -->")
+
+
+def test_every_role_column_and_kind_has_its_words():
+    wanted = {f"role.{role}" for role in ROLES} | {
+        f"column.{name}" for name in (*COLUMNS, "layer", "head", "role")
+    }
+    wanted |= {f"{what}.{kind}" for what in ("kind", "layer") for kind in ("encoder", "decoder", "cross")}
+    wanted |= {f"fact.corpus.{unit}" for unit in ("line", "paragraph", "file")}
+    for lang in ("en", "zh"):
+        assert wanted <= TEXTS.table(lang).keys()
+    for key, text in TEXTS.table("zh").items():
+        bare = re.sub(r"\{[^}]*\}|</?b>|95 %", "", text)
+        assert HAN.search(bare) or key in ("fact.version", "column.distance_p95"), key
+        assert not english_in([bare], "bert"), key
+
+
+def test_an_unknown_language(tmp_path):
+    with pytest.raises(ArgumentError, match="lang is one of en, zh"):
+        write_report(None, None, None, tmp_path, lang="fr")
+    assert not list(tmp_path.iterdir())

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
+
+from regard.app.languages import lang_option
+from regard.app.languages.wording import TEXTS
+
+if TYPE_CHECKING:
+    from regard.app.server.models import Model
 
 
 @click.command()
@@ -38,7 +46,10 @@ import click
 @click.option(
     "--keep", type=click.Path(path_type=Path), help="Folder into which recordings of typed texts are saved."
 )
+@lang_option
+@click.pass_context
 def serve(
+    context: click.Context,
     models: tuple[str, ...],
     recordings: tuple[Path, ...],
     host: str,
@@ -46,6 +57,7 @@ def serve(
     token: str | None,
     max_tokens: int,
     keep: Path | None,
+    lang: str,
 ) -> None:
     """Look at attention in the browser: type a text, see its views, and zoom through its map.
 
@@ -60,6 +72,7 @@ def serve(
     # Before torch is loaded: several threads compute at one time, and those that wait shall sleep.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from rich.console import Console
+    from rich.markup import escape
 
     from regard.app.server.limits import Limits
     from regard.errors import PackageError
@@ -80,19 +93,29 @@ def serve(
     console = Console()
     limits = Limits(tokens=max_tokens)
     door = door_of(host, port, token)
-    with console.status("opening …"):
+    with console.status(TEXTS.say("serve.opening", lang)):
         library = open_library(recordings, keep, limits)
         offered = load_models(models)
-    app = make_app(offered, library, door, limits)
+    app = make_app(offered, library, door, limits, lang=lang if _asked_for(context) else None)
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{port}/" + (f"?token={door.token}" if door.token else "")
 
     def ready() -> None:
-        console.print(f"[bold]regard[/] is at {address}", highlight=False, soft_wrap=True)
-        for line in (*(model.label for model in offered), *(one.title for one in library.given.values())):
+        said = TEXTS.say("serve.ready", lang, address=escape(address))
+        console.print(said, highlight=False, soft_wrap=True)
+        names = [*(_name(model, lang) for model in offered), *(one.title for one in library.given.values())]
+        for line in names or [TEXTS.say("serve.nothing", lang)]:
             console.print(f"  {line}", highlight=False, markup=False)
-        if not offered and not library.given:
-            console.print("  nothing to look at: give --model or --recording", highlight=False)
-        console.print("Ctrl+C ends it.", highlight=False)
+        console.print(TEXTS.say("serve.ends", lang), highlight=False)
 
     answer(app, door, ready)
+
+
+def _asked_for(context: click.Context) -> bool:
+    """Whether somebody chose the language; else pages begin in that of the browser."""
+    return context.get_parameter_source("lang") is not ParameterSource.DEFAULT
+
+
+def _name(model: Model, lang: str) -> str:
+    """The name of a model; the embedded one has a name in every language."""
+    return TEXTS.say("serve.translator", lang) if model.id == "translator" else model.label

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from regard.app.languages import lang_option
+from regard.app.languages.wording import TEXTS
 from regard.app.numbers import NUMBERS
 
 if TYPE_CHECKING:
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
 @click.option(
     "--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …; auto takes a GPU if any."
 )
+@lang_option
 def survey(
     corpus: Path,
     model: str,
@@ -77,6 +81,7 @@ def survey(
     checkpoint_every: float,
     pages: int,
     device: str,
+    lang: str,
 ) -> None:
     """Measure every head of a model over a CORPUS: a text file, a folder, JSONL or Parquet.
 
@@ -99,7 +104,7 @@ def survey(
     from regard.views.report import write_report
 
     texts = Corpus.open(corpus, unit=unit, field=field, limit=limit)
-    with joined() as processes, told_of_an_end(processes.count):
+    with joined() as processes, told_of_an_end(processes.count, lang):
         console = Console(quiet=not processes.first)
         reader = load_reader(model)
         reader.model.to(_device(device))
@@ -114,13 +119,13 @@ def survey(
             checkpoint_every=checkpoint_every,
             processes=processes,
         )
-        with _progress(console) as report:
+        with _progress(console, lang) as report:
             found = run.go(report)
         if found is not None:
-            console.print("writing the results …", highlight=False)
+            console.print(TEXTS.say("survey.writing", lang), highlight=False)
             found.save(folder, run.subject.tokens)
-            path = write_report(found, run.subject, run.batches, folder, pages=pages)
-            _finish(console, found.counts, len(found.places), path)
+            path = write_report(found, run.subject, run.batches, folder, pages=pages, lang=lang)
+            _finish(console, found.counts, len(found.places), path, lang)
 
 
 def _device(name: str) -> str:
@@ -132,7 +137,7 @@ def _device(name: str) -> str:
 
 
 @contextmanager
-def told_of_an_end(count: int) -> Iterator[None]:
+def told_of_an_end(count: int, lang: str = "en") -> Iterator[None]:
     """When another process dies, torchrun ends this one; that is said in words, not as a stack of calls."""
     if count == 1:
         yield
@@ -140,12 +145,7 @@ def told_of_an_end(count: int) -> Iterator[None]:
 
     def ended(number: int, frame: Any) -> None:
         del frame
-        click.echo(
-            f"Error: The survey was ended from outside ({signal.Signals(number).name}): another process is "
-            "gone, or somebody stopped it. What was done is kept: start again, with any number of processes, "
-            "and it goes on.",
-            err=True,
-        )
+        click.echo(TEXTS.say("survey.ended", lang, signal=signal.Signals(number).name), err=True)
         # Not an Exception: what a model raises over a text is caught, and this must not be taken for it.
         raise SystemExit(1)
 
@@ -157,7 +157,7 @@ def told_of_an_end(count: int) -> Iterator[None]:
 
 
 @contextmanager
-def _progress(console: Console) -> Iterator[Listener]:
+def _progress(console: Console, lang: str) -> Iterator[Listener]:
     """A bar with the time left; in a file, a line now and then."""
     if console.quiet:
         yield lambda _: None
@@ -165,7 +165,7 @@ def _progress(console: Console) -> Iterator[Listener]:
     from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (
-        TextColumn("surveying"),
+        TextColumn(TEXTS.say("survey.begun", lang)),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %  {task.fields[says]}"),
     )
@@ -175,8 +175,7 @@ def _progress(console: Console) -> Iterator[Listener]:
 
     def show(state: State) -> None:
         nonlocal said
-        left = "" if state.left != state.left else f"  {_clock(state.left)} left"
-        says = f"{state.texts:,} texts{left}"
+        says = _words(state, lang)
         if console.is_terminal:
             with_bar.start()  # not before the first batch, so that an error stands alone
             with_bar.update(task, completed=state.share, says=says)
@@ -191,20 +190,22 @@ def _progress(console: Console) -> Iterator[Listener]:
             with_bar.stop()
 
 
+def _words(state: State, lang: str) -> str:
+    if math.isnan(state.left):
+        return TEXTS.say("survey.says", lang, texts=state.texts)
+    return TEXTS.say("survey.says.left", lang, texts=state.texts, left=_clock(state.left))
+
+
 def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}" if minutes >= 60 else f"{minutes}:{rest:02d}"
 
 
-def _finish(console: Console, counts: dict[str, int], heads: int, path: Path) -> None:
-    console.print(
-        f"[bold]{path}[/]  {heads} heads over {counts['documents']:,} documents, {counts['tokens']:,} tokens",
-        highlight=False,
-    )
-    for name, says in (
-        ("truncated", "were too long and were cut short"),
-        ("divided", "were too long and were read in parts"),
-        ("failed", "failed; failed.jsonl says why"),
-    ):
+def _finish(console: Console, counts: dict[str, int], heads: int, path: Path, lang: str) -> None:
+    from rich.markup import escape
+
+    size = {"heads": heads, "documents": counts["documents"], "tokens": counts["tokens"]}
+    console.print(TEXTS.say("survey.done", lang, path=escape(str(path)), **size), highlight=False)
+    for name in ("truncated", "divided", "failed"):
         if counts[name]:
-            console.print(f"  {counts[name]:,} {says}", highlight=False)
+            console.print(f"  {TEXTS.say(f'survey.{name}', lang, count=counts[name])}", highlight=False)

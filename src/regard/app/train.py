@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from regard.app.languages import lang_option
+from regard.app.languages.wording import TEXTS
+
 if TYPE_CHECKING:
     from rich.console import Console
 
     from regard.translator import Recipe, Report, Run
+    from regard.translator.log import Lettering
     from regard.translator.training import Listener
 
 
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, help="Chance of split, weights and batches, in place of the recipe's.")
 @click.option("--minutes", type=float, help="Stop after so long; --resume goes on.")
 @click.option("--beams", default=4, show_default=True, help="Beams of the second evaluation.")
+@lang_option
 def train(
     data: Path,
     folder: Path,
@@ -39,6 +44,7 @@ def train(
     seed: int | None,
     minutes: float | None,
     beams: int,
+    lang: str,
 ) -> None:
     """Train an English→Chinese translator on the sentence pairs in DATA.
 
@@ -66,12 +72,19 @@ def train(
         console = Console(quiet=not processes.first)
         recipe = _recipe(recipe_file, folder if resume else None, changes)
         pairs = read_pairs(data)
-        with _progress(console, recipe) as report:
+        with _progress(console, recipe, lang) as report:
             run = train_translator(
-                pairs, folder, recipe, resume=resume, minutes=minutes, processes=processes, report=report
+                pairs,
+                folder,
+                recipe,
+                resume=resume,
+                minutes=minutes,
+                processes=processes,
+                report=report,
+                lettering=_lettering(lang),
             )
         if processes.first:
-            _finish(console, run, beams)
+            _finish(console, run, beams, lang)
 
 
 def _recipe(file: Path | None, begun: Path | None, changes: dict[str, Any]) -> Recipe:
@@ -85,23 +98,39 @@ def _recipe(file: Path | None, begun: Path | None, changes: dict[str, Any]) -> R
     return replace(recipe, **changes)
 
 
-def _progress(console: Console, recipe: Recipe) -> AbstractContextManager[Listener]:
+def _lettering(lang: str) -> Lettering:
+    """How the picture of the loss is written; in English where this machine has no Chinese letters."""
+    from regard.translator import log
+
+    if lang == "en":
+        return log.Lettering()
+    from regard.errors import FontError
+    from regard.views.figures.lettering import families_for
+
+    try:
+        return log.Lettering(lang, tuple(families_for(log.TEXTS.table(lang).values())))
+    except FontError:
+        return log.Lettering()
+
+
+def _progress(console: Console, recipe: Recipe, lang: str) -> AbstractContextManager[Listener]:
     if console.quiet:
         return nullcontext(lambda _: None)
-    return _Bar(console, recipe.steps)
+    return _Bar(console, recipe.steps, lang)
 
 
 class _Bar(AbstractContextManager["Listener"]):
     """A bar with the loss and the time left."""
 
-    def __init__(self, console: Console, steps: int) -> None:
+    def __init__(self, console: Console, steps: int, lang: str = "en") -> None:
         from rich.progress import BarColumn, Progress, TextColumn
 
+        self.lang = lang
         columns = ("{task.description}", "{task.completed}/{task.total}", "{task.fields[says]}")
         texts = [TextColumn(text) for text in columns]
         self.progress = Progress(texts[0], BarColumn(), *texts[1:], console=console)
         self.held_out: float | None = None
-        self.task = self.progress.add_task("training", total=steps, says="")
+        self.task = self.progress.add_task(TEXTS.say("train.begun", lang), total=steps, says="")
 
     def __enter__(self) -> Listener:
         return self._show
@@ -113,13 +142,18 @@ class _Bar(AbstractContextManager["Listener"]):
     def _show(self, report: Report) -> None:
         # Not before the first step, so that an error stands alone; starting again does nothing.
         self.progress.start()
-        held_out = "" if report.held_out is None else f"  held out {report.held_out:.3f}"
-        says = f"epoch {report.epoch + 1}  loss {report.loss:.3f}{held_out}  {_clock(report.left)} left"
+        says = self._words(report)
         self.progress.update(self.task, completed=report.step, says=says)
         if not self.progress.console.is_terminal and report.held_out != self.held_out:
             # In a file a bar shows itself only in the end; there a line per checkpoint tells.
             self.progress.console.print(f"{report.step}/{report.steps}  {says}", highlight=False)
         self.held_out = report.held_out
+
+    def _words(self, report: Report) -> str:
+        known = {"epoch": report.epoch + 1, "loss": report.loss, "left": _clock(report.left)}
+        if report.held_out is None:
+            return TEXTS.say("train.says", self.lang, **known)
+        return TEXTS.say("train.says.held_out", self.lang, **known, held_out=report.held_out)
 
 
 def _clock(seconds: float) -> str:
@@ -127,15 +161,20 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}" if minutes >= 60 else f"{minutes}:{rest:02d}"
 
 
-def _finish(console: Console, run: Run, beams: int) -> None:
+def _finish(console: Console, run: Run, beams: int, lang: str) -> None:
+    from rich.cells import cell_len
+    from rich.markup import escape
+
     from regard.translator.export import MODEL, export, megabytes
 
-    console.print("averaging, exporting, translating the held-out sentences …", highlight=False)
+    console.print(TEXTS.say("train.exporting", lang), highlight=False)
     scores: dict[str, Any] = export(run, beams=beams)
     model = run.folder / MODEL
-    console.print(
-        f"[bold]{model}[/]  {scores['parameters']:,} parameters, {megabytes(model):.1f} MB", highlight=False
-    )
-    for name, label in (("greedy", "greedy"), ("beam", f"{beams} beams")):
+    size = {"parameters": scores["parameters"], "megabytes": megabytes(model)}
+    console.print(TEXTS.say("train.done", lang, model=escape(str(model)), **size), highlight=False)
+    labels = {"greedy": TEXTS.say("train.greedy", lang), "beam": TEXTS.say("train.beams", lang, beams=beams)}
+    for name, label in labels.items():
         one = scores[name]
-        console.print(f"  {label:<8}  BLEU {one['bleu']:5.2f}   chrF {one['chrf']:5.2f}", highlight=False)
+        # By cells of the terminal: a Chinese character has two.
+        room = " " * (8 - cell_len(label))
+        console.print(f"  {label}{room}  BLEU {one['bleu']:5.2f}   chrF {one['chrf']:5.2f}", highlight=False)

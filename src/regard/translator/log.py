@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
+from regard.languages import Texts
 from regard.translator.files import write_text
 
 LOG, CURVE = "log.jsonl", "loss.png"
+
+TEXTS = Texts(Path(__file__).parent / "texts")
+
+
+@dataclass(frozen=True)
+class Lettering:
+    """The language of the picture, and fonts that have its letters; without any, matplotlib's own."""
+
+    lang: str = "en"
+    fonts: tuple[str, ...] = ()
 
 
 def append(folder: Path, entry: dict[str, float]) -> None:
@@ -31,21 +43,27 @@ def cut_after(folder: Path, step: int) -> None:
     write_text(folder / LOG, "".join(kept))
 
 
-def draw(folder: Path) -> None:
+def draw(folder: Path, lettering: Lettering | None = None) -> None:
     """The loss over the steps, as a picture."""
     # Through the class, not pyplot: no window system is asked for, nothing global is changed.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    written = lettering or Lettering()
+    family = list(written.fonts) or None
     figure = Figure(figsize=(7, 4), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     entries = read(folder)
-    for key, label in (("loss", "training, smoothed labels"), ("held_out", "held out")):
+    for key in ("loss", "held_out"):
         points = [(entry["step"], entry[key]) for entry in entries if key in entry]
-        axes.plot([step for step, _ in points], [loss for _, loss in points], label=label)
-    axes.set_xlabel("step")
-    axes.set_ylabel("loss per token (nats)")
+        axes.plot(
+            [step for step, _ in points],
+            [loss for _, loss in points],
+            label=TEXTS.say(f"curve.{key}", written.lang),
+        )
+    axes.set_xlabel(TEXTS.say("axis.step", written.lang), fontfamily=family)
+    axes.set_ylabel(TEXTS.say("axis.loss", written.lang), fontfamily=family)
     axes.grid(alpha=0.3)
-    axes.legend()
+    axes.legend(prop={"family": family})
     figure.savefig(folder / CURVE, dpi=120)

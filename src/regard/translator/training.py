@@ -58,6 +58,7 @@ def train(
     minutes: float | None = None,
     processes: Processes | None = None,
     report: Listener | None = None,
+    lettering: log.Lettering | None = None,
 ) -> Run:
     """Train by a recipe into a folder, or go on with the training in it.
 
@@ -69,6 +70,7 @@ def train(
         minutes: stop after so long, with a checkpoint to go on from.
         processes: several that train together; see :func:`joined`.
         report: called after every step on the first process.
+        lettering: language and fonts of the picture of the loss.
     """
     folder, recipe, processes = Path(folder), recipe or Recipe(), processes or Processes()
     if processes.first:
@@ -76,7 +78,7 @@ def train(
     processes.wait()
     run = open_run(folder, pairs, recipe)
     with torch.random.fork_rng(devices=[]):
-        _Training(run, processes, report or (lambda _: None)).go(minutes)
+        _Training(run, processes, report or (lambda _: None), lettering).go(minutes)
     return run
 
 
@@ -108,8 +110,11 @@ def token_losses(logits: Tensor, following: Tensor, *, smoothing: float) -> Tens
 class _Training:
     """The moving parts of one training."""
 
-    def __init__(self, run: Run, processes: Processes, report: Listener) -> None:
+    def __init__(
+        self, run: Run, processes: Processes, report: Listener, lettering: log.Lettering | None
+    ) -> None:
         self.run, self.recipe, self.processes, self.report = run, run.recipe, processes, report
+        self.lettering = lettering
         self.examples = self._encode(run.corpus.training)
         self.sizes = [example.size for example in self.examples]
         told = [Pair(one.english, reference) for one in run.corpus.held_out for reference in one.references]
@@ -155,7 +160,7 @@ class _Training:
             pace = spent / (self.position.step - first)
             self._tell(min(pace * (self.recipe.steps - self.position.step), max(0.0, budget - spent)))
         if self.processes.first:
-            log.draw(self.run.folder)
+            log.draw(self.run.folder, self.lettering)
         self.processes.wait()
 
     def _batches(self, epoch: int) -> list[list[int]]:
@@ -226,7 +231,7 @@ class _Training:
         checkpoints.save_snapshot(folder, self.model, step, kept=self.recipe.averaged)
         checkpoints.save_checkpoint(folder, self.model, self.optimizer, self.position, chances)
         if time.monotonic() - self.drawn > REDRAWN:
-            log.draw(folder)
+            log.draw(folder, self.lettering)
             self.drawn = time.monotonic()
 
     def _tell(self, left: float) -> None:

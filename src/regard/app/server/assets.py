@@ -23,6 +23,9 @@ OWN = Path(__file__).parent / "assets"
 MAP = Path(__file__).parents[2] / "views" / "map" / "assets"
 FOLDERS = {"page": PAGE, "map": MAP, "app": OWN}
 
+OPENING = '<html lang="en">'
+TAGS = {"en": "en", "zh": "zh-Hans"}
+
 TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 
 
@@ -49,9 +52,14 @@ def assets() -> dict[str, Asset]:
 
 
 @cache
-def document(name: str) -> bytes:
-    """One of the app's own documents."""
-    return (OWN / f"{name}.html").read_bytes()
+def document(name: str, lang: str | None = None) -> bytes:
+    """One of the app's own documents, with the language in which it begins."""
+    return replaced((OWN / f"{name}.html").read_text(encoding="utf-8"), {OPENING: _opening(lang)}).encode()
+
+
+def _opening(lang: str | None) -> str:
+    """The first element of a document; the browser reads from it what the server was told."""
+    return OPENING if lang is None else f'<html lang="{TAGS[lang]}" data-first="{lang}">'
 
 
 def etag_of(*parts: bytes | str) -> str:
@@ -63,7 +71,7 @@ def etag_of(*parts: bytes | str) -> str:
     return f'"{total.hexdigest()}"'
 
 
-def page_of(payload: Payload) -> bytes:
+def page_of(payload: Payload, lang: str | None = None) -> bytes:
     """The page of a recording, with the app's bar above; its data inside, its modules as files.
 
     A policy that forbids scripts inside a document does not touch data elements: no browser runs them.
@@ -72,6 +80,7 @@ def page_of(payload: Payload) -> bytes:
     title = html.escape(visible_text(header["title"] or f"{header['model']} · regard"))
     scripts = [
         *data_elements(payload),
+        '<script type="module" src="/assets/app/first.js"></script>',
         '<script type="module" src="/assets/page/main.js"></script>',
         '<script type="module" src="/assets/app/bar.js"></script>',
     ]
@@ -79,6 +88,7 @@ def page_of(payload: Payload) -> bytes:
     return replaced(
         (PAGE / "page.html").read_text(encoding="utf-8"),
         {
+            OPENING: _opening(lang),
             "<title>regard</title>": f"<title>{title}</title>",
             '<link rel="stylesheet" href="style.css">': "\n".join(styles),
             "<body>": '<body class="served">',

@@ -85,14 +85,16 @@ class Routes:
     async def page(self, name: str, request: Request) -> Response:
         """A document of the app itself."""
         del request
-        return Response(document(name), media_type="text/html", headers={"cache-control": "no-store"})
+        return Response(
+            document(name, self.desk.lang), media_type="text/html", headers={"cache-control": "no-store"}
+        )
 
     async def look(self, request: Request) -> Response:
         """The page of a recording; until it is written, a document that asks for it and waits."""
         entry = self._entry(request)
         call = self._call(entry, request.query_params) if "call" in request.query_params else None
         found = self.desk.pages.get((entry.id, call))
-        content = document("wait") if found is None else found
+        content = document("wait", self.desk.lang) if found is None else found
         return Response(content, media_type="text/html", headers={"cache-control": "no-store"})
 
     async def asset(self, request: Request) -> Response:

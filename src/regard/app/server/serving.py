@@ -24,10 +24,20 @@ from regard.app.server.work import Desk
 from regard.errors import ArgumentError, RecordingFileError
 
 
-def make_app(models: list[Model], library: Library, door: Door, limits: Limits | None = None) -> ASGIApp:
-    """The app with its guard; ``app.desk`` is what stands behind it."""
+def make_app(
+    models: list[Model],
+    library: Library,
+    door: Door,
+    limits: Limits | None = None,
+    *,
+    lang: str | None = None,
+) -> ASGIApp:
+    """The app with its guard; ``app.desk`` is what stands behind it.
+
+    ``lang`` is the language in which its pages begin; without it, that of the reader's browser.
+    """
     limits = limits or Limits()
-    desk = Desk(models, library, limits)
+    desk = Desk(models, library, limits, lang)
     routes = Routes(desk)
 
     @contextlib.asynccontextmanager

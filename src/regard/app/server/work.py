@@ -28,10 +28,13 @@ Place = tuple[str, int, int, str]
 class Desk:
     """The models, the library and the jobs of one server, and what they have made."""
 
-    def __init__(self, models: list[Model], library: Library, limits: Limits) -> None:
+    def __init__(
+        self, models: list[Model], library: Library, limits: Limits, lang: str | None = None
+    ) -> None:
         self.models = {model.id: model for model in models}
         self.library = library
         self.limits = limits
+        self.lang = lang  # in which pages begin; None leaves it to the browser
         self.jobs = Jobs(limits)
         self.planes: Kept[Plane] = Kept(limits.plane_bytes, lambda plane: plane.nbytes)
         self.levels: Kept[Levels] = Kept(limits.level_bytes, lambda levels: levels.nbytes)
@@ -121,7 +124,7 @@ class Desk:
 
             calls = list(entry.calls) if call is None else [entry.calls[call]]
             payload = payload_of(entry.recording, _Walked(calls, tell), batch=entry.batch, title=entry.title)
-            self.pages.put((entry.id, call), page_of(payload))
+            self.pages.put((entry.id, call), page_of(payload, self.lang))
             return {"recording": entry.id, "call": call}
 
         return self.jobs.submit("writing", work, key=("page", entry.id, call))

@@ -16,6 +16,7 @@ from regard.views.page.html import ASSETS as PAGE_ASSETS
 from regard.views.page.html import policy, replaced
 from regard.views.page.tokens import text_of
 from regard.views.report.curves import Point, chart
+from regard.views.report.wording import TAGS, TEXTS, Words
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -25,50 +26,42 @@ LEVELS = 10
 MOST = 900
 """Examples shown; beyond, each head shows fewer."""
 
-COLUMNS = {
-    "entropy_mean": "entropy",
-    "entropy_variance": "its variance",
-    "relative_entropy_mean": "relative",
-    "peak_mean": "peak",
-    "distance_mean": "distance",
-    "distance_p50": "median",
-    "distance_p95": "95 %",
-    "previous_mean": "previous",
-    "next_mean": "next",
-    "self_mean": "self",
-    "first_mean": "first",
-    "separator_mean": "separator",
-    "same_mean": "same",
-    "duplicate_mean": "duplicate",
-    "induction_mean": "induction",
-    "induction_on_repeats": "on repeats",
-    "positional": "positional",
-    "broad_mean": "broad",
-}
+COLUMNS = (
+    "entropy_mean", "entropy_variance", "relative_entropy_mean", "peak_mean",
+    "distance_mean", "distance_p50", "distance_p95",
+    "previous_mean", "next_mean", "self_mean", "first_mean", "separator_mean", "same_mean", "duplicate_mean",
+    "induction_mean", "induction_on_repeats", "positional", "broad_mean",
+)  # fmt: skip
 """The columns of the table of heads that the report shows; all are in heads.parquet."""
 
 Tokens = Callable[[Sequence[int]], list[str]]
 
 
 def document(
-    survey: Survey, examples: Sequence[dict[str, Any]], links: Mapping[int, str], tokens: Tokens
+    survey: Survey,
+    examples: Sequence[dict[str, Any]],
+    links: Mapping[int, str],
+    tokens: Tokens,
+    lang: str = "en",
 ) -> str:
     """The whole report."""
+    say = Words(lang)
     script = (ASSETS / "report.js").read_text(encoding="utf-8")
     style = theme() + (ASSETS / "report.css").read_text(encoding="utf-8")
-    title = f"{Path(survey.identity['model']).name} over {survey.identity['corpus']}"
+    title = say("title", model=Path(survey.identity["model"]).name, corpus=survey.identity["corpus"])
     return replaced(
-        (ASSETS / "report.html").read_text(encoding="utf-8"),
+        say.fill((ASSETS / "report.html").read_text(encoding="utf-8")),
         {
+            '<html lang="en">': f'<html lang="{TAGS[lang]}">',
             '<meta charset="utf-8">': f'<meta charset="utf-8">\n{policy(script)}',
-            "<title>regard</title>": f"<title>{html.escape(title)} · regard survey</title>",
+            "<title>regard</title>": f"<title>{TEXTS.say('window', lang, title=title)}</title>",
             '<link rel="stylesheet" href="report.css">': f"<style>\n{style}</style>",
-            "<!-- title -->": html.escape(title),
-            "<!-- summary -->": "".join(_summary(survey)),
-            "<!-- roles -->": "".join(_roles(survey)),
-            "<!-- curves -->": "".join(_curves(survey)),
-            "<!-- heads -->": "".join(_table(survey)),
-            "<!-- examples -->": "".join(_examples(survey, examples, links, tokens)),
+            "<!-- title -->": title,
+            "<!-- summary -->": "".join(_summary(survey, say)),
+            "<!-- roles -->": "".join(_roles(survey, say)),
+            "<!-- curves -->": "".join(_curves(survey, say)),
+            "<!-- heads -->": "".join(_table(survey, say)),
+            "<!-- examples -->": "".join(_examples(survey, examples, links, tokens, say)),
             '<script src="report.js"></script>': f"<script>{script}</script>",
         },
     )
@@ -87,7 +80,7 @@ def theme() -> str:
 # ---- summary ---------------------------------------------------------------------------------
 
 
-def _summary(survey: Survey) -> Iterator[str]:
+def _summary(survey: Survey, say: Words) -> Iterator[str]:
     counts, identity = survey.counts, survey.identity
     figures = {
         "documents": counts["documents"],
@@ -97,55 +90,48 @@ def _summary(survey: Survey) -> Iterator[str]:
     }
     yield '<dl class="figures">'
     for name, number in figures.items():
-        yield f"<div><dt>{name}</dt><dd>{number:,}</dd></div>"
+        yield f"<div><dt>{say(f'figure.{name}')}</dt><dd>{number:,}</dd></div>"
     yield "</dl>"
-    for sentence in _sentences(counts, identity):
-        yield f"<p>{html.escape(sentence)}</p>"
-    facts = {
-        "model": identity["model"],
-        "corpus": f"{identity['corpus']} by {identity['unit']}",
-        "layers": "all" if identity["layers"] is None else ", ".join(map(str, identity["layers"])),
-        "longest text": f"{identity['longest']:,} tokens",
-        "time": f"{survey.seconds:,.0f} s",
-        "regard": __version__,
-    }
-    yield '<p class="facts">'
-    yield " · ".join(f"{name} <b>{html.escape(str(value))}</b>" for name, value in facts.items())
-    yield "</p>"
+    for sentence in _sentences(counts, identity, say):
+        yield f"<p>{sentence}</p>"
+    yield f'<p class="facts">{" · ".join(_facts(survey, say))}</p>'
 
 
-def _sentences(counts: Mapping[str, int], identity: Mapping[str, Any]) -> Iterator[str]:
+def _sentences(counts: Mapping[str, int], identity: Mapping[str, Any], say: Words) -> Iterator[str]:
     """What happened to documents that were not simply read."""
+    longest = identity["longest"]
     if counts["truncated"]:
-        yield (
-            f"{_many(counts['truncated'], 'document')} longer than {identity['longest']:,} tokens, cut short "
-            "there: what follows is not in these numbers."
-        )
+        yield say.count("summary.truncated", counts["truncated"], longest=longest)
     if counts["divided"]:
-        yield (
-            f"{_many(counts['divided'], 'document')} longer than {identity['longest']:,} tokens, read in "
-            f"parts: {counts['parts']:,} texts in all, and nothing is seen from one part to the next."
-        )
+        yield say.count("summary.divided", counts["divided"], longest=longest, parts=counts["parts"])
     if counts["failed"]:
-        yield f"{_many(counts['failed'], 'text')} could not be read. failed.jsonl says which, and why."
+        yield say.count("summary.failed", counts["failed"])
     if identity["limit"] is not None:
-        yield f"Only the first {identity['limit']:,} documents of the corpus were read."
+        yield say("summary.limit", limit=identity["limit"])
 
 
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def _facts(survey: Survey, say: Words) -> Iterator[str]:
+    """What was surveyed, and how."""
+    identity = survey.identity
+    yield say("fact.model", model=str(identity["model"]))
+    yield say(f"fact.corpus.{identity['unit']}", corpus=str(identity["corpus"]))
+    chosen = identity["layers"]
+    yield say("fact.layers.all") if chosen is None else say("fact.layers", layers=", ".join(map(str, chosen)))
+    yield say("fact.longest", longest=identity["longest"])
+    yield say("fact.time", seconds=survey.seconds)
+    yield say("fact.version", version=__version__)
 
 
 # ---- roles -----------------------------------------------------------------------------------
 
 
-def _roles(survey: Survey) -> Iterator[str]:
+def _roles(survey: Survey, say: Words) -> Iterator[str]:
     """A map of layers × heads, one for each kind of attention, and what the colours mean."""
     kinds = list(dict.fromkeys(head.kind for head in survey.heads))
     for kind in kinds:
         heads = [head for head in survey.heads if head.kind == kind]
         if len(kinds) > 1:
-            yield f"<h3>{kind}</h3>"
+            yield f"<h3>{say(f'kind.{kind}')}</h3>"
         yield '<div class="scroll"><table class="map"><thead><tr><th></th>'
         numbers = sorted({head.head for head in heads})
         yield "".join(f"<th>{number}</th>" for number in numbers)
@@ -153,22 +139,23 @@ def _roles(survey: Survey) -> Iterator[str]:
         for layer in sorted({head.layer for head in heads}):
             yield f"<tr><th>{layer}</th>"
             at = {head.head: head for head in heads if head.layer == layer}
-            yield "".join(_cell(at[number]) if number in at else "<td></td>" for number in numbers)
+            yield "".join(_cell(at[number], say) if number in at else "<td></td>" for number in numbers)
             yield "</tr>"
         yield "</tbody></table></div>"
     counted = {role: sum(head.best == role for head in survey.heads) for role in ROLES}
     yield '<ul class="legend">'
     for role, count in counted.items():
         if count:
-            yield f'<li><i class="role {role} l9"></i>{count} × {html.escape(in_words(role))}</li>'
+            said = say("legend", count=count, role=in_words(role, say.lang))
+            yield f'<li><i class="role {role} l9"></i>{said}</li>'
     none = sum(head.best is None for head in survey.heads)
     if none:
-        yield f'<li><i class="role"></i>{none} without a clear role</li>'
+        yield f'<li><i class="role"></i>{say("legend.none", count=none)}</li>'
     yield "</ul>"
 
 
-def _cell(head: Head) -> str:
-    said = html.escape(f"{head}", quote=True)
+def _cell(head: Head, say: Words) -> str:
+    said = say("head.role", layer=head.layer, head=head.head, role=head.in_words(say.lang))
     if head.best is None:
         return f'<td><a class="role" href="#{_anchor(head)}" title="{said}"></a></td>'
     level = min(LEVELS - 1, int(head.scores[head.best].excess * LEVELS))
@@ -182,7 +169,7 @@ def _anchor(head: Head) -> str:
 # ---- curves ----------------------------------------------------------------------------------
 
 
-def _curves(survey: Survey) -> Iterator[str]:
+def _curves(survey: Survey, say: Words) -> Iterator[str]:
     """A picture for every layer, a line for every head."""
     lines: dict[tuple[str, int], dict[int, list[Point]]] = {}
     for row in survey.distances.cells:
@@ -194,9 +181,9 @@ def _curves(survey: Survey) -> Iterator[str]:
             line.setdefault(int(_number(place["head"])), []).append(point)
     several = len({kind for kind, _ in lines}) > 1
     for (kind, layer), heads in lines.items():
-        name = f"{kind} layer {layer}" if several else f"layer {layer}"
-        drawn = [(f"{name}, head {head}", points) for head, points in heads.items()]
-        picture = chart(drawn, label=f"weight by distance, {name}")
+        name = say(f"layer.{kind}" if several else "layer", layer=layer)
+        drawn = [(say("curve", layer=name, head=head), points) for head, points in heads.items()]
+        picture = chart(drawn, label=say("curves.of", layer=name))
         yield f"<figure>{picture}<figcaption>{name}</figcaption></figure>"
 
 
@@ -208,14 +195,15 @@ def _number(value: Value) -> float:
 # ---- the table -------------------------------------------------------------------------------
 
 
-def _table(survey: Survey) -> Iterator[str]:
-    names = ("layer", "head", "role", *COLUMNS.values())
+def _table(survey: Survey, say: Words) -> Iterator[str]:
     yield '<div class="scroll tall"><table class="heads"><thead><tr>'
-    yield "".join(f"<th><button>{html.escape(name)}</button></th>" for name in names)
+    yield "".join(
+        f"<th><button>{say(f'column.{name}')}</button></th>" for name in ("layer", "head", "role", *COLUMNS)
+    )
     yield "</tr></thead><tbody>"
     for head, row in zip(survey.heads, survey.table):
-        best = "" if head.best is None else head.best
-        mark = f'<i class="role {best} l9"></i>{best}' if best else "–"
+        best = head.best
+        mark = "–" if best is None else f'<i class="role {best} l9"></i>{say(f"role.{best}")}'
         yield f'<tr><td>{head.layer}</td><td><a href="#{_anchor(head)}">{head.head}</a></td><td>{mark}</td>'
         yield "".join(_figure(row[column]) for column in COLUMNS)
         yield "</tr>"
@@ -234,7 +222,7 @@ def _figure(value: Value) -> str:
 
 
 def _examples(
-    survey: Survey, examples: Sequence[dict[str, Any]], links: Mapping[int, str], tokens: Tokens
+    survey: Survey, examples: Sequence[dict[str, Any]], links: Mapping[int, str], tokens: Tokens, say: Words
 ) -> Iterator[str]:
     """What every head does, with the texts that excite it most."""
     fewer = max(1, MOST // max(1, len(survey.heads)))
@@ -243,14 +231,15 @@ def _examples(
         if one["rank"] < fewer:
             of_head.setdefault((one["name"], one["layer"], one["head"]), []).append((index, one))
     for head in survey.heads:
-        yield f'<section class="head" id="{_anchor(head)}"><h3>layer {head.layer} head {head.head}'
-        yield f" <small>{html.escape(head.in_words())}</small></h3>"
+        place = say("head", layer=head.layer, head=head.head)
+        yield f'<section class="head" id="{_anchor(head)}"><h3>{place}'
+        yield f" <small>{html.escape(head.in_words(say.lang))}</small></h3>"
         for index, one in of_head.get((head.name, head.layer, head.head), []):
-            yield from _example(one, links.get(index), tokens)
+            yield from _example(one, links.get(index), tokens, say)
         yield "</section>"
 
 
-def _example(one: dict[str, Any], link: str | None, tokens: Tokens) -> Iterator[str]:
+def _example(one: dict[str, Any], link: str | None, tokens: Tokens, say: Words) -> Iterator[str]:
     shown = text_of(tokens(one["ids"])).tokens
     query, key = text_of(tokens(one["pair"])).tokens
     yield f'<div class="example"><p class="text">{"… " if one["first_shown"] else ""}'
@@ -259,9 +248,12 @@ def _example(one: dict[str, Any], link: str | None, tokens: Tokens) -> Iterator[
         level = min(LEVELS - 1, int(LEVELS * max(0.0, weight) ** 0.5))
         mark = " from" if index + one["first_shown"] == one["query"] else ""
         yield f'<span class="w{level}{mark}" title="{weight:.3f}">{html.escape(token)}</span> '
-    yield "</p><p>"
-    yield f"<b>{html.escape(query)}</b> looks at <b>{html.escape(key)}</b> with {one['weight']:.2f}"
-    yield f" · score {one['score']:.3f} · document {one['document'] + 1:,}"
-    yield f", part {one['part'] + 1}" if one["part"] else ""
-    yield f' · <a href="{html.escape(link, quote=True)}">open this text</a>' if link is not None else ""
-    yield "</p></div>"
+    place = "example.part" if one["part"] else "example.document"
+    facts = [
+        say("example.pair", query=query, key=key, weight=one["weight"]),
+        say("example.score", score=one["score"]),
+        say(place, document=one["document"] + 1, part=one["part"] + 1),
+    ]
+    if link is not None:
+        facts.append(f'<a href="{html.escape(link)}">{say("example.open")}</a>')
+    yield f"</p><p>{' · '.join(facts)}</p></div>"

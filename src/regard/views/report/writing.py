@@ -11,6 +11,7 @@ from regard.heads.survey.batches import Batches
 from regard.heads.survey.checkpoints import replace_file
 from regard.heads.survey.results import Survey
 from regard.heads.survey.subject import Subject
+from regard.languages import check_language
 from regard.recording import Recording
 from regard.views.page import estimate_page, page
 from regard.views.page.html import visible_text
@@ -21,12 +22,16 @@ LARGEST = 16_000_000
 
 
 def write_report(
-    survey: Survey, subject: Subject, batches: Batches, folder: Path, *, pages: int = 12
+    survey: Survey, subject: Subject, batches: Batches, folder: Path, *, pages: int = 12, lang: str = "en"
 ) -> Path:
-    """Write ``report.html``, and ``examples/NNN.html`` for the ``pages`` texts that show most."""
+    """Write ``report.html``, and ``examples/NNN.html`` for the ``pages`` texts that show most.
+
+    ``lang`` is the language of the report, "en" or "zh", and that in which the pages begin.
+    """
+    check_language(lang)
     examples = list(survey.examples())
-    links = _write_pages(survey, subject, batches, folder, examples, pages)
-    text = document(survey, examples, links, subject.tokens)
+    links = _write_pages(survey, subject, batches, folder, examples, pages, lang)
+    text = document(survey, examples, links, subject.tokens, lang)
     path = folder / "report.html"
     replace_file(path, visible_text(text).encode("utf-8"))
     return path
@@ -39,6 +44,7 @@ def _write_pages(
     folder: Path,
     examples: Sequence[dict[str, Any]],
     count: int,
+    lang: str,
 ) -> dict[int, str]:
     """The pages of the texts that show most, and for each example whose text has one, where it is."""
     chosen = _chosen(survey, examples, count)
@@ -58,6 +64,7 @@ def _write_pages(
             folder / name,
             layers=layers,
             title=title,
+            lang=lang,
             view="lines",
             layer=first["layer"],
             head=first["head"],

@@ -2,6 +2,7 @@
 
 import { getJson } from "../map/client.js";
 import { lookAddress, mapAddress } from "../map/links.js";
+import { chooseLook, firstLanguage } from "../map/memory.js";
 import "../map/words.js";
 import { readAddress } from "../page/address.js";
 import { make } from "../page/elements.js";
@@ -14,6 +15,7 @@ const toMap = make("a", { href: "#", "aria-current": here === "map" ? "page" : n
 const home = make("a", { href: "/", class: "back" });
 const bar = make("nav", { class: "app-bar" }, home, make("span", { class: "app-tabs" }, toViews, toMap));
 const known = { recording: { id, whole: true } };
+let spoken = readAddress(location.hash).language ?? firstLanguage();
 
 /** Addresses follow the place: they are made when somebody is about to use them. */
 function point() {
@@ -29,10 +31,18 @@ function speakAgain() {
   toMap.textContent = say("app.map");
 }
 
+/** The page below keeps no memory of its own; what is chosen there holds for the whole app. */
+function heed() {
+  const language = document.documentElement.lang === "en" ? "en" : "zh";
+  if (language !== spoken) chooseLook({ language });
+  spoken = language;
+  speakAgain();
+}
+
 document.body.prepend(bar);
 speakAgain();
 point();
-new MutationObserver(speakAgain).observe(document.documentElement, { attributeFilter: ["lang"] });
+new MutationObserver(heed).observe(document.documentElement, { attributeFilter: ["lang"] });
 for (const event of ["pointerenter", "pointerdown", "focusin"]) bar.addEventListener(event, point);
 getJson(`/api/recordings/${encodeURIComponent(id)}`).then((recording) => {
   known.recording = recording;

@@ -1,6 +1,7 @@
 // The first page: a text and a model, then a job that is watched, then its views; and what there is to look at.
 
 import { followJob, getJson, postJson } from "../map/client.js";
+import { chooseLook, chosenLook, firstLanguage, store, stored } from "../map/memory.js";
 import "../map/words.js";
 import { choice, datum, make } from "../page/elements.js";
 import { say, speak } from "../page/languages.js";
@@ -12,7 +13,7 @@ const MOST_RECENT = 12;
 class Home {
   constructor(state, root) {
     Object.assign(this, { state, root });
-    this.look = { theme: "auto", language: navigator.language?.startsWith("zh") ? "zh" : "en", palette: "blue", ...stored("regard.look", {}) };
+    this.look = { theme: "auto", palette: "blue", ...chosenLook(), language: firstLanguage() };
     this.text = stored("regard.text", "");
     this.running = null;
   }
@@ -26,7 +27,8 @@ class Home {
     const quiet = (text, label, act, attributes = {}) => make("button", { type: "button", class: "quiet", title: label, "aria-label": label, on: { click: act }, ...attributes }, text);
     const change = (patch) => {
       this.text = this.area?.value ?? this.text;
-      store("regard.look", Object.assign(this.look, patch));
+      chooseLook(patch);
+      Object.assign(this.look, patch);
       this.build();
     };
     this.root.replaceChildren(
@@ -42,7 +44,7 @@ class Home {
     const { models } = this.state;
     this.area = make("textarea", { rows: "8", placeholder: say("home.placeholder"), "aria-label": say("home.text"), spellcheck: "false", on: { input: () => this.typed() } });
     this.area.value = this.text;
-    this.model = choice(models.map(({ id, label }) => [id, label]), stored("regard.model", models[0].id), () => this.chosen(), { "aria-label": say("home.model") });
+    this.model = choice(models.map(({ id, label }) => [id, nameOf(id, label)]), stored("regard.model", models[0].id), () => this.chosen(), { "aria-label": say("home.model") });
     if (!this.model.value) this.model.value = models[0].id;
     this.about = make("small", {});
     this.note = make("p", { class: "note", role: "status", "aria-live": "polite" });
@@ -129,11 +131,11 @@ class Home {
       const { recording } = await followJob(job, (now) => this.progress(now), this.running.signal);
       const described = await getJson(`/api/recordings/${recording}`);
       const tokens = Math.max(...described.calls.map((call) => call.keys));
-      const found = { id: recording, title: described.title, model: model.label, tokens };
+      const found = { id: recording, title: described.title, reader: model.id, model: model.label, tokens };
       store("regard.recent", [found, ...stored("regard.recent", [])].slice(0, MOST_RECENT));
       location.assign(`/${tokens > LONG_READING ? "map" : "look"}/${recording}`);
     } catch (error) {
-      this.note.textContent = error.name === "AbortError" ? "" : error instanceof TypeError ? say("home.offline") : error.message;
+      this.note.textContent = error.name === "AbortError" ? "" : error.message;
     } finally {
       this.running = null;
       this.button.textContent = say("home.read");
@@ -146,30 +148,20 @@ class Home {
   }
 }
 
-function entry({ id, title, model, tokens }) {
+/** The name of a model; the embedded one has a name in every language. */
+function nameOf(id, label) {
+  return id === "translator" ? say("model.translator") : label;
+}
+
+function entry({ id, title, reader, model, tokens }) {
   const name = encodeURIComponent(id);
   return make("li", {}, make("a", { class: "entry-title", href: `/${tokens > LONG_READING ? "map" : "look"}/${name}` }, datum(title)),
-    make("small", {}, datum(model), " · ", say("home.tokens", { count: tokens.toLocaleString("en") })),
+    make("small", {}, datum(nameOf(reader, model)), " · ", say("home.tokens", { count: tokens.toLocaleString("en") })),
     make("span", { class: "entry-links" }, make("a", { href: `/look/${name}` }, say("app.views")), make("a", { href: `/map/${name}` }, say("app.map"))));
 }
 
-function stored(name, otherwise) {
-  try {
-    return JSON.parse(localStorage.getItem(name)) ?? otherwise;
-  } catch {
-    return otherwise;
-  }
-}
-
-function store(name, value) {
-  try {
-    localStorage.setItem(name, JSON.stringify(value));
-  } catch {
-    // Without storage nothing is remembered, and nothing else changes.
-  }
-}
-
 const root = document.getElementById("home");
+speak(firstLanguage());
 try {
   const home = new Home(await getJson("/api/state"), root);
   home.build();

@@ -1,14 +1,16 @@
 // Until the views of a recording are written: asks for them, shows how far they are, then opens them.
 
 import { followJob, postJson } from "../map/client.js";
+import { firstLanguage } from "../map/memory.js";
 import "../map/words.js";
 import { datum, make } from "../page/elements.js";
-import { say } from "../page/languages.js";
+import { say, speak } from "../page/languages.js";
 import { wearTheme } from "../page/theme.js";
 
 const root = document.getElementById("regard");
 const id = decodeURIComponent(location.pathname.split("/")[2]);
 const call = new URLSearchParams(location.search).get("call");
+speak(firstLanguage());
 wearTheme("auto");
 
 function show(job) {

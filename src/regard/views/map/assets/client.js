@@ -1,5 +1,8 @@
 // Talking to the server: JSON, numbers, and jobs that are followed until they end.
 
+import { say } from "../page/languages.js";
+import "./words.js";
+
 const POLL_WAIT = 15;
 const POLL_PAUSE = 120;
 
@@ -12,7 +15,10 @@ export class ServerError extends Error {
 }
 
 async function answerTo(path, options) {
-  const answer = await fetch(path, { credentials: "same-origin", ...options });
+  const answer = await fetch(path, { credentials: "same-origin", ...options }).catch((error) => {
+    // Browsers say it in words of their own, in a language of their own.
+    throw error instanceof TypeError ? new ServerError(0, say("app.offline")) : error;
+  });
   if (answer.ok) return answer;
   const said = await answer.json().catch(() => ({}));
   throw new ServerError(answer.status, said.error ?? `${answer.status}`);

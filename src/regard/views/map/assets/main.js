@@ -9,6 +9,7 @@ import { followJob, getJson, getNumbers, postJson } from "./client.js";
 import { MapSearch, renderMapControls } from "./controls.js";
 import { listenForMapKeys, MapHelp } from "./keys.js";
 import { lookAddress } from "./links.js";
+import { chooseLook, chosenLook, firstLanguage } from "./memory.js";
 import { Place } from "./place.js";
 import { TokenSearch } from "./search.js";
 import { Sheet } from "./sheet.js";
@@ -22,7 +23,7 @@ class MapApp {
     Object.assign(this, { recording, texts, root });
     this.path = `/api/recordings/${encodeURIComponent(recording.id)}`;
     this.state = new Place(recording);
-    Object.assign(this.state.first, this.state.fit({ ...this.state.first, ...remembered() }));
+    Object.assign(this.state.first, this.state.fit({ ...this.state.first, ...chosenLook(), language: firstLanguage() }));
     this.help = new MapHelp();
     this.searches = new Map();
     this.matches = [];
@@ -59,7 +60,8 @@ class MapApp {
   }
 
   follow(now, changed) {
-    if (REMEMBERED.some((name) => changed.has(name))) remember(now);
+    const chosen = REMEMBERED.filter((name) => changed.has(name));
+    if (chosen.length) chooseLook(Object.fromEntries(chosen.map((name) => [name, now[name]])));
     if (changed.has("language") || changed.has("theme")) {
       this.build();
       return;
@@ -202,24 +204,9 @@ class MapApp {
   }
 }
 
-function remembered() {
-  try {
-    return JSON.parse(localStorage.getItem("regard.look")) ?? {};
-  } catch {
-    return {};
-  }
-}
-
-function remember(now) {
-  try {
-    localStorage.setItem("regard.look", JSON.stringify(Object.fromEntries(REMEMBERED.map((name) => [name, now[name]]))));
-  } catch {
-    // Without storage nothing is remembered, and nothing else changes.
-  }
-}
-
 const root = document.getElementById("regard");
 const id = decodeURIComponent(location.pathname.split("/")[2]);
+speak(firstLanguage());
 try {
   const path = `/api/recordings/${encodeURIComponent(id)}`;
   const [recording, { texts }] = await Promise.all([getJson(path), getJson(`${path}/texts`)]);

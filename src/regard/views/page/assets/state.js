@@ -15,6 +15,8 @@ const LONG = 64;
 
 /** What the page shows before anybody has chosen anything. */
 function firstState(recording) {
+  // What serves the page may know its reader better than who wrote it.
+  const { language: wished } = document.documentElement.dataset;
   const longest = Math.max(...recording.calls.map((call) => call.keys));
   const plain = {
     view: "overview", call: 0, head: 0,
@@ -22,7 +24,7 @@ function firstState(recording) {
     query: null, key: null, // pinned tokens, by their number in the recording
     ...NO_LENS,
     scale: longest > LONG ? "log" : "linear",
-    theme: "auto", palette: "blue", language: recording.language,
+    theme: "auto", palette: "blue", language: wished ?? recording.language,
     sort: "", descending: true, filter: "", kinds: "",
     zoom: null, // the matrix: [row, column, magnification]
   };

@@ -23,6 +23,6 @@ function value(row, cell) {
 // What has no value comes last, whatever the order.
 function compare(a, b, down) {
   if (a === null || b === null) return (a === null) - (b === null);
-  const order = typeof a === "string" ? String(a).localeCompare(String(b)) : a - b;
+  const order = typeof a === "string" ? String(a).localeCompare(String(b), document.documentElement.lang) : a - b;
   return down ? -order : order;
 }
