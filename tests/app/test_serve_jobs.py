@@ -10,8 +10,9 @@ import time
 import pytest
 
 from app.served import Words, client, finished, served
-from regard.app.server.jobs import BusyError, Jobs
+from regard.app.server.jobs import Jobs
 from regard.app.server.limits import Limits
+from regard.app.server.refusing import RefusedError
 from regard.errors import TextError
 from regard.recording import load
 
@@ -65,7 +66,7 @@ def test_a_full_queue_refuses(jobs):
     while first.state != "running":
         time.sleep(0.01)
     others = [queue.submit("mapping", forever) for _ in range(2)]
-    with pytest.raises(BusyError, match="2 jobs are waiting already"):
+    with pytest.raises(RefusedError, match="2 jobs are waiting already"):
         queue.submit("mapping", forever)
     queue.cancel(others[0])
     assert others[0].state == "cancelled"
@@ -89,14 +90,14 @@ def test_a_job_that_nobody_asks_about_ends(jobs):
         queue.get(asked.id)
         time.sleep(0.05)
     assert asked.state == "running"
-    assert ended(asked).error == "Nobody asked for it any more."
+    assert str(ended(asked).error) == "Nobody asked for it any more."
     # The second had waited behind it, for nobody.
-    assert ended(left).error == "Nobody asked for it any more."
+    assert str(ended(left).error) == "Nobody asked for it any more."
 
 
 def test_a_job_that_takes_too_long_ends(jobs):
     job = jobs(job_seconds=0.1).submit("mapping", forever)
-    assert ended(job).error == "It took longer than 0.1 seconds."
+    assert str(ended(job).error) == "It took longer than 0.1 seconds."
 
 
 def test_errors_of_regard_are_told_and_others_are_not(jobs, caplog):
@@ -107,7 +108,7 @@ def test_errors_of_regard_are_told_and_others_are_not(jobs, caplog):
         raise OSError("/home/somebody/secret.txt")
 
     queue = jobs()
-    assert ended(queue.submit("reading", refuses)).error == "A text has a word. Got none. Write one."
+    assert str(ended(queue.submit("reading", refuses)).error) == "A text has a word. Got none. Write one."
     broken = ended(queue.submit("reading", breaks))
     assert broken.state == "failed"
     assert "secret" not in str(broken.described())

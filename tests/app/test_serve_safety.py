@@ -178,7 +178,7 @@ def test_a_client_that_leaves_ends_its_job():
             if found.over:
                 break
             time.sleep(0.1)
-        assert found.error == "Nobody asked for it any more."
+        assert str(found.error) == "Nobody asked for it any more."
     assert model.read_texts == []
 
 

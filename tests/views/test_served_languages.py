@@ -113,6 +113,19 @@ def test_the_waiting_page_speaks(visit, told):
     visitor.problems.clear()  # the browser complains of the request that was stopped
 
 
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+def test_errors_of_the_server_are_in_the_language_of_the_page(visit, told, locale):
+    visitor = visit(locale).open("/map/none").until("document.querySelector('.notice')")
+    said = visitor.ask("document.querySelector('.notice').textContent")
+    english = (told[1] or locale[:2]) == "en"
+    assert said == (
+        "There is no such recording here any more. Read the text again."
+        if english
+        else "这里已经没有这份记录。请重新读入文本。"
+    )
+    visitor.problems.clear()  # the browser complains of the status
+
+
 def test_documents_say_what_the_server_was_told():
     for name in ("home", "map", "wait"):
         assert document(name) == (OWN / f"{name}.html").read_bytes()

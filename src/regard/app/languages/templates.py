@@ -51,7 +51,8 @@ def _inside(node: ast.AST, texts: _Texts, calls: dict[str, list[ast.Call]]) -> I
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         texts = texts | _given_texts(node, calls.get(node.name, [])) | _named_texts(node)
     if isinstance(node, ast.Call) and _raises(node.func):
-        said = [*node.args[:1], *(one.value for one in node.keywords if one.arg in _PARTS)]
+        # The server's errors have a number first, which says nothing.
+        said = [*node.args[:2], *(one.value for one in node.keywords if one.arg in _PARTS)]
         for part in said:
             for template in dict.fromkeys([*_written(part, texts), *_inner(part, texts)]):
                 if _has_words(template):

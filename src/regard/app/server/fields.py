@@ -7,16 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from regard.app.server.refusing import RefusedError
+
 _NUMBER = re.compile("[0-9]{1,9}")
-
-
-class RefusedError(Exception):
-    """A request that is answered with an error, in words."""
-
-    def __init__(self, status: int, says: str) -> None:
-        self.status = status
-        self.says = says
-        super().__init__(says)
 
 
 def number(said: Mapping[str, str], name: str, default: int | None = None) -> int:
@@ -25,7 +18,7 @@ def number(said: Mapping[str, str], name: str, default: int | None = None) -> in
     if text is None and default is not None:
         return default
     if text is None or not _NUMBER.fullmatch(text):
-        raise RefusedError(422, f"{name} is a whole number from 0 on. Got {_quoted(text)}. Count from 0.")
+        raise RefusedError(422, f"{name} is a whole number from 0 on.", got=_quoted(text), do="Count from 0.")
     return int(text)
 
 
@@ -34,7 +27,10 @@ def word(said: Mapping[str, str], name: str, known: Sequence[str], default: str)
     text = said.get(name, default)
     if text not in known:
         raise RefusedError(
-            422, f"{name} is one of {', '.join(known)}. Got {_quoted(text)}. Leave it out for {default}."
+            422,
+            f"{name} is one of {', '.join(known)}.",
+            got=_quoted(text),
+            do=f"Leave it out for {default}.",
         )
     return text
 
@@ -44,13 +40,18 @@ def object_of(body: bytes, known: Sequence[str]) -> dict[str, Any]:
     try:
         found = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError):
-        raise RefusedError(400, "A request is JSON in UTF-8. Got something else. Send an object.") from None
+        raise RefusedError(
+            400, "A request is JSON in UTF-8.", got="something else", do="Send an object."
+        ) from None
     if not isinstance(found, dict):
-        raise RefusedError(422, "A request is an object of JSON. Got another value. Send {…}.")
+        raise RefusedError(422, "A request is an object of JSON.", got="another value", do="Send {…}.")
     others = sorted(set(found) - set(known))
     if others:
         raise RefusedError(
-            422, f"A request has the fields {', '.join(known)}. Got {_quoted(others[0])}. Leave it out."
+            422,
+            f"A request has the fields {', '.join(known)}.",
+            got=_quoted(others[0]),
+            do="Leave it out.",
         )
     return found
 
@@ -61,11 +62,15 @@ def text_field(found: Mapping[str, Any], name: str, *, most: int, needed: bool =
     if value is None and not needed:
         return None
     if not isinstance(value, str) or not value.strip():
-        raise RefusedError(422, f"{name} is a text of at least one word. Got nothing of the kind. Write one.")
+        raise RefusedError(
+            422, f"{name} is a text of at least one word.", got="nothing of the kind", do="Write one."
+        )
     if len(value) > most:
-        raise RefusedError(413, f"{name} has at most {most:,} letters here. Got {len(value):,}. Shorten it.")
+        raise RefusedError(
+            413, f"{name} has at most {most:,} letters here.", got=f"{len(value):,}", do="Shorten it."
+        )
     if any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise RefusedError(422, f"{name} is text in UTF-8. Got half of a letter. Send whole letters.")
+        raise RefusedError(422, f"{name} is text in UTF-8.", got="half of a letter", do="Send whole letters.")
     return value
 
 
@@ -76,7 +81,10 @@ def number_field(found: Mapping[str, Any], name: str, *, most: int, default: int
         return default
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise RefusedError(
-            422, f"{name} is a whole number from 0 to {most}. Got {_quoted(value)}. Choose another."
+            422,
+            f"{name} is a whole number from 0 to {most}.",
+            got=_quoted(value),
+            do="Choose another.",
         )
     return value
 
@@ -85,7 +93,7 @@ def word_field(found: Mapping[str, Any], name: str, known: Sequence[str], defaul
     """One of some words."""
     value = found.get(name, default)
     if value not in known:
-        raise RefusedError(422, f"{name} is one of {', '.join(known)}. Got {_quoted(value)}. Choose one.")
+        raise RefusedError(422, f"{name} is one of {', '.join(known)}.", got=_quoted(value), do="Choose one.")
     return str(value)
 
 

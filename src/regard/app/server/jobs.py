@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from regard.app.server.limits import Limits
+from regard.app.server.refusing import RefusedError, in_language
 from regard.errors import RegardError
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -28,8 +29,8 @@ KEPT_AFTER = 600.0
 log = logging.getLogger("regard.serve")
 
 
-class BusyError(Exception):
-    """The queue is full."""
+class EndedError(RegardError):
+    """Why a job ended without a result."""
 
 
 class StoppedError(BaseException):
@@ -59,12 +60,12 @@ class Job:
     stage: str = "waiting"
     share: float = 0.0
     result: dict[str, Any] | None = None
-    error: str | None = None
+    error: RegardError | None = None
     version: int = 0
     watchers: int = 0
     asked: float = field(default_factory=time.monotonic)
     ended: float | None = None
-    stop: str | None = None  # why it shall stop
+    stop: EndedError | None = None  # why it shall stop
 
     @property
     def over(self) -> bool:
@@ -75,7 +76,7 @@ class Job:
         """Whether nobody asks any more."""
         return self.watchers == 0 and time.monotonic() - self.asked > patience
 
-    def described(self) -> dict[str, Any]:
+    def described(self, lang: str = "en") -> dict[str, Any]:
         """What a client hears."""
         return {
             "id": self.id,
@@ -85,7 +86,7 @@ class Job:
             "share": round(self.share, 4),
             "version": self.version,
             "result": self.result,
-            "error": self.error,
+            "error": None if self.error is None else in_language(self.error, lang),
         }
 
 
@@ -124,7 +125,12 @@ class Jobs:
                     return job
             waiting = sum(job.state == "waiting" for job in open_jobs)
             if waiting >= self.limits.waiting:
-                raise BusyError(f"{waiting} jobs are waiting already. Please try again in a minute.")
+                raise RefusedError(
+                    429,
+                    f"{waiting} jobs are waiting already.",
+                    do="Please try again in a minute.",
+                    headers={"retry-after": "30"},
+                )
             job = Job(kind, work, time.monotonic() + self.limits.job_seconds, key)
             self._jobs[job.id] = job
         self._queue.put(job)
@@ -142,7 +148,7 @@ class Jobs:
         with self._lock:
             if job.over:
                 return
-            job.stop = job.stop or "Cancelled."
+            job.stop = job.stop or EndedError("Cancelled.")
             if job.state == "waiting":
                 self._end(job, "cancelled", error=job.stop)
 
@@ -161,7 +167,7 @@ class Jobs:
         while (job := self._queue.get()) is not None:
             with self._lock:
                 if not job.over and job.left(self.limits.patience):
-                    self._end(job, "cancelled", error="Nobody asked for it any more.")
+                    self._end(job, "cancelled", error=EndedError("Nobody asked for it any more."))
                 if job.over:
                     continue
                 job.state, job.stage, job.version = "running", job.kind, job.version + 1
@@ -174,9 +180,9 @@ class Jobs:
             job.stage = stage or job.stage
             job.version += 1
             if job.stop is None and time.monotonic() > job.deadline:
-                job.stop = f"It took longer than {self.limits.job_seconds:g} seconds."
+                job.stop = EndedError(f"It took longer than {self.limits.job_seconds:g} seconds.")
             if job.stop is None and job.left(self.limits.patience):
-                job.stop = "Nobody asked for it any more."
+                job.stop = EndedError("Nobody asked for it any more.")
             if job.stop is not None:
                 raise StoppedError
 
@@ -186,11 +192,13 @@ class Jobs:
         except StoppedError:
             self._finish(job, "cancelled", error=job.stop)
         except RegardError as error:
-            self._finish(job, "failed", error=str(error))
+            # The error itself would hold on to everything that its work held.
+            self._finish(job, "failed", error=EndedError(error.must, got=error.got, do=error.do))
         except Exception:
             # What else went wrong may name files of this machine: it is said here, not to the browser.
             log.exception("a job of kind %s failed", job.kind)
-            self._finish(job, "failed", error="Something went wrong; the server's terminal says what.")
+            went_wrong = EndedError("Something went wrong; the server's terminal says what.")
+            self._finish(job, "failed", error=went_wrong)
         else:
             self._finish(job, "done", result=result)
 
@@ -199,7 +207,12 @@ class Jobs:
             self._end(job, state, **outcome)
 
     def _end(
-        self, job: Job, state: State, *, result: dict[str, Any] | None = None, error: str | None = None
+        self,
+        job: Job,
+        state: State,
+        *,
+        result: dict[str, Any] | None = None,
+        error: RegardError | None = None,
     ) -> None:
         job.result, job.error, job.ended = result, error, time.monotonic()
         job.share = 1.0 if state == "done" else job.share
@@ -211,7 +224,7 @@ class Jobs:
         now = time.monotonic()
         for job in list(self._jobs.values()):
             if job.state == "waiting" and job.left(self.limits.patience):
-                self._end(job, "cancelled", error="Nobody asked for it any more.")
+                self._end(job, "cancelled", error=EndedError("Nobody asked for it any more."))
             if job.ended is not None and now - job.ended > KEPT_AFTER:
                 del self._jobs[job.id]
 

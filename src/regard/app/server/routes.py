@@ -15,7 +15,6 @@ from starlette.routing import Route
 
 from regard.app.server.assets import assets, document, etag_of
 from regard.app.server.fields import (
-    RefusedError,
     number,
     number_field,
     object_of,
@@ -23,9 +22,10 @@ from regard.app.server.fields import (
     word,
     word_field,
 )
-from regard.app.server.jobs import BusyError, Job
+from regard.app.server.jobs import Job
 from regard.app.server.library import Entry
 from regard.app.server.models import Wish
+from regard.app.server.refusing import RefusedError, answer_with, wanted_language
 from regard.app.server.schema import schema
 from regard.app.server.work import Desk
 from regard.errors import RegardError
@@ -201,13 +201,15 @@ class Routes:
             # A client that closes its page ends its question, and then the job runs out of patience.
             job.watchers -= 1
             job.asked = time.monotonic()
-        return JSONResponse(job.described(), headers={"cache-control": "no-store"})
+        return JSONResponse(
+            job.described(wanted_language(request.headers)), headers={"cache-control": "no-store"}
+        )
 
     async def cancel(self, request: Request) -> Response:
         """Stop a job."""
         job = self._job(request)
         self.desk.jobs.cancel(job)
-        return JSONResponse(job.described())
+        return JSONResponse(job.described(wanted_language(request.headers)))
 
     # ---- the map ---------------------------------------------------------------------------------
 
@@ -229,7 +231,7 @@ class Routes:
             levels = self.desk.levels.get((entry.id, call, head, sinks))
             if levels is None and level <= plane.coarsest and self.desk.needs_levels(plane, level):
                 raise RefusedError(
-                    409, f"Level {level} of this head is not built yet. Post to …/maps, and ask again."
+                    409, f"Level {level} of this head is not built yet.", do="Post to …/maps, and ask again."
                 )
             cells = tile(plane, level=level, row=row, column=column, kind=kind, levels=levels)
             return encoded(cells, type_, scale), (cells.shape[0], cells.shape[1])
@@ -254,7 +256,7 @@ class Routes:
         if levels is None:
             await self._in_thread(lambda: self._plane(entry, call, head, sinks))
             raise RefusedError(
-                409, "The margins of this head are not built yet. Post to …/maps, and ask again."
+                409, "The margins of this head are not built yet.", do="Post to …/maps, and ask again."
             )
         etag = etag_of(entry.words, str((entry.id, call, head, sinks, "margins")))
         content = levels.received.numpy().tobytes() + levels.entropy.numpy().tobytes()
@@ -265,19 +267,19 @@ class Routes:
     def _entry(self, request: Request) -> Entry:
         entry = self.desk.library.get(request.path_params["recording"])
         if entry is None:
-            raise RefusedError(404, "There is no such recording here any more. Read the text again.")
+            raise RefusedError(404, "There is no such recording here any more.", do="Read the text again.")
         return entry
 
     def _job(self, request: Request) -> Job:
         job = self.desk.jobs.get(request.path_params["job"])
         if job is None:
-            raise RefusedError(404, "There is no such job any more. Begin it again.")
+            raise RefusedError(404, "There is no such job any more.", do="Begin it again.")
         return job
 
     def _call(self, entry: Entry, said: Any) -> int:
         call = number(said, "call")
         if call >= len(entry.calls):
-            raise RefusedError(404, f"There is no such call (0 … {len(entry.calls) - 1}). Got {call}.")
+            raise RefusedError(404, f"There is no such call (0 … {len(entry.calls) - 1}).", got=f"{call}")
         return call
 
     def _place(self, request: Request) -> tuple[Entry, int, int, str]:
@@ -297,28 +299,17 @@ def _by_method(ends: dict[str, Callable[[Request], Awaitable[Response]]]) -> Any
         answer = ends.get(request.method) or ends["GET"]  # HEAD is GET without the body
         try:
             return await answer(request)
-        except RefusedError as error:
-            return says(error.status, error.says)
-        except BusyError as error:
-            return says(429, str(error), {"retry-after": "30"})
         except RegardError as error:
-            return says(422, str(error))
+            return answer_with(error, request.headers)
 
     return endpoint
-
-
-def says(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
-    """An error in words."""
-    return JSONResponse(
-        {"error": text}, status_code=status, headers={"cache-control": "no-store", **(headers or {})}
-    )
 
 
 async def _json(request: Request) -> bytes:
     """The body of a request that says it is JSON: a foreign page cannot say so without asking."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise RefusedError(415, "A request is JSON. Got another content type. Send application/json.")
+        raise RefusedError(415, "A request is JSON.", got="another content type", do="Send application/json.")
     return await request.body()
 
 

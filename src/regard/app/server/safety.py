@@ -21,8 +21,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from regard.app.server.refusing import RefusedError, answer_with
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -111,29 +113,32 @@ class Guard:
                 ]
             await send(message)
 
-        refusal = self.refusal(scope)
-        if refusal is not None:
-            await refusal(scope, receive, guarded)
-            return
-        body = await self.body(scope, receive)
-        if isinstance(body, Response):
-            await body(scope, receive, guarded)
+        try:
+            first = self.enter(scope)
+            if first is not None:
+                await first(scope, receive, guarded)
+                return
+            body = await self.body(scope, receive)
+        except RefusedError as error:
+            await answer_with(error, Headers(scope=scope))(scope, receive, guarded)
             return
         await self.app(scope, _replayed(body, receive), guarded)
 
-    def refusal(self, scope: Scope) -> Response | None:
-        """Why a request is not answered, or where it is sent first."""
+    def enter(self, scope: Scope) -> Response | None:
+        """Raise unless the request may come in; where it is sent first, if anywhere."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self.door.knows(hosts[0]):
-            return _says(421, "This server is not known by that name. Use the address that it printed.")
+            raise RefusedError(
+                421, "This server is not known by that name.", do="Use the address that it printed."
+            )
         method = scope["method"]
         if method not in ("GET", "HEAD"):
             site, origin = headers.get("sec-fetch-site"), headers.get("origin")
             if origin is not None and origin not in (f"http://{hosts[0]}", f"https://{hosts[0]}"):
-                return _says(403, "Pages of other sites may not do this. Use the server's own page.")
+                raise _foreign()
             if site not in (None, "same-origin", "none"):
-                return _says(403, "Pages of other sites may not do this. Use the server's own page.")
+                raise _foreign()
         return self._token(scope, headers)
 
     def _token(self, scope: Scope, headers: Headers) -> Response | None:
@@ -152,21 +157,27 @@ class Guard:
             answer = RedirectResponse(_local(scope["path"]) + (f"?{rest}" if rest else ""), status_code=303)
             answer.set_cookie(self.door.cookie, given, httponly=True, samesite="strict", path="/")
             return answer
-        return _says(401, "This server asks for its token. Open the address that it printed.")
+        raise RefusedError(401, "This server asks for its token.", do="Open the address that it printed.")
 
-    async def body(self, scope: Scope, receive: Receive) -> bytes | Response:
+    async def body(self, scope: Scope, receive: Receive) -> bytes:
         """The whole body, if it is small enough and comes soon enough."""
         if scope["method"] in ("GET", "HEAD"):
             return b""
-        too_large = _says(413, f"A request has at most {self.body_bytes:,} bytes. Shorten the text.")
+        too_large = RefusedError(
+            413, f"A request has at most {self.body_bytes:,} bytes.", do="Shorten the text."
+        )
         length = Headers(scope=scope).get("content-length", "0")
         if not length.isdecimal() or len(length) > 12 or int(length) > self.body_bytes:
-            return too_large
+            raise too_large
         try:
             found = await asyncio.wait_for(_read(receive, self.body_bytes), self.body_seconds)
         except asyncio.TimeoutError:
-            return _says(408, f"A request arrives within {self.body_seconds:g} seconds. Send it again.")
-        return too_large if found is None else found
+            raise RefusedError(
+                408, f"A request arrives within {self.body_seconds:g} seconds.", do="Send it again."
+            ) from None
+        if found is None:
+            raise too_large
+        return found
 
 
 async def _read(receive: Receive, most: int) -> bytes | None:
@@ -198,8 +209,8 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-def _says(status: int, text: str) -> Response:
-    return JSONResponse({"error": text}, status_code=status, headers={"cache-control": "no-store"})
+def _foreign() -> RefusedError:
+    return RefusedError(403, "Pages of other sites may not do this.", do="Use the server's own page.")
 
 
 def _cookie(headers: Headers, name: str) -> str | None:

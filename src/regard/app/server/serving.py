@@ -18,7 +18,8 @@ from starlette.types import ASGIApp
 from regard.app.server.library import Library, remove_parts
 from regard.app.server.limits import Limits
 from regard.app.server.models import Model
-from regard.app.server.routes import Routes, says
+from regard.app.server.refusing import RefusedError, answer_with
+from regard.app.server.routes import Routes
 from regard.app.server.safety import Door, Guard, is_loopback
 from regard.app.server.work import Desk
 from regard.errors import ArgumentError, RecordingFileError
@@ -58,16 +59,21 @@ def make_app(
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    del request
     assert isinstance(error, HTTPException)
-    words = {404: "There is nothing at this address.", 405: "This address does not take that method."}
-    return says(error.status_code, words.get(error.status_code, "No."), dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        refused = RefusedError(405, "This address does not take that method.", headers=headers)
+    else:
+        refused = RefusedError(error.status_code, "There is nothing at this address.", headers=headers)
+    return answer_with(refused, request.headers)
 
 
 async def _failed(request: Request, error: Exception) -> Response:
     """Starlette has put it into the log; it may name files, so the browser hears no more than this."""
-    del request, error
-    return says(500, "Something went wrong; the server's terminal says what.")
+    del error
+    return answer_with(
+        RefusedError(500, "Something went wrong; the server's terminal says what."), request.headers
+    )
 
 
 def open_library(paths: Sequence[Path], keep: Path | None, limits: Limits) -> Library:

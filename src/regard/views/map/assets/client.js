@@ -1,6 +1,6 @@
 // Talking to the server: JSON, numbers, and jobs that are followed until they end.
 
-import { say } from "../page/languages.js";
+import { say, spokenLanguage } from "../page/languages.js";
 import "./words.js";
 
 const POLL_WAIT = 15;
@@ -14,8 +14,9 @@ export class ServerError extends Error {
   }
 }
 
-async function answerTo(path, options) {
-  const answer = await fetch(path, { credentials: "same-origin", ...options }).catch((error) => {
+async function answerTo(path, options = {}) {
+  const headers = { "Accept-Language": spokenLanguage(), ...options.headers };
+  const answer = await fetch(path, { credentials: "same-origin", ...options, headers }).catch((error) => {
     // Browsers say it in words of their own, in a language of their own.
     throw error instanceof TypeError ? new ServerError(0, say("app.offline")) : error;
   });

@@ -129,6 +129,9 @@ export const TEXTS = {
 
 const spoken = { language: "en" };
 
+/** The language that everything is said in now. */
+export const spokenLanguage = () => spoken.language;
+
 /** Chooses the language of everything that is said from now on. */
 export function speak(language) {
   spoken.language = language;

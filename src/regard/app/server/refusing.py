@@ -1,0 +1,54 @@
+"""How the server says no: a status, and the reason in words of the language that the client asks for."""
+
+from __future__ import annotations
+
+import re
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, Response
+
+from regard.errors import RegardError
+
+
+class RefusedError(RegardError):
+    """A request that is answered with an error, in words."""
+
+    def __init__(
+        self, status: int, must: str, *, got: str = "", do: str = "", headers: dict[str, str] | None = None
+    ) -> None:
+        self.status = status
+        self.headers = headers or {}
+        super().__init__(must, got=got, do=do)
+
+
+def answer_with(error: RegardError, asked: Headers) -> Response:
+    """An error as an answer; one that is not the server's own refuses what was asked for, 422."""
+    status, headers = (error.status, error.headers) if isinstance(error, RefusedError) else (422, {})
+    return JSONResponse(
+        {"error": in_language(error, wanted_language(asked))},
+        status_code=status,
+        headers={"cache-control": "no-store", **headers},
+    )
+
+
+def in_language(error: RegardError, lang: str) -> str:
+    """What an error says.
+
+    >>> in_language(RefusedError(404, "There is no such file."), "zh")
+    '没有这个文件。'
+    """
+    if lang == "en":
+        return str(error)
+    from regard.app.languages.catalogue import error_in_chinese
+
+    return error_in_chinese(error)
+
+
+def wanted_language(asked: Headers) -> str:
+    """English or Chinese, whichever the client names first in ``Accept-Language``; English without it.
+
+    >>> wanted_language(Headers({"accept-language": "fr, zh-CN;q=0.9, en;q=0.8"}))
+    'zh'
+    """
+    named = re.findall(r"(?:^|,)\s*(en|zh)\b", asked.get("accept-language", ""), re.IGNORECASE)
+    return str(named[0]).lower() if named else "en"
