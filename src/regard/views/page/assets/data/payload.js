@@ -1,14 +1,15 @@
-// The recording inside a page: a header in JSON and arrays in base64, decoded once when the page opens.
+// The recording inside a page: a header in JSON and arrays in digits, decoded once when the page opens.
 
 import { Call } from "./call.js";
+import { bytesOf } from "./digits.js";
 
-const PAGE_FORMAT = "regard page 1";
+const PAGE_FORMAT = "regard page 2";
 
 export async function openRecording(root) {
   const header = JSON.parse(root.querySelector('script[data-regard="header"]').textContent);
   if (header.format !== PAGE_FORMAT) throw new Error(`This page holds ${header.format}, not ${PAGE_FORMAT}.`);
   const elements = root.querySelectorAll('script[data-regard="array"]');
-  const arrays = await Promise.all(header.arrays.map((described, at) => decodeArray(described, elements[at])));
+  const arrays = await Promise.all(header.arrays.map((described, at) => decodeArray(described, bytesOf(elements[at].textContent, header.digits))));
   const texts = header.texts.map(({ tokens, special, words }) => {
     const flags = new Array(tokens.length).fill(false);
     for (const at of special) flags[at] = true;
@@ -32,8 +33,7 @@ const TYPED = {
   float64: Float64Array,
 };
 
-async function decodeArray({ type, planes }, element) {
-  const bytes = fromBase64(element.textContent);
+async function decodeArray({ type, planes }, bytes) {
   const parts = [];
   let at = 0;
   for (const [length, deflated] of planes) {
@@ -43,14 +43,6 @@ async function decodeArray({ type, planes }, element) {
   }
   const found = await Promise.all(parts);
   return type === "int24" ? joinThree(found) : new TYPED[type](interleave(found).buffer);
-}
-
-function fromBase64(text) {
-  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
-  const letters = atob(text);
-  const bytes = new Uint8Array(letters.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
-  return bytes;
 }
 
 async function inflate(bytes) {
