@@ -83,6 +83,12 @@ class Decoded:
         return allowed
 
 
+def unpacked(text: str, name: str) -> str:
+    """The program or the style of a page, given the page as text."""
+    (data,) = re.findall(rf'<script type="[^"]+" data-regard="{name}">([^<]*)</script>', text)
+    return zlib.decompress(base64.b64decode(data)).decode("utf-8")
+
+
 def bytes_of(text: str, digits: str) -> bytes:
     """By Python's own base 85, which has other digits and begins with the highest byte of each four."""
     raw = base64.b85decode(text.translate(str.maketrans(digits, PYTHONS_DIGITS)))
