@@ -175,7 +175,7 @@ def opened(browser: Any, path: Path) -> tuple[Any, float]:
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.add_init_script(WATCH)
     page.goto(path.resolve().as_uri())
-    page.wait_for_function("window.firstView", timeout=120_000)
+    page.evaluate("async () => { while (!window.firstView) await new Promise(requestAnimationFrame); }")
     return page, float(page.evaluate("window.firstView"))
 
 

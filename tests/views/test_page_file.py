@@ -126,7 +126,8 @@ def test_the_program_has_a_name_where_errors_are_told(opened, tmp_path):
 
 def test_the_page_opens_under_its_own_policy(opened, tmp_path):
     page = opened(regard.page(case()[0], tmp_path / "x.html", title="Cats"), bypass_csp=False)
-    page.page.wait_for_function("document.title.includes('Cats')")
+    page.page.wait_for_selector(".view")
+    assert page.ask("document.title") == "Cats · regard"
 
 
 def test_nothing_in_the_file_points_outside(tmp_path):

@@ -1,11 +1,11 @@
 // All that a page runs as it lies in the file: it unpacks the style and the program and puts them to work.
 // The page's policy knows the program by its hash, so nothing else could be put in its place.
 
+import { inflate } from "./data/inflate.js";
+
 async function unpacked(name) {
   const letters = atob(document.querySelector(`script[data-regard="${name}"]`).textContent);
-  const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(stream).text();
+  return new TextDecoder().decode(await inflate(Uint8Array.from(letters, (letter) => letter.charCodeAt(0))));
 }
 
 /** Puts an element to work. */
