@@ -19,6 +19,9 @@ from regard.views.page.thumbnails import SIDE
 
 VIEWS = ("overview", "lines", "matrix", "heads", "steps")
 
+PER_CALL = 1300
+"""Bytes of a call beside its arrays: its description, its line of statistics, and the elements around."""
+
 LARGEST = 200_000_000
 """Bytes above which a page is only written if the user insists: browsers get slow."""
 
@@ -51,9 +54,10 @@ def estimate_page(recording: Recording, *, layers: Sequence[int] | int | None = 
 
 
 def _bytes(call: Call, per_value: int) -> int:
-    """What the arrays of one sequence of a call take before they are text."""
+    """What one sequence of a call takes, before it is text."""
     rows = call.heads * call.queries
-    size = call.heads * min(SIDE, call.queries) * min(SIDE, call.keys) + 10 * (call.queries + call.keys)
+    pictures = call.heads * min(SIDE, call.queries) * min(SIDE, call.keys)
+    size = PER_CALL + pictures + 10 * (call.queries + call.keys)
     if call.own_weights is not None:
         return size + rows * (2 * call.keys + 4)
     if call.q is None or call.k is None:
