@@ -5,14 +5,18 @@ from __future__ import annotations
 import base64
 import json
 import re
+import string
 import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from regard.views.page.digits import DIGITS
+
 ELEMENT = re.compile(r'<script type="[^"]+" data-regard="(header|array)">([^<]*)</script>')
 TYPES = {"int8": "<i1", "uint8": "u1", "int16": "<i2", "uint32": "<u4", "float32": "<f4", "float64": "<f8"}
+PYTHONS_DIGITS = f"{string.digits}{string.ascii_uppercase}{string.ascii_lowercase}!#$%&()*+-;<=>?@^_`{{|}}~"
 
 
 class Decoded:
@@ -24,7 +28,11 @@ class Decoded:
         self.header: dict[str, Any] = json.loads(header)
         texts = [text for kind, text in found if kind == "array"]
         assert len(texts) == len(self.header["arrays"])
-        self.arrays = [array_of(described, text) for described, text in zip(self.header["arrays"], texts)]
+        assert len(self.header["digits"]) == len(set(self.header["digits"])) == 85
+        self.arrays = [
+            array_of(described, text, self.header["digits"])
+            for described, text in zip(self.header["arrays"], texts)
+        ]
 
     def rows(self, where: dict[str, Any]) -> np.ndarray:
         """Rounded rows as float32, ``(plane, row, column)``."""
@@ -75,13 +83,26 @@ class Decoded:
         return allowed
 
 
-def array_of(described: dict[str, Any], text: str) -> np.ndarray:
-    raw, planes, at = base64.b64decode(text), [], 0
+def unpacked(text: str, name: str) -> str:
+    """The program or the style of a page, given the page as text."""
+    (data,) = re.findall(rf'<script type="[^"]+" data-regard="{name}">([^<]*)</script>', text)
+    return zlib.decompress(base64.b64decode(data)).decode("utf-8")
+
+
+def bytes_of(text: str, digits: str) -> bytes:
+    """By Python's own base 85, which has other digits and begins with the highest byte of each four."""
+    raw = base64.b85decode(text.translate(str.maketrans(digits, PYTHONS_DIGITS)))
+    return np.frombuffer(raw, ">u4").astype("<u4").tobytes()
+
+
+def array_of(described: dict[str, Any], text: str, digits: str = DIGITS) -> np.ndarray:
+    raw, planes, at = bytes_of(text, digits), [], 0
     for length, deflated in described["planes"]:
         part = raw[at : at + length]
         planes.append(np.frombuffer(zlib.decompress(part) if deflated else part, np.uint8))
         at += length
-    assert at == len(raw)
+    assert len(raw) - 4 < at <= len(raw)
+    assert not any(raw[at:])
     if described["type"] == "int24":
         low, middle, high = (plane.astype(np.int32) for plane in planes)
         return ((high << 24) | (middle << 16) | (low << 8)) >> 8

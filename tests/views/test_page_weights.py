@@ -168,6 +168,16 @@ def test_chosen_heads_keep_their_numbers(opened, tmp_path):
     assert_shows(page, definition(q, k, v)["weights"][0])
 
 
+def test_queries_and_keys_are_read_when_they_are_looked_at(opened, tmp_path):
+    made = [tensors(1, heads=2, queries=101, channels=32, dtype=torch.float32, seed=i) for i in range(2)]
+    calls = [Call(f"m.{i}", "encoder", i, q, k, torch.zeros(q.shape[:3])) for i, (q, k, _) in enumerate(made)]
+    page = shown(opened, tmp_path, Recording("Two", calls))
+    was_read = "opened.calls.map(({ q, k }) => [q, k].map((rows) => rows.place in rows.arrays.found))"
+    assert page.ask(was_read) == [[False, False], [False, False]]
+    assert page.ask("opened.calls[1].row(0, 0).length") == 101
+    assert page.ask(was_read) == [[False, False], [True, True]]
+
+
 # ---- per head ------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,7 @@
 """What a page carries, read back in NumPy: no browser needed."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -14,11 +16,12 @@ from regard import masks
 from regard.errors import ArgumentError, RecordingError
 from regard.masks.positions import Extent
 from regard.recording import Call, Recording
-from regard.views.page import exactness
+from regard.views.page import digits, exactness
+from regard.views.page.digits import DIGITS, in_digits
 from regard.views.page.intervals import intervals
 from regard.views.page.packing import Shelf
 from regard.views.page.quantising import quantise
-from views.decoding import Decoded, array_of
+from views.decoding import Decoded, array_of, bytes_of
 from views.recordings import CASES, case, dense, recorded
 
 # ---- rounding ------------------------------------------------------------------------------------
@@ -27,19 +30,34 @@ from views.recordings import CASES, case, dense, recorded
 @given(
     arrays(np.float64, (3, 5), elements=st.floats(-1e6, 1e6, allow_subnormal=False)),
     st.sampled_from([8, 16, 24, 32]),
+    st.booleans(),
 )
-def test_rounding_is_off_by_half_a_step_of_its_row_at_most(values, bits):
-    rounded = quantise(values, bits)
+def test_rounding_is_off_by_half_a_step_of_its_row_at_most(values, bits, short):
+    rounded = quantise(values, bits, short_scales=short)
     found = rounded.decoded().astype(np.float64)
     greatest = np.abs(values).max(-1, keepdims=True)
-    step = greatest / (2 ** (bits - 1) - 1) if bits < 32 else 0
+    step = greatest / (2 ** (bits - 1) - 1) * (1 + 2**-7 if short else 1) if bits < 32 else 0
     # A float32 is within 2^-24 of its size, and so is the scale.
     assert (np.abs(found - values) <= 0.5 * step + 1.2e-7 * greatest + 1e-37).all()
+
+
+@given(
+    arrays(np.float64, (4, 3), elements=st.floats(-1e30, 1e30, allow_subnormal=False)),
+    st.sampled_from([8, 16, 24]),
+)
+def test_short_scales_are_two_bytes_and_reach_the_greatest_number(values, bits):
+    rounded = quantise(values, bits, short_scales=True)
+    assert not (rounded.scales.view(np.uint32) & 0xFFFF)[rounded.scales > 1e-37].any()
+    reach = rounded.scales.astype(np.float64) * (2 ** (bits - 1) - 1)
+    greatest = np.abs(values).max(-1)
+    assert (greatest <= reach)[rounded.scales > 1e-37].all()
 
 
 def test_rows_of_zeros_and_of_next_to_nothing():
     rounded = quantise(np.array([[0.0, 0.0], [1e-60, -1e-60], [0.0, 1.0]]), 16)
     np.testing.assert_array_equal(rounded.decoded(), [[0, 0], [0, 0], [0, 1]])
+    rounded = quantise(np.array([[0.0, 1e-38]]), 8)
+    np.testing.assert_allclose(rounded.decoded(), [[0, 1e-38]], atol=1e-40)
 
 
 # ---- packing -------------------------------------------------------------------------------------
@@ -63,6 +81,29 @@ def test_arrays_come_back(array):
     place = shelf.put(array)
     assert shelf.put(array.copy()) == place
     np.testing.assert_array_equal(array_of(shelf.described[place], shelf.texts[place]), array)
+
+
+@given(st.binary(max_size=40))
+def test_bytes_as_digits(data):
+    text = in_digits(data)
+    assert len(text) == 5 * -(-len(data) // 4)
+    assert bytes_of(text, DIGITS)[: len(data)] == data
+    assert not re.search(r"[^!-~]|[\"&'<>\\`{}]", text)
+
+
+def test_digits_go_on_after_what_is_written_at_once(monkeypatch):
+    data = np.random.default_rng(0).integers(0, 256, 1001).astype(np.uint8).tobytes()
+    whole = in_digits(data)
+    monkeypatch.setattr(digits, "AT_ONCE", 7)
+    assert in_digits(data) == whole
+
+
+def test_an_array_of_noise_is_left_whole_and_one_of_likes_is_taken_apart():
+    shelf = Shelf()
+    noise = np.random.default_rng(0).integers(-32768, 32768, 3000).astype(np.int16)
+    for numbers in (noise, noise >> 12):
+        shelf.put(numbers)
+    assert [len(array["planes"]) for array in shelf.described] == [1, 2]
 
 
 def test_three_bytes_come_back():

@@ -38,7 +38,7 @@ def described_scores(call: Call, shelf: Shelf, *, value_bits: int) -> dict[str, 
     """A call of Q and K of one sequence; its arrays on the shelf."""
     pieces = list(pieces_of(call))
     shown = rounded(call, pieces)
-    values = None if call.v is None else quantise(call.v[0].numpy(), value_bits)
+    values = None if call.v is None else quantise(call.v[0].numpy(), value_bits, short_scales=True)
     return {
         "channels": pieces[0].q.shape[-1],
         "q": shelf.put_rows(shown.q),
@@ -80,7 +80,7 @@ def rounded(call: Call, pieces: Sequence[Piece]) -> Shown:
     # A sample may have missed the worst weight.
     bound = BOUND if len(rows) == call.queries else BOUND / 2
     for bits in (16, 24, 32):
-        own_q, own_k = (quantise(x.double().numpy(), bits) for x in (q, k))
+        own_q, own_k = (quantise(x.double().numpy(), bits, short_scales=True) for x in (q, k))
         own_bias = None if call.bias is None else carried(call.bias, call.extent, bits)
         shown = _as_pieces(pieces, own_q, own_k, own_bias)
         # Scores in the thousands leave a float32 no digits behind the point.

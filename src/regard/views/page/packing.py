@@ -1,12 +1,12 @@
-"""Arrays on their way into the page: as planes of bytes, compressed where it pays, in base64.
+"""Arrays on their way into the page: as planes of bytes, compressed where it pays, as text.
 
 All first bytes of the numbers come first, then all second bytes, and so on. The high bytes of
-rounded numbers are alike and compress; the low ones are noise, and are left as they are.
+numbers that are alike compress; the low ones are noise, and are left as they are. An array of
+noise alone, such as the rounded numbers of most models, is left whole.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import zlib
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.views.page.digits import in_digits
 from regard.views.page.quantising import Quantised
 
 SAMPLE = 1 << 15
@@ -33,7 +34,7 @@ class Shelf:
     >>> shelf.put(numbers), shelf.put(np.ones(3, np.uint8)), shelf.put(numbers.copy())
     (0, 1, 0)
     >>> shelf.described[0]
-    {'type': 'int16', 'planes': [[5, 0], [5, 0]]}
+    {'type': 'int16', 'planes': [[10, 0]]}
     """
 
     def __init__(self) -> None:
@@ -53,10 +54,12 @@ class Shelf:
         if key not in self._known:
             self._known[key] = len(self.texts)
             packed = [_packed(plane) for plane in planes]
+            if name != "int24" and not any(deflated for _, deflated in packed):
+                packed = [(raw.tobytes(), 0)]  # the reader need not put it together again
             self.described.append(
                 {"type": name, "planes": [[len(data), deflated] for data, deflated in packed]}
             )
-            self.texts.append(base64.b64encode(b"".join(data for data, _ in packed)).decode("ascii"))
+            self.texts.append(in_digits(b"".join(data for data, _ in packed)))
         return self._known[key]
 
     def put_rows(self, rounded: Quantised) -> dict[str, Any]:

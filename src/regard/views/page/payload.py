@@ -1,4 +1,4 @@
-"""What a page carries: a header in JSON and arrays in base64, from which the browser computes weights.
+"""What a page carries: a header in JSON and arrays as text, from which the browser computes weights.
 
 For every call: Q and K rounded to 16 bits with a scale per row, the lse of the *rounded* scores (so
 that shown rows sum to 1), intervals of keys for the mask, the bias, statistics and a small picture
@@ -22,13 +22,14 @@ from regard.masks import Mask
 from regard.masks.positions import Extent
 from regard.recording import Call, Recording
 from regard.views.page.carrying import described_scores, described_weights
+from regard.views.page.digits import DIGITS
 from regard.views.page.intervals import intervals
 from regard.views.page.packing import Shelf
 from regard.views.page.pieces import pieces_of
 from regard.views.page.sequence import one_sequence
 from regard.views.page.tokens import Text, numbered, text_of
 
-FORMAT = "regard page 1"
+FORMAT = "regard page 2"
 
 STATISTICS = (
     "entropy", "relative_entropy", "distance", "self_weight", "previous_weight", "first_weight",
@@ -111,6 +112,7 @@ def payload_of(
     payload = Payload(
         {
             "format": FORMAT,
+            "digits": DIGITS,
             "model": recording.model,
             "title": title,
             "language": language,

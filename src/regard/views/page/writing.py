@@ -20,6 +20,9 @@ from regard.views.wording import TEXTS
 
 VIEWS = ("overview", "lines", "matrix", "heads", "steps")
 
+PER_CALL = 1300
+"""Bytes of a call beside its arrays: its description, its line of statistics, and the elements around."""
+
 LARGEST = 200_000_000
 """Bytes above which a page is only written if the user insists: browsers get slow."""
 
@@ -59,18 +62,19 @@ def estimate_page(recording: Recording, *, layers: Sequence[int] | int | None = 
     calls = chosen(recording, layers)
     values = sum(call.v[0].numel() for call in calls if call.v is not None)
     size = sum(_bytes(call, 2 if values <= FINE_VALUES else 1) for call in calls)
-    return PageEstimate(len(calls), size * 4 // 3 + frame_size())
+    return PageEstimate(len(calls), size * 5 // 4 + frame_size())
 
 
 def _bytes(call: Call, per_value: int) -> int:
-    """What the arrays of one sequence of a call take before base64."""
+    """What one sequence of a call takes, before it is text."""
     rows = call.heads * call.queries
-    size = call.heads * min(SIDE, call.queries) * min(SIDE, call.keys) + 10 * (call.queries + call.keys)
+    pictures = call.heads * min(SIDE, call.queries) * min(SIDE, call.keys)
+    size = PER_CALL + pictures + 10 * (call.queries + call.keys)
     if call.own_weights is not None:
         return size + rows * (2 * call.keys + 4)
     if call.q is None or call.k is None:
         return size
-    size += rows * (2 * call.q.shape[-1] + 8) + call.k.shape[1] * call.keys * (2 * call.k.shape[-1] + 4)
+    size += rows * (2 * call.q.shape[-1] + 6) + call.k.shape[1] * call.keys * (2 * call.k.shape[-1] + 2)
     return size + (0 if call.v is None else call.v[0].numel() * per_value)
 
 

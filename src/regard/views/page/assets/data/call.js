@@ -30,19 +30,19 @@ export class Call {
     this.keySpecial = key.special;
     this.keyWords = key.words;
     this.statisticNames = statistics;
-    this.statisticValues = arrays[described.statistics];
-    this.thumbnails = { ...described.thumbnails, values: arrays[described.thumbnails.values] };
+    this.statisticValues = arrays.at(described.statistics);
+    this.thumbnails = { ...described.thumbnails, values: arrays.at(described.thumbnails.values) };
     this.q = rows(described.q);
     this.k = rows(described.k);
     this.v = rows(described.v);
     this.own = rows(described.weights);
     this.valueChannels = this.v ? this.v.columns : 0;
-    this.lse = this.dense ? null : arrays[described.lse];
+    this.lse = this.dense ? null : arrays.at(described.lse);
     this.scale = described.scale;
     this.softcap = described.softcap ?? null;
     this.sinks = described.sinks ?? null;
     this.masks = (described.masks || [null]).map((place) => (place === null ? null : masks[place]));
-    this.line = described.bias && described.bias.line !== null ? arrays[described.bias.line] : null;
+    this.line = described.bias && described.bias.line !== null ? arrays.at(described.bias.line) : null;
     this.table = described.bias ? rows(described.bias.table) : null;
     this.group = this.dense ? 1 : this.heads.length / this.k.planes;
   }

@@ -5,9 +5,15 @@ const KEPT_BYTES = 96e6;
 export class RowTable {
   constructor({ codes, scales, shape }, arrays) {
     [this.planes, this.rows, this.columns] = shape;
-    this.codes = arrays[codes];
-    this.scales = scales === null ? null : arrays[scales];
+    this.place = codes;
+    this.arrays = arrays;
+    this.scales = scales === null ? null : arrays.at(scales);
     this.kept = new Map();
+  }
+
+  /** The rounded numbers, read when somebody looks at them. */
+  get codes() {
+    return this.arrays.at(this.place);
   }
 
   /** The numbers of one plane; the planes used last are kept. */
@@ -26,6 +32,7 @@ export class RowTable {
 
   /** Some rows and columns of one plane, row by row. */
   block(index, rowFrom, rowTo, columnFrom, columnTo) {
+    const { codes } = this;
     const width = columnTo - columnFrom;
     const out = new Float32Array((rowTo - rowFrom) * width);
     for (let row = rowFrom; row < rowTo; row++) {
@@ -33,7 +40,7 @@ export class RowTable {
       const scale = this.scales ? this.scales[line] : 1;
       const from = line * this.columns + columnFrom;
       const to = (row - rowFrom) * width;
-      for (let column = 0; column < width; column++) out[to + column] = this.codes[from + column] * scale;
+      for (let column = 0; column < width; column++) out[to + column] = codes[from + column] * scale;
     }
     return out;
   }
