@@ -62,6 +62,8 @@ def _made(model: type, config: Any) -> Callable[[], nn.Module]:
     def build() -> nn.Module:
         torch.manual_seed(7)
         made = model(config())
+        if getattr(made.config, "attn_logit_softcapping", None) is not None:
+            made.set_attn_implementation("eager")  # the only one that applies it in every version
         with torch.no_grad():
             for parameter in made.parameters():
                 # Larger than usual, so that the weights are far from equal.

@@ -5,6 +5,7 @@ import torch
 
 import regard
 from recording.families import FAMILIES, LENGTH, all_weights, inputs_of
+from regard.errors import RecordingError
 
 CLOSE = 1e-5
 NO_SDPA = ("gemma2", "gpt_oss")
@@ -52,7 +53,7 @@ def compare(seen, own, keeps):
 def test_weights_are_those_of_the_model(name, implementation, side):
     family = FAMILIES[name]
     model = family.build()
-    assert model._supports_sdpa == (name not in NO_SDPA)
+    assert name in NO_SDPA or model._supports_sdpa
     model.set_attn_implementation(implementation)
     inputs = inputs_of(family, side)
     plain = model(**inputs)
@@ -100,3 +101,15 @@ def _whole(family, inputs, generated):
     keep = torch.nn.functional.pad(inputs["attention_mask"], (0, text.shape[1] - LENGTH), value=1)
     positions = (keep.cumsum(-1) - 1).clamp(min=0)
     return {"input_ids": text, "attention_mask": keep, "position_ids": positions}, keep
+
+
+@torch.no_grad()
+def test_a_softcap_that_the_attention_leaves_out_is_refused(monkeypatch):
+    """transformers before 5.22 runs Gemma 2 under sdpa as if it had no softcap; later ones refuse."""
+    family = FAMILIES["gemma2"]
+    model = family.build()
+    monkeypatch.setattr(model.config, "_attn_implementation_internal", "sdpa")
+    says = r'applies it. Got sdpa, which does not. Load the model with attn_implementation="eager"'
+    with pytest.raises(RecordingError, match=says), regard.watch(model):
+        model(**inputs_of(family, "none"))
+    assert model.config._attn_implementation == "sdpa"

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from regard.attention import attention_weights
 from regard.attention.biases import Bias, t5
 from regard.attention.inputs import Inputs, prepare
+from regard.errors import RecordingError
 from regard.masks import causal
 from regard.recording.call import Kind
 from regard.recording.observing import Observer, attend, autocast, observers_here
@@ -171,6 +172,7 @@ def attention_function(
     **options: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """Attention of one module: computed by regard, written down by everybody who watches it."""
+    _check_softcap(module, softcap)
     given, view = attention_mask, None
     if isinstance(given, Placed):
         given, key, value = _fitted(given, key, value)
@@ -204,6 +206,16 @@ def attention_function(
             query, key, mask=inputs.mask, bias=inputs.bias, scale=scaling, softcap=softcap, sinks=s_aux
         )
     return output.transpose(1, 2).contiguous(), weights
+
+
+def _check_softcap(module: nn.Module, softcap: float | None) -> None:
+    """Under ``sdpa`` transformers drops a softcap (before 5.22) or refuses; neither is the model."""
+    if softcap is not None and _before(getattr(module, "config", None)) == "sdpa":
+        raise RecordingError(
+            f"A model with a softcap ({softcap:g}) runs under an attention that applies it.",
+            got="sdpa, which does not",
+            do='Load the model with attn_implementation="eager".',
+        )
 
 
 def _fitted(placed: Placed, key: Tensor, value: Tensor) -> tuple[Placed, Tensor, Tensor]:
