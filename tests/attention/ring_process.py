@@ -176,6 +176,7 @@ def main():
             save(folder, "pair", rank // 2, regard.attention_statistics(q, k, v, group=pair))
         said = {"memory": memory_of(dist.group.WORLD, rank, count), **bad_input(rank, count)}
         (folder / f"said.{rank}").write_text(json.dumps(said))
+        dist.barrier()  # whoever left now would close connections that others are still making
 
 
 if __name__ == "__main__":

@@ -35,9 +35,8 @@ def folder(tmp_path_factory):
         )
         for rank in range(COUNT)
     ]
-    for process in started:
-        _, errors = process.communicate(timeout=100)
-        assert process.returncode == 0, errors
+    errors = [process.communicate(timeout=100)[1] for process in started]
+    assert [process.returncode for process in started] == [0] * COUNT, "\n\n".join(errors)
     return folder
 
 
