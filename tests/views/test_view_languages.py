@@ -70,6 +70,15 @@ def test_in_chinese_no_english_is_left(page, view):
     assert not [text for text in page.run(SPEAKING) if re.search("[\u4e00-\u9fff]", text)]
 
 
+def test_formulas_are_signs_in_every_language(page):
+    page.set(view="steps", language="zh", call=2, query=4)
+    page.page.keyboard.press("?")
+    found = page.run("[...document.querySelectorAll('code, th small')].map((node) => node.textContent)")
+    assert any("exp(s − lse)" in formula for formula in found)
+    words = {word for formula in found for word in re.findall("[A-Za-z]{2,}", formula)}
+    assert words <= {"exp", "lse", "log", "tanh", "regard", "watch", "model", "values", "True"}
+
+
 def test_both_languages_say_everything_and_nothing_is_unsaid(page):
     texts = page.run("regard.texts")
     assert texts["en"].keys() == texts["zh"].keys()

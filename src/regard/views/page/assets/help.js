@@ -38,7 +38,7 @@ export class Help {
     this.dialog.replaceChildren(make("div", {},
       press("×", () => this.close(), { class: "quiet close", "aria-label": say("close") }),
       make("h2", { id: "help-title" }, say("help.title")), make("dl", {}, ...rows.flat()),
-      make("p", { class: "formula" }, say("help.formula"), make("code", { translate: "no" }, "w = exp(s − lse),  s = scale · q·k + bias")),
+      make("p", { class: "formula" }, say("help.formula"), make("code", { translate: "no" }, "w = exp(s − lse),  s = c · q·k + b")),
       make("p", {}, say("help.about"))));
     this.dialog.showModal();
   }

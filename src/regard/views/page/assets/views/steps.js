@@ -62,7 +62,7 @@ export class StepsView {
       first,
       chapter(2, say("steps.scores"), formulaOf(steps), this.table.render(steps)),
       ...(state.now.key === null ? [] : [this.keyDetail(call.keyTokens[state.now.key], steps, steps.keys[state.now.key])]),
-      chapter(3, say("steps.output"), "output = Σ weight · v", output),
+      chapter(3, say("steps.output"), "o = Σ w · v", output),
     ];
   }
 

@@ -12,7 +12,7 @@ const MORE_KEYS = 200;
 export function formulaOf(steps) {
   const scaled = `${numberText(steps.scale, 4)} · q·k`;
   const cap = steps.softcap === null ? "" : numberText(steps.softcap, 1);
-  return `s = ${cap ? `${cap} · tanh(${scaled} / ${cap})` : scaled}${hasBias(steps) ? " + bias" : ""},  weight = exp(s − lse)`;
+  return `s = ${cap ? `${cap} · tanh(${scaled} / ${cap})` : scaled}${hasBias(steps) ? " + b" : ""},  w = exp(s − lse)`;
 }
 
 /** What the learned sink takes of a query's weight. */
@@ -25,9 +25,9 @@ export function stepColumns(steps) {
   const number = (name, formula) => ({ name, formula, text: (key) => (key.allowed || name !== "bias" ? numberText(key[name]) : "") });
   return [
     number("dot", "q · k"),
-    number("scaled", "× scale"),
-    ...(steps.softcap === null ? [] : [number("capped", "cap · tanh")]),
-    ...(hasBias(steps) ? [number("bias", "+ bias")] : []),
+    number("scaled", `× ${numberText(steps.scale, 4)}`),
+    ...(steps.softcap === null ? [] : [number("capped", "tanh")]),
+    ...(hasBias(steps) ? [number("bias", "+ b")] : []),
     { name: "score", formula: "s", text: (key) => (key.allowed ? numberText(key.score) : say("steps.masked")) },
   ];
 }
@@ -70,8 +70,8 @@ export class StepsTable {
 
   heading(columns) {
     const head = (name, formula, text) => make("th", { scope: "col", class: text }, say(`steps.${name}`), make("small", { translate: "no" }, formula));
-    return make("tr", {}, head("key", "", "text"), ...columns.map(({ name, formula }) => head(name, formula)), head("weight", "exp(s − lse)"),
-      this.hasValues ? head("value", "weight · v", "text") : null);
+    return make("tr", {}, head("key", "", "text"), ...columns.map(({ name, formula }) => head(name, formula)), head("weight", "w = exp(s − lse)"),
+      this.hasValues ? head("value", "w · v", "text") : null);
   }
 
   get hasValues() {
