@@ -95,6 +95,9 @@ def test_what_the_user_wrote_is_not_translated():
 
 def test_what_nobody_translated_stays():
     assert error_in_chinese(RegardError("Quite new.", got="so", do="Wait.")) == "Quite new.实际为：so。Wait."
+    theirs = "'./model': Unrecognized model in ./model. Should have a key in its config.json"
+    assert say_in_chinese(theirs) == theirs
+    assert say_in_chinese("'./model': nothing in ./model").startswith("'./model'：")
 
 
 def test_the_mark_under_a_mask_stays_in_its_place():

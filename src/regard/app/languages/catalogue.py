@@ -22,6 +22,7 @@ FILES = tuple(Path(__file__).parent / name for name in ("zh.json", "others.json"
 
 _PLACE = re.compile(r"\{(\d+)\}")
 _QUOTED = re.compile(r"""(['"]).*\1""", re.DOTALL)
+_SENTENCES = re.compile(r"\. [A-Z]")
 _FEWEST = 4
 """What stands in a place of a template is translated by templates with at least so many letters: weaker
 ones, such as ``{0} in {1}``, would change what the user wrote."""
@@ -67,6 +68,8 @@ def say_in_chinese(text: str, fewest: int = 0) -> str:
 
 
 def _entry(text: str, fewest: int = 0) -> Entry | None:
+    if _SENTENCES.search(text):
+        fewest = max(fewest, _FEWEST)  # sentences of another library, which a weak template would tear apart
     fitting = (entry for entry in entries() if entry.letters >= fewest and entry.pattern.fullmatch(text))
     return next(fitting, None)
 
