@@ -16,7 +16,8 @@ from regard.app.command import main
 from regard.app.languages import helping
 from regard.app.languages.__main__ import compare_help
 from regard.app.languages.asked import of_help
-from regard.app.languages.wrapping import columns, wrap
+from regard.app.languages.wrapping import wrap
+from regard.languages import columns_of
 
 COMMANDS = [(), *((name,) for name in main.commands)]
 WITH_LANG = [name for name, one in main.commands.items() if any(p.name == "lang" for p in one.params)]
@@ -178,7 +179,7 @@ def test_a_language_that_nobody_speaks_is_an_error():
 
 def test_chinese_signs_take_two_columns():
     for text in ("词元", "a词 b", "（x），。“”…→−∞", "ｅ", "e\u0301"):
-        assert columns(text) == cell_len(text)
+        assert columns_of(text) == cell_len(text)
 
 
 def test_a_line_ends_between_signs_but_not_before_a_comma():

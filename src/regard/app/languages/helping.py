@@ -23,7 +23,8 @@ from pathlib import Path
 
 import click
 
-from regard.app.languages.wrapping import columns, wrap
+from regard.app.languages.wrapping import wrap
+from regard.languages import columns_of
 
 FILE = Path(__file__).with_name("help.json")
 
@@ -64,8 +65,8 @@ class ChineseFormatter(click.HelpFormatter):
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         """How a command is called; what is too long for the line goes on under the arguments."""
         first = f"{self.say('Usage:' if prefix is None else prefix.strip())}{prog} "
-        lines = wrap(self.say_names(args), max(self.width - columns(first), _NARROWEST))
-        self.write(first + ("\n" + " " * columns(first)).join(lines) + "\n")
+        lines = wrap(self.say_names(args), max(self.width - columns_of(first), _NARROWEST))
+        self.write(first + ("\n" + " " * columns_of(first)).join(lines) + "\n")
 
     def write_heading(self, heading: str) -> None:
         """A heading, as it stands above options and commands."""
@@ -91,15 +92,15 @@ class ChineseFormatter(click.HelpFormatter):
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         """Options or commands, and beside each what it does."""
         said = [(self.say_names(name), self._say_what(what)) for name, what in rows]
-        left = min(max(columns(name) for name, _ in said), col_max) + col_spacing
+        left = min(max(columns_of(name) for name, _ in said), col_max) + col_spacing
         indent = " " * self.current_indent
         for name, what in said:
             lines = wrap(what, max(self.width - self.current_indent - left, _NARROWEST))
-            if columns(name) > left - col_spacing:
+            if columns_of(name) > left - col_spacing:
                 self.write(f"{indent}{name}\n")
                 name = ""
             for line in lines:
-                self.write(f"{indent}{name}{' ' * (left - columns(name))}{line}".rstrip() + "\n")
+                self.write(f"{indent}{name}{' ' * (left - columns_of(name))}{line}".rstrip() + "\n")
                 name = ""
 
     def _say_what(self, what: str) -> str:

@@ -7,7 +7,6 @@ space is wasted, however long the tokens are.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.transforms import Bbox
 
 from regard.errors import ArgumentError
+from regard.languages import columns_of
 from regard.views.figures.lettering import families_for, readable
 from regard.views.figures.style import DOTS, QUIET, Picture
 from regard.views.figures.wording import TEXTS
@@ -192,14 +192,13 @@ def shortened(text: str, columns: int = WIDEST_LABEL) -> str:
     >>> shortened("学习学习", 6)
     '学习…'
     """
-    widths = [2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text]
-    if sum(widths) <= columns:
+    if columns_of(text) <= columns:
         return text
-    used, kept = 0, ""
-    for sign, width in zip(text, widths):
-        if used + width > columns - 1:
+    kept = ""
+    for sign in text:
+        if columns_of(kept + sign) > columns - 1:
             break
-        used, kept = used + width, kept + sign
+        kept += sign
     return f"{kept}…"
 
 
