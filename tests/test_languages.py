@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from string import Formatter
 
 import pytest
@@ -15,8 +16,6 @@ HAN = re.compile("[\u3400-\u9fff]")
 
 
 def folders():
-    from pathlib import Path
-
     return sorted(folder for folder in Path(SOURCE).rglob("texts") if folder.is_dir())
 
 

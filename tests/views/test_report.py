@@ -11,6 +11,7 @@ from heads.survey.conftest import folders, sentences  # noqa: F401 - a fixture
 from regard.app.command import main
 from regard.errors import ArgumentError
 from regard.heads.findings import ROLES
+from regard.views import wording
 from regard.views.report.html import ASSETS, COLUMNS
 from regard.views.report.wording import TEXTS, Words
 from regard.views.report.writing import write_report
@@ -185,13 +186,12 @@ def test_no_place_is_left_over(reports):
 
 
 def test_every_role_column_and_kind_has_its_words():
-    wanted = {f"role.{role}" for role in ROLES} | {
-        f"column.{name}" for name in (*COLUMNS, "layer", "head", "role")
-    }
+    wanted = {f"column.{name}" for name in (*COLUMNS, "layer", "head", "role")}
     wanted |= {f"{what}.{kind}" for what in ("kind", "layer") for kind in ("encoder", "decoder", "cross")}
     wanted |= {f"fact.corpus.{unit}" for unit in ("line", "paragraph", "file")}
     for lang in ("en", "zh"):
         assert wanted <= TEXTS.table(lang).keys()
+        assert {f"role.{role}" for role in ROLES} <= wording.TEXTS.table(lang).keys()
     for key, text in TEXTS.table("zh").items():
         bare = re.sub(r"\{[^}]*\}|</?b>|95 %", "", text)
         assert HAN.search(bare) or key in ("fact.version", "column.distance_p95"), key

@@ -162,9 +162,9 @@ def _clock(seconds: float) -> str:
 
 
 def _finish(console: Console, run: Run, beams: int, lang: str) -> None:
-    from rich.cells import cell_len
     from rich.markup import escape
 
+    from regard.languages import padded
     from regard.translator.export import MODEL, export, megabytes
 
     console.print(TEXTS.say("train.exporting", lang), highlight=False)
@@ -175,6 +175,5 @@ def _finish(console: Console, run: Run, beams: int, lang: str) -> None:
     labels = {"greedy": TEXTS.say("train.greedy", lang), "beam": TEXTS.say("train.beams", lang, beams=beams)}
     for name, label in labels.items():
         one = scores[name]
-        # By cells of the terminal: a Chinese character has two.
-        room = " " * (8 - cell_len(label))
-        console.print(f"  {label}{room}  BLEU {one['bleu']:5.2f}   chrF {one['chrf']:5.2f}", highlight=False)
+        said = f"  {padded(label, -8)}  BLEU {one['bleu']:5.2f}   chrF {one['chrf']:5.2f}"
+        console.print(said, highlight=False)

@@ -17,6 +17,7 @@ from regard.views.page.html import policy, replaced
 from regard.views.page.tokens import text_of
 from regard.views.report.curves import Point, chart
 from regard.views.report.wording import TAGS, TEXTS, Words
+from regard.views.wording import named
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -203,7 +204,7 @@ def _table(survey: Survey, say: Words) -> Iterator[str]:
     yield "</tr></thead><tbody>"
     for head, row in zip(survey.heads, survey.table):
         best = head.best
-        mark = "–" if best is None else f'<i class="role {best} l9"></i>{say(f"role.{best}")}'
+        mark = "–" if best is None else f'<i class="role {best} l9"></i>{named("best", best, say.lang)}'
         yield f'<tr><td>{head.layer}</td><td><a href="#{_anchor(head)}">{head.head}</a></td><td>{mark}</td>'
         yield "".join(_figure(row[column]) for column in COLUMNS)
         yield "</tr>"
