@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo install test test-real browser lint bench docs clean
+.PHONY: help demo install test test-real fuzz browser lint bench docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -19,6 +19,9 @@ test: $(VENV)/.tools browser ## run all tests
 
 test-real: $(VENV)/.real ## run the tests on a real model of 135M parameters
 	$(BIN)/python -m pytest tests/real -m real -rP
+
+fuzz: $(VENV)/.tools ## the fuzzers of tests/fuzz for long (ROUNDS times as many cases as make test)
+	REGARD_FUZZ_ROUNDS=$(or $(ROUNDS),50) $(BIN)/python -m pytest tests/fuzz -rP
 
 # Pages are tested in a real browser. Installing one needs rights; without them the tests say what they skip.
 browser: ## get Chromium, where it is missing and can be had

@@ -21,6 +21,7 @@ ROOMS = [
     "errors",
     "version",
     "languages",
+    "atomic",
     "processes",
     "masks",
     "attention",

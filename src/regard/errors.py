@@ -11,6 +11,7 @@
     │   └── MaskSyntaxError             a mask text that cannot be read; points at the character
     ├── RecordingError   (ValueError)   a recording that cannot be taken, or does not hold what is asked
     │   └── RecordingFileError          a file that is no recording, or no whole one
+    ├── FileError        (OSError)      a file that cannot be written: full disk, no rights, no such place
     ├── FontError        (ValueError)   labels in a script for which no font is installed; names the package
     ├── DataError        (ValueError)   a file of sentences that cannot be read; names the line
     ├── TextError        (ValueError)   a text that cannot be translated
@@ -76,6 +77,10 @@ class RecordingError(RegardError, ValueError):
 
 class RecordingFileError(RecordingError):
     """A file that is no recording, or no whole one."""
+
+
+class FileError(RegardError, OSError):
+    """A file that cannot be written: a full disk, no rights, no such place."""
 
 
 class FontError(RegardError, ValueError):
