@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from regard import atomic
 from regard.app.languages import lang_option
 from regard.app.texts import HELP, read_argument
-from regard.errors import ArgumentError
 
 if TYPE_CHECKING:
     from regard.views.explanation import Explanation
@@ -80,12 +80,7 @@ def explain(
     from regard.lessons import explain as explained
 
     form = form or ENDINGS.get(out.suffix.lower() if out else "", "terminal")
-    if out is not None and not out.parent.is_dir():
-        raise ArgumentError(
-            "Files are written into folders that exist.",
-            got=f"{out}, but there is no {out.parent}",
-            do="Make the folder, or name another one.",
-        )
+    atomic.check_writable(out)
     with busy(Console(stderr=True), "…"):
         explanation = explained(
             read_argument(text),
@@ -105,12 +100,7 @@ def explain(
     if out is None:
         _print(explanation, form)
         return
-    try:
-        out.write_text(_written(explanation, form), encoding="utf-8")
-    except OSError as error:
-        raise ArgumentError(
-            "--out is a file that can be written.", got=f"{out}: {error.strerror}", do="Name another one."
-        ) from error
+    atomic.write_text(out, _written(explanation, form))
     from regard.lessons.languages import text as say
 
     Console(stderr=True).print(say("saved", lang, path=out), highlight=False, markup=False)

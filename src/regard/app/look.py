@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from regard import atomic
 from regard.app.languages import lang_option
 from regard.app.languages.wording import TEXTS
 from regard.app.numbers import NUMBERS
@@ -86,7 +87,7 @@ def look(
 
     from regard.app.subjects import record
 
-    _check_folders(figure, save, None if no_page else out)
+    atomic.check_writable(figure, save, None if no_page else out)
     console = Console()
     options = {"layers": layers} if layers is not None else {}
     subject = record(
@@ -156,17 +157,6 @@ def _write_page(
         written = page(subject.recording, path, title=title, yes=yes, lang=lang, **start)
     megabytes = written.stat().st_size / 1e6
     _name(console, written, TEXTS.say("look.written", lang, megabytes=megabytes))
-
-
-def _check_folders(*paths: Path | None) -> None:
-    """Before anything is computed: nothing shall be lost for want of a folder."""
-    for path in paths:
-        if path is not None and not path.parent.is_dir():
-            raise ArgumentError(
-                "Files are written into folders that exist.",
-                got=f"{path}, but there is no {path.parent}",
-                do="Make the folder, or name another one.",
-            )
 
 
 def _say(console: Console, subject: Subject, lang: str) -> None:

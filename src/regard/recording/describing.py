@@ -1,12 +1,13 @@
-"""Calls, masks, biases and statistics as JSON beside named tensors, and back, with every value checked."""
+"""Calls, masks, biases and statistics as a description beside named tensors, and back, every value checked."""
 
 from __future__ import annotations
 
 from dataclasses import fields
+from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import torch
+from msgspec import convert, to_builtins
 from torch import Tensor
 
 from regard.attention import Statistics
@@ -16,9 +17,25 @@ from regard.masks import Mask, dense, parse
 from regard.masks.mask import Both, Either, Not
 from regard.masks.pairings import Dense
 from regard.masks.positions import Extent
-from regard.recording.call import KINDS, Call
+from regard.recording.call import Call
 from regard.recording.placing import FunctionMask
+from regard.recording.schema import (
+    AlibiDescription,
+    BiasDescription,
+    CallDescription,
+    Count,
+    RelativeDescription,
+    SumDescription,
+    T5Description,
+    TensorDescription,
+)
 from regard.recording.stacking import Rows, Stacked
+from regard.recording.validation import AXES, check_call
+
+DEEPEST = 50
+"""Masks within masks, or sums within sums; more is a mistake or an attack."""
+
+_STATISTICS = tuple(field.name for field in fields(Statistics))
 
 
 class Shelf:
@@ -39,85 +56,58 @@ class Shelf:
             self._tables[mask] = self.put(f"mask.{len(self._tables)}", table)
         return self._tables[mask]
 
-    def get(self, name: object) -> Tensor:
+    def get(self, name: str) -> Tensor:
         """A tensor that must be there."""
-        if not isinstance(name, str) or name not in self.tensors:
-            raise RecordingFileError("A recording holds the tensors it names.", got=f"{name!r}")
+        if name not in self.tensors:
+            raise RecordingFileError("A recording holds the tensors it names.", got=repr(name)[:60])
         return self.tensors[name]
 
 
 # ---- calls -----------------------------------------------------------------------------------
 
 
-def call_to(call: Call, shelf: Shelf) -> dict[str, Any]:
-    """A call as JSON, its tensors on the shelf."""
+def call_to(call: Call, shelf: Shelf) -> CallDescription:
+    """A call as its description, its tensors on the shelf."""
     place = f"call.{sum(name.endswith('.lse') or name.endswith('.own_weights') for name in shelf.tensors)}"
-    names = {name: shelf.put(f"{place}.{name}", tensor) for name, tensor in call.tensors().items()}
-    return {
-        "name": call.name,
-        "kind": call.kind,
-        "layer": call.layer,
-        "run": call.run,
-        "scale": call.scale,
-        "softcap": call.softcap,
-        "heads": call.numbers,
-        "tensors": names,
-        "mask": mask_to(call.mask, call.extent, shelf),
-        "bias": None if call.bias is None else bias_to(call.bias, place, shelf),
-    }
-
-
-def call_from(described: dict[str, Any], shelf: Shelf) -> Call:
-    """The call that was described; its parts must fit together."""
-    tensors = {name: shelf.get(place) for name, place in described["tensors"].items()}
-    known = {field.name for field in fields(Statistics)}
-    kept: dict[str, Any] = {name: tensors.pop(f"kept.{name}", None) for name in known}
-    numbers = described["heads"]
-    call = Call(
-        name=_is(described["name"], str),
-        kind=_is(described["kind"], str),
-        layer=_is(described["layer"], int),
-        mask=mask_from(described["mask"], shelf),
-        bias=None if described["bias"] is None else bias_from(described["bias"], shelf),
-        scale=float(described["scale"]),
-        softcap=None if described["softcap"] is None else float(described["softcap"]),
-        run=_is(described["run"], int),
-        numbers=None if numbers is None else tuple(_is(number, int) for number in numbers),
-        kept=Statistics(**kept) if kept["lse"] is not None and "q" not in tensors else None,
-        **tensors,
+    # A bias beside statistics is not used again.
+    bias = call.bias if call.kept is None else None
+    return CallDescription(
+        name=call.name,
+        kind=call.kind,
+        layer=call.layer,
+        run=call.run,
+        scale=float(call.scale),
+        softcap=None if call.softcap is None else float(call.softcap),
+        heads=None if call.numbers is None else list(call.numbers),
+        tensors={name: shelf.put(f"{place}.{name}", tensor) for name, tensor in call.tensors().items()},
+        mask=mask_to(call.mask, call.extent, shelf),
+        bias=None if bias is None else bias_to(bias, place, shelf),
     )
-    _check(call)
+
+
+def call_from(described: CallDescription, shelf: Shelf, number: int) -> Call:
+    """The call that was described; its parts must fit together."""
+    tensors = {name: shelf.get(place) for name, place in described.tensors.items()}
+    unknown = sorted(set(tensors) - set(AXES))
+    if unknown:
+        raise RecordingFileError("A call has tensors that regard knows.", got=f"{unknown[0]!r}"[:60])
+    kept = {name: tensors.pop(f"kept.{name}", None) for name in _STATISTICS}
+    call = Call(
+        name=described.name,
+        kind=described.kind,
+        layer=described.layer,
+        mask=mask_from(described.mask, shelf),
+        bias=None if described.bias is None else bias_from(described.bias, shelf),
+        scale=described.scale,
+        softcap=described.softcap,
+        run=described.run,
+        numbers=None if described.heads is None else tuple(described.heads),
+        # Which of them are missing is said by check_call.
+        kept=Statistics(**kept) if any(part is not None for part in kept.values()) else None,  # type: ignore[arg-type]
+        **tensors,  # type: ignore[arg-type]
+    )
+    check_call(call, number)
     return call
-
-
-def _is(value: Any, kind: type) -> Any:
-    if not isinstance(value, kind):
-        raise RecordingFileError(f"A recording has a {kind.__name__} here.", got=repr(value)[:60])
-    return value
-
-
-def _check(call: Call) -> None:
-    """Raise unless the shapes of a call are those of one call."""
-    if call.kind not in KINDS:
-        raise RecordingFileError(f"A call is one of {', '.join(KINDS)}.", got=repr(call.kind))
-    batch, heads, queries, keys = call.shape
-    wanted: dict[str, tuple[int, ...]] = {"lse": (batch, heads, queries), "sinks": (heads,)}
-    for name, shape in wanted.items():
-        tensor = getattr(call, name)
-        if tensor is not None and tuple(tensor.shape) != shape:
-            raise RecordingFileError(f"{name} has shape {shape}.", got=str(tuple(tensor.shape)))
-    if call.q is not None and call.k is not None:
-        fits = call.k.shape[0] == batch and call.q.shape[-1] == call.k.shape[-1] and call.lse is not None
-        if not fits or not call.k.shape[1] or heads % call.k.shape[1]:
-            raise RecordingFileError(
-                "q and k are of one call.", got=f"{tuple(call.q.shape)}, {tuple(call.k.shape)}"
-            )
-    if call.numbers is not None and len(call.numbers) != heads:
-        raise RecordingFileError(f"There is a number for each head (heads = {heads}).", got=str(call.numbers))
-    call.mask.check(Extent(queries, keys))
-    np.broadcast_shapes(call.mask.lead, (batch, heads))
-    if call.bias is not None:
-        call.bias.check(batch, heads, Extent(queries, keys))
 
 
 # ---- masks -----------------------------------------------------------------------------------
@@ -139,24 +129,46 @@ def mask_to(mask: Mask, extent: Extent, shelf: Shelf) -> Any:
     return repr(mask)
 
 
-def mask_from(described: Any, shelf: Shelf, depth: int = 0) -> Mask:
+def mask_from(described: object, shelf: Shelf, depth: int = 0) -> Mask:
     """The mask that was described."""
     if isinstance(described, str):
         return parse(described)
-    sign, *parts = _is(described, list)
-    if depth > 50:
-        raise RecordingFileError("A mask nests at most 50 levels.", got="more")
+    if not isinstance(described, list) or not described or depth > DEEPEST:
+        raise RecordingFileError(
+            f"A mask is a text, or a list with its kind first, nested at most {DEEPEST} levels.",
+            got=repr(described)[:60],
+        )
+    sign, *parts = described
     if sign == "table":
-        return dense(shelf.get(parts[0]))
+        (name,) = convert(parts, tuple[str])
+        return dense(_mask_table(shelf.get(name)))
     if sign == "rows":
-        steps = (Rows(_is(a, int), _is(b, int), mask_from(part, shelf, depth + 1)) for a, b, part in parts)
-        return Stacked(tuple(steps))
+        return _stacked(convert(parts, list[tuple[Count, Count, Any]]), shelf, depth)
     inner = [mask_from(part, shelf, depth + 1) for part in parts]
-    if sign == "~":
+    if sign == "~" and len(inner) == 1:
         return ~inner[0]
-    if sign not in ("&", "|"):
-        raise RecordingFileError("Masks are joined by & | ~.", got=repr(sign)[:60])
+    if sign not in ("&", "|") or not inner:
+        raise RecordingFileError("Masks are joined by & | ~.", got=repr(described)[:60])
     return Both.of(*inner) if sign == "&" else Either.of(*inner)
+
+
+def _mask_table(table: Tensor) -> Tensor:
+    if table.dtype != torch.bool or not 2 <= table.ndim <= 4 or not table.numel():
+        raise RecordingFileError(
+            "The table of a mask holds bools (batch, head, query, key).",
+            got=f"{table.dtype} of shape {tuple(table.shape)}",
+        )
+    return table
+
+
+def _stacked(parts: list[tuple[int, int, Any]], shelf: Shelf, depth: int) -> Mask:
+    ends = [start for start, _, _ in parts[:1]] + [stop for _, stop, _ in parts]
+    starts = [start for start, _, _ in parts]
+    if not parts or starts != ends[:-1] or any(a >= b for a, b in pairwise(ends)):
+        raise RecordingFileError(
+            "The rows of a mask follow each other without a gap.", got=str([part[:2] for part in parts])[:60]
+        )
+    return Stacked(tuple(Rows(a, b, mask_from(part, shelf, depth + 1)) for a, b, part in parts))
 
 
 # ---- biases ----------------------------------------------------------------------------------
@@ -166,31 +178,33 @@ def bias_to(bias: Bias, place: str, shelf: Shelf) -> dict[str, Any]:
     """A bias as JSON, its tables on the shelf."""
     if isinstance(bias, Sum):
         return {"sum": [bias_to(part, f"{place}.{i}", shelf) for i, part in enumerate(bias.parts)]}
-    described: dict[str, Any] = {"table": shelf.put(f"{place}.bias", bias.tables[0])}
+    table = shelf.put(f"{place}.bias", bias.tables[0])
+    described: BiasDescription
     if isinstance(bias, T5):
-        return {
-            "kind": "t5",
-            "bidirectional": bias.bidirectional,
-            "max_distance": bias.max_distance,
-            **described,
-        }
-    kinds = {Alibi: "alibi", Relative: "relative", TensorBias: "tensor"}
-    return {"kind": kinds[type(bias)], **described}
+        described = T5Description(table, bias.bidirectional, bias.max_distance)
+    else:
+        kinds = {Alibi: AlibiDescription, Relative: RelativeDescription, TensorBias: TensorDescription}
+        described = kinds[type(bias)](table)
+    written: dict[str, Any] = to_builtins(described)
+    return written
 
 
-def bias_from(described: dict[str, Any], shelf: Shelf) -> Bias:
+def bias_from(described: dict[str, Any], shelf: Shelf, depth: int = 0) -> Bias:
     """The bias that was described."""
+    if depth > DEEPEST:
+        raise RecordingFileError(f"A bias nests at most {DEEPEST} levels.", got="more")
     if "sum" in described:
-        return Sum(tuple(bias_from(part, shelf) for part in described["sum"]))
-    table = shelf.get(described["table"])
-    match described["kind"]:
-        case "t5":
-            far = _is(described["max_distance"], int)
-            return t5(table, _is(described["bidirectional"], bool), max_distance=far)
-        case "relative":
-            return relative(table)
-        case "alibi" if table.ndim == 1:
-            return Alibi(table)
-        case "tensor" if table.ndim == 4:
-            return TensorBias(table)
-    raise RecordingFileError("A bias is t5, relative, alibi or tensor.", got=repr(described["kind"])[:60])
+        parts = convert(described, SumDescription).sum
+        return Sum(tuple(bias_from(part, shelf, depth + 1) for part in parts))
+    one: BiasDescription = convert(described, BiasDescription)  # type: ignore[arg-type]
+    table = shelf.get(one.table)
+    if isinstance(one, T5Description):
+        return t5(table, one.bidirectional, max_distance=one.max_distance)
+    if isinstance(one, RelativeDescription):
+        return relative(table)
+    axes, kind = (1, Alibi) if isinstance(one, AlibiDescription) else (4, TensorBias)
+    if table.ndim != axes or not table.numel():
+        raise RecordingFileError(
+            f"The table of this bias has {axes} axes, none of them empty.", got=f"shape {tuple(table.shape)}"
+        )
+    return kind(table)

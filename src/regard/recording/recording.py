@@ -181,7 +181,11 @@ class Recording:
     # ---- files ---------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write everything into one safetensors file; an existing file is replaced when all is written."""
+        """Write everything into one safetensors file; an existing file is replaced when all is written.
+
+        Missing folders are made. Where a model gave NaN or infinity, the recording is not saved: the
+        error names the call and the tensor.
+        """
         from regard.recording.files import save
 
         save(self, Path(path))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from regard import atomic
 from regard.errors import ModelFileError
 
 
@@ -65,12 +65,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
 
 
 def _replace(path: Path, contents: bytes) -> None:
-    part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
-        file.write(contents)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    atomic.write_bytes(path, contents)
 
 
 def _digest(text: str, tensors: Mapping[str, Tensor]) -> str:

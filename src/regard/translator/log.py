@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from regard import atomic
 from regard.languages import Texts
 from regard.translator.files import write_text
 
@@ -24,7 +25,8 @@ class Lettering:
 
 def append(folder: Path, entry: dict[str, float]) -> None:
     """Add a line."""
-    with (folder / LOG).open("a", encoding="utf-8") as file:
+    path = folder / LOG
+    with atomic.explained(path), path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(entry) + "\n")
 
 
@@ -66,4 +68,5 @@ def draw(folder: Path, lettering: Lettering | None = None) -> None:
     axes.set_ylabel(TEXTS.say("axis.loss", written.lang), fontfamily=family)
     axes.grid(alpha=0.3)
     axes.legend(prop={"family": family})
-    figure.savefig(folder / CURVE, dpi=120)
+    with atomic.replaced(folder / CURVE) as part:
+        figure.savefig(part, format="png", dpi=120)

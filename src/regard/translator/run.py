@@ -65,7 +65,6 @@ def begin_run(
             do="Name another folder.",
         )
     corpus = split(pairs, held_out=recipe.held_out, seed=recipe.seed)
-    folder.mkdir(parents=True, exist_ok=True)
     write_vocabularies(folder, _learn(corpus, recipe))
     # Written last: where it stands, everything else does.
     write_text(path, json.dumps({"format": FORMAT, **wanted}, indent=2) + "\n")

@@ -67,7 +67,7 @@ class Desk:
         tell(0.0, "saving")
         try:
             self.library.save(entry)
-        except OSError as error:
+        except (OSError, RecordingError) as error:
             from regard.app.server.jobs import log
 
             log.warning("a recording could not be saved: %s", error)

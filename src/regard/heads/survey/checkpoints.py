@@ -21,6 +21,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
+from regard import atomic
 from regard.errors import SurveyError
 from regard.heads.survey.accumulators import Accumulators
 from regard.heads.survey.batches import Bookmark, Failure
@@ -243,20 +244,24 @@ class Notes:
     """The failures of one process, appended to its file and made sure of at every checkpoint."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("wb")
+        self._path = path
+        with atomic.explained(path):
+            self._file = path.open("wb")
 
     def add(self, failures: Iterable[Failure]) -> int:
         """Write them down; how many they were."""
         count = 0
         for failure in failures:
             count += 1
-            self._file.write(json.dumps(failure._asdict(), ensure_ascii=False).encode() + b"\n")
+            with atomic.explained(self._path):
+                self._file.write(json.dumps(failure._asdict(), ensure_ascii=False).encode() + b"\n")
         return count
 
     def sure(self) -> int:
         """Bring them to the disk; how many bytes there are."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with atomic.explained(self._path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
         return self._file.tell()
 
     def close(self) -> None:
@@ -266,12 +271,7 @@ class Notes:
 
 def replace_file(path: Path, contents: bytes) -> None:
     """Replace a file by these contents, at once or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
-        file.write(contents)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    atomic.write_bytes(path, contents)
 
 
 def _short(name: str, value: object) -> str:

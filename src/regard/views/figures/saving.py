@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from regard import atomic
 from regard.errors import ArgumentError
 from regard.views.figures.style import house_style
 
@@ -21,6 +22,8 @@ _METADATA: dict[str, dict[str, Any]] = {
 def save(figure: Figure, path: str | Path) -> Path:
     """Write the figure; the ending of the name says how. Tokens in an SVG stay text.
 
+    An existing file is replaced when the new one is whole, and missing folders are made.
+
     >>> save(Figure(), "attention.gif")
     Traceback (most recent call last):
     regard.errors.ArgumentError: A figure is saved as .png, .svg or .pdf. Got attention.gif. Choose one.
@@ -28,11 +31,7 @@ def save(figure: Figure, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix.lower() not in _METADATA:
         raise ArgumentError("A figure is saved as .png, .svg or .pdf.", got=path.name, do="Choose one.")
-    if not path.parent.is_dir():
-        raise ArgumentError(
-            "A figure is saved into a folder that exists.", got=f"{path.parent}", do="Make the folder first."
-        )
     suffix = path.suffix.lower()
-    with house_style():
-        figure.savefig(path, format=suffix[1:], metadata=_METADATA[suffix])
+    with atomic.replaced(path) as part, house_style():
+        figure.savefig(part, format=suffix[1:], metadata=_METADATA[suffix])
     return path

@@ -6,11 +6,12 @@ import html
 from collections.abc import Sequence
 from pathlib import Path
 
+from regard import atomic
 from regard.errors import ArgumentError
 from regard.recording import Recording
 from regard.views.page.html import document
 from regard.views.page.payload import Wording
-from regard.views.page.writing import Options, Start, payload_for, write
+from regard.views.page.writing import Options, Start, payload_for
 
 
 class Display:
@@ -37,7 +38,7 @@ class Display:
 
     def save(self, path: str | Path) -> Path:
         """Write the page as a file."""
-        write(Path(path), self.data)
+        atomic.write_text(path, self.data)
         return Path(path)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from regard import atomic
 from regard.errors import ArgumentError, RecordingError
 from regard.languages import check_language
 from regard.recording import Call, Recording
@@ -100,7 +98,7 @@ def page(
 
     Args:
         recording: what ``regard.watch`` or ``regard.load`` gave.
-        path: the file, replaced if it exists; ``attention.html`` in the current folder unless told.
+        path: the file, replaced if it exists, its folder made if missing; ``attention.html`` in the current folder unless told.
         batch: which sequence.
         layers: only these layers.
         title: shown at the top.
@@ -130,7 +128,7 @@ def page(
         yes=yes,
     )
     target = Path("attention.html" if path is None else path)
-    write(target, document(payload_for(recording, options)))
+    atomic.write_text(target, document(payload_for(recording, options)))
     return target
 
 
@@ -235,19 +233,3 @@ def _one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
             do="Choose one of these.",
         )
     return value
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file under another name and rename it when it is whole."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise

@@ -50,8 +50,6 @@ def _write_pages(
     chosen = _chosen(survey, examples, count)
     parts = batches.find(list(chosen)) if chosen else {}
     links: dict[int, str] = {}
-    if parts:
-        (folder / "examples").mkdir(exist_ok=True)
     for number, (place, first) in enumerate(chosen.items()):
         if place not in parts:
             continue  # the corpus has changed under our hands; the report still tells the rest

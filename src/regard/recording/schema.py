@@ -1,0 +1,84 @@
+"""What the description inside a recording file says, field by field: one schema for writing and reading.
+
+Masks are a text, or a list that begins with its kind: ``["&", mask, …]``, ``["|", mask, …]``, ``["~", mask]``,
+``["table", tensor name]`` or ``["rows", [start, stop, mask], …]``. A bias is ``{"kind": …, "table": tensor
+name}`` or ``{"sum": [bias, …]}``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+LARGEST = 1e15
+"""No number of a recording is larger: products and squares of such numbers still fit float32."""
+
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+"""A number of a layer, a head, a run or a position."""
+
+Finite = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Positive = Annotated[float, Meta(ge=1 / LARGEST, le=LARGEST)]
+
+
+class CallDescription(Struct, frozen=True):
+    """One attention call, its tensors by the names that they have in the file."""
+
+    name: str
+    kind: Literal["encoder", "decoder", "cross"]
+    layer: Count
+    run: Count
+    scale: Finite
+    softcap: Positive | None
+    heads: list[Count] | None
+    tensors: dict[str, str]
+    mask: str | list[Any]
+    bias: dict[str, Any] | None
+
+
+class Description(Struct, frozen=True):
+    """A whole recording; ``regard`` is the version that wrote it."""
+
+    regard: str
+    model: str
+    tokens: list[list[str]] | None
+    source_tokens: list[list[str]] | None
+    calls: list[CallDescription]
+
+
+# ---- biases --------------------------------------------------------------------------------------
+
+
+class T5Description(Struct, frozen=True, tag_field="kind", tag="t5"):
+    """T5's buckets of distances."""
+
+    table: str
+    bidirectional: bool
+    max_distance: Count
+
+
+class RelativeDescription(Struct, frozen=True, tag_field="kind", tag="relative"):
+    """A number for every clipped distance."""
+
+    table: str
+
+
+class AlibiDescription(Struct, frozen=True, tag_field="kind", tag="alibi"):
+    """A slope for every head."""
+
+    table: str
+
+
+class TensorDescription(Struct, frozen=True, tag_field="kind", tag="tensor"):
+    """Four axes that broadcast to the scores."""
+
+    table: str
+
+
+BiasDescription = T5Description | RelativeDescription | AlibiDescription | TensorDescription
+
+
+class SumDescription(Struct, frozen=True):
+    """Several biases added up."""
+
+    sum: Annotated[list[dict[str, Any]], Meta(min_length=1)]
