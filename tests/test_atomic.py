@@ -46,3 +46,46 @@ def test_a_folder_that_is_a_file_is_named(tmp_path):
 def test_the_error_is_an_oserror():
     assert issubclass(FileError, OSError)
     assert str(FileError("a.", got="b", do="c.")) == "a. Got b. c."
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "x.txt").write_text("before")
+    (tmp_path / "link").symlink_to(tmp_path / "there" / "x.txt")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "there" / "new.txt")
+    atomic.write_text(tmp_path / "link", "after")
+    atomic.write_text(tmp_path / "nowhere", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there" / "x.txt").read_text() == "after"
+    assert (tmp_path / "there" / "new.txt").read_text() == "new"
+    assert sorted(file.name for file in (tmp_path / "there").iterdir()) == ["new.txt", "x.txt"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of files are those of POSIX systems")
+def test_a_file_that_was_closed_to_others_stays_so(tmp_path):
+    (tmp_path / "x").write_text("")
+    (tmp_path / "x").chmod(0o600)
+    atomic.write_text(tmp_path / "x", "secret")
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "猫" * 85, "x" * 250 + ".html"])
+def test_long_names(name, tmp_path):
+    atomic.write_text(tmp_path / name, "long")
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["x" * 256, "a\0b", "folder"])
+def test_names_that_cannot_be(name, tmp_path):
+    (tmp_path / "folder").mkdir()
+    for write in (lambda path: atomic.write_text(path, ""), atomic.check_writable):
+        if write is atomic.check_writable and len(name) > 255:
+            continue  # found out in the end
+        with pytest.raises(FileError, match="must be writable"):
+            write(tmp_path / name)
+    assert [file.name for file in tmp_path.iterdir()] == ["folder"]
+
+
+def test_the_error_names_what_the_system_did_not_say(tmp_path):
+    with pytest.raises(FileError, match="Got out of something"), atomic.explained(tmp_path / "x"):
+        raise OSError("out of something")

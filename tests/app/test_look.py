@@ -100,7 +100,7 @@ def test_layers_alone():
         (["look", CAT, "--head", 9], "head is one of what the page has"),
         (["look", CAT, "--layers", "7"], "layers= names layers of the model"),
         (["look", "@none.txt"], "@ names a file"),
-        (["look", CAT, "--out", "none/x.html"], "Files are written into folders that exist"),
+        (["look", CAT, "--out", "."], "must be writable. Got Is a directory"),
         (["heads", ""], "at least one word"),
         (["heads", CAT, "--sort", "nonsense"], "The table has the columns"),
         (["heads", "--recording", "none.safetensors"], "none.safetensors"),

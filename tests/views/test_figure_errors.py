@@ -5,7 +5,15 @@ import pytest
 import torch
 
 from regard import figures, masks
-from regard.errors import ArgumentError, DtypeError, MaskError, MaskSyntaxError, RecordingError, ShapeError
+from regard.errors import (
+    ArgumentError,
+    DtypeError,
+    FileError,
+    MaskError,
+    MaskSyntaxError,
+    RecordingError,
+    ShapeError,
+)
 from regard.recording import Call, Recording
 from views.scenes import call_and_weights, recording, softmax, words
 
@@ -228,7 +236,7 @@ def test_saving(tmp_path):
     figure = figures.bars([1.0])
     with pytest.raises(ArgumentError, match=r"saved as .png, .svg or .pdf. Got x.jpg. Choose one"):
         figures.save(figure, tmp_path / "x.jpg")
-    with pytest.raises(
-        ArgumentError, match=r"into a folder that exists. Got .*nowhere. Make the folder first"
-    ):
-        figures.save(figure, tmp_path / "nowhere" / "x.png")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match=r"file/x.png must be writable"):
+        figures.save(figure, tmp_path / "file" / "x.png")
+    assert figures.save(figure, tmp_path / "new" / "x.png").is_file()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from regard import atomic
 from regard.app.languages import lang_option
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def bench(
     from regard.lessons.languages import text
     from regard.lessons.timing import VARIANTS, plan_bench
 
+    atomic.check_writable(path)
     works = plan_bench(
         (*lengths, *more) or LENGTHS,
         batch=batch,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from regard import atomic
 from regard.app.languages import lang_option
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def cost(
     from regard.attention import cost as count
     from regard.lessons.languages import text
 
+    atomic.check_writable(path)
     found = count(
         (*lengths, *more) or LENGTHS,
         keys,

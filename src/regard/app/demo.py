@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from regard import atomic
 from regard.app.languages import lang_option
 
 
@@ -44,6 +45,7 @@ def demo(name: str | None, path: Path | None, lang: str) -> None:
             table.add_row(f"[bold cyan]{one.name}[/]", one.claim(lang))
         console.print(table)
         return
+    atomic.check_writable(path)
     chosen = demonstration(name)
     console.print(f"[bold]{chosen.title(lang)}[/]", highlight=False)
     console.print(f"[dim]{chosen.claim(lang)}[/]", highlight=False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from regard import atomic
 from regard.app.languages import lang_option
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def mask(mask_text: str, queries: int, keys: int | None, path: Path | None, lang
     from regard.masks.mask import extent_of
     from regard.views.maskgrid import mask_grid
 
+    atomic.check_writable(path)
     console = Console()
     extent = extent_of(queries, keys)
     parsed = parse(mask_text)

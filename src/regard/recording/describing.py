@@ -1,4 +1,4 @@
-"""Calls, masks, biases and statistics as a description beside named tensors, and back, every value checked."""
+"""Calls, masks, biases and statistics as a description beside named tensors, and back; all is checked."""
 
 from __future__ import annotations
 

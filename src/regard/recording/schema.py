@@ -1,8 +1,8 @@
 """What the description inside a recording file says, field by field: one schema for writing and reading.
 
-Masks are a text, or a list that begins with its kind: ``["&", mask, …]``, ``["|", mask, …]``, ``["~", mask]``,
-``["table", tensor name]`` or ``["rows", [start, stop, mask], …]``. A bias is ``{"kind": …, "table": tensor
-name}`` or ``{"sum": [bias, …]}``.
+A mask is a text, or a list that begins with its kind: ``["&", mask, …]``, ``["|", mask, …]``,
+``["~", mask]``, ``["table", tensor name]`` or ``["rows", [start, stop, mask], …]``. A bias is
+``{"kind": …, "table": tensor name}`` or ``{"sum": [bias, …]}``.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def _check_names(call: Call, where: str) -> None:
     wrong = sorted(needed - names) + sorted(names - needed - optional[first])
     if wrong:
         raise RecordingFileError(
-            f"{where} has {', '.join(sorted(needed))}.",
+            f"The tensors of {where} include {', '.join(sorted(needed))}.",
             got=f"{'no ' if wrong[0] in needed else ''}{wrong[0]}",
         )
 
@@ -104,7 +104,7 @@ def _check_sizes(tensors: dict[str, Tensor], where: str) -> dict[str, int]:
         if not fits:
             wanted = ", ".join(f"{axis} = {sizes[axis]}" if sizes.get(axis) else axis for axis in axes)
             raise RecordingFileError(
-                f"{name} of {where} has shape ({wanted}), and no axis is empty.",
+                f"The shape of {name} in {where} is ({wanted}), and no axis is empty.",
                 got=f"{tuple(tensor.shape)}",
             )
     if sizes["head"] % sizes.get("group", 1):
@@ -120,27 +120,27 @@ def _check_numbers(name: str, tensor: Tensor, keys: int, where: str) -> None:
         least, most = INTEGERS[name], keys if name == "kept.visible" else keys - 1
         if tensor.dtype != torch.int64 or int(tensor.min()) < least or int(tensor.max()) > most:
             raise RecordingFileError(
-                f"{name} of {where} holds whole numbers from {least} to {most} as int64.",
+                f"The numbers of {name} in {where} are whole, from {least} to {most}, as int64.",
                 got=f"{tensor.dtype}, {_range(tensor)}",
             )
         return
-    _check_floats(f"{name} of {where}", tensor, -math.inf if name in MINUS_INFINITE else -LARGEST)
+    _check_floats(f"{name} in {where}", tensor, -math.inf if name in MINUS_INFINITE else -LARGEST)
 
 
 def _check_floats(name: str, tensor: Tensor, least: float) -> None:
     """Raise unless these are floating-point numbers from ``least`` to ``LARGEST``."""
     if tensor.dtype not in FLOATS:
         raise RecordingFileError(
-            f"{name} is of float16, bfloat16, float32 or float64.", got=f"{tensor.dtype}"
+            f"The dtype of {name} is float16, bfloat16, float32 or float64.", got=f"{tensor.dtype}"
         )
     # NaN goes through both, and no second tensor of this size is made.
     low, high = (float(bound) for bound in tensor.aminmax())
-    if not (low >= least and high <= LARGEST):
-        raise RecordingFileError(
-            f"{name} holds finite numbers"
-            f"{', or −inf,' if least == -math.inf else ''} of at most {LARGEST:.0e}.",
-            got="NaN" if math.isnan(low) else _range(tensor),
-        )
+    if low >= least and high <= LARGEST:
+        return
+    got = "NaN" if math.isnan(low) else _range(tensor)
+    if least == -math.inf:
+        raise RecordingFileError(f"The numbers of {name} are −inf or at most {LARGEST:.0e} in size.", got=got)
+    raise RecordingFileError(f"The numbers of {name} are at most {LARGEST:.0e} in size.", got=got)
 
 
 def _range(tensor: Tensor) -> str:
@@ -154,15 +154,13 @@ def _check_heads(call: Call, sizes: dict[str, int], where: str) -> None:
     if call.q is not None:
         kinds = {str(tensor.dtype) for tensor in (call.q, call.k, call.v) if tensor is not None}
         if len(kinds) > 1:
-            raise RecordingFileError(
-                f"q, k and v of {where} are of one dtype.", got=", ".join(sorted(kinds))
-            )
-    if (call.kept is not None) and (call.kept.top_keys is None) != (call.kept.top_weights is None):
-        raise RecordingFileError(f"{where} has top keys with top weights.", got="one of them")
+            raise RecordingFileError(f"q, k and v of {where} are of one dtype.", got=", ".join(sorted(kinds)))
+    if call.kept is not None and (call.kept.top_keys is None) != (call.kept.top_weights is None):
+        raise RecordingFileError(f"The top keys of {where} come with their weights.", got="one of them")
     numbers = call.numbers
     if numbers is not None and (len(numbers) != sizes["head"] or len(set(numbers)) < len(numbers)):
         raise RecordingFileError(
-            f"{where} has one number for each head, all different (heads = {sizes['head']}).",
+            f"The heads of {where} have one number each, all different (heads = {sizes['head']}).",
             got=str(numbers)[:60],
         )
 
@@ -186,7 +184,7 @@ def _check_bias(bias: Bias, extent: Extent, where: str) -> None:
             _check_bias(part, extent, where)
         return
     least = -LARGEST if isinstance(bias, DistanceBias) else -math.inf
-    _check_floats(f"the bias of {where}", bias.tables[0], least)
+    _check_floats(f"bias in {where}", bias.tables[0], least)
 
 
 def _check_scores(call: Call, where: str) -> None:
@@ -200,16 +198,18 @@ def _check_scores(call: Call, where: str) -> None:
     greatest = abs(call.scale) * channels * _greatest(call.q) * _greatest(call.k)
     if greatest > LARGEST:
         raise RecordingFileError(
-            f"No score of {where} is beyond {LARGEST:.0e}.", got=f"scale = {call.scale:.3g}"
+            f"The scores of {where} are at most {LARGEST:.0e} in size.", got=f"scale = {call.scale:.3g}"
         )
-    for more in (() if call.bias is None else call.bias.tables) + (() if call.sinks is None else (call.sinks,)):
+    for more in (() if call.bias is None else call.bias.tables) + (
+        () if call.sinks is None else (call.sinks,)
+    ):
         greatest += _greatest(more) * (call.keys if more.ndim == 1 else 1)  # slopes are times a distance
     # Q and K may be kept in half precision while lse is exact, so that there is some play.
     bound = 1.1 * (greatest + math.log(call.keys)) + 1
     finite = call.lse[call.lse > -torch.inf]
     if finite.numel() and _greatest(finite) > bound:
         raise RecordingFileError(
-            f"lse of {where} is one that its scores can have (at most {bound:.3g}).",
+            f"The lse of {where} is one that its scores can have (at most {bound:.3g}).",
             got=_range(finite),
         )
 

@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from regard import atomic
-from regard.errors import SurveyError
+from regard.errors import FileError, SurveyError
 from regard.heads.survey.accumulators import Accumulators
 from regard.heads.survey.batches import Bookmark, Failure
 
@@ -91,6 +91,8 @@ class Folder:
             probe = self.checkpoint / ".probe"
             probe.write_bytes(b"")
             probe.unlink()
+        except FileError:
+            raise
         except OSError as error:
             raise SurveyError(
                 "A survey writes its results into a folder.",

@@ -98,7 +98,8 @@ def page(
 
     Args:
         recording: what ``regard.watch`` or ``regard.load`` gave.
-        path: the file, replaced if it exists, its folder made if missing; ``attention.html`` in the current folder unless told.
+        path: the file, replaced if it exists, its folder made if missing; ``attention.html`` in the current
+            folder unless told.
         batch: which sequence.
         layers: only these layers.
         title: shown at the top.
