@@ -31,9 +31,13 @@ def test_a_full_disk_keeps_what_was_there(tmp_path, monkeypatch):
 
 
 def test_any_exception_leaves_no_part_behind(tmp_path):
-    with pytest.raises(KeyboardInterrupt), atomic.replaced(tmp_path / "x") as part:
-        part.write_text("half")
-        raise KeyboardInterrupt
+    def interrupted():
+        with atomic.replaced(tmp_path / "x") as part:
+            part.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -144,8 +144,10 @@ def change_tensor(tensors, chance):
             tensors[name] = tensor.narrow(axis, 0, chance.randrange(tensor.shape[axis] + 1))
         case 3 if axis is not None and tensor.numel() < 10_000:
             tensors[name] = torch.cat([tensor] * chance.randrange(2, 4), axis)
-        case 4:
-            tensors[name] = chance.choice([tensor.flatten(), tensor[None], tensor[..., None], tensor.mT])
+        case 4 if tensor.ndim:
+            tensors[name] = chance.choice(
+                [tensor.flatten(), tensor[None], tensor[..., None], tensor.movedim(0, -1)]
+            )
         case 5:
             tensors[name] = tensors[chance.choice(sorted(tensors))]
         case _ if tensor.numel():

@@ -18,6 +18,9 @@ from regard.masks.positions import Extent
 from regard.recording.call import Call
 from regard.recording.schema import LARGEST
 
+COMPARED = 1 << 20
+"""Up to so many weights of a call are computed to see that they sum to 1; of more, in rows evenly spread."""
+
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 ROWS = "batch head query"
@@ -157,6 +160,11 @@ def _check_heads(call: Call, sizes: dict[str, int], where: str) -> None:
             raise RecordingFileError(f"q, k and v of {where} are of one dtype.", got=", ".join(sorted(kinds)))
     if call.kept is not None and (call.kept.top_keys is None) != (call.kept.top_weights is None):
         raise RecordingFileError(f"The top keys of {where} come with their weights.", got="one of them")
+    if call.kind != "cross" and sizes["query"] > sizes["key"]:
+        raise RecordingFileError(
+            f"The queries of {where} are among its keys, because it is not cross-attention.",
+            got=f"{sizes['query']} queries and {sizes['key']} keys",
+        )
     numbers = call.numbers
     if numbers is not None and (len(numbers) != sizes["head"] or len(set(numbers)) < len(numbers)):
         raise RecordingFileError(
@@ -188,33 +196,47 @@ def _check_bias(bias: Bias, extent: Extent, where: str) -> None:
 
 
 def _check_scores(call: Call, where: str) -> None:
-    """No score overflows, and no lse is beyond what the scores can sum to.
-
-    Whether each lse is exactly that of its row would take as long as the model's attention did.
-    """
+    """No score overflows, and lse is that of the scores: the weights of a row sum to 1."""
     if call.q is None or call.k is None or call.lse is None:
         return
-    channels = call.q.shape[-1]
-    greatest = abs(call.scale) * channels * _greatest(call.q) * _greatest(call.k)
+    greatest = abs(call.scale) * call.q.shape[-1] * _greatest(call.q) * _greatest(call.k)
     if greatest > LARGEST:
         raise RecordingFileError(
             f"The scores of {where} are at most {LARGEST:.0e} in size.", got=f"scale = {call.scale:.3g}"
         )
-    for more in (() if call.bias is None else call.bias.tables) + (
-        () if call.sinks is None else (call.sinks,)
-    ):
-        greatest += _greatest(more) * (call.keys if more.ndim == 1 else 1)  # slopes are times a distance
-    # Q and K may be kept in half precision while lse is exact, so that there is some play.
-    bound = 1.1 * (greatest + math.log(call.keys)) + 1
-    finite = call.lse[call.lse > -torch.inf]
-    if finite.numel() and _greatest(finite) > bound:
-        raise RecordingFileError(
-            f"The lse of {where} is one that its scores can have (at most {bound:.3g}).",
-            got=_range(finite),
-        )
+    added = 0.0 if call.bias is None else sum(map(_greatest, call.bias.tables))
+    some = max(1, COMPARED // (call.batch * call.heads * call.keys))
+    rows = np.unique(np.linspace(0, call.queries - 1, min(some, call.queries)).astype(int)).tolist()
+    for batch in range(call.batch):
+        for index, head in enumerate(call.head_numbers):
+            weights = call.weights(head, rows=rows, batch=batch).sum(-1).double()
+            lse = call.lse[batch, index][rows].double()
+            if call.sinks is not None:
+                weights = weights + (call.sinks[index].double() - lse).exp().nan_to_num(1.0)
+            # Kept in half precision, Q and K give scores that are rounded in proportion to their size.
+            play = 0.1 + 0.01 * (_largest_scores(call, batch, index, rows) + added)
+            blind = (lse == -torch.inf) & (weights == 0)
+            if not bool((blind | (weights.log().abs() <= play)).all()):
+                raise RecordingFileError(
+                    f"The weights of each row of {where} sum to 1, sinks included (head = {head}).",
+                    got=f"{weights.min():.3g} … {weights.max():.3g}",
+                )
+
+
+def _largest_scores(call: Call, batch: int, head: int, rows: list[int]) -> Tensor:
+    """How large the scores of some rows can be, by the lengths of their queries and of the longest key."""
+    assert call.q is not None
+    assert call.k is not None
+    k = call.k[batch, head // (call.heads // call.k.shape[1])].double()
+    q = call.q[batch, head][rows].double()
+    longest = torch.linalg.vector_norm(k, dim=-1).max()
+    found: Tensor = abs(call.scale) * torch.linalg.vector_norm(q, dim=-1) * longest
+    return found
 
 
 def _greatest(tensor: Tensor) -> float:
-    """The greatest absolute value."""
+    """The greatest absolute value that is finite."""
     low, high = tensor.aminmax()
+    if low == -torch.inf:  # only then a copy
+        low, high = tensor.masked_fill(tensor == -torch.inf, 0.0).aminmax()
     return max(abs(float(low)), abs(float(high)))
