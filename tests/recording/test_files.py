@@ -16,7 +16,8 @@ from safetensors.torch import save_file
 
 import regard
 from recording.families import FAMILIES, LENGTH, SMALL, all_weights, inputs_of, padded
-from regard.errors import RecordingError, RecordingFileError
+from recording.kinds import recordings
+from regard.errors import FileError, RecordingError, RecordingFileError
 from regard.recording import Call, files
 from regard.recording.placing import FunctionMask
 
@@ -207,6 +208,131 @@ def test_a_description_that_cannot_be(saved, change):
         regard.load(saved)
 
 
+def tampered_kind(kind, tmp_path, change):
+    file = tmp_path / "seen.safetensors"
+    recordings()[kind].save(file)
+    tampered(file, change)
+    return file
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, 1e30])
+@pytest.mark.parametrize("name", ["q", "k", "v", "lse"])
+def test_numbers_that_no_model_gives(name, value, tmp_path):
+    def change(described, tensors):
+        tensors[f"call.1.{name}"].view(-1)[5] = value
+
+    file = tampered_kind("layers", tmp_path, change)
+    says = r"call 1 \('layers.0.attention'\)"
+    says = rf"The numbers of {name} in {says}" if (name, value) != ("lse", -torch.inf) else rf"row of {says}"
+    with pytest.raises(RecordingFileError, match=says):
+        regard.load(file)
+
+
+def test_a_query_that_sees_nothing_has_lse_minus_infinity(tmp_path):
+    seen = recordings()["sees nothing"]
+    assert (seen[0].lse == -torch.inf).any()
+    seen.save(tmp_path / "x.safetensors")
+    same(seen, regard.load(tmp_path / "x.safetensors"))
+
+
+@pytest.mark.parametrize("name", ["q", "k", "lse"])
+def test_a_recording_with_nan_is_not_saved(name, tmp_path):
+    seen = recordings()["layers"]
+    seen.save(tmp_path / "x.safetensors")
+    before = (tmp_path / "x.safetensors").read_bytes()
+    getattr(seen[1], name).view(-1)[0] = torch.nan
+    with pytest.raises(RecordingError, match=rf"numbers of {name} in call 1 .* Got NaN. Find out where"):
+        seen.save(tmp_path / "x.safetensors")
+    assert (tmp_path / "x.safetensors").read_bytes() == before
+
+
+def test_a_token_that_is_no_text_is_not_saved(tmp_path):
+    seen = recordings()["layers"]
+    seen.tokens = ["\ud800"] * 7
+    with pytest.raises(RecordingError, match="names and tokens of Unicode text"):
+        seen.save(tmp_path / "x.safetensors")
+
+
+def replaced_tensor(name, change):
+    return lambda described, tensors: tensors.update({name: change(tensors[name]).contiguous()})
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "says"),
+    [
+        ("layers", lambda d, t: d["calls"][0].update(scale=10**400), "out of range"),
+        ("layers", lambda d, t: d["calls"][0].update(scale=1e300), "<= 10"),
+        ("layers", lambda d, t: d["calls"][0].update(scale=1e14), "scores of call 0 .* 1e[+]15"),
+        ("layers", lambda d, t: d["calls"][0].update(heads=[0, 1, 1, 2]), "one number each, all different"),
+        ("layers", lambda d, t: d["calls"][0]["tensors"].pop("lse"), "include k, lse, q. Got no lse"),
+        ("layers", lambda d, t: d["calls"][0]["tensors"].update(own_weights="call.0.q"), "Got own_weights"),
+        ("layers", lambda d, t: d["calls"][0].update(mask=["~"]), "joined by & | ~"),
+        ("layers", lambda d, t: d["calls"][0].update(mask=["table", "call.0.q"]), "holds bools"),
+        ("layers", lambda d, t: d["calls"][0].update(mask="padding([[1*7]*3])"), "fits its batch and heads"),
+        ("layers", lambda d, t: d.update(tokens=[["a"] * 6] * 2), "names every position"),
+        ("layers", replaced_tensor("call.0.k", lambda k: k[:, :, :0]), "no axis is empty"),
+        ("layers", replaced_tensor("call.0.v", lambda v: v.to(torch.float8_e4m3fn)), "Got F8_E4M3"),
+        ("layers", replaced_tensor("call.0.v", lambda v: v.half()), "are of one dtype"),
+        ("layers", replaced_tensor("call.0.v", lambda v: v[..., :1, :]), r"shape of v in call 0 .* key = 7"),
+        ("layers", replaced_tensor("call.0.k", lambda k: k[:, [0, 1, 1]]), "shape of v in call 0"),
+        ("one group per head", replaced_tensor("call.0.k", lambda k: k[:, :3]), "share its key heads evenly"),
+        ("layers", lambda d, t: t["call.0.lse"].add_(1), "row of call 0 .* sum to 1"),
+        ("statistics", lambda d, t: d["calls"][0]["tensors"].pop("kept.entropy"), "Got no kept.entropy"),
+        ("statistics", lambda d, t: t["call.0.kept.peak_key"].fill_(7), "whole, from -1 to 6"),
+        ("statistics with top", lambda d, t: d["calls"][0]["tensors"].pop("kept.top_keys"), "their weights"),
+        ("alibi", replaced_tensor("call.0.bias", lambda table: table[:3]), "one entry per query head"),
+        ("alibi", replaced_tensor("call.0.bias", lambda table: table * torch.nan), "bias in .* Got NaN"),
+        ("t5", lambda d, t: d["calls"][0]["bias"].update(max_distance=10**40), "max_distance|out of range"),
+        ("t5", lambda d, t: d["calls"][0]["bias"].update(kind="os.system"), "Invalid value"),
+        ("sum of biases", lambda d, t: d["calls"][0]["bias"].update(sum=[]), "length >= 1"),
+        ("stitched", lambda d, t: d["calls"][0]["mask"].pop(1), "covers exactly|without a gap"),
+        ("stitched", lambda d, t: d["calls"][0]["mask"][2].__setitem__(0, 4), "without a gap"),
+        ("own weights", replaced_tensor("call.0.own_weights", lambda w: w[0]), "shape of own_weights"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_crafted_files_name_what_is_wrong(kind, change, says, tmp_path):
+    file = tampered_kind(kind, tmp_path, change)
+    with pytest.raises(RecordingFileError, match=says):
+        regard.load(file)
+
+
+def test_a_file_of_an_earlier_version(tmp_path):
+    """The description as version 0.1.0 wrote it, letter for letter."""
+    text = """{"regard": "0.1.0", "model": "BertModel", "tokens": [["a", "b"]], "source_tokens": null,
+    "calls": [{"name": "layer.0", "kind": "encoder", "layer": 0, "run": 0, "scale": 1, "softcap":
+    null, "heads": [0, 3], "tensors": {"q": "call.0.q", "k": "call.0.k", "lse": "call.0.lse"},
+    "mask": ["&", "window(1, 1)", ["~", ["table", "mask.0"]]], "bias": {"sum": [{"kind": "t5",
+    "bidirectional": true, "max_distance": 8, "table": "call.0.0.bias"}, {"kind": "tensor", "table":
+    "call.0.1.bias"}]}}, {"name": "layer.1", "kind": "encoder", "layer": 1, "run": 0, "scale": 0.5,
+    "softcap": 50.0, "heads": null, "tensors": {"own_weights": "call.1.own_weights"}, "mask":
+    "everything()", "bias": null}]}"""
+    tensors = {
+        "call.0.q": torch.zeros(1, 2, 2, 4),
+        "call.0.k": torch.zeros(1, 1, 2, 4),
+        "call.0.lse": torch.full((1, 2, 2), 2.0).log(),
+        "mask.0": torch.zeros(2, 2, dtype=torch.bool),
+        "call.0.0.bias": torch.zeros(8, 2),
+        "call.0.1.bias": torch.zeros(1, 1, 1, 1),
+        "call.1.own_weights": torch.full((1, 3, 2, 2), 0.5),
+    }
+    header = {"format": "regard recording 1", "description": text, "digest": files._digest(text, tensors)}
+    save_file(tensors, tmp_path / "old.safetensors", header)
+    seen = regard.load(tmp_path / "old.safetensors")
+    assert seen.tokens == [["a", "b"]]
+    assert seen[0].head_numbers == (0, 3)
+    assert torch.equal(seen[0].weights(head=3), torch.full((2, 2), 0.5))
+    assert torch.equal(seen[1].weights(head=2), torch.full((2, 2), 0.5))
+    assert len(regard.heads.table(seen)) == 5
+
+
+def test_a_file_may_be_replaced_while_it_is_in_use(saved):
+    seen = regard.load(saved)
+    before = all_weights(seen[0])
+    saved.write_bytes(b"")
+    assert torch.equal(all_weights(seen[0]), before)
+
+
 def test_deep_masks_do_not_exhaust_the_stack(saved):
     def change(described, tensors):
         mask = "causal()"
@@ -237,7 +363,7 @@ def test_an_error_leaves_the_old_file_and_no_other(saved, monkeypatch):
         raise OSError("no space left")
 
     monkeypatch.setattr(files, "save_file", fail)
-    with pytest.raises(OSError, match=r"no space"):
+    with pytest.raises(FileError, match=r"must be writable. Got no space"):
         recorded("bert").save(saved)
     assert saved.read_bytes() == old
     assert [path.name for path in saved.parent.iterdir()] == [saved.name]
