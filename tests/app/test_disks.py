@@ -29,7 +29,7 @@ EARLIER = b"what was there before"
 COMMANDS = {
     "look --out": ["look", CAT, "--out", "FILE.html"],
     "look --save": ["look", CAT, "--no-page", "--save", "FILE.safetensors"],
-    "look --figure": ["look", CAT, "--no-page", "--figure", "FILE.png"],
+    "look --figure": ["look", CAT, "--no-page", "--kind", "cross", "--figure", "FILE.png"],
     "explain --out": ["explain", "I love AI", "--out", "FILE.md"],
     "mask --figure": ["mask", "causal", "--figure", "FILE.svg"],
     "cost --figure": ["cost", "--length", "512", "--figure", "FILE.pdf"],

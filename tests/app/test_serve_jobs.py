@@ -203,8 +203,8 @@ from regard.app.server.library import Library
 from regard.recording import Call, Recording
 
 library = Library(10**9, Path(sys.argv[1]))
-q = torch.randn(1, 1, 50, 4)
-seen = Recording("Toy", [Call("a", "encoder", 0, q, q, torch.zeros(1, 1, 50))])
+q = torch.zeros(1, 1, 50, 4)
+seen = Recording("Toy", [Call("a", "encoder", 0, q, q, torch.full((1, 1, 50), 50.0).log())])
 library.save(library.add("first", seen))
 
 write = files.save_file

@@ -104,7 +104,7 @@ def call_from(described: CallDescription, shelf: Shelf, number: int) -> Call:
         numbers=None if described.heads is None else tuple(described.heads),
         # Which of them are missing is said by check_call.
         kept=Statistics(**kept) if any(part is not None for part in kept.values()) else None,  # type: ignore[arg-type]
-        **tensors,  # type: ignore[arg-type]
+        **tensors,
     )
     check_call(call, number)
     return call
@@ -179,14 +179,16 @@ def bias_to(bias: Bias, place: str, shelf: Shelf) -> dict[str, Any]:
     if isinstance(bias, Sum):
         return {"sum": [bias_to(part, f"{place}.{i}", shelf) for i, part in enumerate(bias.parts)]}
     table = shelf.put(f"{place}.bias", bias.tables[0])
-    described: BiasDescription
-    if isinstance(bias, T5):
-        described = T5Description(table, bias.bidirectional, bias.max_distance)
-    else:
-        kinds = {Alibi: AlibiDescription, Relative: RelativeDescription, TensorBias: TensorDescription}
-        described = kinds[type(bias)](table)
-    written: dict[str, Any] = to_builtins(described)
+    written: dict[str, Any] = to_builtins(_one_bias(bias, table))
     return written
+
+
+def _one_bias(bias: Bias, table: str) -> BiasDescription:
+    if isinstance(bias, T5):
+        return T5Description(table, bias.bidirectional, bias.max_distance)
+    if isinstance(bias, Alibi):
+        return AlibiDescription(table)
+    return RelativeDescription(table) if isinstance(bias, Relative) else TensorDescription(table)
 
 
 def bias_from(described: dict[str, Any], shelf: Shelf, depth: int = 0) -> Bias:
@@ -196,7 +198,7 @@ def bias_from(described: dict[str, Any], shelf: Shelf, depth: int = 0) -> Bias:
     if "sum" in described:
         parts = convert(described, SumDescription).sum
         return Sum(tuple(bias_from(part, shelf, depth + 1) for part in parts))
-    one: BiasDescription = convert(described, BiasDescription)  # type: ignore[arg-type]
+    one: BiasDescription = convert(described, BiasDescription)
     table = shelf.get(one.table)
     if isinstance(one, T5Description):
         return t5(table, one.bidirectional, max_distance=one.max_distance)

@@ -81,8 +81,8 @@ def _described(recording: Recording, shelf: Shelf) -> str:
 
 
 def _system_error(error: SafetensorError) -> OSError:
-    """What the system said to safetensors, which has it in its own words: ``Os { code: 28, … }``."""
-    code = re.search(r"code: (\d+)", str(error))
+    """What the system said to safetensors, which has it in its own words: ``… (os error 28)``."""
+    code = re.search(r"(?:os error |code: )(\d+)", str(error))
     return OSError(int(code[1]), os.strerror(int(code[1]))) if code else OSError(None, str(error))
 
 

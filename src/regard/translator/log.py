@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 from regard import atomic
@@ -68,5 +69,6 @@ def draw(folder: Path, lettering: Lettering | None = None) -> None:
     axes.set_ylabel(TEXTS.say("axis.loss", written.lang), fontfamily=family)
     axes.grid(alpha=0.3)
     axes.legend(prop={"family": family})
-    with atomic.replaced(folder / CURVE) as part:
-        figure.savefig(part, format="png", dpi=120)
+    drawn = BytesIO()
+    figure.savefig(drawn, format="png", dpi=120)
+    atomic.write_bytes(folder / CURVE, drawn.getvalue())

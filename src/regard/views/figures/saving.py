@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ def save(figure: Figure, path: str | Path) -> Path:
     if path.suffix.lower() not in _METADATA:
         raise ArgumentError("A figure is saved as .png, .svg or .pdf.", got=path.name, do="Choose one.")
     suffix = path.suffix.lower()
-    with atomic.replaced(path) as part, house_style():
-        figure.savefig(part, format=suffix[1:], metadata=_METADATA[suffix])
+    # Drawn in memory: on a full disk, matplotlib's own errors would hide that of the system.
+    drawn = BytesIO()
+    with house_style():
+        figure.savefig(drawn, format=suffix[1:], metadata=_METADATA[suffix])
+    atomic.write_bytes(path, drawn.getvalue())
     return path
