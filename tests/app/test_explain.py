@@ -71,8 +71,9 @@ def test_the_embedded_translator_is_meant_by_layer_head_or_token():
 
 
 def test_errors_are_clean(tmp_path):
+    (tmp_path / "file").write_text("")
     for arguments, says in (
-        (["a", "--out", tmp_path], "must be writable. Got Is a directory"),
+        (["a", "--out", tmp_path / "file" / "a.html"], "must be writable. Got Not a directory"),
         (["a", "--model", tmp_path / "none"], "which is neither"),
         (["a", "--vectors", "example", "--heads", 2], "A table has its own vectors"),
         (["a", "--layer", 0, "--mask", "causal"], "A model has its own vectors"),

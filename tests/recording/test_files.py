@@ -268,7 +268,7 @@ def replaced_tensor(name, change):
         ("layers", lambda d, t: d["calls"][0]["tensors"].update(own_weights="call.0.q"), "Got own_weights"),
         ("layers", lambda d, t: d["calls"][0].update(mask=["~"]), "joined by & | ~"),
         ("layers", lambda d, t: d["calls"][0].update(mask=["table", "call.0.q"]), "holds bools"),
-        ("layers", lambda d, t: d["calls"][0].update(mask="padding([[1*7]*3])"), "fits its batch and heads"),
+        ("layers", lambda d, t: d["calls"][0].update(mask=f"padding({[[1] * 7] * 3})"), "batch and heads"),
         ("layers", lambda d, t: d.update(tokens=[["a"] * 6] * 2), "names every position"),
         ("layers", replaced_tensor("call.0.k", lambda k: k[:, :, :0]), "no axis is empty"),
         ("layers", replaced_tensor("call.0.v", lambda v: v.to(torch.float8_e4m3fn)), "Got F8_E4M3"),
