@@ -29,7 +29,7 @@ def replaced(path: str | Path) -> Iterator[Path]:
     'whole'
     """
     path = Path(path)
-    with _explained(path):
+    with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", suffix=".part", dir=path.parent)
         os.close(handle)
@@ -56,8 +56,28 @@ def write_text(path: str | Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
+def append_text(path: str | Path, text: str) -> None:
+    """Add text in UTF-8 to the end of a file and wait until it is on the disk.
+
+    On a full disk a part of it may be there: whoever reads such a file must know how much of it counts.
+    """
+    path = Path(path)
+    with explained(path), path.open("ab") as file:
+        file.write(text.encode("utf-8"))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def drop_leftovers(folder: str | Path) -> None:
+    """Remove what killed processes left half written in a folder; for one that nobody else writes into."""
+    for part in Path(folder).glob(".*.part"):
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
+    """Turn what the system says of a file that cannot be written into one clear error."""
     try:
         yield
     except FileError:
