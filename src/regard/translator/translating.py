@@ -121,7 +121,6 @@ def save_translator(
     folder: Path, weights: Mapping[str, Tensor], vocabularies: Vocabularies, recipe: Recipe
 ) -> None:
     """Write weights in half precision, both vocabularies and the recipe into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
     half = {name: tensor.half() for name, tensor in weights.items()}
     write_vocabularies(folder, vocabularies)
     write_text(folder / RECIPE, recipe.to_json())
