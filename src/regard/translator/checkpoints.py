@@ -71,7 +71,9 @@ def load_position(folder: Path) -> Position:
     path = folder / CHECKPOINT
     if not path.exists():
         raise TrainingError(
-            "A model is made from checkpoints.", got=f"none in {folder}", do="Train until the first checkpoint."
+            "A model is made from checkpoints.",
+            got=f"none in {folder}",
+            do="Train until the first checkpoint.",
         )
     return Position(**_read(path)[1])
 

@@ -12,7 +12,6 @@ from regard.nn.checks import check_name, check_probability, check_whole
 from regard.nn.embedding import MODEL_POSITIONS
 from regard.nn.layers import NORMS
 
-
 LARGEST = 1e30
 """The greatest number of a recipe: what is above could not be computed with."""
 

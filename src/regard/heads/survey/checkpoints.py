@@ -7,9 +7,9 @@ generation; parts of an older generation are in it already, and count no more. E
 another name and renamed when whole, and holds its numbers and its position together. So whenever a run is
 killed, each batch is either in the state or in a part, once, or not done.
 
-Every file has a digest: of its tensors, of its fields, or, for failures, in the checkpoint that counts them. Each
-checkpoint also names the survey that it belongs to. What is damaged, missing or of another survey is an error
-that says which file it is and what to remove; nothing of it is ever counted.
+Every file has a digest: of its tensors, of its fields, or, for failures, in the checkpoint that counts them.
+Each checkpoint also names the survey that it belongs to. What is damaged, missing or of another survey is an
+error that says which file it is and what to remove; nothing of it is ever counted.
 """
 
 from __future__ import annotations
