@@ -1,4 +1,4 @@
-"""Trainings that are killed and whose files are damaged: the same weights or an error, never other weights."""
+"""Trainings that are killed and whose files are damaged: the same weights or an error, never others."""
 
 import collections
 import dataclasses

@@ -49,14 +49,14 @@ def recipe_of(folder: str | Path) -> Recipe | None:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """The folder for one training alone; made if it is not there, and left alone if it is something else's."""
-    if folder.exists() and not (folder / RUN).exists():
-        if not folder.is_dir() or any(folder.glob("*.safetensors")):
-            raise TrainingError(
-                "A training has a folder of its own.",
-                got=f"{folder}, which holds something else",
-                do="Name another folder.",
-            )
+    """The folder for one training alone; made if it is not there, left alone if it holds something else."""
+    other = not folder.is_dir() or any(folder.glob("*.safetensors"))
+    if folder.exists() and not (folder / RUN).exists() and other:
+        raise TrainingError(
+            "A training has a folder of its own.",
+            got=f"{folder}, which holds something else",
+            do="Name another folder.",
+        )
     with atomic.explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
     busy = TrainingError(

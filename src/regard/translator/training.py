@@ -88,8 +88,8 @@ def train(
         raise FileError(
             error.must,
             got=error.got,
-            do="Free some space or see to the rights, then go on with --resume: the training goes on from its "
-            "last checkpoint.",
+            do="Free some space or see to the rights, then go on with --resume: the training goes on from "
+            "its last checkpoint.",
         ) from error
     return run
 
