@@ -22,6 +22,8 @@ ROOMS = [
     "version",
     "languages",
     "atomic",
+    "checked_files",
+    "folder_lock",
     "processes",
     "masks",
     "attention",

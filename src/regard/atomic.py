@@ -88,6 +88,25 @@ def check_writable(*paths: str | Path | None) -> None:
             _new_part(folder / target.name).unlink()
 
 
+def append_text(path: str | Path, text: str) -> None:
+    """Add text in UTF-8 to the end of a file and wait until it is on the disk.
+
+    On a full disk a part of it may be there: whoever reads such a file must know how much of it counts.
+    """
+    path = Path(path)
+    with explained(path), path.open("ab") as file:
+        file.write(text.encode("utf-8"))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def drop_leftovers(folder: str | Path) -> None:
+    """Remove what killed processes left half written in a folder; for one that nobody else writes into."""
+    for part in Path(folder).glob(".*.part"):
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
 @contextmanager
 def explained(path: str | Path) -> Iterator[None]:
     """What the system refuses inside is said as one error: the file, the reason, what to do."""

@@ -40,6 +40,24 @@ def test_the_command_from_end_to_end(folder):
     assert (folder / "run" / "loss.png").exists()
 
 
+def test_options_are_checked_before_the_training(folder):
+    for option, value in (("--beams", 0), ("--minutes", -1)):
+        shown = run(folder, "--recipe", folder / "recipe.json", option, value)
+        assert shown.exit_code == 2
+        assert f"Invalid value for '{option}'" in shown.output
+    assert not (folder / "run").exists()
+
+
+def test_missing_weights_are_named(folder):
+    assert run(folder, "--recipe", folder / "recipe.json").exit_code == 0
+    (folder / "run" / "weights-0000003.safetensors").unlink()
+    shown = run(folder, "--resume")
+    assert shown.exit_code == 0
+    assert "Files of weights that were averaged: 1. Missing: weights-0000003" in " ".join(
+        shown.output.split()
+    )
+
+
 def test_errors_are_clean_and_nothing_is_overwritten(folder):
     assert run(folder, "--recipe", folder / "recipe.json", "--steps", 1).exit_code == 0
     before = (folder / "run" / "run.json").read_bytes()

@@ -104,7 +104,7 @@ def test_cut_off_weights_are_named(tmp_path):
     for file in FOLDER.iterdir():
         contents = file.read_bytes()
         (tmp_path / file.name).write_bytes(contents[:-99] if file.suffix == ".safetensors" else contents)
-    assert "Weights are a whole safetensors file" in run("Hi.", "--model", str(tmp_path)).output
+    assert "Weights are as regard wrote them" in run("Hi.", "--model", str(tmp_path)).output
 
 
 def test_another_recipe_than_that_of_the_weights(tmp_path):

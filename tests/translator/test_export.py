@@ -1,10 +1,11 @@
+import dataclasses
 import json
 import shutil
 
 import pytest
 import torch
 
-from regard.errors import ModelFileError, TextError, TrainingError
+from regard.errors import ArgumentError, ModelFileError, TextError, TrainingError
 from regard.translator import average, evaluate, export, load_translator, train
 from regard.translator.checkpoints import snapshots
 from regard.translator.files import read_tensors
@@ -12,8 +13,6 @@ from regard.translator.files import read_tensors
 
 @pytest.fixture(scope="module")
 def run(pairs, tiny, tmp_path_factory):
-    import dataclasses
-
     torch.set_num_threads(1)
     recipe = dataclasses.replace(tiny, steps=150, warm_up=20, checkpoint_every=30, dropout=0.0)
     return train(pairs, tmp_path_factory.mktemp("run"), recipe)
@@ -54,11 +53,34 @@ def test_an_exported_model_translates_what_it_has_not_seen(run, scores):
     assert translator.translate_all(texts) == translator.translate_all(texts, beams=1) == wanted
 
 
+def test_weights_that_are_missing_are_named(run, scores, tmp_path):
+    assert scores["missing"] == []
+    copied = dataclasses.replace(run, folder=shutil.copytree(run.folder, tmp_path / "copy"))
+    (copied.folder / "weights-0000120.safetensors").unlink()
+    (copied.folder / "weights-0000007.safetensors").write_bytes(b"not one of the last")
+    (copied.folder / "log.jsonl").write_text("")  # says how it went, and decides nothing
+    found = export(copied)
+    assert found["averaged"] == ["weights-0000090.safetensors", "weights-0000150.safetensors"]
+    assert found["missing"] == ["weights-0000120.safetensors"]
+    assert found["steps"] == 150
+    card = (copied.folder / "model" / "README.md").read_text(encoding="utf-8")
+    assert "the last 2 checkpoints averaged (weights-0000120.safetensors missing)" in card
+    damaged = copied.folder / "weights-0000090.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    with pytest.raises(ModelFileError, match=r"weights-0000090\.safetensors\. Remove this file and go on"):
+        export(copied)
+
+
+def test_options_of_an_export_are_checked_first(run, tmp_path):
+    with pytest.raises(ArgumentError, match="Got beams = 0"):
+        export(dataclasses.replace(run, folder=tmp_path), beams=0)
+    with pytest.raises(TrainingError, match=r"A model is made from checkpoints\. Got none in"):
+        export(dataclasses.replace(run, folder=tmp_path))
+
+
 def test_a_sentence_that_cannot_be_read_counts_as_empty(run, scores):
     translator = load_translator(run.folder / "model")
     held_out = run.corpus.held_out
-    import dataclasses
-
     spoiled = [dataclasses.replace(held_out[0], english="猫"), *held_out[1:]]
     assert evaluate(translator, spoiled).bleu < evaluate(translator, held_out).bleu
 

@@ -27,6 +27,10 @@ def test_a_recipe_survives_its_file(tmp_path, tiny):
         ('{"clip": true}', "Got clip = True"),
         ('{"norm": "middle"}', "norm is one of"),
         ('{"positions": "x"}', "positions is one of"),
+        ('{"norm": []}', "norm is one of"),
+        ('{"width": 190}', "Got heads = 4"),
+        pytest.param('{"clip": 1' + "0" * 400 + "}", "clip is a number", id="clip 10^400"),
+        pytest.param("[" * 100_000, "JSON object", id="deep"),
     ],
 )
 def test_a_bad_recipe_is_refused(text, says):
@@ -37,6 +41,9 @@ def test_a_bad_recipe_is_refused(text, says):
 def test_no_recipe_file_is_said_so(tmp_path):
     with pytest.raises(ArgumentError, match="A recipe is a JSON file"):
         Recipe.read(tmp_path / "none.json")
+    (tmp_path / "bad.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(ArgumentError, match="A recipe is a JSON file in UTF-8"):
+        Recipe.read(tmp_path / "bad.json")
 
 
 def test_the_default_fits_into_twelve_megabytes():

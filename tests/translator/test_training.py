@@ -2,6 +2,7 @@ import dataclasses
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +11,8 @@ import time
 import pytest
 import torch
 
-from regard.errors import ModelFileError, TrainingError
+from regard import atomic
+from regard.errors import ArgumentError, FileError, ModelFileError, TrainingError
 from regard.translator import recipe_of, train
 from regard.translator.checkpoints import CHECKPOINT, snapshots
 from regard.translator.files import read_tensors
@@ -146,6 +148,80 @@ def test_a_damaged_checkpoint_is_refused(pairs, tiny, tmp_path):
     (tmp_path / "run.json").write_text("{}")
     with pytest.raises(ModelFileError, match="describes a training"):
         train(pairs, tmp_path, tiny, resume=True)
+
+
+def test_other_files_of_a_training_are_as_it_wrote_them(pairs, tiny, tmp_path):
+    train(pairs, tmp_path, tiny, minutes=0.0)
+    for name, old, new, says in (
+        (
+            "run.json",
+            b'"learning_rate": 0.005',
+            b'"learning_rate": 0.004',
+            "other contents than were written",
+        ),
+        ("run.json", b'"digest"', b'"digesu"', "no digest"),
+        ("english.json", b'"a"', b'"b"', "The vocabularies of a training are as it wrote them"),
+        ("log.jsonl", b'"held_out": ', b'"held_out": 1', "Move this file away and go on with --resume"),
+    ):
+        whole = (tmp_path / name).read_bytes()
+        assert old in whole
+        (tmp_path / name).write_bytes(whole.replace(old, new, 1))
+        with pytest.raises(ModelFileError, match=says):
+            train(pairs, tmp_path, tiny, resume=True)
+        (tmp_path / name).write_bytes(whole)
+    (tmp_path / "log.jsonl").unlink()
+    train(pairs, tmp_path, tiny, resume=True)
+    assert without_time(tmp_path)[0]["step"] == 4
+
+
+def test_a_checkpoint_that_was_there_is_missed(pairs, tiny, undisturbed, tmp_path):
+    folder = shutil.copytree(undisturbed, tmp_path / "copy")
+    (folder / CHECKPOINT).unlink()
+    with pytest.raises(ModelFileError, match=r"but 3 files of weights\. Bring it back"):
+        train(pairs, folder, tiny, resume=True)
+    assert len(snapshots(folder)) == 3
+
+
+def test_two_trainings_in_one_folder(pairs, tiny, tmp_path):
+    refused = []
+
+    def another(report):
+        with pytest.raises(TrainingError, match=r"One training at a time runs in a folder\. Got another one"):
+            train(pairs, tmp_path, tiny, resume=True)
+        refused.append(report.step)
+
+    train(pairs, tmp_path, dataclasses.replace(tiny, steps=2), report=another)
+    assert refused == [1, 2]
+
+
+def test_a_full_disk_ends_a_training_and_the_next_goes_on(pairs, tiny, undisturbed, tmp_path, monkeypatch):
+    to_disk, chance = atomic._to_disk, random.Random(1)
+
+    def full(part):
+        if chance.random() < 0.2:
+            raise OSError(28, "No space left on device")
+        to_disk(part)
+
+    monkeypatch.setattr(atomic, "_to_disk", full)
+    ends = []
+    while True:
+        try:
+            train(pairs, tmp_path, tiny, resume=True)
+            break
+        except FileError as error:
+            ends.append(str(error))
+    assert ends
+    assert all("No space left on device. Free some space" in said for said in ends)
+    for at in (15, 20, 24):
+        assert same(weights(tmp_path, at), weights(undisturbed, at))
+    assert without_time(tmp_path) == without_time(undisturbed)
+
+
+@pytest.mark.parametrize("minutes", [-1.0, float("nan"), float("inf")])
+def test_minutes_are_checked_first(pairs, tiny, tmp_path, minutes):
+    with pytest.raises(ArgumentError, match="minutes is a number, 0 or more"):
+        train(pairs, tmp_path / "run", tiny, minutes=minutes)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_loss_that_is_no_number_ends_the_training(pairs, tiny, tmp_path):

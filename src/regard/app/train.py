@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 @click.option("--resume", is_flag=True, help="Go on from the last checkpoint in the folder.")
 @click.option("--steps", type=int, help="Steps of the optimizer, in place of the recipe's.")
 @click.option("--seed", type=int, help="Chance of split, weights and batches, in place of the recipe's.")
-@click.option("--minutes", type=float, help="Stop after so long; --resume goes on.")
-@click.option("--beams", default=4, show_default=True, help="Beams of the second evaluation.")
+@click.option("--minutes", type=click.FloatRange(0), help="Stop after so long; --resume goes on.")
+@click.option(
+    "--beams", type=click.IntRange(1), default=4, show_default=True, help="Beams of the second evaluation."
+)
 @lang_option
 def train(
     data: Path,
@@ -66,7 +68,9 @@ def train(
     from regard.processes import joined
     from regard.translator import read_pairs
     from regard.translator import train as train_translator
+    from regard.translator.evaluation import check_scoring
 
+    check_scoring()  # now, and not after hours of training
     changes = {name: value for name, value in (("steps", steps), ("seed", seed)) if value is not None}
     with joined() as processes:
         console = Console(quiet=not processes.first)
@@ -172,6 +176,10 @@ def _finish(console: Console, run: Run, beams: int, lang: str) -> None:
     model = run.folder / MODEL
     size = {"parameters": scores["parameters"], "megabytes": megabytes(model)}
     console.print(TEXTS.say("train.done", lang, model=escape(str(model)), **size), highlight=False)
+    if scores["missing"]:
+        missing = escape(", ".join(scores["missing"]))
+        counted = {"averaged": len(scores["averaged"]), "missing": missing}
+        console.print(TEXTS.say("train.missing", lang, **counted), highlight=False)
     labels = {"greedy": TEXTS.say("train.greedy", lang), "beam": TEXTS.say("train.beams", lang, beams=beams)}
     for name, label in labels.items():
         one = scores[name]

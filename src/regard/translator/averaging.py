@@ -29,7 +29,9 @@ def average(paths: Sequence[Path]) -> dict[str, Tensor]:
     total: dict[str, Tensor] = {}
     kinds: dict[str, torch.dtype] = {}
     for path in paths:
-        weights, _ = read_tensors(path)
+        weights, _ = read_tensors(
+            path, do="Remove this file and go on with --resume: the other weights are averaged."
+        )
         for name, tensor in weights.items():
             kinds[name] = tensor.dtype
             total[name] = total.get(name, torch.zeros((), dtype=torch.float64)) + tensor.double()

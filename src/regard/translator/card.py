@@ -39,7 +39,7 @@ Traditional script was folded to simplified.
 
 `regard train cmn.txt --out run`: {scores["steps"]:,} steps in {scores["minutes"]:.0f} minutes on 2 cores
 without a GPU, seed {recipe.seed}; dropout {recipe.dropout}, label smoothing {recipe.label_smoothing};
-the last {len(scores["averaged"])} checkpoints averaged. The whole recipe is in `recipe.json`.
+{_averaged(scores)}. The whole recipe is in `recipe.json`.
 
 ## Scores
 
@@ -62,3 +62,9 @@ chosen on these pairs.
 Real translation. It has seen thirty thousand short sentences: names, numbers, long or formal texts and
 rare words go wrong, and it says what such sentences mostly say.
 """
+
+
+def _averaged(scores: dict[str, Any]) -> str:
+    said = f"the last {len(scores['averaged'])} checkpoints averaged"
+    missing = scores.get("missing")
+    return f"{said} ({', '.join(missing)} missing)" if missing else said

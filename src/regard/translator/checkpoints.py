@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.errors import ModelFileError
+from regard import atomic
+from regard.errors import ModelFileError, TrainingError
 from regard.translator.files import read_tensors, write_tensors
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -27,6 +28,8 @@ class Position:
     loss: float = 0.0  # sum over tokens
     tokens: int = 0
     seconds: float = 0.0
+    log_bytes: int = 0  # of the log, as far as it belongs to these steps
+    log_digest: str = ""
 
 
 def save_checkpoint(
@@ -52,15 +55,42 @@ def load_checkpoint(
     """Put model, optimizer and chance back to where the checkpoint left them; None without one."""
     path = folder / CHECKPOINT
     if not path.exists():
+        _check_never_there(folder)
         return None
-    tensors, facts = read_tensors(path)
+    tensors, facts = _read(path)
     load_weights(model, _part(tensors, "model."), path)
     for name, parameter in model.named_parameters():
         # Set as they were, not through load_state_dict, which would change their kinds.
         optimizer.state[parameter] = _part(tensors, f"optimizer.{name}.")
     torch.set_rng_state(tensors[f"random.{process}"])
-    named: dict[str, Any] = facts
-    return Position(**named)
+    return Position(**facts)
+
+
+def load_position(folder: Path) -> Position:
+    """Where the training in a folder stands, by its last checkpoint."""
+    path = folder / CHECKPOINT
+    if not path.exists():
+        raise TrainingError(
+            "A model is made from checkpoints.",
+            got=f"none in {folder}",
+            do="Train until the first checkpoint.",
+        )
+    return Position(**_read(path)[1])
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    return read_tensors(path, do="Begin anew in another folder; the weights of earlier steps are kept.")
+
+
+def _check_never_there(folder: Path) -> None:
+    """Raise if a training without a checkpoint has had one: to begin anew would remove its weights."""
+    # A kill between the first weights and the first checkpoint leaves one file of weights.
+    if len(snapshots(folder)) > 1:
+        raise ModelFileError(
+            f"A training goes on from {CHECKPOINT}.",
+            got=f"none in {folder}, but {len(snapshots(folder))} files of weights",
+            do="Bring it back, or begin anew in another folder.",
+        )
 
 
 def load_weights(model: nn.Module, weights: dict[str, Tensor], path: Path) -> None:
@@ -79,20 +109,37 @@ def save_snapshot(folder: Path, model: nn.Module, step: int, *, kept: int) -> No
     """Write the weights alone, for averaging, and take away all but the last ``kept``."""
     write_tensors(folder / SNAPSHOT.format(step=step), model.state_dict(), {"step": step})
     for path in snapshots(folder)[:-kept]:
-        path.unlink()
+        with atomic.explained(path):
+            path.unlink()
 
 
 def snapshots(folder: Path) -> list[Path]:
     """The files of weights, the oldest first."""
-    return sorted(folder.glob("weights-*.safetensors"))
+    return sorted(path for path in folder.glob("weights-*.safetensors") if _step(path) is not None)
+
+
+def expected_snapshots(folder: Path, step: int, *, every: int, kept: int) -> list[Path]:
+    """The files of weights that a training has after a step, the oldest first.
+
+    >>> [path.stem for path in expected_snapshots(Path(), 17, every=5, kept=3)]
+    ['weights-0000010', 'weights-0000015', 'weights-0000017']
+    """
+    steps = [*range(every, step, every), step][-kept:]
+    return [folder / SNAPSHOT.format(step=one) for one in steps]
 
 
 def drop_snapshots(folder: Path, *, after: int, every: int) -> None:
     """Take away weights that an undisturbed training would not have: of no regular step, or too late ones."""
     for path in snapshots(folder):
-        step = int(path.stem.removeprefix("weights-"))
-        if step > after or step % every:
-            path.unlink()
+        step = _step(path)
+        if step is not None and (step > after or step % every):
+            with atomic.explained(path):
+                path.unlink()
+
+
+def _step(path: Path) -> int | None:
+    number = path.stem.removeprefix("weights-")
+    return int(number) if number.isascii() and number.isdigit() else None
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

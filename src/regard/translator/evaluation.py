@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from regard.errors import ArgumentError
@@ -19,20 +20,27 @@ class Scores:
     chrf: float
 
 
-def score(translations: Sequence[str], references: Sequence[Sequence[str]]) -> Scores:
-    """The scores of translations against all references of each, by sacrebleu.
-
-    >>> score(["猫坐在垫子上。"], [["狗在跑。", "猫坐在垫子上。"]])
-    Scores(bleu=100.0, chrf=100.0)
-    """
+def check_scoring() -> None:
+    """Raise now, rather than after a training, if its scores could not be computed."""
     try:
-        import sacrebleu
+        import_module("sacrebleu")
     except ImportError as error:
         raise ArgumentError(
             "Scores are computed by sacrebleu.",
             got="no such package",
             do='Install it with pip install "regard[train]".',
         ) from error
+
+
+def score(translations: Sequence[str], references: Sequence[Sequence[str]]) -> Scores:
+    """The scores of translations against all references of each, by sacrebleu.
+
+    >>> score(["猫坐在垫子上。"], [["狗在跑。", "猫坐在垫子上。"]])
+    Scores(bleu=100.0, chrf=100.0)
+    """
+    check_scoring()
+    import sacrebleu
+
     if not translations or len(translations) != len(references) or not all(references):
         raise ArgumentError(
             f"Every translation has its references (translations = {len(translations)}).",

@@ -7,16 +7,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from regard.translator import log
+from regard.nn.checks import check_whole
 from regard.translator.aligning import FILE as ALIGNMENT
 from regard.translator.aligning import measure_heads
 from regard.translator.averaging import average
 from regard.translator.card import FILE as CARD
 from regard.translator.card import card
-from regard.translator.checkpoints import snapshots
-from regard.translator.evaluation import evaluate
+from regard.translator.checkpoints import expected_snapshots, load_position
+from regard.translator.evaluation import check_scoring, evaluate
 from regard.translator.files import write_text
-from regard.translator.run import Run
+from regard.translator.run import Run, locked_folder
 from regard.translator.translating import count_parameters, load_translator, save_translator
 
 MODEL, SCORES = "model", "scores.json"
@@ -25,22 +25,34 @@ MODEL, SCORES = "model", "scores.json"
 def export(run: Run, *, beams: int = 4, length_penalty: float = 1.0) -> dict[str, Any]:
     """Average the last checkpoints of a run into its ``model`` folder, and measure what stands there.
 
-    The scores are those of the exported model, half precision included, on the held-out sentences.
+    The scores are those of the exported model, half precision included, on the held-out sentences. They
+    say which files of weights were averaged, and which were ``missing`` although the training wrote them.
     """
-    folder = run.folder / MODEL
-    paths = snapshots(run.folder)
+    check_whole("beams", beams)
+    check_scoring()
+    with locked_folder(run.folder):
+        return _export(run, beams, length_penalty)
+
+
+def _export(run: Run, beams: int, length_penalty: float) -> dict[str, Any]:
+    folder, recipe = run.folder / MODEL, run.recipe
+    position = load_position(run.folder)
+    expected = expected_snapshots(
+        run.folder, position.step, every=recipe.checkpoint_every, kept=recipe.averaged
+    )
+    paths = [path for path in expected if path.exists()]
     save_translator(folder, average(paths), run.vocabularies, run.recipe)
     translator = load_translator(folder)
-    last = log.read(run.folder)[-1]
     best = measure_heads(translator)[0]
     write_text(folder / ALIGNMENT, best.to_json())
     scores: dict[str, Any] = {
         "held_out_sentences": len(run.corpus.held_out),
         "training_pairs": len(run.corpus.training),
         "parameters": count_parameters(translator.model),
-        "steps": int(last["step"]),
-        "minutes": round(last["seconds"] / 60, 1),
+        "steps": position.step,
+        "minutes": round(position.seconds / 60, 1),
         "averaged": [path.name for path in paths],
+        "missing": [path.name for path in expected if path not in paths],
         "alignment": {"right": best.right, "pairs": best.pairs},
         "greedy": asdict(evaluate(translator, run.corpus.held_out)),
         "beam": {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 from regard import atomic
+from regard.checked_files import digest
+from regard.errors import ModelFileError
 from regard.languages import Texts
-from regard.translator.files import write_text
 
 LOG, CURVE = "log.jsonl", "loss.png"
 
@@ -26,9 +26,7 @@ class Lettering:
 
 def append(folder: Path, entry: dict[str, float]) -> None:
     """Add a line."""
-    path = folder / LOG
-    with atomic.explained(path), path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(entry) + "\n")
+    atomic.append_text(folder / LOG, json.dumps(entry) + "\n")
 
 
 def read(folder: Path) -> list[dict[str, float]]:
@@ -36,14 +34,41 @@ def read(folder: Path) -> list[dict[str, float]]:
     path = folder / LOG
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return [json.loads(line) for line in lines if line.endswith("}")]
+    found = []
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            entry = json.loads(line.decode("utf-8"))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(entry, dict) and all(isinstance(value, int | float) for value in entry.values()):
+            found.append(entry)
+    return [entry for entry in found if "step" in entry]
 
 
-def cut_after(folder: Path, step: int) -> None:
-    """Take away the lines from after ``step``: the training writes them again."""
-    kept = [json.dumps(entry) + "\n" for entry in read(folder) if entry["step"] <= step]
-    write_text(folder / LOG, "".join(kept))
+def written(folder: Path) -> tuple[int, str]:
+    """How many bytes there are, and their digest."""
+    path = folder / LOG
+    contents = path.read_bytes() if path.exists() else b""
+    return len(contents), digest(contents)
+
+
+def cut_after(folder: Path, size: int, known: str) -> None:
+    """Take away the lines from after a checkpoint: the training writes them again.
+
+    A log that is gone begins anew. One that is not as it was written is not gone on with.
+    """
+    path = folder / LOG
+    if not path.exists():
+        return
+    contents = path.read_bytes()
+    if digest(contents[:size]) != known:
+        raise ModelFileError(
+            "The log of a training is as it wrote it.",
+            got=f"other contents in {path}",
+            do="Move this file away and go on with --resume: the log begins anew, the training does not.",
+        )
+    if len(contents) > size:
+        atomic.write_bytes(path, contents[:size])
 
 
 def draw(folder: Path, lettering: Lettering | None = None) -> None:
@@ -69,6 +94,5 @@ def draw(folder: Path, lettering: Lettering | None = None) -> None:
     axes.set_ylabel(TEXTS.say("axis.loss", written.lang), fontfamily=family)
     axes.grid(alpha=0.3)
     axes.legend(prop={"family": family})
-    drawn = BytesIO()
-    figure.savefig(drawn, format="png", dpi=120)
-    atomic.write_bytes(folder / CURVE, drawn.getvalue())
+    with atomic.replaced(folder / CURVE) as part:
+        figure.savefig(part, dpi=120, format="png")

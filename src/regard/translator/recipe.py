@@ -12,6 +12,9 @@ from regard.nn.checks import check_name, check_probability, check_whole
 from regard.nn.embedding import MODEL_POSITIONS
 from regard.nn.layers import NORMS
 
+LARGEST = 1e30
+"""The greatest number of a recipe: what is above could not be computed with."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -62,13 +65,19 @@ class Recipe:
                 check_whole(field.name, value, least=0 if field.name in ("seed", "warm_up") else 1)
             elif kind is float:
                 self._check_number(field.name, value)
-        check_name("norm", self.norm, NORMS)
-        check_name("positions", self.positions, MODEL_POSITIONS)
+        check_name("norm", self.norm, tuple(NORMS))
+        check_name("positions", self.positions, tuple(MODEL_POSITIONS))
+        if self.width % self.heads:
+            raise ArgumentError(
+                f"width divides evenly among the heads (width = {self.width}).",
+                got=f"heads = {self.heads}",
+                do="Choose a width that is a multiple of heads.",
+            )
         for name in ("dropout", "attention_dropout", "label_smoothing"):
             check_probability(name, getattr(self, name))
 
     def _check_number(self, name: str, value: object) -> None:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
             raise ArgumentError(
                 f"{name} is a number, 0 or more.", got=f"{name} = {value!r}", do="Pass 0.1, say."
             )
@@ -83,7 +92,7 @@ class Recipe:
         """The recipe that a text holds; what it does not name is as in the default."""
         try:
             named = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ArgumentError(
                 "A recipe is a JSON object.", got=str(error), do='Write {"width": 192}, say.'
             ) from error
@@ -112,4 +121,10 @@ class Recipe:
         path = Path(path)
         if not path.is_file():
             raise ArgumentError("A recipe is a JSON file.", got=str(path), do="Name one that exists.")
-        return cls.from_json(path.read_text(encoding="utf-8"))
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ArgumentError(
+                "A recipe is a JSON file in UTF-8.", got=f"{error} at {path}", do="Save it as UTF-8."
+            ) from error
+        return cls.from_json(text)

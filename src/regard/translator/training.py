@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,14 +19,15 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from regard import nn
-from regard.errors import TrainingError
+from regard.checked_files import digest
+from regard.errors import ArgumentError, FileError, TrainingError
 from regard.processes import Processes
 from regard.translator import checkpoints, log
 from regard.translator.batches import Example, encode_pairs, epoch_batches, pad
 from regard.translator.checkpoints import Position
 from regard.translator.data import Pair
 from regard.translator.recipe import Recipe
-from regard.translator.run import Run, begin_run, open_run
+from regard.translator.run import Run, begin_run, locked_folder, open_run
 from regard.translator.translating import build_model
 from regard.translator.vocabulary import PADDING
 
@@ -73,13 +75,30 @@ def train(
         lettering: language and fonts of the picture of the loss.
     """
     folder, recipe, processes = Path(folder), recipe or Recipe(), processes or Processes()
-    if processes.first:
-        begin_run(folder, pairs, recipe, processes=processes.count, resume=resume)
-    processes.wait()
-    run = open_run(folder, pairs, recipe)
-    with torch.random.fork_rng(devices=[]):
-        _Training(run, processes, report or (lambda _: None), lettering).go(minutes)
+    _check_minutes(minutes)
+    try:
+        with locked_folder(folder) if processes.first else nullcontext():
+            if processes.first:
+                begin_run(folder, pairs, recipe, processes=processes.count, resume=resume)
+            processes.wait()
+            run = open_run(folder, pairs, recipe)
+            with torch.random.fork_rng(devices=[]):
+                _Training(run, processes, report or (lambda _: None), lettering).go(minutes)
+    except FileError as error:
+        raise FileError(
+            error.must,
+            got=error.got,
+            do="Free some space or see to the rights, then go on with --resume: the training goes on from "
+            "its last checkpoint.",
+        ) from error
     return run
+
+
+def _check_minutes(minutes: float | None) -> None:
+    if minutes is not None and not 0 <= minutes < math.inf:
+        raise ArgumentError(
+            "minutes is a number, 0 or more.", got=f"minutes = {minutes}", do="Leave it out for all steps."
+        )
 
 
 def learning_rate(recipe: Recipe, step: int) -> float:
@@ -135,12 +154,12 @@ class _Training:
 
     def _resumed(self) -> Position:
         found = checkpoints.load_checkpoint(self.run.folder, self.model, self.optimizer, self.processes.own)
-        position = found or Position()
+        position = found or Position(log_digest=digest(b""))
         if self.processes.first and position.step < self.recipe.steps:
             checkpoints.drop_snapshots(
                 self.run.folder, after=position.step, every=self.recipe.checkpoint_every
             )
-            log.cut_after(self.run.folder, position.step)
+            log.cut_after(self.run.folder, position.log_bytes, position.log_digest)
         return position
 
     def go(self, minutes: float | None) -> None:
@@ -228,6 +247,7 @@ class _Training:
         folder, step = self.run.folder, self.position.step
         self.held_out_loss = held_out_loss(self.model, self.held_out, self.recipe.tokens_per_batch)
         self._log({"held_out": self.held_out_loss})
+        self.position.log_bytes, self.position.log_digest = log.written(folder)
         checkpoints.save_snapshot(folder, self.model, step, kept=self.recipe.averaged)
         checkpoints.save_checkpoint(folder, self.model, self.optimizer, self.position, chances)
         if time.monotonic() - self.drawn > REDRAWN:

@@ -115,3 +115,81 @@ def test_a_part_is_found_again(readers, tmp_path):
     made = batches_of(readers["bert"], path, split=True)
     found = made.find([(1, 2), (0, 0)])
     assert {place: len(part.ids) for place, part in found.items()} == {(0, 0): 4, (1, 2): 8}
+
+
+def test_a_long_document_is_tokenized_a_segment_at_a_time(readers, tmp_path, monkeypatch):
+    path = tmp_path / "c.txt"
+    path.write_text("the dog\n" + " ".join(["cat"] * 40) + "\n" + "x" * 170 + "\nthe bird ran\n")
+    (whole,) = batches_of(readers["bert"], path, tokens=10_000, split=True).after(Bookmark())
+    monkeypatch.setattr(module, "SEGMENT", 50)
+    monkeypatch.setattr(module, "TOGETHER", 60)
+    given = []
+
+    class Tokenizer:
+        def __call__(self, texts, **options):
+            given.append(texts)
+            return readers["bert"].tokenizer(texts, **options)
+
+    made = batches_of(readers["bert"], path, tokens=10_000, split=True)
+    monkeypatch.setitem(made.__dict__, "tokenizer", Tokenizer())
+    (batch,) = made.after(Bookmark())
+    assert max(sum(map(len, texts)) for texts in given) <= 60
+    assert (batch.divided, batch.truncated) == (2, 0)
+    for document in (0, 1, 3):  # cut between words, so that no token is another
+        counts = [sum(len(p.ids) - 2 for p in one.parts if p.document == document) for one in (batch, whole)]
+        assert counts[0] == counts[1] > 0
+    numbers = sorted(part.part for part in batch.parts if part.document == 1)
+    assert numbers == list(range(len(numbers)))
+    assert made.find([(1, numbers[-1])])[1, numbers[-1]] in batch.parts
+
+
+def test_a_document_is_cut_before_it_is_tokenized(readers, tmp_path, monkeypatch):
+    path = tmp_path / "c.txt"
+    path.write_text("cat " * 5000 + "\nthe dog\n")
+    (batch,) = batches_of(readers["bert"], path, tokens=10_000).after(Bookmark())
+    assert batch.truncated == 1
+    assert batches_of(readers["bert"], path).characters == 4096
+    assert batches_of(readers["bert"], path, longest=512).characters == 64 * 512
+    monkeypatch.setattr(module, "CHARACTERS", 3000)
+    (batch,) = batches_of(readers["bert"], path, tokens=100_000, split=True).after(Bookmark())
+    assert (batch.truncated, batch.divided) == (1, 1)
+    assert sum(part.ids.count(6) for part in batch.parts) == 750
+
+
+class PanicException(BaseException):  # noqa: N818 - the name that a panic in Rust has in Python
+    pass
+
+
+@pytest.mark.parametrize("error", [PanicException("x" * 5000), MemoryError("no\nmemory")])
+def test_what_a_tokenizer_in_rust_may_raise(readers, tmp_path, monkeypatch, error):
+    path = tmp_path / "c.txt"
+    path.write_text("the cat\nthe dog\n")
+
+    class Raises:
+        def __call__(self, texts, **options):
+            if "the cat" in texts:
+                raise error
+            return readers["bert"].tokenizer(texts, **options)
+
+    made = batches_of(readers["bert"], path)
+    monkeypatch.setitem(made.__dict__, "tokenizer", Raises())
+    (batch,) = made.after(Bookmark())
+    [failure] = batch.failures
+    assert failure.reason.startswith(type(error).__name__)
+    assert len(failure.reason) <= 302
+    assert "\n" not in failure.reason
+    assert len(batch.parts) == 1
+
+
+def test_an_interrupt_is_no_failure_of_a_text(readers, tmp_path, monkeypatch):
+    path = tmp_path / "c.txt"
+    path.write_text("the cat\n")
+
+    class Interrupted:
+        def __call__(self, texts, **options):
+            raise KeyboardInterrupt
+
+    made = batches_of(readers["bert"], path)
+    monkeypatch.setitem(made.__dict__, "tokenizer", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        list(made.after(Bookmark()))

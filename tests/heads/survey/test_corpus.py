@@ -98,3 +98,68 @@ def test_the_digest_tells_corpora_apart(tmp_path):
     two.write_text("a tent\n")
     assert Corpus.open(one).digest() != Corpus.open(two).digest()
     assert json.dumps(Corpus.open(one).digest())
+
+
+def test_a_document_is_read_as_far_as_it_may_be_long(tmp_path):
+    path = tmp_path / "c.txt"
+    path.write_text("猫" * 30 + "\n" + "ab " * 5 + "\n\n" + " " * 99 + "x\nlast", encoding="utf-8")
+    found = list(Corpus.open(path).documents(10))
+    assert [d.text for d in found] == ["猫" * 10, "ab ab ab a", "", "last"]
+    assert [d.cut for d in found] == [True, True, True, False]
+    assert [d.problem for d in found] == [None, None, "empty", None]
+    assert [d.where for d in found] == ["c.txt:1", "c.txt:2", "c.txt:4", "c.txt:5"]
+    assert found[-1].position == path.stat().st_size
+    found = list(Corpus.open(path, unit="paragraph").documents(10))
+    assert [(d.text, d.cut, d.where) for d in found] == [
+        ("猫" * 10, True, "c.txt:1"),
+        ("", True, "c.txt:4"),
+    ]
+    [whole] = Corpus.open(path, unit="file").documents(10)
+    assert (whole.text, whole.cut, whole.position) == ("猫" * 10, True, path.stat().st_size)
+
+
+def test_lines_of_json_that_cannot_be_read(tmp_path, monkeypatch):
+    from regard.heads.survey import corpus
+
+    monkeypatch.setattr(corpus, "LINE", 7000)
+    path = tmp_path / "c.jsonl"
+    lines = ['{"text": "' + "x" * 7000 + '"}', "9" * 5000, "[" * 6000, '{"text": "one\\u0000two"}']
+    path.write_text("\n".join(lines) + '\n{"text": "' + "y" * 50 + '"}')
+    found = list(Corpus.open(path).documents(20))
+    assert [d.problem and d.problem.split(":")[0] for d in found] == [
+        "a line of more than 7,000 bytes",
+        "not JSON",
+        "not JSON",
+        None,
+        None,
+    ]
+    assert (found[3].text, found[4].text, found[4].cut) == ("one\0two", "y" * 20, True)
+    assert found[-1].position == path.stat().st_size
+
+
+def test_one_long_text_in_all_rows_of_parquet(tmp_path):
+    path = tmp_path / "c.parquet"
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 2000), pa.array(["long " * 20_000]))
+    pq.write_table(pa.table({"text": column}), path)  # 200 MB if each row had its own
+    found = [(d.text, d.cut) for d in Corpus.open(path).documents(9)]
+    assert found == [("long long", True)] * 2000
+
+
+def test_a_damaged_page_of_parquet(tmp_path):
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"text": [f"a text of number {n}" for n in range(99)]}), path)
+    contents = bytearray(path.read_bytes())
+    contents[4:60] = bytes(56)
+    path.write_bytes(contents)
+    with pytest.raises(DataError, match=r"ends in \.parquet is Parquet"):
+        texts(path)
+
+
+def test_a_file_name_that_is_not_utf_8(tmp_path):
+    path = tmp_path / "caf\udce9.txt"
+    try:
+        path.write_text("a text")
+    except (OSError, UnicodeError):
+        pytest.skip("this system has no such names")
+    assert [d.where for d in Corpus.open(tmp_path)] == ["caf\udce9.txt"]
+    assert Corpus.open(tmp_path).digest() != Corpus.open(path).digest()

@@ -4,15 +4,18 @@ import contextlib
 import gc
 import json
 import os
+import random
+import tracemalloc
 
 import pytest
 import torch
 
 from heads.survey.conftest import sentences
-from regard.errors import ArgumentError, DataError, SurveyError
+from regard.errors import ArgumentError, DataError, FileError, SurveyError
 from regard.heads.survey import Corpus, batches, survey
 from regard.heads.survey.accumulators import Accumulators
-from regard.heads.survey.checkpoints import Folder
+from regard.heads.survey.batches import Failure
+from regard.heads.survey.checkpoints import Folder, Notes
 from regard.heads.survey.subject import Subject
 
 
@@ -87,11 +90,12 @@ def test_killed_again_and_again_it_ends_with_the_same_numbers(readers, difficult
 
 @pytest.mark.parametrize("moment", ["part", "state", "failed", "merged"])
 def test_killed_while_it_writes(readers, difficult, tmp_path, monkeypatch, moment):
-    from regard.heads.survey import checkpoints, running
+    from regard import atomic
+    from regard.heads.survey import running
 
     wanted = run(readers, difficult, tmp_path / "undisturbed")
     folder, count = tmp_path / "killed", 0
-    write, close = checkpoints.replace_file, running.close_generation
+    write, close = atomic.write_bytes, running.close_generation
 
     def dies(path, contents):
         """Half a file is written when the end comes."""
@@ -113,7 +117,7 @@ def test_killed_while_it_writes(readers, difficult, tmp_path, monkeypatch, momen
     if moment == "merged":
         monkeypatch.setattr(running, "close_generation", dies_before)
     else:
-        monkeypatch.setattr(checkpoints, "replace_file", dies)
+        monkeypatch.setattr(atomic, "write_bytes", dies)
     found = None
     for _ in range(12):
         # A run that is ended after a few batches, then one that would go to the end.
@@ -122,6 +126,7 @@ def test_killed_while_it_writes(readers, difficult, tmp_path, monkeypatch, momen
                 found = found or run(readers, difficult, folder, report=report)
     assert count > 2
     assert_equal(found, wanted)
+    assert not list(folder.rglob(".*.part"))  # what was half written is gone
 
 
 def test_done_is_done(readers, corpus, tmp_path, monkeypatch):
@@ -281,7 +286,7 @@ def test_a_folder_that_cannot_be_written_to(readers, corpus, tmp_path):
 def test_a_folder_in_which_another_runs(readers, corpus, tmp_path):
     run(readers, corpus, tmp_path / "out", batch_tokens=400)
     says = "One survey at a time runs in a folder. Got another one under way"
-    with Folder(tmp_path / "out").locked(), pytest.raises(SurveyError, match=says):
+    with Folder(tmp_path / "out", {}).locked(), pytest.raises(SurveyError, match=says):
         run(readers, corpus, tmp_path / "out", batch_tokens=400)
     run(readers, corpus, tmp_path / "out", batch_tokens=400)
 
@@ -290,13 +295,145 @@ def test_files_that_are_not_ours(readers, corpus, tmp_path):
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "survey.json").write_text("[]")
-    with pytest.raises(SurveyError, match="says what it is a survey of"):
+    with pytest.raises(
+        SurveyError, match="without one, of an earlier version of regard or of something else"
+    ):
         run(readers, corpus, folder)
     (folder / "survey.json").unlink()
     run(readers, corpus, folder)
     (folder / "checkpoint" / "state.safetensors").write_bytes(b"nonsense")
     with pytest.raises(SurveyError, match="A checkpoint is as the survey wrote it"):
         run(readers, corpus, folder)
+
+
+def begun(readers, corpus, folder):
+    """A survey that ended early and has a part and failures."""
+    with contextlib.suppress(Killed):
+        run(readers, corpus, folder, report=killer(3))
+    return folder / "checkpoint"
+
+
+def flip(path, at=-9):
+    contents = bytearray(path.read_bytes())
+    contents[at] ^= 1
+    path.write_bytes(contents)
+
+
+def test_one_flipped_bit_in_the_state_is_noticed(readers, difficult, tmp_path):
+    run(readers, difficult, tmp_path / "out")
+    state = tmp_path / "out" / "checkpoint" / "state.safetensors"
+    flip(state)
+    with pytest.raises(SurveyError, match=r"other contents than were written in .*state\.safetensors"):
+        run(readers, difficult, tmp_path / "out")
+    state.write_bytes(state.read_bytes()[:-1])
+    with pytest.raises(
+        SurveyError, match=r"state\.safetensors\. Remove the folder .*checkpoint to begin anew"
+    ):
+        run(readers, difficult, tmp_path / "out")
+
+
+def test_a_damaged_part_costs_only_its_own_texts(readers, difficult, tmp_path):
+    wanted = run(readers, difficult, tmp_path / "undisturbed")
+    checkpoint = begun(readers, difficult, tmp_path / "out")
+    flip(checkpoint / "part-0.safetensors")
+    with pytest.raises(SurveyError, match=r"part-0\.safetensors\. Remove this file and start again"):
+        run(readers, difficult, tmp_path / "out")
+    (checkpoint / "part-0.safetensors").unlink()
+    assert_equal(run(readers, difficult, tmp_path / "out"), wanted)
+
+
+def test_damaged_failures_are_noticed(readers, difficult, tmp_path):
+    wanted = run(readers, difficult, tmp_path / "undisturbed")
+    checkpoint = begun(readers, difficult, tmp_path / "out")
+    failed = checkpoint / "part-0.failed.jsonl"
+    flip(failed)
+    with pytest.raises(SurveyError, match=r"part-0\.failed\.jsonl\. Remove part-0\.safetensors beside it"):
+        run(readers, difficult, tmp_path / "out")
+    failed.unlink()
+    with pytest.raises(SurveyError, match=r"No such file or directory in .*part-0\.failed\.jsonl"):
+        run(readers, difficult, tmp_path / "out")
+    (checkpoint / "part-0.safetensors").unlink()
+    assert_equal(run(readers, difficult, tmp_path / "out"), wanted)
+    flip(checkpoint / "failed-1.jsonl", 3)
+    with pytest.raises(SurveyError, match=r"other contents than were written in .*failed-1\.jsonl"):
+        run(readers, difficult, tmp_path / "out")
+
+
+def test_a_damaged_description_is_removed_and_nothing_is_lost(readers, difficult, tmp_path, monkeypatch):
+    wanted = run(readers, difficult, tmp_path / "out")
+    flip(tmp_path / "out" / "survey.json", 30)
+    with pytest.raises(SurveyError, match=r"survey\.json\. Remove this file alone"):
+        run(readers, difficult, tmp_path / "out")
+    (tmp_path / "out" / "survey.json").unlink()
+    with pytest.raises(SurveyError, match="the numbers of another survey"):
+        run(readers, difficult, tmp_path / "out", batch_tokens=70)
+    (tmp_path / "out" / "survey.json").unlink()
+    monkeypatch.setattr(Subject, "read", None)  # nothing is read again
+    assert_equal(run(readers, difficult, tmp_path / "out"), wanted)
+
+
+def test_parts_whose_state_is_gone_are_not_counted(readers, difficult, tmp_path):
+    begun(readers, difficult, tmp_path / "out")
+    checkpoint = begun(readers, difficult, tmp_path / "out")
+    (checkpoint / "state.safetensors").unlink()
+    with pytest.raises(SurveyError, match=r"none that part-0\.safetensors builds on"):
+        run(readers, difficult, tmp_path / "out")
+
+
+def test_a_full_disk_ends_a_run_and_the_next_goes_on(readers, difficult, tmp_path, monkeypatch):
+    from regard import atomic
+
+    wanted = run(readers, difficult, tmp_path / "undisturbed")
+    to_disk, chance = atomic._to_disk, random.Random(1)
+
+    def full(part):
+        if chance.random() < 0.2:
+            raise OSError(28, "No space left on device")
+        to_disk(part)
+
+    monkeypatch.setattr(atomic, "_to_disk", full)
+    ends = []
+    while True:
+        try:
+            found = run(readers, difficult, tmp_path / "out")
+            break
+        except FileError as error:
+            ends.append(str(error))
+    assert len(ends) > 2
+    assert all("No space left on device" in said for said in ends)
+    assert all("the survey goes on from its last checkpoint" in said for said in ends)
+    assert_equal(found, wanted)
+
+
+def test_failures_that_the_disk_does_not_take(tmp_path, monkeypatch):
+    notes = Notes(tmp_path / "failed.jsonl")
+    notes.add([Failure(0, 0, "caf\udce9.txt:1", "empty")])
+    assert json.loads((notes.sure(), tmp_path / "failed.jsonl")[1].read_bytes())["where"] == "caf\udce9.txt:1"
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileError, match=r"failed\.jsonl must be writable\. Got No space left on device"):
+        notes.sure()
+    notes.close()
+
+
+def test_a_line_without_end_costs_no_memory(readers, tmp_path):
+    path = tmp_path / "long.txt"
+    with path.open("wb") as file:
+        file.write(b"the cat sat\n")
+        for _ in range(24):
+            file.write(b"the dog ran " * 87_000)  # 25 MB in all
+        file.write(b"\n" + bytes(range(256)) * 9 + b"\nthe bird saw the tree\n" + b"\0" * 70 + b"\n")
+    tracemalloc.start()
+    found = run(readers, path, tmp_path / "out")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8_000_000
+    assert (found.counts["documents"], found.counts["truncated"]) == (3, 1)
+    reasons = {one["reason"].split(":")[0] for one in found.failed()}
+    assert reasons == {"not UTF-8", "no token that the model knows"}
 
 
 def test_a_corpus_without_a_text(readers, tmp_path):

@@ -11,13 +11,25 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from regard.heads.survey.corpus import Corpus, Document
+from regard.heads.survey.corpus import CHARACTERS, Corpus, Document
 
 STRETCH = 2048
 """Documents that are sorted together."""
 
-CHARACTERS = 1 << 23
-"""Characters of a stretch: long documents make it shorter."""
+PER_TOKEN = 64
+"""Characters for each token that is wanted, far more than any text has: the rest need not be tokenized."""
+
+LEAST = 1 << 12
+"""Characters that are tokenized however few tokens are wanted."""
+
+TOGETHER = 1 << 20
+"""Characters that are given to the tokenizer at once: it needs some hundred bytes for each."""
+
+SEGMENT = 1 << 18
+"""Characters of a document that are tokenized as one text, where it is read in parts."""
+
+REASON = 300
+"""Characters of the reason of a failure that are written down."""
 
 
 class Part(NamedTuple):
@@ -70,10 +82,15 @@ class Batches:
     split: bool  # whether a document that is too long goes into parts, or is cut short
     special: frozenset[int] = field(default_factory=frozenset)
 
+    @property
+    def characters(self) -> int:
+        """Characters of a document that are read: of one that is cut short no more than can be needed."""
+        return CHARACTERS if self.split else min(CHARACTERS, max(LEAST, PER_TOKEN * self.longest))
+
     def after(self, bookmark: Bookmark) -> Iterator[Batch]:
         """Every batch from a bookmark on. What lies before is read over, not tokenized."""
         number = bookmark.batch
-        for index, documents in enumerate(_stretches(self.corpus)):
+        for index, documents in enumerate(_stretches(self.corpus.documents(self.characters))):
             if index < bookmark.stretch:
                 continue
             for batch in self._batches(index, number, documents):
@@ -84,8 +101,8 @@ class Batches:
         """The parts with these numbers of document and part, read again."""
         documents = {document for document, _ in wanted}
         found: dict[tuple[int, int], Part] = {}
-        for document in self.corpus:
-            if document.number in documents:
+        for document in self.corpus.documents(self.characters):
+            if document.number in documents and document.problem is None:
                 pieces = self._pieces([document.text])[0]
                 for number, ids in enumerate(pieces if isinstance(pieces, list) else []):
                     place = document.number, number
@@ -96,15 +113,17 @@ class Batches:
         return found
 
     def _batches(self, stretch: int, first: int, documents: Sequence[Document]) -> Iterator[Batch]:
-        failures = [Failure(d.number, 0, d.where, d.problem) for d in documents if d.problem is not None]
+        failures = [failure(d, d.problem) for d in documents if d.problem is not None]
         parts: list[Part] = []
-        lengths: dict[int, int] = {}
+        divided: set[int] = set()
+        cut = {document.number for document in documents if document.cut}
         good = [document for document in documents if document.problem is None]
         for document, pieces in zip(good, self._pieces([document.text for document in good])):
             if isinstance(pieces, str):
-                failures.append(Failure(document.number, 0, document.where, pieces))
+                failures.append(failure(document, pieces))
                 continue
-            lengths[document.number] = len(pieces)
+            if len(pieces) > 1:
+                (divided if self.split else cut).add(document.number)
             kept = pieces if self.split else pieces[:1]
             parts += [Part(document.number, n, document.where, ids) for n, ids in enumerate(kept)]
         groups = list(
@@ -113,25 +132,49 @@ class Batches:
         # A stretch without a readable document still has a batch, which tells of its failures.
         begin, end = (documents[0].position, documents[-1].position) if documents else (0, 0)
         for index, group in enumerate(groups or [[]]):
-            longer = sum(part.part == 0 and lengths[part.document] > 1 for part in group)
+            first_parts = {part.document for part in group if part.part == 0}
             yield Batch(
                 number=first + index,
                 stretch=stretch,
                 parts=tuple(group),
                 failures=tuple(sorted(failures)) if not index else (),
-                truncated=0 if self.split else longer,
-                divided=longer if self.split else 0,
+                truncated=len(first_parts & cut),
+                divided=len(first_parts & divided),
                 position=begin + (end - begin) * (index + 1) // max(1, len(groups)),
             )
 
     def _pieces(self, texts: list[str]) -> list[list[tuple[int, ...]] | str]:
         """The ids of each text in parts that fit, or why there are none."""
+        found: list[list[tuple[int, ...]] | str] = []
+        for some in _groups(texts):
+            found += self._pieces_of(some)
+        return found
+
+    def _pieces_of(self, texts: list[str]) -> list[list[tuple[int, ...]] | str]:
+        """The same for texts that the tokenizer gets at once."""
         try:
-            return self._tokenized(texts) if texts else []
-        except Exception as error:  # noqa: BLE001 - a tokenizer may raise anything; the others go on
+            if len(texts) == 1 and len(texts[0]) > SEGMENT and self.split:
+                return [self._segmented(texts[0])]
+            return self._tokenized(texts)
+        except BaseException as error:
+            # A tokenizer may raise anything, and what Rust calls a panic is no Exception; the others go on.
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
             if len(texts) == 1:
                 return [f"{type(error).__name__}: {error}"]
-            return [piece for text in texts for piece in self._pieces([text])]
+            return [piece for text in texts for piece in self._pieces_of([text])]
+
+    def _segmented(self, text: str) -> list[tuple[int, ...]] | str:
+        """The pieces of a long text, which is tokenized a segment at a time."""
+        pieces: list[tuple[int, ...]] = []
+        reason = ""
+        for segment in _segments(text):
+            found = self._tokenized([segment])[0]
+            if isinstance(found, str):
+                reason = found
+            else:
+                pieces += found
+        return pieces or reason
 
     def _tokenized(self, texts: list[str]) -> list[list[tuple[int, ...]] | str]:
         """All pieces by the tokenizer itself, so that each has its special tokens."""
@@ -156,7 +199,14 @@ class Batches:
         return whole or "no token that the model knows"
 
 
-def _stretches(corpus: Corpus) -> Iterator[list[Document]]:
+def failure(document: Document | Part, reason: str) -> Failure:
+    """That a document, or a part of one, could not be read; of a long reason the beginning."""
+    number, part = (document.document, document.part) if isinstance(document, Part) else (document.number, 0)
+    line = " ".join(reason.split("\n", 1)[0].split())
+    return Failure(number, part, document.where, line if len(line) <= REASON else f"{line[:REASON]} …")
+
+
+def _stretches(corpus: Iterator[Document]) -> Iterator[list[Document]]:
     gathered: list[Document] = []
     characters = 0
     for document in corpus:
@@ -167,6 +217,40 @@ def _stretches(corpus: Corpus) -> Iterator[list[Document]]:
             gathered, characters = [], 0
     if gathered:
         yield gathered
+
+
+def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Texts that are tokenized together; a very long one alone."""
+    group: list[str] = []
+    characters = 0
+    for text in texts:
+        if group and (characters + len(text) > TOGETHER or len(text) > SEGMENT):
+            yield group
+            group, characters = [], 0
+        group.append(text)
+        characters += len(text)
+        if len(text) > SEGMENT:
+            yield group
+            group, characters = [], 0
+    if group:
+        yield group
+
+
+def _segments(text: str) -> Iterator[str]:
+    """A long text cut where a word ends, if one ends in the last quarter of a segment.
+
+    >>> [len(one) for one in _segments("word " * 100_000)]
+    [262139, 237859]
+    """
+    start = 0
+    while start < len(text):
+        end = start + SEGMENT
+        if end < len(text):
+            space = max(text.rfind(" ", end - SEGMENT // 4, end), text.rfind("\n", end - SEGMENT // 4, end))
+            end = space if space > start else end
+        if segment := text[start:end].strip():
+            yield segment
+        start = end
 
 
 def _cut(parts: Sequence[Part], tokens: int) -> Iterator[list[Part]]:

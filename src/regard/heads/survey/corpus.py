@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 from collections.abc import Callable, Iterator
@@ -18,6 +19,15 @@ UNITS = ("line", "paragraph", "file")
 ENDS = 1 << 20
 """Bytes at each end of a file that tell it from another."""
 
+CHARACTERS = 1 << 22
+"""Characters of a document at most; what lies behind them is never held in memory."""
+
+LINE = 1 << 24
+"""Bytes of a line of JSON at most: without its end it says nothing."""
+
+SKIPPED = 1 << 20
+"""Bytes at a time of what is read over."""
+
 
 @dataclass(frozen=True)
 class Document:
@@ -28,6 +38,7 @@ class Document:
     text: str
     problem: str | None
     position: int  # how much of the corpus lies before its end, in bytes or rows
+    cut: bool = False  # whether it was longer than it may be
 
 
 @dataclass(frozen=True)
@@ -98,7 +109,8 @@ class Corpus:
         for file in self.files:
             name = file.relative_to(self.path).as_posix() if file != self.path else ""
             size = file.stat().st_size
-            total.update(f"{name}\0{size}\0".encode())
+            # A file name may have bytes that are not UTF-8; Python keeps them as lone surrogates.
+            total.update(f"{name}\0{size}\0".encode("utf-8", "surrogateescape"))
             with file.open("rb") as opened:
                 total.update(opened.read(ENDS))
                 opened.seek(max(0, size - ENDS))
@@ -107,93 +119,151 @@ class Corpus:
 
     def __iter__(self) -> Iterator[Document]:
         """Every document, in order. What cannot be read has a problem instead of a text."""
+        return self.documents()
+
+    def documents(self, characters: int = CHARACTERS) -> Iterator[Document]:
+        """Every document, in order, cut after so many characters: a line of gigabytes takes no memory."""
         number, before = 0, 0
         for file in self.files:
+            where = file.name if file == self.path else file.relative_to(self.path).as_posix()
             position = 0
-            for place, text, problem, position in self._read(file):
-                if problem is None and not text.strip():
-                    problem = "empty"
-                where = file.name if file == self.path else file.relative_to(self.path).as_posix()
-                yield Document(number, f"{where}{place}", text, problem, before + position)
+            for piece in self._read(file, characters):
+                position = piece.position
+                problem = "empty" if piece.problem is None and not piece.text.strip() else piece.problem
+                place = f"{where}{piece.place}"
+                yield Document(number, place, piece.text, problem, before + position, piece.cut)
                 number += 1
                 if number == self.limit:
                     return
             before += position
 
-    def _read(self, file: Path) -> Iterator[_Piece]:
+    def _read(self, file: Path, characters: int) -> Iterator[_Piece]:
         suffix = file.suffix.lower()
         if suffix == ".parquet":
-            return _parquet(file, self.field)
+            return _parquet(file, self.field, characters)
         if suffix in (".jsonl", ".ndjson"):
-            return _jsonl(file, self.field)
-        return _CUTS[self.unit or "line"](file)
+            return _jsonl(file, self.field, characters)
+        return _UNITS[self.unit or "line"](file, characters)
 
 
-_Piece = tuple[str, str, str | None, int]
-"""Where in the file, the text, what is wrong with it, and how much of the file was read."""
+@dataclass(frozen=True)
+class _Piece:
+    """One document of a file."""
+
+    place: str  # in the file
+    text: str
+    problem: str | None
+    position: int  # how much of the file was read
+    cut: bool = False
 
 
-def _decoded(raw: bytes) -> tuple[str, str | None]:
+@dataclass(frozen=True)
+class _Line:
+    """One line of a file, as far as it was wanted."""
+
+    number: int
+    raw: bytes
+    position: int  # where it ends, all of it
+    cut: bool
+
+
+def _lines(file: Path, most: int) -> Iterator[_Line]:
+    """Every line, at most so many bytes of it; the rest of a longer one is read over."""
+    number, position = 0, 0
+    with file.open("rb") as opened:
+        while raw := opened.readline(most + 1):
+            number += 1
+            position += len(raw)
+            cut = len(raw) > most and not raw.endswith(b"\n")
+            more = raw
+            while more and not more.endswith(b"\n"):
+                more = opened.readline(SKIPPED)
+                position += len(more)
+            yield _Line(number, raw[:most], position, cut)
+
+
+def _bytes(characters: int) -> int:
+    """Bytes that hold so many characters, whatever they are."""
+    return 4 * characters
+
+
+def _piece(place: str, raw: bytes, position: int, *, cut: bool, characters: int) -> _Piece:
+    """A document from its bytes. If they were cut, the last character may be torn."""
     try:
-        return raw.decode("utf-8"), None
+        text = codecs.getincrementaldecoder("utf-8")().decode(raw, final=not cut).strip()
     except UnicodeDecodeError as error:
-        return "", f"not UTF-8: {error.reason} at byte {error.start}"
+        return _Piece(place, "", f"not UTF-8: {error.reason} at byte {error.start}", position)
+    return _shortened(place, text, position, cut=cut, characters=characters)
 
 
-def _lines(file: Path) -> Iterator[_Piece]:
+def _shortened(place: str, text: str, position: int, *, cut: bool, characters: int) -> _Piece:
+    return _Piece(place, text[:characters], None, position, cut or len(text) > characters)
+
+
+def _by_line(file: Path, characters: int) -> Iterator[_Piece]:
     """One document per line; blank lines separate."""
-    position = 0
-    with file.open("rb") as opened:
-        for number, raw in enumerate(opened, start=1):
-            position += len(raw)
-            text, problem = _decoded(raw.strip())
-            if text or problem:
-                yield f":{number}", text, problem, position
+    for line in _lines(file, _bytes(characters)):
+        raw = line.raw.strip()
+        if raw or line.cut:
+            yield _piece(f":{line.number}", raw, line.position, cut=line.cut, characters=characters)
 
 
-def _paragraphs(file: Path) -> Iterator[_Piece]:
+def _by_paragraph(file: Path, characters: int) -> Iterator[_Piece]:
     """One document per paragraph; blank lines separate."""
-    position, start, gathered = 0, 1, b""
-    with file.open("rb") as opened:
-        for number, raw in enumerate(opened, start=1):
-            position += len(raw)
-            if raw.strip():
-                start = start if gathered else number
-                gathered += raw
-            elif gathered:
-                yield f":{start}", *_decoded(gathered.strip()), position
-                gathered = b""
+    most = _bytes(characters)
+    start, position, gathered, cut = 1, 0, bytearray(), False
+    for line in _lines(file, most):
+        position = line.position
+        if line.raw.strip() or line.cut:
+            start = start if gathered else line.number
+            cut = cut or line.cut or len(gathered) + len(line.raw) > most
+            gathered += line.raw[: most - len(gathered)]
+        elif gathered:
+            yield _piece(f":{start}", bytes(gathered).strip(), position, cut=cut, characters=characters)
+            gathered, cut = bytearray(), False
     if gathered:
-        yield f":{start}", *_decoded(gathered.strip()), position
+        yield _piece(f":{start}", bytes(gathered).strip(), position, cut=cut, characters=characters)
 
 
-def _whole(file: Path) -> Iterator[_Piece]:
+def _by_file(file: Path, characters: int) -> Iterator[_Piece]:
     """The file as one document."""
-    raw = file.read_bytes()
-    yield "", *_decoded(raw.strip()), len(raw)
+    most = _bytes(characters)
+    size = file.stat().st_size
+    with file.open("rb") as opened:
+        raw = opened.read(most)
+    yield _piece("", raw.strip(), size, cut=size > most, characters=characters)
 
 
-_CUTS: dict[str, Callable[[Path], Iterator[_Piece]]] = {
-    "line": _lines,
-    "paragraph": _paragraphs,
-    "file": _whole,
+_UNITS: dict[str, Callable[[Path, int], Iterator[_Piece]]] = {
+    "line": _by_line,
+    "paragraph": _by_paragraph,
+    "file": _by_file,
 }
 
 
-def _jsonl(file: Path, field: str) -> Iterator[_Piece]:
-    for place, line, problem, position in _lines(file):
-        text = ""
-        if problem is None:
-            try:
-                entry = json.loads(line)
-            except (json.JSONDecodeError, RecursionError) as error:
-                problem = f"not JSON: {error}"
-            else:
-                value = entry.get(field) if isinstance(entry, dict) else None
-                text, problem = (
-                    (value, None) if isinstance(value, str) else ("", f"no text in field {field!r}")
-                )
-        yield place, text, problem, position
+def _jsonl(file: Path, field: str, characters: int) -> Iterator[_Piece]:
+    for line in _lines(file, LINE):
+        raw = line.raw.strip()
+        if not raw and not line.cut:
+            continue
+        place, position = f":{line.number}", line.position
+        found = _field(raw, field) if not line.cut else (None, f"a line of more than {LINE:,} bytes")
+        if found[0] is None:
+            yield _Piece(place, "", found[1], position)
+        else:
+            yield _shortened(place, found[0], position, cut=False, characters=characters)
+
+
+def _field(raw: bytes, field: str) -> tuple[str | None, str]:
+    """The text in a line of JSON, or what is wrong with it."""
+    try:
+        entry = json.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        return None, f"not UTF-8: {error.reason} at byte {error.start}"
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of too many digits
+        return None, f"not JSON: {error}"
+    value = entry.get(field) if isinstance(entry, dict) else None
+    return (value, "") if isinstance(value, str) else (None, f"no text in field {field!r}")
 
 
 # ---- Parquet -----------------------------------------------------------------------------------
@@ -203,20 +273,35 @@ def _is_parquet(file: Path) -> bool:
     return file.suffix.lower() == ".parquet"
 
 
-def _parquet(file: Path, field: str) -> Iterator[_Piece]:
+def _parquet(file: Path, field: str, characters: int) -> Iterator[_Piece]:
     row = 0
     with _opened(file) as opened:
-        if field not in opened.schema_arrow.names:
-            raise DataError(
-                f"A Parquet file has a column of texts (columns = {', '.join(opened.schema_arrow.names)}).",
-                got=f"field = {field!r} in {file}",
-                do="Name the column with --field.",
-            )
-        for batch in opened.iter_batches(batch_size=1024, columns=[field]):
-            for value in batch.column(0).to_pylist():
+        names = opened.schema_arrow.names
+    if field not in names:
+        raise DataError(
+            f"A Parquet file has a column of texts (columns = {', '.join(names)}).",
+            got=f"field = {field!r} in {file}",
+            do="Name the column with --field.",
+        )
+    with _opened(file, as_dictionary=field) as opened:
+        for column in _columns(file, opened, field):
+            # One by one: a text that a dictionary holds once may stand in every row.
+            for index in range(len(column)):
                 row += 1
-                good = isinstance(value, str)
-                yield f":{row}", value if good else "", None if good else f"no text in {field!r}", row
+                value = column[index].as_py()
+                if isinstance(value, str):
+                    yield _shortened(f":{row}", value, row, cut=False, characters=characters)
+                else:
+                    yield _Piece(f":{row}", "", f"no text in {field!r}", row)
+
+
+def _columns(file: Path, opened: Any, field: str) -> Iterator[Any]:
+    """The column of texts, some rows at a time."""
+    try:
+        for batch in opened.iter_batches(batch_size=256, columns=[field]):
+            yield batch.column(0)
+    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
+        raise _not_parquet(file, error) from error
 
 
 def _rows(file: Path) -> int:
@@ -224,7 +309,8 @@ def _rows(file: Path) -> int:
         return int(opened.metadata.num_rows)
 
 
-def _opened(file: Path) -> Any:
+def _opened(file: Path, *, as_dictionary: str | None = None) -> Any:
+    """The file; a column of which may be kept as a dictionary, so that a text that repeats is there once."""
     try:
         parquet = import_module("pyarrow.parquet")
     except ImportError as error:
@@ -234,8 +320,14 @@ def _opened(file: Path) -> Any:
             do='Install it: pip install "regard[survey]".',
         ) from error
     try:
+        return parquet.ParquetFile(file, read_dictionary=[as_dictionary] if as_dictionary else None)
+    except KeyError:  # a column of lists or the like, in which there is no text
         return parquet.ParquetFile(file)
     except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
-        raise DataError(
-            "A file that ends in .parquet is Parquet.", got=f"{error} in {file}", do="Check the file."
-        ) from error
+        raise _not_parquet(file, error) from error
+
+
+def _not_parquet(file: Path, error: Exception) -> DataError:
+    return DataError(
+        "A file that ends in .parquet is Parquet.", got=f"{error} in {file}", do="Check the file."
+    )

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.checked_files import json_bytes
 from regard.errors import PackageError
 from regard.heads.findings import Head, Score
 from regard.heads.survey import distances
@@ -39,7 +40,7 @@ class Survey:
     identity: dict[str, Any]
     layout: Layout
     found: Accumulators
-    failures: Path  # JSON lines, as they came
+    failures: bytes  # JSON lines, as they came
     seconds: float
     repeats: tuple[float | None, ...] | None = None  # induction on repeated random tokens, of decoders
 
@@ -158,7 +159,7 @@ class Survey:
 
     def failed(self) -> Iterator[dict[str, Any]]:
         """What could not be read, in the order of the corpus."""
-        lines = self.failures.read_text(encoding="utf-8").splitlines() if self.failures.exists() else []
+        lines = self.failures.decode("utf-8").split("\n")[:-1]
         yield from sorted(map(json.loads, lines), key=lambda one: (one["document"], one["part"]))
 
     def first_failure(self) -> str:
@@ -179,14 +180,14 @@ class Survey:
             _write_parquet(folder / f"{name}.parquet", table.to_arrow())
         _write_parquet(folder / "examples.parquet", _package("pyarrow").Table.from_pylist(examples))
         lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in self.failed()]
-        replace_file(folder / "failed.jsonl", "".join(lines).encode())
+        replace_file(folder / "failed.jsonl", json_bytes("".join(lines)))
         summary = {
             **self.identity,
             **self.counts,
             "heads": len(self.places),
             "seconds": round(self.seconds, 3),
         }
-        replace_file(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False).encode())
+        replace_file(folder / "summary.json", json_bytes(json.dumps(summary, indent=1, ensure_ascii=False)))
 
 
 def check_parquet() -> None:

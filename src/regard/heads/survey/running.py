@@ -11,14 +11,16 @@ from typing import Any
 
 import torch
 
-from regard.errors import ArgumentError, RegardError, SurveyError
+from regard import atomic
+from regard.errors import ArgumentError, FileError, RegardError, SurveyError
 from regard.heads.survey.accumulators import Accumulators
-from regard.heads.survey.batches import Batch, Batches, Failure, Part
+from regard.heads.survey.batches import Batch, Batches, Failure, Part, failure
 from regard.heads.survey.checkpoints import (
     Folder,
     Notes,
     Position,
     Progress,
+    Written,
     close_generation,
     consolidate,
 )
@@ -28,7 +30,7 @@ from regard.heads.survey.subject import Subject
 from regard.processes import Processes
 from regard.recording.reading import Reader
 
-FORMAT = 1
+FORMAT = 2
 """Counts up when a checkpoint of before would mean something else."""
 
 LONG = ("truncate", "split")
@@ -113,9 +115,8 @@ def prepare(
         "longest": most,
     }
     batches = Batches(corpus, reader.tokenizer, most, batch_tokens, long == "split", subject.words.special)
-    return Run(
-        subject, batches, Folder(Path(folder)), processes or Processes(), identity, every=checkpoint_every
-    )
+    place = Folder(Path(folder), identity)
+    return Run(subject, batches, place, processes or Processes(), every=checkpoint_every)
 
 
 class Run:
@@ -127,18 +128,25 @@ class Run:
         batches: Batches,
         folder: Folder,
         processes: Processes,
-        identity: dict[str, Any],
         *,
         every: float,
     ) -> None:
         self.subject, self.batches, self.folder = subject, batches, folder
-        self.processes, self.identity, self.every = processes, identity, every
+        self.processes, self.every = processes, every
         self.heads = subject.layout.heads
 
     def go(self, report: Listener | None = None) -> Survey | None:
         """Begin or go on, to the end; what was found, in the first process."""
-        with ExitStack() as stack:
-            return self._go(report, stack)
+        try:
+            with ExitStack() as stack:
+                return self._go(report, stack)
+        except FileError as error:
+            raise FileError(
+                error.must,
+                got=error.got,
+                do="Free some space or see to the rights, then start again with the same folder: the survey "
+                "goes on from its last checkpoint.",
+            ) from error
 
     def _go(self, report: Listener | None, stack: ExitStack) -> Survey | None:
         position, before = self._begin(stack)
@@ -147,12 +155,11 @@ class Run:
             position, before = self._end(position, before, progress, found)
         if not self.processes.first:
             return None
-        failures = self.folder.failures(position.generation)
         result = Survey(
-            self.identity,
+            self.folder.identity,
             self.subject.layout,
             before,
-            failures,
+            self.folder.failures_of_state(position),
             position.seconds,
             self.subject.on_repeats(self.batches.longest),
         )
@@ -171,8 +178,10 @@ class Run:
         position, before = Position(), Accumulators.blank(self.heads)
         if self.processes.first:
             try:
-                self.folder.begin(self.identity)
+                self.folder.begin()
                 stack.enter_context(self.folder.locked())
+                for one in (self.folder.path, self.folder.checkpoint):
+                    atomic.drop_leftovers(one)
                 position, before = consolidate(self.folder, self.heads)
             except RegardError as error:
                 failed = error
@@ -214,7 +223,9 @@ class Run:
         return progress, found
 
     def _save(self, progress: Progress, found: Accumulators, notes: Notes, clock: _Clock) -> None:
-        progress.failed_bytes, progress.seconds = notes.sure(), clock.elapsed
+        written = notes.sure()
+        progress.failed_bytes, progress.failed_digest = written.bytes, written.digest
+        progress.seconds = clock.elapsed
         self.folder.save_part(progress, found)
 
     def _read(self, batch: Batch, found: Accumulators) -> tuple[Accumulators, list[Failure]]:
@@ -244,6 +255,7 @@ class Run:
             float(self.processes.total(torch.tensor([progress.seconds]).double())) / self.processes.count
         )
         sizes = self.processes.all(torch.tensor([progress.failed_bytes]))
+        digests = self.processes.all(torch.tensor(list(bytes.fromhex(progress.failed_digest))))
         after = Position(
             generation=position.generation + 1,
             stretch=progress.stretch,
@@ -253,17 +265,18 @@ class Run:
         )
         if self.processes.first:
             before.merge(together)
-            sources = [(self.folder.failures(position.generation), position.failed_bytes)]
-            sources += [(self.folder.own_failures(own), int(size)) for own, size in enumerate(sizes)]
-            close_generation(self.folder, after, before, sources)
+            failures = [self.folder.failures_of_state(position)]
+            for own, (size, one) in enumerate(zip(sizes, digests)):
+                written = Written(int(size), bytes(one.tolist()).hex())
+                failures.append(self.folder.failures_of_part(own, written))
+            close_generation(self.folder, after, before, b"".join(failures))
         self.processes.wait()
         return after, before
 
 
 def _failure(part: Part, error: Exception) -> Failure:
-    said = str(error).strip().splitlines()
-    reason = f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
-    return Failure(part.document, part.part, part.where, reason)
+    said = str(error).strip()
+    return failure(part, f"{type(error).__name__}: {said}" if said else type(error).__name__)
 
 
 class _Clock:

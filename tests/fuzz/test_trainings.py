@@ -1,0 +1,104 @@
+"""Trainings that are killed and whose files are damaged: the same weights or an error, never others."""
+
+import collections
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from fuzz.damage import Killed, contents_of, damaged, killed_at_writes, write_all
+from fuzz.rounds import ROUNDS, cases
+from regard.errors import RegardError
+from regard.translator import average, log, train
+from regard.translator.checkpoints import expected_snapshots
+from translator.conftest import pairs, tiny  # noqa: F401 - fixtures
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    torch.set_num_threads(1)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(log, "draw", lambda *_: None)  # a picture takes longer than the training
+
+
+@pytest.fixture(scope="module")
+def recipe(tiny):  # noqa: F811 - pytest's way
+    return dataclasses.replace(tiny, width=8, hidden=8, steps=9, checkpoint_every=2, log_every=2)
+
+
+def outcome(folder, recipe):
+    """Everything that a training gives: the mean of its last weights, and its log without the time."""
+    paths = expected_snapshots(folder, recipe.steps, every=recipe.checkpoint_every, kept=recipe.averaged)
+    mean = {name: tensor.tolist() for name, tensor in average(paths).items()}
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return mean, [{**line, "seconds": 0} for line in lines]
+
+
+def stop_at(step):
+    def listen(report):
+        if report.step == step:
+            raise Killed
+
+    return listen
+
+
+def test_killed_at_any_write(pairs, recipe, tmp_path, monkeypatch):  # noqa: F811
+    train(pairs, tmp_path / "undisturbed", recipe)
+    wanted = outcome(tmp_path / "undisturbed", recipe)
+    kills = 0
+    for number, chance in cases(2):
+        folder = tmp_path / str(number)
+        every = chance.choice([3, 6, 12])
+        while True:
+            try:
+                with killed_at_writes(monkeypatch, chance, every=every):
+                    train(pairs, folder, recipe, resume=True)
+                break
+            except Killed:
+                kills += 1
+        assert outcome(folder, recipe) == wanted, number
+        assert not list(folder.rglob(".*.part"))
+        shutil.rmtree(folder)
+    assert kills > 4
+    print(f"{kills} ends at a write, all resumed to the same weights")
+
+
+def test_damage_to_any_file(pairs, recipe, tmp_path):  # noqa: F811
+    train(pairs, tmp_path / "undisturbed", recipe)
+    wanted = outcome(tmp_path / "undisturbed", recipe)
+    with pytest.raises(Killed):
+        train(pairs, tmp_path / "begun", recipe, report=stop_at(7))
+    kept = contents_of(tmp_path / "begun")
+    outcomes = collections.Counter()
+    for number, chance in cases(20):
+        folder = tmp_path / str(number)
+        write_all(folder, kept)
+        path = chance.choice(sorted(kept))
+        raw, kind = damaged(kept[path], chance)
+        (folder / path).write_bytes(raw)
+        name = "weights" if path.name.startswith("weights-") else path.name
+        try:
+            train(pairs, folder, recipe, resume=True)
+            found = outcome(folder, recipe)
+        except RegardError as error:
+            assert path.name in str(error), (number, kind, error)  # noqa: PT017
+            outcomes[f"{name}: error"] += 1
+        else:
+            assert found == wanted, (number, path, kind)
+            outcomes[f"{name}: unharmed"] += 1
+        shutil.rmtree(folder)
+    assert outcomes["checkpoint.safetensors: error"]
+    print(dict(sorted(outcomes.items())))
+
+
+@pytest.mark.skipif(ROUNDS == 1, reason="many processes; make fuzz runs it")
+def test_killed_by_the_system_at_any_moment(tmp_path):
+    call = [sys.executable, "-m", "fuzz.killed_process", "training", str(tmp_path), str(ROUNDS)]
+    done = subprocess.run(call, capture_output=True, text=True, cwd="tests", check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    print(done.stdout)
