@@ -195,18 +195,14 @@ class Recording:
                 return texts * batch if len(texts) == 1 else texts
         sizes = " or ".join(f"batch = {batch}, length = {length}" for batch, length in known)
         counts = sorted({len(text) for text in texts})
-        got = f"{len(texts)} {'list' if len(texts) == 1 else 'lists'} of {' and '.join(map(str, counts))}"
-        if name == "tokens" and counts and counts[-1] - 1 in {length for _, length in known}:
-            raise ShapeError(
-                f"{name} names every position that was read ({sizes}).",
-                got=got,
-                do="A model never reads the last token that it writes: leave out the last one of a "
-                "generated text, as in tokens[:-1] or ids[:, :-1].",
-            )
+        one_more = name == "tokens" and bool(counts) and counts[-1] - 1 in {length for _, length in known}
         raise ShapeError(
             f"{name} names every position of every sequence ({sizes}).",
-            got=got,
-            do="Give one list of that length, or one per sequence, special tokens and padding included.",
+            got=f"{len(texts)} {'list' if len(texts) == 1 else 'lists'} of {' and '.join(map(str, counts))}",
+            do="A model never reads the last token that it writes: leave out the last one of a generated "
+            "text, as in tokens[:-1] or ids[:, :-1]."
+            if one_more
+            else "Give one list of that length, or one per sequence, special tokens and padding included.",
         )
 
     # ---- files ---------------------------------------------------------------------------------
