@@ -100,7 +100,7 @@ def decoding_rows(context: int = 2048, tokens: int = 32) -> list[Row]:
     mine, theirs = (statistics.median(side) for side in zip(*times))
     return [
         Row(
-            f"SmolLM2-135M-shaped, {context} tokens of context: recording a new token, against the plain step",
+            f"SmolLM2-135M-shaped, {context} tokens of context: recording a new token, against plain",
             f"{1000 * mine:.1f} ms",
             f"{1000 * theirs:.1f} ms",
             f"{mine / theirs:.2f} of its time",
