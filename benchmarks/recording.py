@@ -6,7 +6,11 @@ python benchmarks/recording.py
 from __future__ import annotations
 
 import argparse
+import copy
 import os
+import statistics
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +70,46 @@ def minilm_rows() -> list[Row]:
     ]
 
 
+def decoding_rows(context: int = 2048, tokens: int = 32) -> list[Row]:
+    """New tokens behind a long text, in a model of the shape of SmolLM2-135M, plain and watched in turns."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        hidden_size=576, intermediate_size=1536, num_hidden_layers=30, num_attention_heads=9,
+        num_key_value_heads=3, vocab_size=49152, max_position_embeddings=8192, tie_word_embeddings=True,
+    )  # fmt: skip
+    plain = LlamaForCausalLM(config).eval()
+    watched = LlamaForCausalLM(copy.deepcopy(config)).eval()
+    watched.load_state_dict(plain.state_dict(), assign=True)  # the same weights in the same memory
+    ids = torch.randint(1000, (1, context))
+
+    def steps(model: Any) -> Iterator[float]:
+        """Reads the text, then one token more each time; how long that took."""
+        cache = model(ids, use_cache=True, logits_to_keep=1).past_key_values
+        while True:
+            start = time.perf_counter()
+            model(ids[:, :1], past_key_values=cache, use_cache=True)
+            yield time.perf_counter() - start
+
+    with torch.inference_mode(), regard.watch(watched) as seen:
+        both = zip(steps(watched), steps(plain))
+        next(both)
+        times = [next(both) for _ in range(tokens)]
+    assert seen[0].queries == context + tokens + 1
+    mine, theirs = (statistics.median(side) for side in zip(*times))
+    return [
+        Row(
+            f"SmolLM2-135M-shaped, {context} tokens of context: recording a new token, against plain",
+            f"{1000 * mine:.1f} ms",
+            f"{1000 * theirs:.1f} ms",
+            f"{mine / theirs:.2f} of its time",
+            "≤ 1.3",
+            mine / theirs <= 1.3,
+        )
+    ]
+
+
 def llama_rows(n: int) -> list[Row]:
     """Peak memory of the whole process, ours and with the model's own dense weights."""
     ours = """
@@ -107,7 +151,11 @@ def main() -> None:
     )
     parser.parse_args()
     torch.set_num_threads(THREADS)
-    report("recording", "Recording: what watching a model costs", [*minilm_rows(), *llama_rows(8192)])
+    report(
+        "recording",
+        "Recording: what watching a model costs",
+        [*minilm_rows(), *decoding_rows(), *llama_rows(8192)],
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The collection: by number, by name, with tokens; and everything that it refuses."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -68,6 +69,42 @@ def test_kinds_and_lengths_of_an_encoder_decoder(bart):
     }
 
 
+def test_by_layer_and_kind(bart, llama):
+    assert llama.layer(1) is llama[1]
+    assert bart.layer(2, kind="cross").name == "model.decoder.layers.2.encoder_attn"
+    assert bart.layer(2, kind="decoder", run=0).name == "model.decoder.layers.2.self_attn"
+    with pytest.raises(
+        RecordingError,
+        match=r"more than once \(by kind: encoder, decoder, cross\). Got layer = 1. Say kind=.",
+    ):
+        bart.layer(1)
+    there = r"encoder layers 0, 1; decoder layers 0 … 2; cross layers 0 … 2. Got layer = 2, kind = 'encoder'"
+    with pytest.raises(LookupError, match=there):
+        bart.layer(2, kind="encoder")
+    with pytest.raises(LookupError, match=r"decoder layers 0, 1. Got layer = True"):
+        llama.layer(True)
+
+
+def test_by_layer_and_run():
+    model = FAMILIES["llama"].build()
+    ids, _ = padded(1, LENGTH, "none")
+    with torch.no_grad(), regard.watch(model) as seen:
+        model(input_ids=ids)
+        model(input_ids=ids)
+    assert seen.layer(1, run=1) is seen[3]
+    with pytest.raises(RecordingError, match=r"more than once \(by run: 0, 1\). Got layer = 1. Say run=."):
+        seen.layer(1)
+    with pytest.raises(LookupError, match=r"decoder layers 0, 1 in run 0; decoder layers 0, 1 in run 1"):
+        seen.layer(1, run=2)
+
+
+def test_all_heads_at_once(llama):
+    found = llama[1].weights(None, rows=slice(2, 5), batch=1)
+    assert found.shape == (4, 3, LENGTH)
+    assert torch.equal(found[3], llama[1].weights(3, rows=slice(2, 5), batch=1))
+    assert torch.equal(llama[1].weights(head=None, rows=-1)[2], llama[1].weights(2, rows=-1))
+
+
 # ---- tokens --------------------------------------------------------------------------------------
 
 
@@ -114,8 +151,34 @@ def test_tokens_of_the_wrong_length(llama, given, message):
 
 
 def test_tokens_that_are_no_strings(llama):
-    with pytest.raises(ArgumentError, match=r"tokens is a list of strings, or one such list per sequence"):
-        llama.tokens = [[1] * LENGTH]
+    for given in ([[1.5] * LENGTH], "a text", 7, [[True] * LENGTH]):
+        with pytest.raises(ArgumentError, match=r"tokens is a list of strings or of token ids, or one such"):
+            llama.tokens = given
+
+
+@pytest.mark.parametrize(
+    "make", [torch.tensor, np.array, list, lambda ids: [torch.tensor(row) for row in ids]]
+)
+def test_ids_name_the_tokens(llama, make):
+    ids = [list(range(LENGTH)), list(range(3, LENGTH + 3))]
+    llama.tokens = make(ids)
+    assert llama.tokens == [[str(one) for one in row] for row in ids]
+    llama.tokens = make(ids)[0]
+    assert llama.tokens == [[str(one) for one in ids[0]]] * 2
+
+
+def test_the_last_token_of_a_generated_text_was_never_read():
+    model = FAMILIES["llama"].build()
+    ids, _ = padded(2, LENGTH, "none")
+    with torch.no_grad(), regard.watch(model) as seen:
+        written = model.generate(ids, max_new_tokens=4, do_sample=False)
+    message = (
+        r"\(batch = 2, length = 14\). Got 2 lists of 15. A model never reads the last token .* ids\[:, :-1\]"
+    )
+    with pytest.raises(ShapeError, match=message):
+        seen.tokens = written
+    seen.tokens = written[:, :-1]
+    assert seen.tokens[1][-1] == str(int(written[1, -2]))
 
 
 def test_only_two_sided_recordings_have_a_source(llama, bart):

@@ -212,7 +212,76 @@ def test_heads_of_a_biased_model():
     with regard.watch(model, heads=[2]) as some:
         model(**inputs)
     for whole, part in zip(everything, some):
-        assert torch.equal(whole.weights(2, batch=1), part.weights(2, batch=1))
+        assert (whole.weights(2, batch=1) - part.weights(2, batch=1)).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gpt_oss", "t5", "bart"])
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float16, 0.004), (torch.bfloat16, 0.04)])
+@torch.no_grad()
+def test_rounded_keys_and_queries_still_make_weights(name, dtype, bound):
+    """lse belongs to what is kept: with that of the exact scores, rows would sum to as much as 1.09."""
+    family = FAMILIES[name]
+    model = family.build()
+    inputs = {key: x for key, x in inputs_of(family, "left").items() if not key.startswith("decoder")}
+    options = {"max_new_tokens": 5, "do_sample": False}
+    with regard.watch(model, dtype=dtype, heads=[1, 2]) as seen:
+        model.generate(**inputs, **options)
+    with regard.watch(model, heads=[1, 2]) as exact:
+        model.generate(**inputs, **options)
+    for mine, other in zip(seen, exact):
+        assert mine.q.dtype == dtype
+        found, wanted = all_weights(mine), all_weights(other)
+        assert found.max() <= 1 + 1e-6
+        if mine.sinks is None:
+            sums = found.sum(-1)
+            assert (sums - (wanted.sum(-1) > 0.5)).abs().max() < 2e-6
+        assert (found - wanted).abs().max() < bound
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["llama", "t5"])
+@torch.no_grad()
+def test_a_model_in_half_precision_has_rows_that_sum_to_one(name, dtype):
+    """Torch's kernel for half precisions rounds inside; its lse alone would give 1.00007."""
+    family = FAMILIES[name]
+    model = family.build().to(dtype)
+    with regard.watch(model) as seen:
+        model(**inputs_of(family, "none"))
+    for call in seen:
+        found = all_weights(call)
+        assert found.max() <= 1 + 1e-6
+        assert (found.sum(-1) - 1).abs().max() < 2e-6
+
+
+@torch.no_grad()
+def test_a_rounded_recording_can_be_read_while_it_grows(llama, inputs):
+    with regard.watch(llama, dtype=torch.bfloat16) as seen:
+        cache = llama(input_ids=inputs["input_ids"]).past_key_values
+        before = seen[0].weights(1)
+        llama(input_ids=inputs["input_ids"][:, :3], past_key_values=cache)
+        assert (seen[0].weights(1).sum(-1) - 1).abs().max() < 2e-6
+    assert torch.equal(seen[0].weights(1)[:LENGTH, :LENGTH], before)
+
+
+@torch.no_grad()
+def test_a_compiled_model_is_recorded():
+    """Without a compiler at work: inside of the block everything runs as it was written."""
+
+    def never(graph, inputs):
+        raise AssertionError("compiled")
+
+    model = FAMILIES["llama"].build()
+    ids, _ = padded(1, LENGTH, "none")
+    with regard.watch(model) as wanted:
+        model(input_ids=ids)
+    compiled = torch.compile(model, backend=never)
+    with regard.watch(compiled) as seen:
+        compiled(input_ids=ids)
+    assert repr(seen) == "<Recording of LlamaForCausalLM: 2 calls>"
+    assert [call.name for call in seen] == [call.name for call in wanted]
+    assert torch.equal(seen[1].q, wanted[1].q)
+    with pytest.raises(Exception, match="compiled"):
+        compiled(input_ids=ids)  # after the block it compiles again
 
 
 @torch.no_grad()
@@ -267,7 +336,9 @@ def test_kept_statistics_give_no_weights_and_no_more_tops(llama, inputs):
         seen[0].weights(0)
     with pytest.raises(RecordingError, match=r"with the 2 greatest weights of each row. Got top = 3"):
         seen[0].statistics(top=3)
-    assert seen[0].statistics().top_weights is None
+    assert seen[0].statistics().top_weights.shape[-1] == 2  # as many as were kept, without asking again
+    assert seen[0].statistics(top=1).top_keys.shape[-1] == 1
+    assert seen[0].statistics(top=0).top_weights is None
 
 
 @torch.no_grad()

@@ -6,12 +6,43 @@ A beam that has ended stays where it is and competes with the others by its pena
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.nn.decoding import Decoding
+
+
+class Follower(Protocol):
+    """Who wants to know through which rows a search came to its texts; a recording does."""
+
+    def begin(self, model: nn.Module) -> None:
+        """A search begins, before the first pass of the model."""
+
+    def end(self, rows: Tensor | None) -> None:
+        """A search ended: token t of a text was chosen in row ``rows[text, t]`` of a pass, −1 behind its end.
+
+        None where the search failed.
+        """
+
+
+_followers: ContextVar[tuple[Follower, ...]] = ContextVar("followers", default=())
+
+
+@contextmanager
+def followed(follower: Follower) -> Iterator[None]:
+    """Every search of this thread told to the follower."""
+    before = _followers.get()
+    _followers.set((*before, follower))
+    try:
+        yield
+    finally:
+        _followers.set(tuple(other for other in _followers.get() if other is not follower))
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +54,11 @@ class _Beams:
     ended: Tensor
     tokens: Tensor  # (batch, beam, step)
     chances: Tensor  # (batch, beam, step)
+    rows: Tensor  # (batch, beam, step), the row of the pass that chose each token
+
+    def ranks(self, length_penalty: float) -> Tensor:
+        """By what the beams compete, ``(batch, beam)``."""
+        return self.scores / self.lengths**length_penalty
 
     def take(self, parents: Tensor) -> _Beams:
         """The beams at ``parents (batch, beam)``."""
@@ -33,10 +69,12 @@ class _Beams:
             self.ended.gather(1, parents),
             self.tokens.gather(1, long),
             self.chances.gather(1, long),
+            self.rows.gather(1, long),
         )
 
 
 def beam_search(
+    model: nn.Module,
     decoding: Decoding,
     *,
     beams: int,
@@ -47,6 +85,28 @@ def beam_search(
     length_penalty: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Tokens, lengths, log-probabilities and score of the best text of each prompt."""
+    followers = _followers.get()
+    for follower in followers:
+        follower.begin(model)
+    best = None
+    try:
+        best = _searched(decoding, beams, maximum, end, padding, forbidden, length_penalty)
+    finally:
+        for follower in followers:
+            follower.end(None if best is None else best.rows[:, 0])
+    return best.tokens[:, 0], best.lengths[:, 0], best.chances[:, 0], best.ranks(length_penalty)[:, 0]
+
+
+def _searched(
+    decoding: Decoding,
+    beams: int,
+    maximum: int,
+    end: int | None,
+    padding: int,
+    forbidden: int | None,
+    length_penalty: float,
+) -> _Beams:
+    """The best beam of each prompt."""
     logits = decoding.logits()
     batch = len(logits)
     decoding.split(beams)
@@ -71,7 +131,7 @@ def _first(batch: int, beams: int, like: Tensor) -> _Beams:
     scores[:, 0] = 0.0
     whole = torch.zeros(batch, beams, dtype=torch.int64, device=like.device)
     empty = like.new_empty((batch, beams, 0), dtype=torch.float32)
-    return _Beams(scores, whole, whole.bool(), empty.long(), empty)
+    return _Beams(scores, whole, whole.bool(), empty.long(), empty, empty.long())
 
 
 def _chances(logits: Tensor, state: _Beams, padding: int, forbidden: int | None) -> Tensor:
@@ -96,12 +156,15 @@ def _grow(
     best = ranks.flatten(1).topk(state.scores.shape[1]).indices
     parents, tokens = best // vocabulary, best % vocabulary
     before = state.take(parents)
+    batch, beams = parents.shape
+    first_rows = torch.arange(batch, device=parents.device)[:, None] * beams
     grown = _Beams(
         totals.flatten(1).gather(1, best),
         lengths.gather(1, parents),
         before.ended if end is None else before.ended | (tokens == end),
         torch.cat([before.tokens, tokens[..., None]], 2),
         torch.cat([before.chances, chances.flatten(1).gather(1, best)[..., None]], 2),
+        torch.cat([before.rows, (first_rows + parents)[..., None]], 2),
     )
     return grown, parents, tokens
 
@@ -111,18 +174,19 @@ def _decided(state: _Beams, maximum: int, length_penalty: float) -> bool:
 
     A text that goes on only loses log-probability, and at most gains the greatest length.
     """
-    ranks = state.scores / state.lengths**length_penalty
-    ended = ranks.masked_fill(~state.ended, -torch.inf).amax(1)
+    ended = state.ranks(length_penalty).masked_fill(~state.ended, -torch.inf).amax(1)
     hopes = (state.scores / maximum**length_penalty).masked_fill(state.ended, -torch.inf).amax(1)
     return bool((state.ended.any(1) & (ended >= hopes)).all())
 
 
-def _best(state: _Beams, padding: int, length_penalty: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    ranks = state.scores / state.lengths**length_penalty
-    winner = state.take(ranks.argmax(1, keepdim=True))
-    lengths = winner.lengths[:, 0]
-    longest = int(lengths.max())
-    behind = torch.arange(longest, device=lengths.device) >= lengths[:, None]
-    tokens = winner.tokens[:, 0, :longest].masked_fill(behind, padding)
-    chances = winner.chances[:, 0, :longest].masked_fill(behind, 0.0)
-    return tokens, lengths, chances, ranks.amax(1)
+def _best(state: _Beams, padding: int, length_penalty: float) -> _Beams:
+    """The best beam of each prompt, with padding behind its end."""
+    winner = state.take(state.ranks(length_penalty).argmax(1, keepdim=True))
+    longest = int(winner.lengths.max())
+    behind = torch.arange(longest, device=winner.lengths.device) >= winner.lengths[..., None]
+    return replace(
+        winner,
+        tokens=winner.tokens[..., :longest].masked_fill(behind, padding),
+        chances=winner.chances[..., :longest].masked_fill(behind, 0.0),
+        rows=winner.rows[..., :longest].masked_fill(behind, -1),
+    )

@@ -92,6 +92,7 @@ def generate(
         decoding = begin(model, prompt, start=start, keep=keep, new=maximum, cached=cache)
         if beams > 1:
             found = beam_search(
+                model,
                 decoding,
                 beams=beams,
                 maximum=maximum,

@@ -135,13 +135,16 @@ class Call:
     # ---- what it shows -------------------------------------------------------------------------
 
     def weights(
-        self, head: int, rows: Part = slice(None), columns: Part = slice(None), batch: int = 0
+        self, head: int | None, rows: Part = slice(None), columns: Part = slice(None), batch: int = 0
     ) -> Tensor:
         """The weights of one head, ``(rows, columns)``, exactly; nothing else is computed.
 
-        ``head`` is the model's number of the head. ``rows`` and ``columns`` are slices, single
-        positions or lists of them. The result has at least float32.
+        ``head`` is the model's number of the head; None means every recorded head, and gives
+        ``(head, rows, columns)``. ``rows`` and ``columns`` are slices, single positions or lists of
+        them. The result has at least float32.
         """
+        if head is None:
+            return torch.stack([self.weights(one, rows, columns, batch) for one in self.head_numbers])
         index = self._index_of(head)
         self._check_batch(batch)
         i, j = _chosen(rows, self.queries, "rows"), _chosen(columns, self.keys, "columns")
@@ -169,13 +172,15 @@ class Call:
             return weights
         return weights.masked_fill(~torch.from_numpy(allowed).to(weights.device), 0.0)
 
-    def statistics(self, top: int = 0) -> Statistics:
+    def statistics(self, top: int | None = None) -> Statistics:
         """Entropy, received attention and the others of every query and key, in one pass.
 
         The definitions stand in ``docs/statistics.md``; ``top`` asks for the k greatest weights too.
+        By default there are as many as ``watch(model, statistics=True, top=…)`` kept, otherwise none.
         """
         if self.kept is not None:
-            return fewer_top(self.kept, top, self.name)
+            return self.kept if top is None else fewer_top(self.kept, top, self.name)
+        top = 0 if top is None else top
         if self.own_weights is not None:
             return statistics_of_weights(self.own_weights, top)
         assert self.q is not None

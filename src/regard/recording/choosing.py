@@ -86,6 +86,17 @@ def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -
     )
 
 
+def bias_of_rows_and_keys(bias: Bias | None, rows: slice, keys: int) -> Bias | None:
+    """The bias of some queries and of the first keys. One that knows distances serves any of them."""
+    if isinstance(bias, Sum):
+        parts = (bias_of_rows_and_keys(part, rows, keys) for part in bias.parts)
+        return Sum(tuple(part for part in parts if part is not None))
+    if not isinstance(bias, TensorBias):
+        return bias
+    values = bias.values if bias.values.shape[2] == 1 else bias.values[:, :, rows]
+    return TensorBias(values if values.shape[3] == 1 else values[..., :keys])
+
+
 def detached(bias: Bias) -> Bias:
     """The bias with tables of its own, which no training changes."""
     if isinstance(bias, Sum):

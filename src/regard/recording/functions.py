@@ -8,6 +8,7 @@ run here with an attention of ours in it.
 from __future__ import annotations
 
 import inspect
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -124,6 +125,19 @@ def upper_left_causal(queries: int, keys: int) -> Mask:
     if queries == keys:
         return causal()
     return window(None, queries - keys) if queries > keys else ~window(keys - queries - 1, None)
+
+
+@contextmanager
+def compiled_runs_eagerly() -> Iterator[None]:
+    """What ``torch.compile`` made runs as it was written: compiled attention shows nothing.
+
+    Where the compiler was never loaded, nothing can have been compiled, and it stays unloaded.
+    """
+    if "torch._dynamo" not in sys.modules:
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
+        yield
 
 
 _slow = 0

@@ -15,6 +15,7 @@ from regard.attention import Statistics, attention_statistics, attention_with_ls
 from regard.attention.biases import Bias
 from regard.attention.call import attention
 from regard.attention.inputs import Inputs
+from regard.attention.single import single_query
 from regard.masks.mask import Both, Either, Mask
 from regard.masks.pairings import Dense
 from regard.masks.patterns import Window
@@ -37,7 +38,10 @@ class Observer:
         self.tape = tape
         self.model = model
         self.lazy_biases: dict[int, tuple[Tensor, Bias]] = {}
-        self._names = {id(module): name for name, module in model.named_modules(remove_duplicate=True)}
+        self._names = {
+            id(module): name.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix(".")
+            for name, module in model.named_modules(remove_duplicate=True)
+        }
         self._thread = threading.get_ident()
         self._running: list[nn.Module] = []
 
@@ -50,10 +54,14 @@ class Observer:
         """Whether the module is a part of the watched model."""
         return id(module) in self._names
 
+    def is_part_of(self, model: nn.Module) -> bool:
+        """Whether what is watched and this model share modules."""
+        return self.knows(model) or any(module is self.model for module in model.modules())
+
     def name_of(self, module: nn.Module | None) -> str:
         """The path of a module in the model; the class name of the model for the model itself."""
         name = self._names.get(id(module), "")
-        return name or type(self.model).__name__
+        return name or type(uncompiled(self.model)).__name__
 
     @property
     def running(self) -> nn.Module | None:
@@ -73,10 +81,16 @@ class Observer:
         return "decoder" if cached or looks_back(inputs.mask) else "cross"
 
     @contextmanager
-    def hooks(self) -> Iterator[None]:
-        """Follow which module is running."""
+    def hooks(self, *, leaves: bool) -> Iterator[None]:
+        """Follow which module is running.
+
+        Modules without parts run most often and hold no attention that is handed over by name; only
+        functions that are called without a word of the module need them, too (``leaves``).
+        """
         with ExitStack() as stack:
             for module in self.model.modules():
+                if not leaves and module is not self.model and not any(True for _ in module.children()):
+                    continue
                 before = module.register_forward_pre_hook(self._enter, prepend=True)
                 after = module.register_forward_hook(self._leave, always_call=True)
                 stack.callback(before.remove)
@@ -96,6 +110,12 @@ class Observer:
         if self.listens and any(module is running for running in self._running):
             while self._running.pop() is not module:
                 pass
+
+
+def uncompiled(model: nn.Module) -> nn.Module:
+    """The model inside of what ``torch.compile(model)`` gave."""
+    inner = getattr(model, "_orig_mod", None)
+    return uncompiled(inner) if isinstance(inner, nn.Module) else model
 
 
 def looks_back(mask: Mask) -> bool:
@@ -133,6 +153,11 @@ def observed(observer: Observer) -> Iterator[None]:
 def observers_here(module: nn.Module) -> list[Observer]:
     """Everybody who watches this module in this thread."""
     return [observer for observer in tuple(_observers) if observer.listens and observer.knows(module)]
+
+
+def observers_around(model: nn.Module) -> list[Observer]:
+    """Everybody in this thread who watches this model, something that it is part of, or a part of it."""
+    return [observer for observer in tuple(_observers) if observer.listens and observer.is_part_of(model)]
 
 
 def observers_running() -> list[Observer]:
@@ -202,7 +227,8 @@ def attend(
         first_key,
     )
     for tape, slot in slots:
-        tape.add(slot, step if tape.wanted.statistics else replace(step, statistics=None))
+        unwanted = statistics is not None and not tape.wanted.statistics
+        tape.add(slot, replace(step, statistics=None) if unwanted else step)
     return output
 
 
@@ -223,5 +249,8 @@ def _computed(
         statistics = attention_statistics(*(tensors if alone else tensors[:2]), **options, top=top)
         if statistics.output is not None:
             return statistics.output, statistics.lse, replace(statistics, output=None)
+    alone = single_query(inputs)
+    if alone is not None:
+        return *alone, statistics
     output, lse = attention_with_lse(*tensors, **options, dropout=inputs.dropout)
     return output, lse, statistics

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import RecordingError
+from regard.recording.beams import Lineage, along
 from regard.recording.call import Call, Kind
 from regard.recording.choosing import check_heads
 from regard.recording.tape import Tape
@@ -34,6 +35,7 @@ class DenseTrack:
         self.name, self.kind, self.layer, self.run = name, kind, layer, run
         self.weights = weights
         self.wanted = tape.wanted
+        self.border = weights.shape[2]  # behind the last step of several rows: where generation began
 
     @property
     def queries(self) -> int:
@@ -50,6 +52,17 @@ class DenseTrack:
         """Rows behind ours; the keys that are new had no weight before."""
         wider = F.pad(self.weights, (0, weights.shape[3] - self.weights.shape[3]))
         self.weights = torch.cat([wider, weights], 2)
+        if weights.shape[2] > 1:
+            self.border = self.queries
+
+    def follow(self, rows: Tensor, prompt: int) -> None:
+        """Leave only the texts that a beam search returned."""
+        if self.kind == "encoder" and self.border == self.queries:
+            return  # it read the prompts, each once
+        lineage = Lineage(rows, max(prompt, self.border))
+        stop = min(self.queries, lineage.stop)
+        keys = self.weights.shape[3] if self.kind == "cross" else stop
+        self.weights = along(self.weights[:, :, :stop, :keys], lineage.at(0, stop))
 
     def call(self) -> Call:
         """The call as it is now."""
@@ -140,6 +153,7 @@ def _keep_layer(tape: Tape, name: str, kind: Kind, weights: Tensor, past: int) -
     before = tape.latest.get((name, slot.occurrence))
     if isinstance(before, DenseTrack) and before.continued_by(weights, past):
         before.append(weights)
+        tape.touch(before)
         return
     run = 0 if before is None else before.run + 1
     tape.put(slot, DenseTrack(name, kind, slot.layer, weights, run, tape))

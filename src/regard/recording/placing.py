@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+from weakref import ReferenceType, ref
 
 import numpy as np
 import torch
@@ -48,6 +49,11 @@ class Placed:
     first_key: int
     one_by_one: bool  # whether the function must be asked about single indices
     make_tensor: Callable[[], Tensor | None] = field(repr=False)
+    # The last answer of ``after``: the view before it (weakly, or each would hold all before it), the
+    # length, and whether this view goes on where that one ended.
+    _goes_on: list[tuple[ReferenceType[View], int, bool]] = field(
+        default_factory=list, init=False, repr=False
+    )
 
     @property
     def causal(self) -> bool:
@@ -94,12 +100,19 @@ class Placed:
 
     def after(self, before: View, length: int) -> View | None:
         """This view, if it says of the first positions what the view before it said."""
+        # All layers of a pass share their view, so that the first of them answers for the others.
+        for view, known, goes_on in self._goes_on:
+            if view() is before and known == length:
+                return self if goes_on else None
+        goes_on = self._repeats(before, length)
+        self._goes_on[:] = [(ref(before), length, goes_on)]
+        return self if goes_on else None
+
+    def _repeats(self, before: View, length: int) -> bool:
         if not isinstance(before, Placed) or not self.causal or not before.causal:
-            return None
+            return False
         bare = [replace(view, keep=None).over(0, length) for view in (before, self)]
-        if bare[0] != bare[1] or before._padding(0, length) != self._padding(0, length):
-            return None
-        return self
+        return bare[0] == bare[1] and before._padding(0, length) == self._padding(0, length)
 
     # ---- as a tensor ---------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ArgumentError, RecordingError, ShapeError
-from regard.recording.call import Call
+from regard.recording.call import Call, Kind
 from regard.recording.tape import Tape
 
 Tokens = list[list[str]]
@@ -92,6 +92,33 @@ class Recording:
             )
         return found
 
+    def layer(self, number: int, *, kind: Kind | None = None, run: int | None = None) -> Call:
+        """The call of one layer, as each kind (encoder, decoder, cross) numbers its layers from 0.
+
+        ``kind`` is needed where several kinds have such a layer, ``run`` where it ran several times.
+        """
+        calls = [call for call in self.calls if kind in (None, call.kind) and run in (None, call.run)]
+        found = [call for call in calls if call.layer == number and not isinstance(number, bool)]
+        if len(found) == 1:
+            return found[0]
+        named = (("layer", number), ("kind", kind), ("run", run))
+        asked = ", ".join(f"{name} = {value!r}" for name, value in named if value is not None)
+        if not found:
+            raise _NoCallError(
+                f"The recording has {_layers_said(self.calls)}.", got=asked, do="Choose one of these layers."
+            )
+        for name in ("kind", "run", "name"):
+            values = list(dict.fromkeys(str(getattr(call, name)) for call in found))
+            if len(values) > 1:
+                raise RecordingError(
+                    f"Layer {number} was recorded more than once (by {name}: {', '.join(values)}).",
+                    got=asked,
+                    do="Choose one by its module path: seen[name]." if name == "name" else f"Say {name}=.",
+                )
+        raise RecordingError(
+            f"Layer {number} was recorded more than once ({len(found)} calls).", do="Go by number: seen[0]."
+        )
+
     @property
     def nbytes(self) -> int:
         """Memory held by the calls."""
@@ -104,12 +131,14 @@ class Recording:
         """The tokens of the text that was read, one list per sequence of the batch.
 
         For an encoder-decoder these are the decoder's; see ``source_tokens``. One list alone is
-        given to every sequence of the batch.
+        given to every sequence of the batch. Token ids (lists, an array or a tensor) are taken as
+        well, and shown as numbers; ``tokenizer.convert_ids_to_tokens`` makes words of them. The last
+        token that a model writes is never read, so a generated text is named without it.
         """
         return self._tokens
 
     @tokens.setter
-    def tokens(self, given: Sequence[str] | Sequence[Sequence[str]] | None) -> None:
+    def tokens(self, given: Any) -> None:
         own = "decoder" if self._two_sided() else None
         self._tokens = self._checked("tokens", given, own)
 
@@ -119,7 +148,7 @@ class Recording:
         return self._source_tokens
 
     @source_tokens.setter
-    def source_tokens(self, given: Sequence[str] | Sequence[Sequence[str]] | None) -> None:
+    def source_tokens(self, given: Any) -> None:
         if given is not None and not self._two_sided():
             raise RecordingError(
                 "Only a recording with cross-attention has a source beside its tokens.",
@@ -159,23 +188,21 @@ class Recording:
     def _checked(self, name: str, given: Any, side: str | None) -> Tokens | None:
         if given is None:
             return None
-        texts = [list(given)] if all(isinstance(token, str) for token in given) else [list(t) for t in given]
-        if not all(isinstance(token, str) for text in texts for token in text):
-            raise ArgumentError(
-                f"{name} is a list of strings, or one such list per sequence.",
-                got=repr(given)[:60],
-                do="Use tokenizer.convert_ids_to_tokens(...).",
-            )
+        texts = _texts(name, given)
         known = self._lengths(side)
         for batch, length in known:
             if all(len(text) == length for text in texts) and len(texts) in (1, batch):
                 return texts * batch if len(texts) == 1 else texts
         sizes = " or ".join(f"batch = {batch}, length = {length}" for batch, length in known)
         counts = sorted({len(text) for text in texts})
+        one_more = name == "tokens" and bool(counts) and counts[-1] - 1 in {length for _, length in known}
         raise ShapeError(
             f"{name} names every position of every sequence ({sizes}).",
             got=f"{len(texts)} {'list' if len(texts) == 1 else 'lists'} of {' and '.join(map(str, counts))}",
-            do="Give one list of that length, or one per sequence, special tokens and padding included.",
+            do="A model never reads the last token that it writes: leave out the last one of a generated "
+            "text, as in tokens[:-1] or ids[:, :-1]."
+            if one_more
+            else "Give one list of that length, or one per sequence, special tokens and padding included.",
         )
 
     # ---- files ---------------------------------------------------------------------------------
@@ -191,8 +218,49 @@ class Recording:
         save(self, Path(path))
 
 
+def _layers_said(calls: Sequence[Call]) -> str:
+    """Which layers there are, by kind and run."""
+    found: dict[tuple[Kind, int], list[int]] = {}
+    for call in calls:
+        found.setdefault((call.kind, call.run), []).append(call.layer)
+    several_runs = len({run for _, run in found}) > 1
+    said = [
+        f"{kind} layers {_numbers_said(layers)}" + (f" in run {run}" if several_runs else "")
+        for (kind, run), layers in found.items()
+    ]
+    return "; ".join(said[:6]) + ("; …" if len(said) > 6 else "") if said else "no calls"
+
+
+def _numbers_said(numbers: Sequence[int]) -> str:
+    whole = sorted(set(numbers))
+    if len(whole) > 2 and whole == list(range(whole[0], whole[-1] + 1)):
+        return f"{whole[0]} … {whole[-1]}"
+    return ", ".join(map(str, whole))
+
+
 class _NoCallError(RecordingError, LookupError):
     """No such call; also the LookupError that a Python reader would expect."""
+
+
+def _texts(name: str, given: Any) -> Tokens:
+    """Strings or ids, of one text or of several, as lists of strings."""
+    if hasattr(given, "tolist"):  # a tensor or an array
+        given = given.tolist()
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        listed = [one.tolist() if hasattr(one, "tolist") else one for one in given]
+        texts = [listed] if all(_is_token(one) for one in listed) else listed
+        lists = all(isinstance(text, Sequence) and not isinstance(text, str) for text in texts)
+        if lists and all(_is_token(token) for text in texts for token in text):
+            return [[str(token) for token in text] for text in texts]
+    raise ArgumentError(
+        f"{name} is a list of strings or of token ids, or one such list per sequence.",
+        got=repr(given)[:60],
+        do="Use tokenizer.convert_ids_to_tokens(...).",
+    )
+
+
+def _is_token(given: object) -> bool:
+    return isinstance(given, str | int) and not isinstance(given, bool)
 
 
 def _at(texts: Tokens | None, batch: int) -> list[str] | None:

@@ -13,8 +13,9 @@ from regard.attention.inputs import FLOATS
 from regard.errors import ArgumentError, DtypeError, RecordingError
 from regard.recording import huggingface
 from regard.recording.call import Call
-from regard.recording.functions import Listening, fast_path_off
-from regard.recording.observing import Observer, observed
+from regard.recording.functions import Listening, compiled_runs_eagerly, fast_path_off
+from regard.recording.generation import searches_followed
+from regard.recording.observing import Observer, observed, uncompiled
 from regard.recording.own import own_weights_kept
 from regard.recording.recording import Recording
 from regard.recording.sizes import known_layers
@@ -124,7 +125,7 @@ class Watch:
     def __init__(self, model: nn.Module, tape: Tape) -> None:
         self._model = model
         self._tape = tape
-        self._recording = Recording(type(model).__name__, tape=self._tape)
+        self._recording = Recording(type(uncompiled(model)).__name__, tape=self._tape)
         self._stack: ExitStack | None = None
 
     def __enter__(self) -> Recording:
@@ -137,12 +138,12 @@ class Watch:
         with ExitStack() as stack:
             observer = Observer(self._model, self._tape)
             stack.enter_context(observed(observer))
-            stack.enter_context(observer.hooks())
-            self._listen(stack)
+            stack.enter_context(compiled_runs_eagerly())
+            self._listen(stack, observer)
             self._stack = stack.pop_all()
         return self._recording
 
-    def _listen(self, stack: ExitStack) -> None:
+    def _listen(self, stack: ExitStack, observer: Observer) -> None:
         """Every part of transformers in the way it can be seen, and all the rest through torch."""
         parts = list(huggingface.pretrained_parts(self._model))
         through_torch = self._model not in parts
@@ -156,6 +157,8 @@ class Watch:
         if through_torch:
             stack.enter_context(fast_path_off())
             stack.enter_context(Listening())
+        stack.enter_context(observer.hooks(leaves=through_torch))
+        stack.enter_context(searches_followed(observer, transformers=bool(parts)))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -176,6 +179,6 @@ class Watch:
             "A watched model calls attention inside the with block.",
             got=f"no attention from {self._recording.model}",
             do="Run the watched model itself inside the block, in the same thread; a model that computes "
-            "softmax by hand, under torch.compile or in a compiled kernel, shows nothing: "
-            "let it call F.scaled_dot_product_attention.",
+            "softmax by hand or in a compiled kernel shows nothing: let it call "
+            "F.scaled_dot_product_attention. Call torch.compile before the block, not in it.",
         )
