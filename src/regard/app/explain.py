@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from regard.app.languages import lang_option
+from regard.app.output import show
 from regard.app.texts import HELP, read_argument
 from regard.errors import ArgumentError
 
@@ -74,10 +75,14 @@ def explain(
     regard explain "The cat sat on the mat." --token 猫
     regard explain "The cat sat." --model ./gpt2 --layer 5 --head 1 --token cat --out cat.html
     """
-    from rich.console import Console
-
     from regard.app.subjects import busy
+
+    if model is not None or any(one is not None for one in (kind, layer, head, token)):
+        from regard import machine
+
+        machine.prepare()  # before torch is imported
     from regard.lessons import explain as explained
+    from regard.views.terminal import SafeConsole
 
     form = form or ENDINGS.get(out.suffix.lower() if out else "", "terminal")
     if out is not None and not out.parent.is_dir():
@@ -86,7 +91,7 @@ def explain(
             got=f"{out}, but there is no {out.parent}",
             do="Make the folder, or name another one.",
         )
-    with busy(Console(stderr=True), "…"):
+    with busy(SafeConsole(stderr=True), "…"):
         explanation = explained(
             read_argument(text),
             lang=lang,
@@ -113,18 +118,18 @@ def explain(
         ) from error
     from regard.lessons.languages import text as say
 
-    Console(stderr=True).print(say("saved", lang, path=out), highlight=False, markup=False)
+    SafeConsole(stderr=True).print(say("saved", lang, path=out), highlight=False, markup=False)
 
 
 def _print(explanation: Explanation, form: str) -> None:
     if form != "terminal":
-        click.echo(_written(explanation, form), nl=False)
+        show(_written(explanation, form))
         return
-    from rich.console import Console
 
     from regard.views.explanation.terminal import show_explanation
+    from regard.views.terminal import SafeConsole
 
-    show_explanation(Console(highlight=False), explanation)
+    show_explanation(SafeConsole(highlight=False), explanation)
 
 
 def _written(explanation: Explanation, form: str) -> str:
@@ -136,11 +141,10 @@ def _written(explanation: Explanation, form: str) -> str:
         return explanation.to_json()
     from io import StringIO
 
-    from rich.console import Console
-
     from regard.views.explanation.terminal import show_explanation
+    from regard.views.terminal import SafeConsole
 
-    console = Console(file=StringIO(), width=100, highlight=False)
+    console = SafeConsole(file=StringIO(), width=100, highlight=False)
     show_explanation(console, explanation)
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
