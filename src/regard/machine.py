@@ -113,10 +113,10 @@ class HalfPrecision:
 def prepare() -> HalfPrecision | None:
     """Make this process ready for half precision; call it before torch is imported.
 
-    Sets ``ONEDNN_MAX_CPU_ISA`` where the machine needs it. Where the user has set it, nothing is tried
-    and None is returned.
+    Sets ``ONEDNN_MAX_CPU_ISA`` where the machine needs it. Where the user has set it, or torch is imported
+    already, nothing is tried and None is returned.
     """
-    if SETTING in os.environ:
+    if SETTING in os.environ or "torch" in sys.modules:
         return None
     found = half_precision()
     if found.limit:

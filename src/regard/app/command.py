@@ -14,6 +14,7 @@ from regard.app import output
 from regard.app.bench import bench
 from regard.app.cost import cost
 from regard.app.demo import demo
+from regard.app.doctor import doctor
 from regard.app.explain import explain
 from regard.app.heads import heads
 from regard.app.languages import (
@@ -118,5 +119,5 @@ def main(ctx: click.Context, lang: str) -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
-for command in (look, heads, explain, mask, cost, bench, demo, translate, train, survey, serve):
+for command in (look, heads, explain, mask, cost, bench, demo, translate, train, survey, serve, doctor):
     main.add_command(command)

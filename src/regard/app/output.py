@@ -16,8 +16,8 @@ from typing import TextIO
 from regard.errors import FileError
 from regard.printing import safe, tolerate_encodings
 
-GONE = {errno.EPIPE, errno.ESHUTDOWN, errno.ECONNRESET}
-"""What is wrong with a pipe whose reader has gone; Windows says EINVAL."""
+GONE = {errno.EPIPE, errno.ESHUTDOWN, errno.EINVAL, errno.ECONNRESET}
+"""What systems say of a pipe whose reader has gone; EINVAL is Windows."""
 
 
 def show(text: str) -> None:
@@ -52,8 +52,7 @@ def explain(error: OSError) -> FileError | None:
     at_fault = _failing(sys.stdout) or _failing(sys.stderr)
     if at_fault is not None:
         _abandon(at_fault)
-    gone = GONE | {errno.EINVAL} if sys.platform == "win32" and at_fault is not None else GONE
-    if error.errno in gone:
+    if isinstance(error, BrokenPipeError) or (at_fault is not None and error.errno in GONE):
         return None
     reason = error.strerror or str(error) or type(error).__name__
     if at_fault is not None and error.filename is None:

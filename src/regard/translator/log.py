@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from regard.errors import ModelFileError
 from regard.languages import Texts
-from regard.translator.files import write_text
+from regard.translator.files import read_text, write_text
 
 LOG, CURVE = "log.jsonl", "loss.png"
 
@@ -24,17 +26,34 @@ class Lettering:
 
 def append(folder: Path, entry: dict[str, float]) -> None:
     """Add a line."""
-    with (folder / LOG).open("a", encoding="utf-8") as file:
+    with (folder / LOG).open("a", encoding="utf-8", newline="\n") as file:
         file.write(json.dumps(entry) + "\n")
 
 
 def read(folder: Path) -> list[dict[str, float]]:
     """The lines that are whole; a kill may have cut the last one."""
     path = folder / LOG
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return [json.loads(line) for line in lines if line.endswith("}")]
+    return list(_entries(path)) if path.exists() else []
+
+
+def _entries(path: Path) -> Iterator[dict[str, float]]:
+    *whole, last = read_text(path).split("\n")
+    for number, line in enumerate([*whole, *([last] if last.endswith("}") else [])], start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            if not isinstance(entry, dict) or not isinstance(entry["step"], int):
+                raise ValueError("no step")
+            if not all(isinstance(value, int | float) for value in entry.values()):
+                raise ValueError("not only numbers")
+        except (ValueError, KeyError, RecursionError) as error:
+            raise ModelFileError(
+                f"{LOG} has a JSON object with the step and its losses on every line.",
+                got=f"something else on line {number} of {path}",
+                do="Take that line out, or move the file away; checkpoints do not need it.",
+            ) from error
+        yield entry
 
 
 def cut_after(folder: Path, step: int) -> None:

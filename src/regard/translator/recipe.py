@@ -12,6 +12,9 @@ from regard.nn.checks import check_name, check_probability, check_whole
 from regard.nn.embedding import MODEL_POSITIONS
 from regard.nn.layers import NORMS
 
+MOST_PARAMETERS = 10_000_000_000
+"""Far beyond what 30,000 pairs can teach."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -66,6 +69,19 @@ class Recipe:
         check_name("positions", self.positions, MODEL_POSITIONS)
         for name in ("dropout", "attention_dropout", "label_smoothing"):
             check_probability(name, getattr(self, name))
+        self._check_size()
+
+    def _check_size(self) -> None:
+        """Before anything is built: torch would end with a message about its allocator, or be killed."""
+        layers = self.encoder_layers + 2 * self.decoder_layers
+        tokens = self.english_tokens + self.length
+        parameters = layers * self.width * (4 * self.width + 2 * self.hidden) + tokens * self.width
+        if parameters > MOST_PARAMETERS or self.seed >= 1 << 63:
+            raise ArgumentError(
+                f"A recipe asks for at most {MOST_PARAMETERS:,} parameters and a seed below 2⁶³.",
+                got=f"about {parameters:.1e} parameters, seed = {self.seed}",
+                do="Make width, hidden or the numbers of layers smaller.",
+            )
 
     def _check_number(self, name: str, value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
@@ -83,7 +99,7 @@ class Recipe:
         """The recipe that a text holds; what it does not name is as in the default."""
         try:
             named = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ArgumentError(
                 "A recipe is a JSON object.", got=str(error), do='Write {"width": 192}, say.'
             ) from error
@@ -112,4 +128,12 @@ class Recipe:
         path = Path(path)
         if not path.is_file():
             raise ArgumentError("A recipe is a JSON file.", got=str(path), do="Name one that exists.")
-        return cls.from_json(path.read_text(encoding="utf-8"))
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ArgumentError(
+                "A recipe is a JSON file in UTF-8 that can be read.",
+                got=f"{path}: {getattr(error, 'strerror', None) or error}",
+                do="Save it as UTF-8.",
+            ) from error
+        return cls.from_json(text)
