@@ -31,15 +31,15 @@ def export(run: Run, *, beams: int = 4, length_penalty: float = 1.0) -> dict[str
     paths = snapshots(run.folder)
     save_translator(folder, average(paths), run.vocabularies, run.recipe)
     translator = load_translator(folder)
-    last = log.read(run.folder)[-1]
+    last = (log.read(run.folder) or [{}])[-1]  # the log may be gone; it holds nothing that is needed
     best = measure_heads(translator)[0]
     write_text(folder / ALIGNMENT, best.to_json())
     scores: dict[str, Any] = {
         "held_out_sentences": len(run.corpus.held_out),
         "training_pairs": len(run.corpus.training),
         "parameters": count_parameters(translator.model),
-        "steps": int(last["step"]),
-        "minutes": round(last["seconds"] / 60, 1),
+        "steps": int(last.get("step", run.recipe.steps)),
+        "minutes": round(last.get("seconds", 0.0) / 60, 1),
         "averaged": [path.name for path in paths],
         "alignment": {"right": best.right, "pairs": best.pairs},
         "greedy": asdict(evaluate(translator, run.corpus.held_out)),
