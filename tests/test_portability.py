@@ -56,9 +56,12 @@ def posix_uses(tree):
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.attr in POSIX_NAMES.get(node.value.id, ()):
                 yield node.attr
-        elif isinstance(node, ast.Constant) and str(node.value).startswith(POSIX_PATHS):
-            if "\n" not in str(node.value):  # a docstring
-                yield node.value
+        elif isinstance(node, ast.Constant) and _is_path(node.value):
+            yield node.value
+
+
+def _is_path(value):
+    return isinstance(value, str) and value.startswith(POSIX_PATHS) and "\n" not in value
 
 
 def unguarded(tree):
@@ -71,10 +74,10 @@ def unguarded(tree):
         if asks or (isinstance(node, ast.Try) and node.handlers):
             guarded |= {id(inner) for part in node.body for inner in ast.walk(part)}
     open_nodes = [node for node in ast.walk(tree) if id(node) not in guarded]
-    return {use for node in open_nodes for use in posix_uses(_Alone(node)) if not use.startswith("/")}
+    return {use for node in open_nodes for use in posix_uses(_alone(node)) if not use.startswith("/")}
 
 
-def _Alone(node):
+def _alone(node):
     """A tree of one node, so that its children are judged by themselves."""
     if isinstance(node, (ast.Import, ast.ImportFrom, ast.Attribute, ast.Constant)):
         return ast.Module(body=[node], type_ignores=[])

@@ -111,7 +111,7 @@ def explain(
         _print(explanation, form)
         return
     try:
-        out.write_text(_written(explanation, form), encoding="utf-8")
+        out.write_bytes(_written(explanation, form).encode("utf-8"))
     except OSError as error:
         raise ArgumentError(
             "--out is a file that can be written.", got=f"{out}: {error.strerror}", do="Name another one."

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, overload
 
+from regard import atomic
 from regard.errors import ArgumentError, PackageError
 
 Value = str | int | float | None
@@ -146,7 +147,7 @@ def _is_nan(cell: object) -> bool:
 
 def _written(text: str, path: str | Path | None) -> str:
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
+        atomic.write_text(path, text)
     return text
 
 
