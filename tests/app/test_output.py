@@ -44,7 +44,8 @@ def run(monkeypatch, tmp_path):
             sys.stderr.flush()
         if out is None:
             sys.stdout.flush()
-        return Result(code, raw.getvalue().decode(encoding), errors.getvalue().decode(encoding))
+        read = "utf-8" if encoding == "ascii" else encoding
+        return Result(code, raw.getvalue().decode(read), errors.getvalue().decode(read))
 
     return run
 
@@ -85,11 +86,13 @@ def test_every_command_prints_in_every_encoding(run, command, lang, encoding):
     shown = run("--lang", lang, name, *rest, encoding=encoding)
     assert shown.code == 0, shown.err
     assert shown.out.strip()
+    # Click writes its help in UTF-8 where a stream says that it is ASCII.
+    assert encoding != "ascii" or command == "help" or shown.out.isascii()
 
 
 def test_every_command_is_in_some_table():
     tried = {arguments[0] for table in (PRINTING, REFUSED) for arguments in table.values()}
-    assert set(main.commands) - tried == {"bench", "doctor"}  # minutes, seconds: below, by themselves
+    assert set(main.commands) - tried == {"doctor"}  # below, without its seconds
 
 
 def test_bench_and_doctor_print_in_another_encoding_too(run, monkeypatch):
@@ -203,8 +206,16 @@ def test_names_of_files_are_shown_and_not_obeyed(run):
         assert "\\x1b[31m[bold]x" in "".join((shown.out + shown.err).split())
 
 
-def test_marks_of_rich_in_a_text_are_a_text(run):
-    assert "[/x]" in run("explain", "a [/x] [red]b").out
+def test_marks_of_rich_in_tokens_are_text():
+    from regard.views.explanation.payload import Grid
+    from regard.views.explanation.terminal import _grid
+    from regard.views.terminal import SafeConsole
+
+    table = _grid(Grid(("[/INST]", "[red]"), ("[/x]", "[b]"), ((0.1, 0.2), (0.3, 0.4))), 80)
+    console = SafeConsole(file=io.StringIO(), width=80)
+    console.print(table)
+    for mark in ("[/INST]", "[red]", "[/x]", "[b]"):
+        assert mark in console.file.getvalue()
 
 
 def test_data_in_a_file_stays_as_it_is_and_on_a_terminal_is_safe(run, monkeypatch):

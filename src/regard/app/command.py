@@ -89,10 +89,11 @@ def _said_in(lang: str) -> Iterator[None]:
     except RegardError as error:
         raise _refusal(error, lang) from error
     except click.UsageError as error:
-        error.message = safe(error.message)
-        if lang == "zh" and not isinstance(error, click.exceptions.NoArgsIsHelpError):
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            raise
+        if lang == "zh":
             raise chinese_usage_error(error) from error
-        raise
+        raise click.UsageError(safe(error.format_message()), ctx=error.ctx) from error
     except OSError as error:
         explained = output.explain(error)
         if explained is None:
@@ -102,9 +103,7 @@ def _said_in(lang: str) -> Iterator[None]:
 
 def _refusal(error: RegardError, lang: str) -> click.ClickException:
     """What is refused, as click prints it."""
-    said = chinese_refusal(error) if lang == "zh" else click.ClickException(str(error))
-    said.message = safe(said.message)
-    return said
+    return chinese_refusal(error) if lang == "zh" else click.ClickException(safe(str(error)))
 
 
 @click.group(cls=_Clean, context_settings=CONTEXT)

@@ -16,8 +16,8 @@ from typing import TextIO
 from regard.errors import FileError
 from regard.printing import safe, tolerate_encodings
 
-GONE = {errno.EPIPE, errno.ESHUTDOWN, errno.EINVAL, errno.ECONNRESET}
-"""What systems say of a pipe whose reader has gone; EINVAL is Windows."""
+FULL = {errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+"""What systems say when nothing more can be written."""
 
 
 def show(text: str) -> None:
@@ -49,13 +49,12 @@ def guarded(complain: Callable[[FileError], None]) -> Iterator[None]:
 
 def explain(error: OSError) -> FileError | None:
     """What the system refused, in the words of regard; None where the reader of the output has gone."""
-    at_fault = _failing(sys.stdout) or _failing(sys.stderr)
-    if at_fault is not None:
-        _abandon(at_fault)
-    if isinstance(error, BrokenPipeError) or (at_fault is not None and error.errno in GONE):
+    if _reader_has_gone(error):
+        _abandon(sys.stdout)
         return None
     reason = error.strerror or str(error) or type(error).__name__
-    if at_fault is not None and error.filename is None:
+    if error.filename is None and error.errno in FULL:
+        _abandon(sys.stdout)
         return FileError(
             "The output of a command must be writable.",
             got=reason,
@@ -69,19 +68,18 @@ def explain(error: OSError) -> FileError | None:
     )
 
 
-def _failing(stream: TextIO | None) -> TextIO | None:
-    """The stream, if it cannot get rid of what it holds."""
-    try:
-        if stream is not None and not stream.closed:
-            stream.flush()
-    except OSError:
-        return stream
-    return None
+def _reader_has_gone(error: OSError) -> bool:
+    unnamed = error.filename is None
+    return isinstance(error, BrokenPipeError) or (
+        sys.platform == "win32" and unnamed and error.errno == errno.EINVAL  # how Windows says it
+    )
 
 
-def _abandon(stream: TextIO) -> None:
+def _abandon(stream: TextIO | None) -> None:
     """Let a stream lead nowhere: Python would try to write the rest when it ends, and complain."""
-    with contextlib.suppress(OSError, ValueError):
+    if stream is None:
+        return
+    with contextlib.suppress(OSError, ValueError):  # a stream of another kind has no number
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
