@@ -1,6 +1,10 @@
-import pytest
-import torch
-from hypothesis import settings
+from regard import machine
+
+machine.prepare()  # before torch is imported: on some machines a product in bfloat16 ends the process
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+from hypothesis import settings  # noqa: E402
 
 settings.register_profile("regard", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("regard")

@@ -21,9 +21,11 @@ ROOMS = [
     "errors",
     "version",
     "languages",
+    "printing",
     "atomic",
     "checked_files",
     "folder_lock",
+    "machine",
     "processes",
     "masks",
     "attention",
@@ -33,6 +35,7 @@ ROOMS = [
     "translator",
     "views",
     "lessons",
+    "diagnosis",
     "app",
 ]
 
@@ -86,7 +89,9 @@ def test_all_is_what_is_public():
         assert getattr(regard, name) is not None
 
 
-@pytest.mark.parametrize("room", ["masks", "attention", "nn", "recording", "heads", "translator", "lessons"])
+@pytest.mark.parametrize(
+    "room", ["masks", "attention", "nn", "recording", "heads", "translator", "lessons", "diagnosis"]
+)
 def test_a_room_shows_nothing_but_its_public_names(room):
     module = importlib.import_module(f"regard.{room}")
     files = {file.stem for file in (SOURCE / room).iterdir()}
@@ -131,6 +136,7 @@ def test_the_version_stands_in_one_place():
         ["-m", "regard", "bench", "--help"],
         ["-m", "regard", "survey", "--help"],
         ["-m", "regard", "serve", "--help"],
+        ["-m", "regard", "doctor", "--help"],
     ],
     ids=str,
 )

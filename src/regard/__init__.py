@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         linear_attention,
         plan,
     )
+    from regard.diagnosis import doctor
     from regard.lessons import explain
     from regard.recording import load, watch
     from regard.translator import translate
@@ -41,6 +42,7 @@ __all__ = [
     "attention_weights",
     "biases",
     "cost",
+    "doctor",
     "errors",
     "estimate_page",
     "explain",
@@ -68,6 +70,7 @@ _ROOMS = {
     "cost": "regard.attention",
     "linear_attention": "regard.attention",
     "plan": "regard.attention",
+    "doctor": "regard.diagnosis",
     "explain": "regard.lessons",
     "load": "regard.recording",
     "watch": "regard.recording",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import click
 
 from regard import atomic
 from regard.app.languages import lang_option
+from regard.app.output import show
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,12 +62,13 @@ def bench(
     regard bench --length 1024 4096 16384 --rounds 10 --figure bench.png
     regard bench --variant standard --variant linear --csv
     """
-    # Before torch is loaded: waiting threads shall sleep, or other work on the machine is timed too.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from rich.console import Console
+    from regard import machine
+
+    machine.prepare()  # before torch is imported
 
     from regard.lessons.languages import text
     from regard.lessons.timing import VARIANTS, plan_bench
+    from regard.views.terminal import SafeConsole
 
     atomic.check_writable(path)
     works = plan_bench(
@@ -79,10 +80,10 @@ def bench(
         threads=threads,
         variants=variants or VARIANTS,
     )
-    console = Console(stderr=as_csv)
+    console = SafeConsole(stderr=as_csv)
     found = _run(console, works, lang)
     if as_csv:
-        click.echo(_csv(found), nl=False)
+        show(_csv(found))
     else:
         setting = text(
             "bench.setting",
@@ -100,7 +101,7 @@ def bench(
         for note in ("bench.variants", "bench.note"):
             console.print(f"[dim]{text(note, lang)}[/]", highlight=False)
     if path is not None:
-        console.print(text("saved", lang, path=_draw(found, path, lang)), highlight=False)
+        console.print(text("saved", lang, path=_draw(found, path, lang)), highlight=False, markup=False)
 
 
 def _run(console: Console, works: tuple[Work, ...], lang: str) -> Bench:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import click
 
+from regard.app import output
 from regard.app.bench import bench
 from regard.app.cost import cost
 from regard.app.demo import demo
+from regard.app.doctor import doctor
 from regard.app.explain import explain
 from regard.app.heads import heads
 from regard.app.languages import (
@@ -28,6 +33,7 @@ from regard.app.survey import survey
 from regard.app.train import train
 from regard.app.translate import translate
 from regard.errors import RegardError
+from regard.printing import safe
 from regard.version import __version__
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -40,6 +46,12 @@ class _Clean(click.Group):
     """
 
     context_class = LanguageContext
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        """Run a command line; what it prints may be in any encoding and go anywhere."""
+        lang = language_of(sys.argv[1:] if args is None else args)
+        with output.guarded(lambda error: _refusal(error, lang).show()):
+            return super().main(args, *rest, **options)
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         cmd.context_class = LanguageContext
@@ -75,13 +87,23 @@ def _said_in(lang: str) -> Iterator[None]:
     try:
         yield
     except RegardError as error:
-        if lang == "zh":
-            raise chinese_refusal(error) from error
-        raise click.ClickException(str(error)) from error
+        raise _refusal(error, lang) from error
     except click.UsageError as error:
-        if lang == "zh" and not isinstance(error, click.exceptions.NoArgsIsHelpError):
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            raise
+        if lang == "zh":
             raise chinese_usage_error(error) from error
-        raise
+        raise click.UsageError(safe(error.format_message()), ctx=error.ctx) from error
+    except OSError as error:
+        explained = output.explain(error)
+        if explained is None:
+            raise SystemExit(1) from None  # nobody reads any more
+        raise _refusal(explained, lang) from error
+
+
+def _refusal(error: RegardError, lang: str) -> click.ClickException:
+    """What is refused, as click prints it."""
+    return chinese_refusal(error) if lang == "zh" else click.ClickException(safe(str(error)))
 
 
 @click.group(cls=_Clean, context_settings=CONTEXT)
@@ -91,7 +113,10 @@ def _said_in(lang: str) -> Iterator[None]:
 def main(ctx: click.Context, lang: str) -> None:
     """Compute, see and measure attention, exactly, at any length."""
     ctx.meta[HANDED_ON] = lang
+    # Before torch is loaded: threads that wait for each other shall sleep. On a machine with other work,
+    # spinning ones make everything several times as slow.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
-for command in (look, heads, explain, mask, cost, bench, demo, translate, train, survey, serve):
+for command in (look, heads, explain, mask, cost, bench, demo, translate, train, survey, serve, doctor):
     main.add_command(command)

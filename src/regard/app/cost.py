@@ -9,6 +9,7 @@ import click
 
 from regard import atomic
 from regard.app.languages import lang_option
+from regard.app.output import show
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -67,10 +68,9 @@ def cost(
     regard cost --length 8192 --mask "causal & window(127, 0)" --csv
     regard cost --length 1024 4096 16384 --figure cost.png
     """
-    from rich.console import Console
-
     from regard.attention import cost as count
     from regard.lessons.languages import text
+    from regard.views.terminal import SafeConsole
 
     atomic.check_writable(path)
     found = count(
@@ -85,9 +85,9 @@ def cost(
         mask=mask_text,
         projections=projections,
     )
-    console = Console(stderr=as_csv)
+    console = SafeConsole(stderr=as_csv)
     if as_csv:
-        click.echo(found.to_csv(), nl=False)
+        show(found.to_csv())
     else:
         console.print(found.setting_in_words(lang), highlight=False, markup=False)
         for length in found.lengths:
@@ -95,7 +95,7 @@ def cost(
                 console.print(_table(found, length, what, lang))
         console.print(f"[dim]{text('cost.note', lang)}[/]", highlight=False)
     if path is not None:
-        console.print(text("saved", lang, path=_draw(found, path, lang)), highlight=False)
+        console.print(text("saved", lang, path=_draw(found, path, lang)), highlight=False, markup=False)
 
 
 def _table(found: Cost, length: int, what: str, lang: str) -> Table:

@@ -24,14 +24,14 @@ def demo(name: str | None, path: Path | None, lang: str) -> None:
     regard demo scaling --figure scaling.png
     regard demo words --lang zh
     """
-    from rich.console import Console
     from rich.table import Table
 
     from regard.errors import ArgumentError
     from regard.lessons import demonstration, demonstrations
     from regard.lessons.languages import text
+    from regard.views.terminal import SafeConsole
 
-    console = Console()
+    console = SafeConsole()
     if name is None:
         if path is not None:
             raise ArgumentError(
@@ -55,4 +55,5 @@ def demo(name: str | None, path: Path | None, lang: str) -> None:
     if path is not None:
         from regard.views.figures import save
 
-        console.print(text("saved", lang, path=save(chosen.draw(found, lang), path)), highlight=False)
+        saved = save(chosen.draw(found, lang), path)
+        console.print(text("saved", lang, path=saved), highlight=False, markup=False)

@@ -9,6 +9,7 @@ import click
 
 from regard import atomic
 from regard.app.languages import lang_option
+from regard.app.output import show
 from regard.app.texts import HELP, read_argument
 
 if TYPE_CHECKING:
@@ -74,14 +75,18 @@ def explain(
     regard explain "The cat sat on the mat." --token 猫
     regard explain "The cat sat." --model ./gpt2 --layer 5 --head 1 --token cat --out cat.html
     """
-    from rich.console import Console
-
     from regard.app.subjects import busy
+
+    if model is not None or any(one is not None for one in (kind, layer, head, token)):
+        from regard import machine
+
+        machine.prepare()  # before torch is imported
     from regard.lessons import explain as explained
+    from regard.views.terminal import SafeConsole
 
     form = form or ENDINGS.get(out.suffix.lower() if out else "", "terminal")
     atomic.check_writable(out)
-    with busy(Console(stderr=True), "…"):
+    with busy(SafeConsole(stderr=True), "…"):
         explanation = explained(
             read_argument(text),
             lang=lang,
@@ -103,18 +108,18 @@ def explain(
     atomic.write_text(out, _written(explanation, form))
     from regard.lessons.languages import text as say
 
-    Console(stderr=True).print(say("saved", lang, path=out), highlight=False, markup=False)
+    SafeConsole(stderr=True).print(say("saved", lang, path=out), highlight=False, markup=False)
 
 
 def _print(explanation: Explanation, form: str) -> None:
     if form != "terminal":
-        click.echo(_written(explanation, form), nl=False)
+        show(_written(explanation, form))
         return
-    from rich.console import Console
 
     from regard.views.explanation.terminal import show_explanation
+    from regard.views.terminal import SafeConsole
 
-    show_explanation(Console(highlight=False), explanation)
+    show_explanation(SafeConsole(highlight=False), explanation)
 
 
 def _written(explanation: Explanation, form: str) -> str:
@@ -126,11 +131,10 @@ def _written(explanation: Explanation, form: str) -> str:
         return explanation.to_json()
     from io import StringIO
 
-    from rich.console import Console
-
     from regard.views.explanation.terminal import show_explanation
+    from regard.views.terminal import SafeConsole
 
-    console = Console(file=StringIO(), width=100, highlight=False)
+    console = SafeConsole(file=StringIO(), width=100, highlight=False)
     show_explanation(console, explanation)
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()

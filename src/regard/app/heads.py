@@ -8,6 +8,7 @@ import click
 
 from regard.app.languages import lang_option
 from regard.app.numbers import NUMBERS
+from regard.app.output import show
 from regard.app.texts import HELP, read_argument
 
 
@@ -49,19 +50,22 @@ def heads(
     regard heads "The cat sat on the mat." --roles
     regard heads @text.txt --model ./bert-base-uncased --csv > heads.csv
     """
-    from rich.console import Console
+    from regard import machine
+
+    machine.prepare()  # before torch is imported
 
     from regard import heads as measured
     from regard.app.subjects import record
     from regard.recording import load
     from regard.views.tables import show_table
+    from regard.views.terminal import SafeConsole
 
     if (text is None) == (recording is None):
         raise click.UsageError("Give a TEXT or a --recording, one of them.")
     if as_csv and as_json:
         raise click.UsageError("Choose --csv or --json.")
-    console = Console()
-    quiet = Console(stderr=True)  # what is printed on standard output is the table alone
+    console = SafeConsole()
+    quiet = SafeConsole(stderr=True)  # what is printed on standard output is the table alone
     if recording is not None:
         if layers is not None:
             raise click.UsageError("--layers chooses what is recorded; a --recording is there already.")
@@ -82,6 +86,6 @@ def heads(
     if most is not None:
         found = found[:most]
     if as_csv or as_json:
-        click.echo(found.to_csv() if as_csv else found.to_json(), nl=False)
+        show(found.to_csv() if as_csv else found.to_json())
     else:
         show_table(console, found, len(found), sort, descending=not ascending, lang=lang)

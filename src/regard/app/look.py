@@ -83,12 +83,15 @@ def look(
     regard look "The animal was tired." --model ./bert-base-uncased --open
     regard look "Once upon a time" --model ./gpt2 --generate 40 --figure head.png --layer 5 --head 1
     """
-    from rich.console import Console
+    from regard import machine
+
+    machine.prepare()  # before torch is imported
 
     from regard.app.subjects import record
+    from regard.views.terminal import SafeConsole
 
     atomic.check_writable(figure, save, None if no_page else out)
-    console = Console()
+    console = SafeConsole()
     options = {"layers": layers} if layers is not None else {}
     subject = record(
         console,

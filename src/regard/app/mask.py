@@ -36,16 +36,15 @@ def mask(mask_text: str, queries: int, keys: int | None, path: Path | None, lang
     regard mask "local_global(64)" -n 8192
     regard mask "causal" -n 4 --keys 12 --figure mask.png
     """
-    from rich.console import Console
-
     from regard.attention import plan
     from regard.lessons.languages import text
     from regard.masks import parse
     from regard.masks.mask import extent_of
     from regard.views.maskgrid import mask_grid
+    from regard.views.terminal import SafeConsole
 
     atomic.check_writable(path)
-    console = Console()
+    console = SafeConsole()
     extent = extent_of(queries, keys)
     parsed = parse(mask_text)
     found = plan(parsed, *extent)
@@ -69,7 +68,7 @@ def mask(mask_text: str, queries: int, keys: int | None, path: Path | None, lang
 
         lead = parsed.lead
         figure = draw_mask(parsed, *extent, index=(0,) * len(lead) if lead else None, lang=lang)
-        console.print(text("saved", lang, path=save(figure, path)), highlight=False)
+        console.print(text("saved", lang, path=save(figure, path)), highlight=False, markup=False)
 
 
 def _members(mask: Mask) -> list[tuple[str, Mask]]:

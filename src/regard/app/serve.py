@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,13 +68,14 @@ def serve(
     regard serve --model ./my-model --recording book.safetensors
     regard serve --host 0.0.0.0 --token "a long secret"
     """
-    # Before torch is loaded: several threads compute at one time, and those that wait shall sleep.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from rich.console import Console
+    from regard import machine
+
+    machine.prepare()  # before torch is imported
     from rich.markup import escape
 
     from regard.app.server.limits import Limits
     from regard.errors import PackageError
+    from regard.views.terminal import SafeConsole
 
     try:
         from regard.app.server.serving import door_of, make_app, open_library
@@ -90,7 +90,7 @@ def serve(
         ) from error
     from regard.app.server.models import load_models
 
-    console = Console()
+    console = SafeConsole()
     limits = Limits(tokens=max_tokens)
     door = door_of(host, port, token)
     with console.status(TEXTS.say("serve.opening", lang)):

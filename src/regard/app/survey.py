@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from regard.app.devices import device_of
 from regard.app.languages import lang_option
 from regard.app.languages.wording import TEXTS
 from regard.app.numbers import NUMBERS
@@ -93,21 +93,23 @@ def survey(
     regard survey corpus.jsonl --field body --limit 10000 --model gpt2 --out survey
     torchrun --nproc-per-node 4 -m regard survey corpus.parquet --model gpt2 --out survey
     """
-    # Before torch is loaded: threads shall sleep while they wait for each other, not spin.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from rich.console import Console
+    from regard import machine
+
+    machine.prepare()  # before torch is imported
 
     from regard.heads.survey import Corpus
     from regard.heads.survey.running import prepare
     from regard.processes import joined
     from regard.recording.reading import load_reader
     from regard.views.report import write_report
+    from regard.views.terminal import SafeConsole
 
     texts = Corpus.open(corpus, unit=unit, field=field, limit=limit)
     with joined() as processes, told_of_an_end(processes.count, lang):
-        console = Console(quiet=not processes.first)
+        console = SafeConsole(quiet=not processes.first)
+        place = device_of(device)
         reader = load_reader(model)
-        reader.model.to(_device(device))
+        reader.model.to(place)
         run = prepare(
             reader,
             texts,
@@ -126,14 +128,6 @@ def survey(
             found.save(folder, run.subject.tokens)
             path = write_report(found, run.subject, run.batches, folder, pages=pages, lang=lang)
             _finish(console, found.counts, len(found.places), path, lang)
-
-
-def _device(name: str) -> str:
-    import torch
-
-    if name != "auto":
-        return name
-    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
 
 
 @contextmanager

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
-
-import click
 
 from regard.errors import TextError
 
@@ -14,24 +14,56 @@ HELP = "TEXT may be @path for a file, or - for standard input."
 def read_argument(given: str) -> str:
     """The text that was meant; ``@@`` begins a text with one ``@``."""
     if given == "-":
-        with click.open_file("-", encoding="utf-8") as stream:
-            return str(stream.read())
-    if given.startswith("@@"):
-        return given[1:]
-    if not given.startswith("@"):
-        return given
-    path = Path(given[1:]).expanduser()
+        return _decoded(_standard_input(), "standard input")
+    if given.startswith("@") and not given.startswith("@@"):
+        return _read_file(given[1:])
+    broken = re.search("[\ud800-\udfff]", given)
+    if broken is not None:
+        # Python hands on bytes that are not UTF-8 as halves of characters, which no tokenizer takes.
+        raise TextError(
+            "A text on the command line is in the encoding of the system.",
+            got=f"{given[:40]!r}, with a broken character at {broken.start()}",
+            do="Save it as UTF-8 and pass @path.",
+        )
+    return given[1:] if given.startswith("@@") else given
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None or sys.stdin.closed:
+        raise TextError(
+            "- reads standard input.",
+            got="a closed one",
+            do="Pipe a text into it, or pass @path or the text.",
+        )
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise TextError(
+            "- reads standard input.",
+            got=error.strerror or type(error).__name__,
+            do="Pipe a text into it, or pass @path or the text.",
+        ) from error
+
+
+def _decoded(raw: bytes, where: str) -> str:
+    try:
+        return raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise TextError(
             "A text is a file in UTF-8.",
-            got=f"byte {error.object[error.start]:#04x} at {error.start} in {path}",
+            got=f"byte {error.object[error.start]:#04x} at {error.start} in {where}",
             do="Save it as UTF-8.",
         ) from error
-    except OSError as error:
+
+
+def _read_file(name: str) -> str:
+    path = Path(name)
+    try:
+        raw = path.expanduser().read_bytes()
+    except (OSError, ValueError, RuntimeError) as error:  # ~nobody is a RuntimeError
         raise TextError(
             "@ names a file that can be read.",
-            got=f"{path}: {error.strerror or error}",
+            got=f"{path}: {getattr(error, 'strerror', None) or error}",
             do="Correct the path, or write @@ to begin a text with @.",
         ) from error
+    return _decoded(raw, str(path))

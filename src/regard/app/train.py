@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -60,20 +59,20 @@ def train(
     regard train cmn.txt --out quick --steps 500
     torchrun --nproc-per-node 2 -m regard train cmn.txt --out run
     """
-    # Before torch is loaded: its threads shall sleep while they wait for each other, not spin. On a
-    # machine with other work a spinning step takes ten times as long.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from rich.console import Console
+    from regard import machine
+
+    machine.prepare()  # before torch is imported
 
     from regard.processes import joined
     from regard.translator import read_pairs
     from regard.translator import train as train_translator
     from regard.translator.evaluation import check_scoring
+    from regard.views.terminal import SafeConsole
 
     check_scoring()  # now, and not after hours of training
     changes = {name: value for name, value in (("steps", steps), ("seed", seed)) if value is not None}
     with joined() as processes:
-        console = Console(quiet=not processes.first)
+        console = SafeConsole(quiet=not processes.first)
         recipe = _recipe(recipe_file, folder if resume else None, changes)
         pairs = read_pairs(data)
         with _progress(console, recipe, lang) as report:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from regard.app.languages import lang_option
+from regard.app.output import show
 from regard.app.texts import HELP, read_argument
 
 
@@ -35,7 +36,9 @@ def translate(text: str, align: bool, folder: Path | None, beams: int, lang: str
     regard translate "The cat sat on the mat." --align
     regard translate @letter.txt
     """
-    from rich.console import Console
+    from regard import machine
+
+    machine.prepare()  # before torch is imported
 
     from regard.errors import TextError
     from regard.translator.embedded import FOLDER
@@ -47,14 +50,15 @@ def translate(text: str, align: bool, folder: Path | None, beams: int, lang: str
     translator = load_translator(folder or FOLDER)
     if not align:
         for line in translator.translate_all(lines, beams=beams):
-            click.echo(line)
+            show(f"{line}\n")
         return
 
     from regard.translator.aligning import align as align_text
     from regard.translator.aligning import read_alignment_head
     from regard.views.alignment import show_alignment
+    from regard.views.terminal import SafeConsole
 
     by = read_alignment_head(folder or FOLDER)
-    console = Console()
+    console = SafeConsole()
     for line in lines:
         show_alignment(console, align_text(translator, line, by, beams=beams), lang=lang)

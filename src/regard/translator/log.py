@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from regard import atomic
 from regard.checked_files import digest
 from regard.errors import ModelFileError
 from regard.languages import Texts
+from regard.translator.files import read_text
 
 LOG, CURVE = "log.jsonl", "loss.png"
 
@@ -32,17 +34,27 @@ def append(folder: Path, entry: dict[str, float]) -> None:
 def read(folder: Path) -> list[dict[str, float]]:
     """The lines that are whole; a kill may have cut the last one."""
     path = folder / LOG
-    if not path.exists():
-        return []
-    found = []
-    for line in path.read_bytes().split(b"\n"):
-        try:
-            entry = json.loads(line.decode("utf-8"))
-        except (ValueError, RecursionError):
+    return list(_entries(path)) if path.exists() else []
+
+
+def _entries(path: Path) -> Iterator[dict[str, float]]:
+    *whole, last = read_text(path).split("\n")
+    for number, line in enumerate([*whole, *([last] if last.endswith("}") else [])], start=1):
+        if not line.strip():
             continue
-        if isinstance(entry, dict) and all(isinstance(value, int | float) for value in entry.values()):
-            found.append(entry)
-    return [entry for entry in found if "step" in entry]
+        try:
+            entry = json.loads(line)
+            if not isinstance(entry, dict) or not isinstance(entry["step"], int):
+                raise ValueError("no step")
+            if not all(isinstance(value, int | float) for value in entry.values()):
+                raise ValueError("not only numbers")
+        except (ValueError, KeyError, RecursionError) as error:
+            raise ModelFileError(
+                f"{LOG} has a JSON object with the step and its losses on every line.",
+                got=f"something else on line {number} of {path}",
+                do="Take that line out, or move the file away; checkpoints do not need it.",
+            ) from error
+        yield entry
 
 
 def written(folder: Path) -> tuple[int, str]:

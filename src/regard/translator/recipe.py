@@ -15,6 +15,9 @@ from regard.nn.layers import NORMS
 LARGEST = 1e30
 """The greatest number of a recipe: what is above could not be computed with."""
 
+MOST_PARAMETERS = 10_000_000_000
+"""Far beyond what 30,000 pairs can teach."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -75,6 +78,19 @@ class Recipe:
             )
         for name in ("dropout", "attention_dropout", "label_smoothing"):
             check_probability(name, getattr(self, name))
+        self._check_size()
+
+    def _check_size(self) -> None:
+        """Before anything is built: torch would end with a message about its allocator, or be killed."""
+        layers = self.encoder_layers + 2 * self.decoder_layers
+        tokens = self.english_tokens + self.length
+        parameters = layers * self.width * (4 * self.width + 2 * self.hidden) + tokens * self.width
+        if parameters > MOST_PARAMETERS or self.seed >= 1 << 63:
+            raise ArgumentError(
+                f"A recipe asks for at most {MOST_PARAMETERS:,} parameters and a seed below 2⁶³.",
+                got=f"about {parameters:.1e} parameters, seed = {self.seed}",
+                do="Make width, hidden or the numbers of layers smaller.",
+            )
 
     def _check_number(self, name: str, value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
@@ -122,9 +138,11 @@ class Recipe:
         if not path.is_file():
             raise ArgumentError("A recipe is a JSON file.", got=str(path), do="Name one that exists.")
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise ArgumentError(
-                "A recipe is a JSON file in UTF-8.", got=f"{error} at {path}", do="Save it as UTF-8."
+                "A recipe is a JSON file in UTF-8 that can be read.",
+                got=f"{path}: {getattr(error, 'strerror', None) or error}",
+                do="Save it as UTF-8.",
             ) from error
         return cls.from_json(text)

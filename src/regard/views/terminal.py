@@ -1,11 +1,33 @@
-"""Weights in the terminal: shades and bars."""
+"""The terminal: a console that prints nothing raw, and weights as shades and bars."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from regard.printing import safe
 
 _COLD, _HOT = np.array([38, 38, 46]), np.array([40, 140, 255])
 _BLOCKS = " ▏▎▍▌▋▊▉█"
+
+
+class SafeConsole(Console):
+    """rich's console, in which the text of others cannot steer the terminal.
+
+    Every piece of text passes through ``render``, cells of tables and lines of progress too, and the marks of
+    rich itself (colours, moves of the cursor) are not text there.
+
+    >>> SafeConsole(color_system=None).print("a\\x1b[31mb 猫")
+    a\\x1b[31mb 猫
+    """
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The pieces of something to print, made safe."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=safe(segment.text))
 
 
 def shade(weight: float) -> str:

@@ -74,7 +74,7 @@ def test_texts_without_tokens_and_tokenizers_that_raise(readers, tmp_path, monke
     assert len(batch.parts) == 2
 
     class Raises:
-        def __call__(self, texts, **options):
+        def __call__(self, *_, **__):
             if "the cat" in texts:
                 raise RuntimeError("no cats")
             return readers["bert"].tokenizer(texts, **options)
@@ -126,7 +126,7 @@ def test_a_long_document_is_tokenized_a_segment_at_a_time(readers, tmp_path, mon
     given = []
 
     class Tokenizer:
-        def __call__(self, texts, **options):
+        def __call__(self, *_, **__):
             given.append(texts)
             return readers["bert"].tokenizer(texts, **options)
 
@@ -156,7 +156,7 @@ def test_a_document_is_cut_before_it_is_tokenized(readers, tmp_path, monkeypatch
     assert sum(part.ids.count(6) for part in batch.parts) == 750
 
 
-class PanicException(BaseException):  # noqa: N818 - the name that a panic in Rust has in Python
+class PanicException(BaseException):  # the name that a panic in Rust has in Python
     pass
 
 
@@ -166,7 +166,7 @@ def test_what_a_tokenizer_in_rust_may_raise(readers, tmp_path, monkeypatch, erro
     path.write_text("the cat\nthe dog\n")
 
     class Raises:
-        def __call__(self, texts, **options):
+        def __call__(self, *_, **__):
             if "the cat" in texts:
                 raise error
             return readers["bert"].tokenizer(texts, **options)
@@ -186,7 +186,7 @@ def test_an_interrupt_is_no_failure_of_a_text(readers, tmp_path, monkeypatch):
     path.write_text("the cat\n")
 
     class Interrupted:
-        def __call__(self, texts, **options):
+        def __call__(self, *_, **__):
             raise KeyboardInterrupt
 
     made = batches_of(readers["bert"], path)

@@ -9,6 +9,7 @@ import click
 
 from regard.app.languages.option import VARIABLE
 from regard.errors import RegardError
+from regard.printing import safe
 
 
 class ChineseRefusal(click.ClickException):
@@ -39,7 +40,7 @@ def chinese_refusal(error: RegardError) -> ChineseRefusal:
     """The error as click prints it."""
     from regard.app.languages.catalogue import error_in_chinese
 
-    return ChineseRefusal(error_in_chinese(error))
+    return ChineseRefusal(safe(error_in_chinese(error)))
 
 
 def chinese_usage_error(error: click.UsageError) -> ChineseUsageError:
@@ -51,4 +52,4 @@ def chinese_usage_error(error: click.UsageError) -> ChineseUsageError:
     if error.ctx is not None and isinstance(error, click.BadParameter) and error.param is not None:
         name = error.param.get_error_hint(error.ctx)
         said = said.replace(name, ChineseFormatter().say_names(name))  # as the usage above it has it
-    return ChineseUsageError(said, ctx=error.ctx)
+    return ChineseUsageError(safe(said), ctx=error.ctx)

@@ -51,7 +51,7 @@ def _grid(grid: Grid, width: int) -> Table:
     table = Table(box=None, padding=(0, 1), show_header=any(grid.columns))
     table.add_column(style="bold", no_wrap=True)
     for column in grid.columns[:shown]:
-        table.add_column(_cut(column), justify="right", no_wrap=True)
+        table.add_column(Text(_cut(column)), justify="right", no_wrap=True)
     bars = grid.weights and len(grid.columns) == 1
     if bars or shown < len(grid.columns):
         table.add_column("" if bars else "…", no_wrap=True)
@@ -64,7 +64,7 @@ def _grid(grid: Grid, width: int) -> Table:
             cells.append(Text(bar(values[0] or 0.0, min(30, width // 3)), BLUE))
         elif shown < len(grid.columns):
             cells.append(Text("…", "dim"))
-        table.add_row(_cut(name, 2 * WIDEST), *cells)
+        table.add_row(Text(_cut(name, 2 * WIDEST)), *cells)
     return table
 
 

@@ -1,0 +1,85 @@
+"""Standard output and error of the command line: any encoding, a full disk, a reader that has gone.
+
+Whatever happens to them ends in one line, or in silence where nobody reads any more; never in a traceback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from regard.errors import FileError
+from regard.printing import safe, tolerate_encodings
+
+FULL = {errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+"""What systems say when nothing more can be written."""
+
+
+def show(text: str) -> None:
+    """Print data on standard output: as it is into files and pipes, made safe on a terminal."""
+    import click
+
+    # To the stream itself: click would take another encoding for one that is ASCII.
+    seen = sys.stdout is not None and sys.stdout.isatty()
+    click.echo(safe(text) if seen else text, file=sys.stdout, nl=False)
+
+
+@contextmanager
+def guarded(complain: Callable[[FileError], None]) -> Iterator[None]:
+    """A command line inside writes in any encoding; what is left to write is written before it ends."""
+    tolerate_encodings()
+    try:
+        yield
+    finally:
+        try:
+            if sys.stdout is not None and not sys.stdout.closed:
+                sys.stdout.flush()
+        except OSError as error:
+            explained = explain(error)
+            if explained is not None:
+                with contextlib.suppress(OSError):
+                    complain(explained)
+            raise SystemExit(1) from None
+
+
+def explain(error: OSError) -> FileError | None:
+    """What the system refused, in the words of regard; None where the reader of the output has gone."""
+    if _reader_has_gone(error):
+        _abandon(sys.stdout)
+        return None
+    reason = error.strerror or str(error) or type(error).__name__
+    if error.filename is None and error.errno in FULL:
+        _abandon(sys.stdout)
+        return FileError(
+            "The output of a command must be writable.",
+            got=reason,
+            do="Free some space, or send it to another place.",
+        )
+    named = "" if error.filename is None else f": {error.filename}"
+    return FileError(
+        "Files and folders must exist and allow what is done with them.",
+        got=f"{reason}{named}",
+        do="Correct the path or its permissions.",
+    )
+
+
+def _reader_has_gone(error: OSError) -> bool:
+    unnamed = error.filename is None
+    return isinstance(error, BrokenPipeError) or (
+        sys.platform == "win32" and unnamed and error.errno == errno.EINVAL  # how Windows says it
+    )
+
+
+def _abandon(stream: TextIO | None) -> None:
+    """Let a stream lead nowhere: Python would try to write the rest when it ends, and complain."""
+    if stream is None:
+        return
+    with contextlib.suppress(OSError, ValueError):  # a stream of another kind has no number
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

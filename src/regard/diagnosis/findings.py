@@ -1,0 +1,75 @@
+"""What was found: one check for each point, and all of them together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from regard.languages import Texts, columns_of, padded
+
+TEXTS = Texts(Path(__file__).parent / "texts")
+
+Status = Literal["ok", "note", "broken"]
+MARKS: dict[Status, str] = {"ok": "✓", "note": "!", "broken": "✗"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One point: what was found, and what to do where it is not as it could be.
+
+    A "note" costs speed or an extra; what is "broken" keeps regard from working. ``values`` has what was
+    found for programs to read.
+    """
+
+    name: str
+    status: Status
+    title: str
+    found: str
+    do: str = ""
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All checks in order. ``print(diagnosis)`` shows one line for each; a notebook does it by itself.
+
+    >>> checks = (Check("torch", "ok", "torch", "2.13.0"), Check("cpu", "note", "CPU", "slow", "Wait."))
+    >>> print(Diagnosis(checks))
+    ✓ torch  2.13.0
+    ! CPU    slow  Wait.
+    """
+
+    checks: tuple[Check, ...]
+
+    @property
+    def broken(self) -> bool:
+        """Whether anything keeps regard from working."""
+        return any(check.status == "broken" for check in self.checks)
+
+    def __iter__(self) -> Iterator[Check]:
+        return iter(self.checks)
+
+    def __getitem__(self, name: str) -> Check:
+        """The check of a name, "torch" or "half_precision"."""
+        for check in self.checks:
+            if check.name == name:
+                return check
+        raise KeyError(name)
+
+    def __str__(self) -> str:
+        widest = max((columns_of(check.title) for check in self.checks), default=0)
+        return "\n".join(
+            f"{MARKS[check.status]} {padded(check.title, -widest)}  {check.found}  {check.do}".rstrip()
+            for check in self.checks
+        )
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def to_json(self) -> str:
+        """All of it as JSON."""
+        told = {"broken": self.broken, "checks": [asdict(check) for check in self.checks]}
+        return json.dumps(told, ensure_ascii=False, indent=2) + "\n"

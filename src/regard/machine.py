@@ -1,0 +1,289 @@
+"""This machine, before torch is imported: which half precisions its CPU survives, where caches lie.
+
+Some virtual machines advertise CPU instructions (AMX) that they do not allow. torch believes them, and a
+product of two bfloat16 matrices ends the whole process with *Illegal instruction*. Nothing inside the
+process can catch that, so a child process tries it first; where the child dies, ``ONEDNN_MAX_CPU_ISA``
+keeps torch's kernels from the instructions in question, if it is set before torch computes anything.
+
+The child is started whatever the CPU says of itself: the kernel's list of flags leaves AMX out on just those
+machines where the CPU reports it and the system does not allow it, so a short list proves nothing. It
+costs one import of torch (2 s), once: the answer is kept for each machine, CPU and version of torch.
+
+Nothing here raises: a machine on which nothing can be tried or kept is used as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from regard import atomic
+
+SETTING = "ONEDNN_MAX_CPU_ISA"
+"""The variable by which oneDNN, torch's library of kernels, is kept from newer instructions."""
+
+LIMITS = ("AVX512_CORE_FP16", "AVX512_CORE", "AVX2")
+"""Values of it, the mildest first: without AMX, without any half precision of AVX-512, without AVX-512."""
+
+CACHE = "REGARD_CACHE"
+"""The variable that names the cache folder."""
+
+CPUINFO = Path("/proc/cpuinfo")
+PATIENCE = 120.0
+"""Seconds that a child may take; importing torch from a cold disk takes many."""
+
+RETRY = 24 * 3600.0
+"""Seconds after which a trial that gave no answer is made again."""
+
+CHILD = """
+import sys
+if sys.path and not sys.path[0]:
+    del sys.path[0]  # the current folder, whose files are not ours to run
+if sys.platform == "win32":
+    import ctypes
+    ctypes.windll.kernel32.SetErrorMode(0x8007)  # no dialog that waits for a click when this dies
+else:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no file of memory either
+import torch
+torch.set_num_threads(1)
+F = torch.nn.functional
+generator = torch.Generator().manual_seed(0)
+
+def product(dtype):
+    for rows in (1, 64, 256):
+        x, w = (torch.randn(n, 64, generator=generator).to(dtype) for n in (rows, 96))
+        yield x @ w.T, x.float() @ w.float().T
+        yield F.linear(x, w, w[:, 0]), F.linear(x.float(), w.float(), w[:, 0].float())
+
+def sdpa(dtype):
+    for causal in (False, True):
+        q, k, v = (torch.randn(1, 4, 128, 64, generator=generator).to(dtype) for _ in range(3))
+        exact = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), is_causal=causal)
+        yield F.scaled_dot_product_attention(q, k, v, is_causal=causal), exact
+
+for work in (product, sdpa):
+    for dtype in (torch.bfloat16, torch.float16):
+        print("trying", str(dtype)[6:], work.__name__, flush=True)
+        for found, exact in work(dtype):
+            if not torch.allclose(found.float(), exact, rtol=0.05, atol=0.5):
+                sys.exit("wrong numbers")
+print("done", flush=True)
+"""
+"""What the child runs: products and SDPA in both half precisions, each named before it is tried."""
+
+
+# ---- the answer ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HalfPrecision:
+    """What came of trying bfloat16 and float16 on this machine.
+
+    ``outcome`` is "works"; "limited", where the process dies unless ``setting`` is in the environment;
+    "dies", where no setting helps; or "unknown", where it could not be tried. ``detail`` says where it died,
+    or why nothing is known.
+    """
+
+    outcome: str
+    limit: str = ""
+    detail: str = ""
+
+    @property
+    def setting(self) -> str:
+        """What to set before torch is imported; empty where there is nothing to set.
+
+        >>> HalfPrecision("limited", limit="AVX2").setting
+        'ONEDNN_MAX_CPU_ISA=AVX2'
+        """
+        return f"{SETTING}={self.limit}" if self.limit else ""
+
+
+def prepare() -> HalfPrecision | None:
+    """Make this process ready for half precision; call it before torch is imported.
+
+    Sets ``ONEDNN_MAX_CPU_ISA`` where the machine needs it. Where the user has set it, or torch is imported
+    already, nothing is tried and None is returned.
+    """
+    if SETTING in os.environ or "torch" in sys.modules:
+        return None
+    found = half_precision()
+    if found.limit:
+        os.environ[SETTING] = found.limit
+    return found
+
+
+def half_precision(*, again: bool = False) -> HalfPrecision:
+    """What half precision does on this machine: the answer kept, or that of a child process.
+
+    ``again`` tries it whatever is kept. A value of ``ONEDNN_MAX_CPU_ISA`` that is set is tried as it is.
+    """
+    kept = None if again else _kept()
+    if kept is not None:
+        return kept
+    found = _tried()
+    _keep(found)
+    return found
+
+
+# ---- trying it -------------------------------------------------------------------------------
+
+
+def _tried() -> HalfPrecision:
+    first = _run_child()
+    if first.outcome != "dies" or SETTING in os.environ:
+        return first
+    for limit in LIMITS:
+        if _run_child(limit).outcome == "works":
+            return HalfPrecision("limited", limit, first.detail)
+    return first
+
+
+def _run_child(limit: str = "") -> HalfPrecision:
+    """Try it once, in a process of its own."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **({SETTING: limit} if limit else {})}
+    if not sys.executable or getattr(sys, "frozen", False):
+        return HalfPrecision("unknown", detail="no Python to start a process with")
+    try:
+        run = subprocess.run(  # noqa: S603 - this Python, and the text above
+            [sys.executable, "-c", CHILD],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+    except subprocess.TimeoutExpired:
+        return HalfPrecision("unknown", detail=f"no answer within {PATIENCE:.0f} s")
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        return HalfPrecision("unknown", detail=f"{type(error).__name__}: {error}")
+    if run.returncode == 0:
+        return HalfPrecision("works")
+    lines = run.stdout.decode("utf-8", "replace").splitlines()
+    tried = next((line.removeprefix("trying ") for line in lines[::-1] if line.startswith("trying ")), "")
+    cause = death(run.returncode)
+    if cause:
+        return HalfPrecision("dies", detail=f"{tried or 'import torch'}: {cause}")
+    said = run.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+    return HalfPrecision("unknown", detail=": ".join([*([tried] if tried else []), *said]))
+
+
+_DEADLY = ("SIGILL", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGTRAP", "SIGABRT")
+_ILLEGAL = "illegal instruction"
+_WINDOWS = {0xC000001D: _ILLEGAL, 0xC0000096: _ILLEGAL, 0xC0000005: "access violation"}
+
+
+def death(returncode: int) -> str:
+    """What ended a process that did not end by itself; empty where it did, or somebody else ended it.
+
+    >>> death(-signal.SIGILL), death(1)
+    ('illegal instruction', '')
+    """
+    if returncode & 0xFFFFFFFF in _WINDOWS:
+        return _WINDOWS[returncode & 0xFFFFFFFF]
+    number = -returncode if returncode < 0 else returncode - 128  # as a shell says it
+    for name in _DEADLY:
+        known = getattr(signal, name, None)  # Windows has some of them
+        if known is not None and number == known:
+            return _ILLEGAL if name == "SIGILL" else name
+    return ""
+
+
+# ---- keeping it ------------------------------------------------------------------------------
+
+
+def cache_folder() -> Path:
+    """Where answers are kept: ``REGARD_CACHE``, or the usual place of the system."""
+    named = os.environ.get(CACHE)
+    if named:
+        return Path(named)
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home) / "regard" / "cache"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "regard"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "regard"
+
+
+def _file() -> Path:
+    """The file of the answer; another machine, CPU or torch has another one, so that a home may be shared."""
+    about = [platform.node(), cpu_text(), torch_version(), os.environ.get(SETTING, ""), CHILD]
+    digest = hashlib.blake2b("\0".join(about).encode("utf-8", "replace"), digest_size=12).hexdigest()
+    return cache_folder() / f"half-precision-{digest}.json"
+
+
+def _kept() -> HalfPrecision | None:
+    try:
+        path = _file()
+        found = json.loads(path.read_text(encoding="utf-8"))
+        answer = HalfPrecision(**found)
+        known = answer.outcome in ("works", "limited", "dies", "unknown")
+        whole = all(isinstance(value, str) for value in found.values())
+        fitting = (answer.limit in LIMITS) == (answer.outcome == "limited")
+        fresh = answer.outcome != "unknown" or 0 <= time.time() - path.stat().st_mtime < RETRY
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None  # none, or a damaged one
+    return answer if known and whole and fitting and fresh else None
+
+
+def _keep(found: HalfPrecision) -> None:
+    with contextlib.suppress(OSError, ValueError):  # else it is tried again the next time
+        atomic.write_text(_file(), json.dumps(asdict(found)) + "\n")
+
+
+# ---- what the machine is ---------------------------------------------------------------------
+
+
+def cpu_text() -> str:
+    """What the system says of its first CPU; the same text as long as it is the same CPU."""
+    try:
+        lines = CPUINFO.read_text(encoding="utf-8", errors="replace").split("\n\n")[0].splitlines()
+    except OSError:
+        lines = []
+    steady = [line for line in lines if line.partition(":")[0].strip().lower() not in ("cpu mhz", "bogomips")]
+    return "\n".join(steady) or f"{platform.machine()} {os.environ.get('PROCESSOR_IDENTIFIER', '')}".strip()
+
+
+def cpu_name() -> str:
+    """The name of the CPU, as people say it.
+
+    >>> bool(cpu_name())
+    True
+    """
+    for line in cpu_text().splitlines():
+        key, _, value = line.partition(":")
+        if key.strip().lower() in ("model name", "hardware", "cpu model") and value.strip():
+            return value.strip()
+    return os.environ.get("PROCESSOR_IDENTIFIER") or platform.machine() or "?"
+
+
+def usable_cores() -> int:
+    """How many cores this process may use, which can be fewer than the machine has.
+
+    >>> usable_cores() >= 1
+    True
+    """
+    if hasattr(os, "sched_getaffinity"):  # Linux alone
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def torch_version() -> str:
+    """The version of the torch that is installed, without importing it; empty where none is."""
+    try:
+        return metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return ""
