@@ -115,3 +115,13 @@ def test_a_part_is_found_again(readers, tmp_path):
     made = batches_of(readers["bert"], path, split=True)
     found = made.find([(1, 2), (0, 0)])
     assert {place: len(part.ids) for place, part in found.items()} == {(0, 0): 4, (1, 2): 8}
+
+
+def test_texts_that_the_tokenizer_does_not_know_are_failures(readers, tmp_path):
+    path = tmp_path / "c.txt"
+    path.write_text("the cat\ncat zebra lion\nthe dog zebra\n")
+    (batch,) = batches_of(readers["bert"], path).after(Bookmark())
+    assert [(f.document, f.reason) for f in batch.failures] == [
+        (1, "2 of 3 tokens are unknown to the tokenizer")
+    ]
+    assert sorted(part.document for part in batch.parts) == [0, 2]
