@@ -86,7 +86,7 @@ def place_of(number: int, call: Call, index: int) -> tuple[Value, ...]:
 
 def _of_call(number: int, call: Call, real: Tensor, batch: int | None) -> list[tuple[Value, ...]]:
     chosen = slice(None) if batch is None else slice(batch, batch + 1)
-    found = _without_padding(call, real).statistics()
+    found = without_padding(call, real).statistics()
     sees = found.visible[chosen] > 0  # (batch, head, query)
     counts = sees & real[chosen, None].to(sees.device)
     means = [_mean(value, where) for value, where in _measures(found, chosen, counts)]
@@ -98,7 +98,7 @@ def _of_call(number: int, call: Call, real: Tensor, batch: int | None) -> list[t
     ]
 
 
-def _without_padding(call: Call, real: Tensor) -> Call:
+def without_padding(call: Call, real: Tensor) -> Call:
     """The call with its padding queries blind, so that what keys receive comes from the text alone."""
     if bool(real.all()) or call.kept is not None:
         return call

@@ -9,6 +9,7 @@ from typing import Any
 
 from regard.errors import ArgumentError
 from regard.heads.averages import PLACE
+from regard.heads.significance import LEVEL
 from regard.heads.tables import Table, Value
 from regard.languages import Texts
 from regard.recording.call import Kind
@@ -64,11 +65,24 @@ class Score:
     value: float
     chance: float = 0.0
     example: Example | None = None
+    p: float | None = None
+    """How likely shuffled weights score as high; None for what no shuffling changes (broad)."""
+    adjusted: float | None = None
+    """The same, corrected for the number of heads and roles that were asked about."""
 
     @property
     def excess(self) -> float:
         """``(value − chance) / (1 − chance)``, at least 0: the part of the way from chance to certainty."""
         return max(0.0, (self.value - self.chance) / (1 - self.chance)) if self.chance < 1 else 0.0
+
+    @property
+    def clear(self) -> bool:
+        """Whether the excess is at least 0.5, and significant where that can be told.
+
+        >>> Score(0.9, 0.1, adjusted=0.001).clear, Score(0.9, 0.1, adjusted=0.2).clear
+        (True, False)
+        """
+        return self.excess >= CLEAR and (self.adjusted is None or self.adjusted <= LEVEL)
 
 
 @dataclass(frozen=True)
@@ -91,14 +105,14 @@ class Head:
     def best(self) -> str | None:
         """The clearest role, or None if none is clear.
 
-        A role is clear from an excess over chance of 0.5 on. A particular role (previous, say) that is
+        A role is clear from an excess over chance of 0.5 on, if shuffled weights do not give it too. A particular role (previous, say) that is
         clear goes before a general one (positional) and before the places where heads rest (first).
 
         >>> Head(0, "", "encoder", 0, 0, 0, {"previous": Score(0.8), "positional": Score(0.9)}).best
         'previous'
         """
         for tier in TIERS:
-            clear = [role for role in tier if role in self.scores and self.scores[role].excess >= CLEAR]
+            clear = [role for role in tier if role in self.scores and self.scores[role].clear]
             if clear:
                 return max(clear, key=lambda role: self.scores[role].excess)
         return None

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from torch import Tensor
+
+from regard.attention import Statistics
 from regard.errors import ArgumentError, RecordingError
-from regard.heads.averages import check_batch, check_recording
+from regard.heads.averages import check_batch, check_recording, without_padding
+from regard.heads.channels import Channels, by_chance, channels, effective_mask, measured
 from regard.heads.findings import ROLES, Head, Roles, Score, check_role
 from regard.heads.padding import real_keys, real_queries
 from regard.heads.scores import (
@@ -21,6 +27,7 @@ from regard.heads.scores import (
     on_separators,
 )
 from regard.heads.separators import is_separator
+from regard.heads.significance import adjusted
 from regard.recording import Call, Recording
 
 REACH = 16
@@ -76,24 +83,77 @@ def roles(
         raise ArgumentError("reach is a whole number, 1 or more.", got=f"reach = {reach!r}", do="Try 16.")
     if tokens is not None or source_tokens is not None:
         recording = _with_tokens(recording, tokens, source_tokens)
-    separates = separators if callable(separators) else frozenset(separators).__contains__
+    stage = _Stage(recording, wanted, separators, reach, batch)
     found: list[Head] = []
     for number, call in enumerate(recording):
         check_batch(call, batch)
-        scene = Scene(
-            call=call,
-            text=_text(recording, call),
-            real=real_queries(recording, call),
-            shown=real_keys(call),
-            batches=range(call.batch) if batch is None else (batch,),
-            separates=separates,
-            reach=min(reach, call.keys),
-            found=call.statistics(),
-        )
+        scene = stage.scene(call)
         if names is not None:
             _check_possible(scene, wanted)
         found += _heads(number, scene, [role for role in wanted if not _missing(scene, role)])
-    return Roles(tuple(found))
+    return Roles(_corrected(found))
+
+
+class _Stage:
+    """Makes the scene of every call; what does not differ from layer to layer is made once."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        wanted: Collection[str],
+        separators: Collection[str] | Callable[[str], bool],
+        reach: int,
+        batch: int | None,
+    ) -> None:
+        self.recording, self.wanted, self.reach, self.batch = recording, wanted, reach, batch
+        self.separates = separators if callable(separators) else frozenset(separators).__contains__
+        self._channels: dict[Any, Channels] = {}
+        self._chance: dict[Any, Statistics] = {}
+
+    def scene(self, call: Call) -> Scene:
+        text, real, shown = _text(self.recording, call), real_queries(self.recording, call), real_keys(call)
+        mask = effective_mask(call, shown, real)
+        place = (call.kind, call.run, call.batch, call.extent, shown.numpy().tobytes())
+        if place not in self._channels:
+            self._channels[place] = self._made(call, text, shown)
+        sets = self._channels[place]
+        key = (*place, mask, call.heads if mask.lead and mask.lead[-1] > 1 else 1)
+        if key not in self._chance:
+            self._chance[key] = by_chance(mask, call, sets)
+        return Scene(
+            call=call,
+            text=text,
+            real=real,
+            shown=shown,
+            batches=range(call.batch) if self.batch is None else (self.batch,),
+            reach=min(self.reach, call.keys),
+            mask=mask,
+            channels=sets,
+            found=measured(without_padding(call, real), sets),
+            chance=self._chance[key],
+        )
+
+    def _made(self, call: Call, text: Text, shown: Tensor) -> Channels:
+        marks = numbers = None
+        if call.kept is None and "separator" in self.wanted and text.keys is not None:
+            known: dict[str, bool] = {}
+            marks = np.array(
+                [[known.setdefault(token, self.separates(token)) for token in row] for row in text.keys]
+            )
+        asked = {"same", "duplicate", "induction"} & set(self.wanted)
+        if call.kept is None and call.kind != "cross" and asked and text.queries is not None and text.keys is not None:
+            numbers = [text.numbers(batch)[1] for batch in range(call.batch)]
+        return channels(marks, numbers, shown)
+
+
+def _corrected(heads: Sequence[Head]) -> tuple[Head, ...]:
+    """The heads with p-values corrected for all heads and roles together."""
+    places = [(at, role) for at, head in enumerate(heads) for role, s in head.scores.items() if s.p is not None]
+    corrected = adjusted([p for at, role in places if (p := heads[at].scores[role].p) is not None])
+    scores = [dict(head.scores) for head in heads]
+    for (at, role), value in zip(places, corrected):
+        scores[at][role] = replace(scores[at][role], adjusted=value)
+    return tuple(replace(head, scores=new) for head, new in zip(heads, scores))
 
 
 def _heads(number: int, scene: Scene, wanted: Sequence[str]) -> list[Head]:
