@@ -22,10 +22,10 @@ from regard.heads.pairs import allowed_at, same_token, weights_at, weights_near
 from regard.heads.significance import Columns, Numbers, Peaks, of_columns, of_distinct, tail
 from regard.masks import Mask
 from regard.masks.mask import Constant
-from regard.masks.positions import Integers
+from regard.masks.positions import Bools, Integers
 from regard.recording import Call
 
-EXAMPLE_ROWS = 4
+EXAMPLE_ROWS = 2
 """Rows in which an example is looked for, where a role is measured without its pairs."""
 
 
@@ -261,16 +261,18 @@ def on_equal_tokens(scene: Scene, wanted: Collection[str]) -> dict[str, Tally]:
         rows = scene.rows(batch)
         rare = rows[places[batch].numpy()[rows] < 0]
         for query, key in same_token(queries, keys, rare, most):
-            position = scene.positions(query)
-            if "same" in tallies:
-                _several(scene, tallies["same"], batch, query, key)
-            if "duplicate" in tallies:
-                before = key < position
-                _several(scene, tallies["duplicate"], batch, query[before], key[before])
+            if {"same", "duplicate"} & set(tallies):
+                equal = _in_sight(scene, batch, query, key)
+                if "same" in tallies:
+                    _several(scene, tallies["same"], equal)
+                if "duplicate" in tallies:
+                    _several(scene, tallies["duplicate"], equal.where(equal.key < scene.positions(equal.query)))
             if "induction" in tallies:
                 # What followed an earlier occurrence; it must itself lie before the query.
-                follows = key + 1 < position
-                _several(scene, tallies["induction"], batch, query[follows], key[follows] + 1)
+                follows = key + 1 < scene.positions(query)
+                _several(
+                    scene, tallies["induction"], _in_sight(scene, batch, query[follows], key[follows] + 1)
+                )
         # Rows of one token look for the same keys.
         most_alike = int(np.bincount(queries[rows]).max()) if len(rows) else 1
         for tally in tallies.values():
@@ -280,22 +282,47 @@ def on_equal_tokens(scene: Scene, wanted: Collection[str]) -> dict[str, Tally]:
     return tallies
 
 
-def _several(scene: Scene, tally: Tally, batch: int, query: Integers, key: Integers) -> None:
-    """Pairs with several keys per row; those of a row stand side by side, and come together."""
-    allowed = _allowed(scene, batch, query, key) if len(query) else None
-    if allowed is None or not bool(allowed.any()):
-        return
+@dataclass(frozen=True, eq=False)
+class InSight:
+    """Pairs that some head may see, with their weights; those of a row stand side by side."""
+
+    batch: int
+    query: Integers
+    key: Integers
+    weights: Tensor  # (head, pair)
+    allowed: Tensor
+
+    def where(self, chosen: Bools) -> InSight:
+        """Some of the pairs."""
+        at = torch.from_numpy(np.flatnonzero(chosen)).to(self.weights.device)
+        return InSight(
+            self.batch, self.query[chosen], self.key[chosen], self.weights[:, at], self.allowed[:, at]
+        )
+
+
+def _in_sight(scene: Scene, batch: int, query: Integers, key: Integers) -> InSight:
+    if looks_back(scene.mask):
+        back = key <= scene.positions(query)
+        query, key = query[back], key[back]
+    allowed = _allowed(scene, batch, query, key)
     seen = allowed.any(0)
-    allowed, there = allowed[:, seen], seen.cpu().numpy()
-    query, key = query[there], key[there]
+    query, key = query[seen.cpu().numpy()], key[seen.cpu().numpy()]
+    return InSight(batch, query, key, weights_at(scene.call, batch, query, key), allowed[:, seen])
+
+
+def _several(scene: Scene, tally: Tally, pairs: InSight) -> None:
+    """Rows with several keys each: what they have together."""
+    query, weights, allowed = pairs.query, pairs.weights, pairs.allowed
+    if not len(query):
+        return
     begins = np.append(True, query[1:] != query[:-1])
     rows = query[begins]
-    weights = weights_at(scene.call, batch, query, key)
     index = torch.from_numpy(np.cumsum(begins) - 1).to(weights.device)
     mass = weights.new_zeros(len(weights), len(rows)).index_add_(1, index, weights)
     counts = mass.new_zeros(mass.shape).index_add_(1, index, allowed.to(mass.dtype))
+    batch = pairs.batch
     tally.add(mass, counts * scene.even(batch, rows), counts > 0, counts * scene.peak(batch, rows))
-    tally.offer(batch, query, key, weights, scene.telling(batch, query, key, weights, allowed))
+    tally.offer(batch, query, pairs.key, weights, scene.telling(batch, query, pairs.key, weights, allowed))
 
 
 def _on_frequent(
@@ -394,21 +421,20 @@ def _offer_rows(
     keys_of: Callable[[int], Integers],
 ) -> None:
     """Examples out of the rows that are furthest above chance: a pair of theirs is likely the best."""
-    first = scene.first(batch)
+    first, even = scene.first(batch), scene.even(batch, rows)
     for head, number in enumerate(scene.call.head_numbers):
         for at in above[head].topk(min(EXAMPLE_ROWS, len(rows))).indices.tolist():
             row = int(rows[at])
             keys = keys_of(row)
-            seen = _allowed(scene, batch, np.full(len(keys), row), keys)[head]
-            keys = keys[seen.cpu().numpy()]
             if not len(keys):
                 continue
             weights = scene.call.weights(number, [row], keys.tolist(), batch)[0]
             # As telling() has it: a pair with another key than the first tells more.
             telling = weights - torch.from_numpy(keys == first).to(weights)
             best = int(telling.argmax())
-            even = float(scene.even(batch, np.array([row]))[head, 0])
-            tally.consider(head, float(telling[best]) - even, (batch, row, int(keys[best])), weights[best])
+            if float(weights[best]) > 0:  # what the mask hides has none
+                where = batch, row, int(keys[best])
+                tally.consider(head, float(telling[best]) - float(even[head, at]), where, weights[best])
 
 
 # ---- distance --------------------------------------------------------------------------------

@@ -69,19 +69,21 @@ def of_columns(sequences: Sequence[Columns]) -> Numbers:
     heads = len(sequences[0].received)
     observed, drawn = np.zeros(heads), np.zeros((heads, SHUFFLES))
     expected, bound, draws = np.zeros(heads), np.zeros(heads), 0
+    exact = len(sequences) == 1 and len(sequences[0].chosen) == 1
     for received, chosen in sequences:
         values = received.double().cpu()
         observed += values[:, torch.from_numpy(chosen)].sum(1).numpy()
-        drawn += (values @ _subsets(values.shape[1], len(chosen)).double().T).numpy()
         expected += len(chosen) * values.mean(1).numpy()
         bound = np.maximum(bound, values.amax(1).numpy())
         draws += len(chosen)
-    # Equal sums may differ in their last digit.
-    almost = observed * (1 - 1e-9)
-    if len(sequences) == 1 and draws == 1:
-        found = np.asarray((sequences[0].received.double().cpu().numpy() >= almost[:, None]).mean(1))
+        if not exact:
+            drawn += (values.float() @ _subsets(values.shape[1], len(chosen)).T).double().numpy()
+    # Equal sums may differ in their last digits.
+    almost = observed[:, None] * (1 - 1e-6)
+    if exact:  # one key of one text: it could have been any of them
+        found = np.asarray((sequences[0].received.double().cpu().numpy() >= almost).mean(1))
     else:
-        found = (1 + (drawn >= almost[:, None]).sum(1)) / (1 + SHUFFLES)
+        found = (1 + (drawn >= almost).sum(1)) / (1 + SHUFFLES)
     # Drawing without putting back spreads no wider than drawing with it (Hoeffding 1963, theorem 4).
     formula = tail(observed / draws, expected / draws, np.full(heads, float(draws)), bound)
     return np.minimum(found, formula)
@@ -92,7 +94,7 @@ def _subsets(population: int, size: int) -> Tensor:
     """Which of the keys are drawn, each time anew: ``(shuffle, key)``; always the same draws."""
     chance = torch.Generator().manual_seed(0)
     order = torch.rand(SHUFFLES, population, generator=chance)
-    return order <= order.kthvalue(size, dim=1, keepdim=True).values
+    return (order <= order.kthvalue(size, dim=1, keepdim=True).values).float()
 
 
 class Peaks(NamedTuple):
