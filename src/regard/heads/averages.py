@@ -9,6 +9,7 @@ from torch import Tensor
 
 from regard.attention import Statistics
 from regard.errors import ArgumentError, RecordingError
+from regard.heads.choosing import Chosen, chosen
 from regard.heads.padding import real_queries
 from regard.heads.tables import Table, Value
 from regard.masks import padding
@@ -26,11 +27,13 @@ MEANS = (
 COLUMNS = (*PLACE, "queries", *MEANS, "received_peak")
 
 
-def table(recording: Recording, batch: int | None = None) -> Table:
+def table(
+    recording: Recording, batch: int | None = None, *, layers: Chosen = None, heads: Chosen = None
+) -> Table:
     """One row per head: its statistics averaged over the queries that see something.
 
     Queries that see nothing and, where the mask tells, padding are left out. All sequences of the
-    batch count together unless ``batch`` names one. The definitions stand in ``docs/statistics.md``.
+    batch count together unless ``batch`` names one; ``layers`` and ``heads`` choose some. The definitions stand in ``docs/statistics.md``.
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoder(
@@ -47,7 +50,7 @@ def table(recording: Recording, batch: int | None = None) -> Table:
     """
     check_recording(recording)
     rows: list[tuple[Value, ...]] = []
-    for number, call in enumerate(recording):
+    for number, call in chosen(recording, layers, heads):
         check_batch(call, batch)
         rows += _of_call(number, call, real_queries(recording, call), batch)
     return Table(COLUMNS, rows)
@@ -85,12 +88,12 @@ def place_of(number: int, call: Call, index: int) -> tuple[Value, ...]:
 
 
 def _of_call(number: int, call: Call, real: Tensor, batch: int | None) -> list[tuple[Value, ...]]:
-    chosen = slice(None) if batch is None else slice(batch, batch + 1)
+    which = slice(None) if batch is None else slice(batch, batch + 1)
     found = without_padding(call, real).statistics()
-    sees = found.visible[chosen] > 0  # (batch, head, query)
-    counts = sees & real[chosen, None].to(sees.device)
-    means = [_mean(value, where) for value, where in _measures(found, chosen, counts)]
-    received = _received_peak(found, chosen, counts, complete=bool((counts == sees).all()))
+    sees = found.visible[which] > 0  # (batch, head, query)
+    counts = sees & real[which, None].to(sees.device)
+    means = [_mean(value, where) for value, where in _measures(found, which, counts)]
+    received = _received_peak(found, which, counts, complete=bool((counts == sees).all()))
     queries = counts.sum((0, 2)).tolist()
     return [
         (*place_of(number, call, head), queries[head], *(mean[head] for mean in means), received[head])

@@ -310,6 +310,11 @@ def _in_sight(scene: Scene, batch: int, query: Integers, key: Integers) -> InSig
     return InSight(batch, query, key, weights_at(scene.call, batch, query, key), allowed[:, seen])
 
 
+def add_pairs(scene: Scene, tally: Tally, batch: int, query: Integers, key: Integers) -> None:
+    """Pairs in the order of their queries, which are asked one by one."""
+    _several(scene, tally, _in_sight(scene, batch, query, key))
+
+
 def _several(scene: Scene, tally: Tally, pairs: InSight) -> None:
     """Rows with several keys each: what they have together."""
     query, weights, allowed = pairs.query, pairs.weights, pairs.allowed
