@@ -5,6 +5,7 @@ import torch
 
 from regard.errors import ArgumentError, ModelFileError, TextError
 from regard.recording import load_reader
+from regard.recording.vocabulary import check_tokenizer, unknown_tokens
 from regard.recording.reading import Reader
 from small_models import WORDS
 
@@ -140,3 +141,52 @@ def test_without_transformers(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "transformers", None)
     with pytest.raises(ModelFileError, match="regard\\[hf\\]"):
         load_reader("bert-base-uncased")
+
+
+# ---- texts that the tokenizer does not know ------------------------------------------------------
+
+
+def without_tokenizer(folder, tmp_path):
+    for file in folder.iterdir():
+        if "token" not in file.name:
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    return tmp_path
+
+
+@pytest.mark.parametrize(("name", "files"), [("bert", "vocab.txt"), ("gpt2", "vocab.json, merges.txt")])
+def test_a_folder_without_a_tokenizer_is_refused_by_name(model_folders, tmp_path, name, files):
+    # transformers itself makes an empty tokenizer there, which reads [UNK] throughout.
+    folder = without_tokenizer(model_folders[name], tmp_path)
+    with pytest.raises(ModelFileError, match=rf"files of its tokenizer \({files}, tokenizer.json\)"):
+        load_reader(folder)
+
+
+def test_a_tokenizer_of_special_tokens_alone_is_refused():
+    class Empty:
+        vocab_files_names = {"vocab_file": "vocab.txt"}
+        all_special_ids = [0, 1, 2]
+
+        def __len__(self):
+            return 3
+
+    with pytest.raises(ModelFileError, match=r"more than its special tokens. Got 3 tokens of 'a/b', all of"):
+        check_tokenizer(Empty(), "a/b", None)
+
+
+def test_a_tokenizer_of_bytes_needs_no_files(tmp_path):
+    from transformers import ByT5Tokenizer
+
+    check_tokenizer(ByT5Tokenizer(), "bytes", tmp_path)
+
+
+def test_a_text_of_unknown_tokens_is_refused(readers):
+    reader = readers["bert"]
+    assert reader.read("the cat zebra")[0].keys == 3  # one of three
+    assert reader.read("cat zebra")[0].keys == 2  # half of them
+    with pytest.raises(TextError, match=r"knows most tokens of a text. Got 2 of 3 tokens that it reads as \[UNK"):
+        reader.read("cat zebra lion")
+    with pytest.raises(TextError, match="1 of 1 tokens"):
+        readers["bart"].read("cat", pair="zebra")
+    # Neither special tokens nor a bare space make a text known.
+    ids = reader.tokenizer("cat zebra [S] [E] [S] lion")["input_ids"]
+    assert unknown_tokens(reader.tokenizer, ids, {0, 1, 2, 3}) == (2, 3)

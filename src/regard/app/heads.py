@@ -55,10 +55,12 @@ def heads(
     machine.prepare()  # before torch is imported
 
     from regard import heads as measured
-    from regard.app.subjects import record
+    from regard.app.languages.wording import TEXTS
+    from regard.app.subjects import progress, record
     from regard.recording import load
-    from regard.views.tables import show_table
+    from regard.views.tables import short_text, show_table
     from regard.views.terminal import SafeConsole
+    from regard.views.wording import column_of
 
     if (text is None) == (recording is None):
         raise click.UsageError("Give a TEXT or a --recording, one of them.")
@@ -77,12 +79,17 @@ def heads(
         seen = record(
             quiet, read_argument(text), model=model, pair=other, generate=generate, lang=lang, **options
         ).recording
-    if roles and not (as_csv or as_json):
-        show_table(console, measured.roles(seen), most or 10**9, sort, descending=not ascending, lang=lang)
-        return
-    found = measured.roles(seen).table if roles else measured.table(seen)
+    if roles:
+        with progress(TEXTS.say("reading.roles", lang)) as tell:
+            played = measured.roles(seen, progress=tell)
+        if not (as_csv or as_json):
+            show_table(console, played, most or 10**9, sort, descending=not ascending, lang=lang)
+            return
+        if played.short:
+            quiet.print(short_text(played, lang), style="yellow")
+    found = played.table if roles else measured.table(seen)
     if sort is not None:
-        found = found.sort(sort, descending=not ascending)
+        found = found.sort(column_of(found.columns, sort), descending=not ascending)
     if most is not None:
         found = found[:most]
     if as_csv or as_json:

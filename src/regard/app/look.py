@@ -166,6 +166,7 @@ def _say(console: Console, subject: Subject, lang: str) -> None:
     """The translation, the alignment, the most telling heads."""
     from rich.text import Text
 
+    from regard.app.subjects import progress
     from regard.heads import roles
     from regard.views.alignment import show_alignment
     from regard.views.tables import show_table
@@ -179,5 +180,7 @@ def _say(console: Console, subject: Subject, lang: str) -> None:
     console.print()
     telling, numbers = (TEXTS.say(key, lang) for key in ("look.telling", "look.numbers"))
     console.print(Text.assemble((telling, "bold cyan"), "   ", numbers))
-    show_table(console, roles(subject.recording), most=HEADS, lang=lang)
+    with progress(TEXTS.say("reading.roles", lang)) as tell:
+        found = roles(subject.recording, progress=tell)
+    show_table(console, found, most=HEADS, lang=lang)
     console.print()

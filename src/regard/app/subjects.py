@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from regard.errors import ArgumentError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from torch import nn
 
     from regard.recording import Recording
     from regard.translator import Alignment
@@ -44,7 +46,7 @@ def record(
 
     with busy(console, TEXTS.say("reading.loading", lang, model=model)):
         reader = load_reader(model)
-    with busy(console, TEXTS.say("reading.reading", lang)):
+    with progress(TEXTS.say("reading.reading", lang)) as tell, _steps(reader.model, tell):
         seen = reader.read(text, pair=pair, generate=generate, **watching)
     return Subject(text, model, seen)
 
@@ -78,3 +80,56 @@ def busy(console: Console, says: str) -> Iterator[None]:
 
     with console.status(Text(says)):  # as a str, brackets in a name would be marks of rich
         yield
+
+
+SOON = 2.0
+"""Seconds after which something that takes time shows how far it is."""
+
+
+@contextmanager
+def progress(says: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error for what takes longer than two seconds; only in a terminal, and it goes away.
+
+    What is yielded is called with how much is done, and of how much.
+    """
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress
+
+    begun, task = time.monotonic(), None
+    bar = Progress(console=Console(stderr=True), transient=True)
+
+    def tell(done: int, total: int) -> None:
+        nonlocal task
+        if not bar.console.is_terminal or time.monotonic() - begun < SOON:
+            return
+        if task is None:
+            bar.start()
+            task = bar.add_task(escape(says), total=total)
+        bar.update(task, completed=done)
+
+    try:
+        yield tell
+    finally:
+        if task is not None:
+            bar.stop()
+
+
+@contextmanager
+def _steps(model: nn.Module, tell: Callable[[int, int], None]) -> Iterator[None]:
+    """Every module of the model says, before it runs, how many have run."""
+    parts = [module for module in model.modules() if next(module.children(), None) is None]
+    done = 0
+
+    def hook(module: nn.Module, args: object) -> None:
+        nonlocal done
+        del module, args
+        done += 1
+        tell(min(done, len(parts)), len(parts))
+
+    hooks = [part.register_forward_pre_hook(hook) for part in parts]
+    try:
+        yield
+    finally:
+        for one in hooks:
+            one.remove()

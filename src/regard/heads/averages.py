@@ -9,7 +9,9 @@ from torch import Tensor
 
 from regard.attention import Statistics
 from regard.errors import ArgumentError, RecordingError
+from regard.heads.choosing import Chosen, chosen
 from regard.heads.padding import real_queries
+from regard.heads.spans import first_distances, weight_by_distance
 from regard.heads.tables import Table, Value
 from regard.masks import padding
 from regard.recording import Call, Recording
@@ -26,11 +28,18 @@ MEANS = (
 COLUMNS = (*PLACE, "queries", *MEANS, "received_peak")
 
 
-def table(recording: Recording, batch: int | None = None) -> Table:
+def table(
+    recording: Recording,
+    batch: int | None = None,
+    *,
+    layers: Chosen = None,
+    heads: Chosen = None,
+    distances: bool = False,
+) -> Table:
     """One row per head: its statistics averaged over the queries that see something.
 
     Queries that see nothing and, where the mask tells, padding are left out. All sequences of the
-    batch count together unless ``batch`` names one. The definitions stand in ``docs/statistics.md``.
+    batch count together unless ``batch`` names one; ``layers`` and ``heads`` choose some. The definitions stand in ``docs/statistics.md``.
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoder(
@@ -43,14 +52,41 @@ def table(recording: Recording, batch: int | None = None) -> Table:
     (6, 2, 1, 5)
     >>> sharpest = found.sort("entropy")[0]
 
-    Nothing of n×n is built; recordings of statistics alone will do.
+    ``distances`` adds how much weight lies how far from the query: columns ``distance_0``, ``distance_1``,
+    ``distance_2`` (2 and 3), ``distance_4`` (4 to 7) and so on. This takes about two more passes.
+
+    >>> near = table(seen, distances=True)[0]
+    >>> [name for name in near if name.startswith("distance_")]
+    ['distance_0', 'distance_1', 'distance_2', 'distance_4']
+    >>> round(sum(near[f"distance_{first}"] for first in (0, 1, 2, 4)), 4)
+    1.0
+
+    Nothing of n×n is built; recordings of statistics alone will do, except for distances.
     """
     check_recording(recording)
     rows: list[tuple[Value, ...]] = []
-    for number, call in enumerate(recording):
+    calls = chosen(recording, layers, heads)
+    far = first_distances(max((call.keys for _, call in calls), default=0)) if distances else ()
+    for number, call in calls:
         check_batch(call, batch)
-        rows += _of_call(number, call, real_queries(recording, call), batch)
-    return Table(COLUMNS, rows)
+        real = real_queries(recording, call)
+        found = _of_call(number, call, real, batch)
+        more = _distances(call, real, batch, len(far)) if distances else [()] * len(found)
+        rows += [(*row, *cells) for row, cells in zip(found, more)]
+    return Table((*COLUMNS, *(f"distance_{first}" for first in far)), rows)
+
+
+def _distances(call: Call, real: Tensor, batch: int | None, bins: int) -> list[tuple[Value, ...]]:
+    """The weight at each distance, averaged over the queries that see something, for each head."""
+    found = weight_by_distance(call)
+    if found is None:
+        return [(None,) * bins] * call.heads
+    which = slice(None) if batch is None else slice(batch, batch + 1)
+    found = found[which]
+    counts = real[which, None].to(found.device) & (found.sum(-1) > 0)
+    means = [_mean(found[..., one], counts) for one in range(found.shape[-1])]
+    # A shorter text has no keys that far away.
+    return [(*(mean[head] for mean in means), *(None,) * (bins - len(means))) for head in range(call.heads)]
 
 
 def check_recording(recording: object) -> None:
@@ -85,12 +121,12 @@ def place_of(number: int, call: Call, index: int) -> tuple[Value, ...]:
 
 
 def _of_call(number: int, call: Call, real: Tensor, batch: int | None) -> list[tuple[Value, ...]]:
-    chosen = slice(None) if batch is None else slice(batch, batch + 1)
-    found = _without_padding(call, real).statistics()
-    sees = found.visible[chosen] > 0  # (batch, head, query)
-    counts = sees & real[chosen, None].to(sees.device)
-    means = [_mean(value, where) for value, where in _measures(found, chosen, counts)]
-    received = _received_peak(found, chosen, counts, complete=bool((counts == sees).all()))
+    which = slice(None) if batch is None else slice(batch, batch + 1)
+    found = without_padding(call, real).statistics()
+    sees = found.visible[which] > 0  # (batch, head, query)
+    counts = sees & real[which, None].to(sees.device)
+    means = [_mean(value, where) for value, where in _measures(found, which, counts)]
+    received = _received_peak(found, which, counts, complete=bool((counts == sees).all()))
     queries = counts.sum((0, 2)).tolist()
     return [
         (*place_of(number, call, head), queries[head], *(mean[head] for mean in means), received[head])
@@ -98,7 +134,7 @@ def _of_call(number: int, call: Call, real: Tensor, batch: int | None) -> list[t
     ]
 
 
-def _without_padding(call: Call, real: Tensor) -> Call:
+def without_padding(call: Call, real: Tensor) -> Call:
     """The call with its padding queries blind, so that what keys receive comes from the text alone."""
     if bool(real.all()) or call.kept is not None:
         return call

@@ -26,6 +26,7 @@ from torch import Tensor
 from regard.attention.plain import AT_ONCE
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.averages import check_batch, check_recording
+from regard.heads.choosing import Chosen, chosen
 from regard.recording import Call, Recording
 from regard.recording.call import Part
 
@@ -50,11 +51,14 @@ def rollout(
     *,
     rows: Part = slice(None),
     run: int = 0,
+    layers: Chosen = None,
+    heads: Chosen = None,
 ) -> Rollout:
     """Attention rollout through all layers, for an encoder, a decoder or both together.
 
     ``residual`` is the share r of the residual connection. ``rows`` asks for some positions only, which
-    is cheaper: time and memory are those of the rows. ``run`` chooses a pass where several were recorded.
+    is cheaper: time and memory are those of the rows. ``layers`` and ``heads`` choose through which
+    attention the text flows; other layers pass on what they are given. ``run`` chooses a pass where several were recorded.
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoder(
@@ -71,6 +75,7 @@ def rollout(
         raise ArgumentError(
             "residual is a share between 0 and 1.", got=f"residual = {residual!r}", do="0.5 is usual."
         )
+    recording = Recording(recording.model, recording.calls)  # one that runs on makes its calls anew
     calls = [call for call in recording if call.run == run]
     if not calls:
         raise ArgumentError(
@@ -80,23 +85,27 @@ def rollout(
         )
     for call in calls:
         check_batch(call, batch)
+    used = {number: call for number, call in chosen(recording, layers, heads)}
+    kept = {id(call): used[number] for number, call in enumerate(recording) if number in used}
     cross = _stack(calls, "cross")
     if cross:
-        return _two_texts(calls, cross, batch, float(residual), rows)
+        return _two_texts(calls, cross, batch, float(residual), rows, kept)
     if len({call.kind for call in calls}) > 1:
         raise RecordingError(
             "Rollout follows one text, or two that cross-attention joins.",
             got="encoder and decoder without cross-attention between them",
             do="Record the part that you mean: watch(model.text_model), say.",
         )
-    layers = _stack(calls, calls[0].kind)
-    x = _started(layers[0], rows)
-    for call in reversed(layers):
-        x = _through(call, x, batch, float(residual))
+    stack = _stack(calls, calls[0].kind)
+    x = _started(stack[0], rows)
+    for call in reversed(stack):
+        x = _through(kept.get(id(call)), x, batch, float(residual))
     return Rollout(x)
 
 
-def _two_texts(calls: list[Call], cross: list[Call], batch: int, residual: float, rows: Part) -> Rollout:
+def _two_texts(
+    calls: list[Call], cross: list[Call], batch: int, residual: float, rows: Part, kept: dict[int, Call]
+) -> Rollout:
     encoder, decoder = _stack(calls, "encoder"), _stack(calls, "decoder")
     if not encoder or len(decoder) != len(cross):
         raise RecordingError(
@@ -107,11 +116,12 @@ def _two_texts(calls: list[Call], cross: list[Call], batch: int, residual: float
     own = _started(decoder[0], rows)
     source = own.new_zeros(len(own), cross[0].keys)
     for itself, other in zip(reversed(decoder), reversed(cross)):
-        taken, left = _attended(other, own, batch)
-        source, own = source + (1 - residual) * taken, residual * own + (1 - residual) * left
-        own = _through(itself, own, batch, residual)
+        if id(other) in kept:
+            taken, left = _attended(kept[id(other)], own, batch)
+            source, own = source + (1 - residual) * taken, residual * own + (1 - residual) * left
+        own = _through(kept.get(id(itself)), own, batch, residual)
     for call in reversed(encoder):
-        source = _through(call, source, batch, residual)
+        source = _through(kept.get(id(call)), source, batch, residual)
     return Rollout(own, source)
 
 
@@ -137,18 +147,20 @@ def _stack(calls: list[Call], kind: str) -> list[Call]:
 def _started(call: Call, rows: Part) -> Tensor:
     """The chosen rows of the identity."""
     try:
-        chosen = np.atleast_1d(np.arange(call.queries)[rows])
+        wanted = np.atleast_1d(np.arange(call.queries)[rows])
     except IndexError:
         raise ArgumentError(
             f"rows are a slice or positions below {call.queries}.", got=f"{rows!r}", do="Count from 0."
         ) from None
-    x = torch.zeros(len(chosen), call.queries, dtype=torch.float64)
-    x[torch.arange(len(chosen)), torch.from_numpy(chosen)] = 1
+    x = torch.zeros(len(wanted), call.queries, dtype=torch.float64)
+    x[torch.arange(len(wanted)), torch.from_numpy(wanted)] = 1
     return x
 
 
-def _through(call: Call, x: Tensor, batch: int, residual: float) -> Tensor:
-    """``x Â`` of one layer of self-attention."""
+def _through(call: Call | None, x: Tensor, batch: int, residual: float) -> Tensor:
+    """``x Â`` of one layer of self-attention; of a layer that is left out, x itself."""
+    if call is None:
+        return x
     taken, left = _attended(call, x, batch)
     return residual * x + (1 - residual) * (taken + left)
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.biases import Bias, DistanceBias, Sum, TensorBias
-from regard.attention.plain import AT_ONCE
+from regard.attention.plain import AT_ONCE, full_precision
 from regard.errors import RecordingError
 from regard.masks.positions import Bools, Integers, Pairs
 from regard.recording import Call
@@ -42,6 +42,54 @@ def weights_at(call: Call, batch: int, query: Integers, key: Integers) -> Tensor
     ]
     wide = torch.promote_types(call.q.dtype, torch.float32)
     return torch.cat(parts, 1) if parts else call.q.new_zeros((call.heads, 0), dtype=wide)
+
+
+BLOCK = 64
+"""Rows whose weights near the diagonal are computed together."""
+
+
+def weights_near(call: Call, batch: int, first: int, last: int) -> Tensor:
+    """The weights of every query at the keys ``first … last`` positions from its own, ``(head, query, offset)``.
+
+    Where there is no such key the number means nothing; the mask is not asked.
+    Blocks along the diagonal are products of matrices, far faster than pairs.
+
+    >>> q = k = torch.eye(3)[None, None]
+    >>> call = Call("attention", "encoder", 0, q, k, torch.zeros(1, 1, 3))
+    >>> weights_near(call, 0, -1, 0)[0, 1:]  # the key before, and the query's own
+    tensor([[1.0000, 2.7183],
+            [1.0000, 2.7183]])
+    """
+    offset, width = call.extent.offset, last - first + 1
+    position = np.arange(call.queries) + offset
+    keys = position[:, None] + np.arange(first, last + 1)
+    if call.q is None or call.k is None or call.lse is None:
+        # Dense weights are there to be read; statistics alone raise here.
+        query, near = np.repeat(np.arange(call.queries), width), keys.clip(0, call.keys - 1).ravel()
+        return weights_at(call, batch, query, near).unflatten(1, keys.shape)
+    wide = torch.promote_types(call.q.dtype, torch.float32)
+    q, k, lse = (x[batch].to(wide) for x in (call.q, call.k, call.lse))
+    grouped = q.unflatten(0, (k.shape[0], -1))  # (key head, group, query, channel)
+    bands = []
+    with full_precision(q):
+        for start in range(0, call.queries, BLOCK):
+            rows = grouped[:, :, start : start + BLOCK]
+            count = rows.shape[2]
+            around = np.arange(start + offset + first, start + offset + count + last).clip(0, call.keys - 1)
+            near = k[:, torch.from_numpy(around).to(k.device)]  # (key head, count + width − 1, channel)
+            scores = (rows.flatten(1, 2) @ near.mT).unflatten(1, (-1, count)).flatten(0, 1)
+            # Row r begins one key later than the row above it: the band lies along the diagonal.
+            scores = scores.contiguous()
+            heads, steps = scores.stride(0), scores.stride(1)
+            bands.append(scores.as_strided((len(scores), count, width), (heads, steps + 1, 1)))
+    scores = torch.cat(bands, 1) * call.scale
+    if call.softcap is not None:
+        scores = call.softcap * torch.tanh(scores / call.softcap)
+    if call.bias is not None:
+        i = torch.arange(call.queries, device=q.device).repeat_interleave(width)
+        j = torch.from_numpy(keys.clip(0, call.keys - 1).ravel()).to(q.device)
+        scores = scores + _bias_at(call.bias, batch, i, j - i - offset, j).to(wide).unflatten(1, keys.shape)
+    return torch.exp(scores - torch.where(lse == -torch.inf, 0.0, lse)[..., None])
 
 
 def _stretch(call: Call, batch: int, query: Integers, key: Integers) -> Tensor:

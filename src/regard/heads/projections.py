@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from regard.errors import DtypeError, RecordingError
@@ -61,9 +62,25 @@ def _found(model: nn.Module, call: Call) -> Tensor:
 def _weight_of(module: nn.Module | None) -> Tensor | None:
     """The weight of a linear module, outputs first; None for anything else."""
     weight = getattr(module, "weight", None)
-    if not isinstance(weight, Tensor) or weight.ndim != 2:
+    if module is None or not isinstance(weight, Tensor) or weight.ndim != 2:
         return None
-    if isinstance(module, nn.Linear):
-        return weight.detach()
     # GPT-2's Conv1D is a linear module that keeps its inputs first.
-    return weight.detach().T if type(module).__name__ == "Conv1D" else None
+    turned = type(module).__name__ == "Conv1D"
+    if not turned and not isinstance(module, nn.Linear):
+        return None
+    weight = _loaded(module, weight).detach()
+    return weight.T if turned else weight
+
+
+def _loaded(module: nn.Module, weight: Tensor) -> Tensor:
+    """The weight itself, where accelerate has moved it out of memory and loads it for each pass."""
+    if not weight.is_meta:
+        return weight
+    stored = getattr(getattr(module, "_hf_hook", None), "weights_map", None)
+    if stored is None:
+        raise RecordingError(
+            "The output projection has its weight in memory, or accelerate knows where it lies.",
+            got=f"{type(module).__name__} with a weight on the device meta",
+            do="Load the model whole, or pass the weight itself: value_weighted(call, weight).",
+        )
+    return torch.as_tensor(stored["weight"])

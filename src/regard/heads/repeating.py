@@ -63,7 +63,7 @@ def repeated_tokens(
 def induction(
     model: nn.Module,
     *,
-    length: int = 32,
+    length: int | None = None,
     repeats: int = 2,
     batch: int = 4,
     vocabulary: int | None = None,
@@ -74,7 +74,8 @@ def induction(
     """Run a decoder on repeated random tokens and score its heads for induction.
 
     ``vocabulary``, ``start`` (a model's begin-of-text token) and ``avoid`` (its other special tokens)
-    are read from the model unless given. The model is called with the ids alone.
+    are read from the model unless given. The model is called with the ids alone. ``length`` is 32, or as
+    many tokens as the positions of the model allow ``repeats`` times.
 
     >>> from regard import nn
     >>> model = nn.LanguageModel(50, width=16, heads=2, layers=2)
@@ -94,12 +95,14 @@ def induction(
             do="Record it yourself, and ask roles(recording, tokens, names='induction').",
         )
     special = _special_tokens(config)
+    begin = special.get("bos_token_id") if start is None else start
+    length = _fitting(model, length, repeats, begin is not None)
     ids = repeated_tokens(
         _vocabulary(model) if vocabulary is None else vocabulary,
         length=length,
         repeats=repeats,
         batch=batch,
-        start=special.get("bos_token_id") if start is None else start,
+        start=begin,
         avoid=special.values() if avoid is None else avoid,
         seed=seed,
     )
@@ -112,6 +115,37 @@ def induction(
     finally:
         model.train(was_training)
     return roles(seen, [[str(token) for token in row] for row in ids.tolist()], names=ON_REPEATS)
+
+
+LENGTH = 32
+"""Tokens that are repeated, where the model has positions for them."""
+
+
+def _fitting(model: nn.Module, length: int | None, repeats: int, begun: bool) -> int:
+    """How many tokens are repeated; raises where the model has too few positions for them."""
+    limit = positions(model)
+    if limit is None or not isinstance(repeats, int) or repeats < 1:
+        return LENGTH if length is None else length
+    most = (limit - int(begun)) // repeats
+    if most < 2 or (isinstance(length, int) and length > most):
+        raise ArgumentError(
+            f"Repeated tokens fit the positions of the model (positions = {limit}).",
+            got=f"length = {LENGTH if length is None else length}, {repeats} times" + (", and a first token" if begun else ""),
+            do=f"Choose length = {most} at most." if most >= 2 else "Take a model with more positions.",
+        )
+    return min(LENGTH, most) if length is None else length
+
+
+def positions(model: nn.Module) -> int | None:
+    """How many positions the model has, as far as it says."""
+    config = getattr(model, "config", None)
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    known = [getattr(text, name, None) for name in ("max_position_embeddings", "n_positions")]
+    known += [getattr(model, "length", None)]
+    found = [limit for limit in known if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0]
+    # Models of the RoBERTa family count positions from behind the padding token.
+    offset = 2 if getattr(text, "model_type", "") in ("roberta", "xlm-roberta", "camembert", "longformer") else 0
+    return min(found) - offset if found else None
 
 
 def _special_tokens(config: Any) -> dict[str, int]:

@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 
 from regard.errors import ArgumentError, ModelFileError, TextError
 from regard.recording.recording import Recording
+from regard.recording.vocabulary import check_known, check_tokenizer
 from regard.recording.watching import watch
 
 ANSWER = 40
@@ -99,6 +100,7 @@ class Reader:
             )
         if pair is not None:
             answer = self.tokenizer(text_target=pair, return_tensors="pt").input_ids
+            check_known(self.tokenizer, answer[0].tolist(), self.name)
             target = torch.cat([torch.tensor([[self._decoder_start()]]), answer], 1)
         else:
             self._check_writes()
@@ -125,6 +127,7 @@ class Reader:
                 got=repr(text[:60]),
                 do="Write it in a language of the model.",
             )
+        check_known(self.tokenizer, found["input_ids"][0].tolist(), self.name)
         if length + generate > self.longest:
             raise TextError(
                 f"A text fits the positions of the model (longest = {self.longest:,}).",
@@ -180,6 +183,7 @@ def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32) -> Read
                 got=f"{str(name)!r}: {_first_line(error)}",
                 do="Name a folder that save_pretrained wrote, or connect to the hub.",
             ) from error
+    check_tokenizer(tokenizer, str(name), folder if folder.is_dir() else None)
     return Reader(model.eval(), tokenizer, str(name))
 
 

@@ -12,12 +12,12 @@ from rich.text import Text
 
 from regard.errors import ArgumentError, DtypeError
 from regard.heads import Head, Roles, Score, Table
-from regard.heads.findings import ROLES, in_words
+from regard.heads.findings import ROLES, SHORT, in_words
 from regard.heads.tables import Record, Value
 from regard.languages import check_language
 from regard.views.page.tokens import text_of
 from regard.views.terminal import bar, shade
-from regard.views.wording import TEXTS, heading, named
+from regard.views.wording import TEXTS, column_of, heading, named
 
 BAR = "rgb(40,140,255)"
 SHORTEST_BAR, LONGEST_BAR = 4, 10
@@ -33,7 +33,7 @@ SHARES = (
 """Columns that lie between 0 and 1 and are drawn as bars."""
 
 LEFT_OUT = (
-    "call", "name", "queries", "visible", "example_batch", "example_query", "example_key", "example_weight",
+    "call", "name", "queries", "visible", "p", "example_batch", "example_query", "example_key", "example_weight",
 )  # fmt: skip
 """Columns that a file needs and a reader does not."""
 
@@ -68,6 +68,7 @@ def show_table(
             got=type(table).__name__,
             do="Pass regard.heads.table(seen) or regard.heads.roles(seen).",
         )
+    sort = None if sort is None else column_of(table.columns, sort)
     rows = table if sort is None else table.sort(sort, descending=descending)
     _print(console, rows[:most], _columns(rows), sort, lang)
     _print_rest(console, len(rows) - most, lang)
@@ -166,17 +167,26 @@ def _print_rest(console: Console, rest: int, lang: str) -> None:
 def _show_roles(
     console: Console, roles: Roles, most: int, sort: str | None, *, descending: bool, lang: str
 ) -> None:
-    role = sort if sort in ROLES else None
+    sort = None if sort is None else column_of(roles.table.columns, sort)
+    role = sort if sort in roles.names else None
     heads = _ordered(roles, sort, descending=descending)
     clear = [head for head in heads if head.best is not None or role is not None]
     if clear:
         several = len({head.kind for head in heads}) > 1
         console.print(_role_grid(clear[:most], role, several=several, width=console.width, lang=lang))
     _print_rest(console, len(clear) - most, lang)
+    if roles.short:
+        console.print(Text(short_text(roles, lang), "yellow"))
     if len(clear) < len(heads):
         count = len(heads) - len(clear)
         key = "roles.unclear.one" if count == 1 else "roles.unclear.several"
         console.print(Text(TEXTS.say(key, lang, count=count), "dim"))
+
+
+def short_text(roles: Roles, lang: str = "en") -> str:
+    """That a text is too short for roles to mean much."""
+    key = "roles.short.one" if roles.tokens == 1 else "roles.short"
+    return TEXTS.say(key, lang, tokens=roles.tokens, least=SHORT)
 
 
 def _ordered(roles: Roles, sort: str | None, *, descending: bool) -> list[Head]:
@@ -217,7 +227,7 @@ def _room_before_the_example(heads: Sequence[Head], length: int, *, several: boo
     taken = [
         _widest(heading("layer", lang), *(str(head.layer) for head in heads)),
         _widest(heading("head", lang), *(str(head.head) for head in heads)),
-        _widest(*(in_words(role, lang) for role in ROLES)),
+        _widest(*(in_words(role, lang) for role in (*ROLES, *(head.best for head in heads if head.best)))),
         NUMBER + 1 + length,
     ]
     if several:
@@ -285,7 +295,8 @@ def most_telling(found: Table | Roles, count: int = 5, *, lang: str = "en") -> l
 
 def _in_turn(heads: Sequence[Head]) -> list[Head]:
     """The heads with a clear role: the clearest of every role, then the second of every role, and so on."""
-    by_role: dict[str, list[tuple[float, Head]]] = {role: [] for role in ROLES}
+    roles = dict.fromkeys((*ROLES, *(role for head in heads for role in head.scores)))
+    by_role: dict[str, list[tuple[float, Head]]] = {role: [] for role in roles}
     for head in heads:
         if head.best is not None:
             # Rounded, so that what is alike to the reader stays in order.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from regard.languages import Texts
+from regard.languages import LANGUAGES, Texts
 
 TEXTS = Texts(Path(__file__).parent / "texts")
 
@@ -28,3 +29,19 @@ def named(column: str, name: str, lang: str = "en") -> str:
     ('交叉', '前一个', 'cross')
     """
     return TEXTS.table(lang).get(f"{NAMES.get(column)}.{name}", name)
+
+
+def column_of(columns: Sequence[str], printed: str) -> str:
+    """The column that is meant by its own name or by its heading in either language; else the name as given.
+
+    >>> column_of(("layer", "previous_weight"), "previous"), column_of(("received_peak",), "最受关注")
+    ('previous_weight', 'received_peak')
+    """
+    if printed in columns:
+        return printed
+    wanted = printed.strip().casefold()
+    for column in columns:
+        known = (words for lang in LANGUAGES for words in (heading(column, lang), named("best", column, lang)))
+        if wanted in {word.casefold() for word in known}:
+            return column
+    return printed

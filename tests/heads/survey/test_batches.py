@@ -74,7 +74,7 @@ def test_texts_without_tokens_and_tokenizers_that_raise(readers, tmp_path, monke
     assert len(batch.parts) == 2
 
     class Raises:
-        def __call__(self, *_, **__):
+        def __call__(self, texts, **options):
             if "the cat" in texts:
                 raise RuntimeError("no cats")
             return readers["bert"].tokenizer(texts, **options)
@@ -126,7 +126,7 @@ def test_a_long_document_is_tokenized_a_segment_at_a_time(readers, tmp_path, mon
     given = []
 
     class Tokenizer:
-        def __call__(self, *_, **__):
+        def __call__(self, texts, **options):
             given.append(texts)
             return readers["bert"].tokenizer(texts, **options)
 
@@ -166,7 +166,7 @@ def test_what_a_tokenizer_in_rust_may_raise(readers, tmp_path, monkeypatch, erro
     path.write_text("the cat\nthe dog\n")
 
     class Raises:
-        def __call__(self, *_, **__):
+        def __call__(self, texts, **options):
             if "the cat" in texts:
                 raise error
             return readers["bert"].tokenizer(texts, **options)
@@ -193,3 +193,13 @@ def test_an_interrupt_is_no_failure_of_a_text(readers, tmp_path, monkeypatch):
     monkeypatch.setitem(made.__dict__, "tokenizer", Interrupted())
     with pytest.raises(KeyboardInterrupt):
         list(made.after(Bookmark()))
+
+
+def test_texts_that_the_tokenizer_does_not_know_are_failures(readers, tmp_path):
+    path = tmp_path / "c.txt"
+    path.write_text("the cat\ncat zebra lion\nthe dog zebra\n")
+    (batch,) = batches_of(readers["bert"], path).after(Bookmark())
+    assert [(f.document, f.reason) for f in batch.failures] == [
+        (1, "2 of 3 tokens are unknown to the tokenizer")
+    ]
+    assert sorted(part.document for part in batch.parts) == [0, 2]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from regard.heads.survey.corpus import CHARACTERS, Corpus, Document
+from regard.recording.vocabulary import unknown_tokens
 
 STRETCH = 2048
 """Documents that are sorted together."""
@@ -119,8 +120,9 @@ class Batches:
         cut = {document.number for document in documents if document.cut}
         good = [document for document in documents if document.problem is None]
         for document, pieces in zip(good, self._pieces([document.text for document in good])):
-            if isinstance(pieces, str):
-                failures.append(failure(document, pieces))
+            problem = pieces if isinstance(pieces, str) else self._unknown(pieces)
+            if isinstance(pieces, str) or problem is not None:
+                failures.append(failure(document, str(problem)))
                 continue
             if len(pieces) > 1:
                 (divided if self.split else cut).add(document.number)
@@ -142,6 +144,12 @@ class Batches:
                 divided=len(first_parts & divided),
                 position=begin + (end - begin) * (index + 1) // max(1, len(groups)),
             )
+
+    def _unknown(self, pieces: Sequence[tuple[int, ...]]) -> str | None:
+        """Why a document is left out that the tokenizer does not know; None for the others."""
+        counts = [unknown_tokens(self.tokenizer, ids, self.special) for ids in pieces]
+        unknown, ordinary = (sum(count) for count in zip(*counts))
+        return f"{unknown} of {ordinary} tokens are unknown to the tokenizer" if 2 * unknown > ordinary else None
 
     def _pieces(self, texts: list[str]) -> list[list[tuple[int, ...]] | str]:
         """The ids of each text in parts that fit, or why there are none."""

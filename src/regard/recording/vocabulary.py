@@ -1,0 +1,68 @@
+"""Whether a tokenizer knows the text: a model that reads [UNK] throughout has read nothing.
+
+transformers makes an empty tokenizer where a folder has none, without a word. Its texts are rows of
+one unknown token, and whatever is measured on them looks clear and means nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.errors import ModelFileError, TextError
+
+FILES = (
+    "tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
+    "source.spm", "vocab.bpe", "tekken.json", "tiktoken.model",
+)  # fmt: skip
+"""Where the vocabularies of tokenizers lie, by their usual names."""
+
+BARE_SPACES = ("▁", "Ġ")
+"""Tokens that stand for a space alone, known or not; they say nothing about the text around them."""
+
+
+def check_tokenizer(tokenizer: Any, name: str, folder: Path | None) -> None:
+    """Raise unless the tokenizer came with a vocabulary.
+
+    Tokenizers that read bytes need none; their class names no files.
+    """
+    own = tuple(dict(getattr(tokenizer, "vocab_files_names", None) or {}).values())
+    wanted = tuple(dict.fromkeys((*own, "tokenizer.json"))) if own else ()
+    if folder is not None and wanted and not any((folder / file).exists() for file in (*wanted, *FILES)):
+        raise ModelFileError(
+            f"A model folder has the files of its tokenizer ({', '.join(wanted)}).",
+            got=f"{name!r} with none of them",
+            do="Save the tokenizer there too: tokenizer.save_pretrained(folder).",
+        )
+    special = set(getattr(tokenizer, "all_special_ids", ()))
+    # Some tokenizers make up thousands of special tokens; only ordinary ones can read a text.
+    if own and len(tokenizer) <= len(special):
+        raise ModelFileError(
+            "A tokenizer knows more than its special tokens.",
+            got=f"{len(tokenizer)} tokens of {name!r}, all of them special",
+            do="Save the tokenizer there too: tokenizer.save_pretrained(folder).",
+        )
+
+
+def check_known(tokenizer: Any, ids: Sequence[int], name: str) -> None:
+    """Raise where most tokens of a text are unknown to the tokenizer."""
+    unknown, ordinary = unknown_tokens(tokenizer, ids, frozenset(getattr(tokenizer, "all_special_ids", ())))
+    if 2 * unknown > ordinary:
+        raise TextError(
+            f"The tokenizer of {name} knows most tokens of a text.",
+            got=f"{unknown:,} of {ordinary:,} tokens that it reads as {tokenizer.unk_token}",
+            do="Write in a language of the model, or check that the folder has the model's own tokenizer.",
+        )
+
+
+def unknown_tokens(tokenizer: Any, ids: Sequence[int], special: Collection[int]) -> tuple[int, int]:
+    """How many tokens are unknown, and how many there are besides special ones such as [CLS]."""
+    unknown = getattr(tokenizer, "unk_token_id", None)
+    ends = (getattr(tokenizer, "eos_token_id", None), getattr(tokenizer, "bos_token_id", None))
+    if unknown is None or unknown in ends:
+        return 0, len(ids)  # GPT-2 reads bytes, and calls its end of text unknown for want of another
+    spaces = {tokenizer.convert_tokens_to_ids(token) for token in BARE_SPACES}
+    left_out = {*special, *spaces} - {unknown, None}
+    known = list(ids)
+    return known.count(unknown), len(known) - sum(known.count(one) for one in left_out)
