@@ -371,7 +371,7 @@ def test_a_reading_is_cancelled_and_a_closed_page_ends_its_job(visit, kept, monk
     visitor.until("document.querySelector('progress')")
     jobs = kept["app"].desk.jobs
     (last,) = [
-        job for job in jobs._jobs.values() if not job.over and job.kind == "reading" and job.stop is None
+        job for job in jobs._open if not job.over and job.kind == "reading" and job.stop is None
     ]
     visitor.page.close()
     end = time.monotonic() + 20
