@@ -131,7 +131,10 @@ def test_a_client_that_does_not_read_is_left():
         return app
 
     ends = []
-    with running(large, stall_seconds=0.3) as base, opened(base, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n") as deaf:
+    with (
+        running(large, stall_seconds=0.3) as base,
+        opened(base, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n") as deaf,
+    ):
         end = time.monotonic() + 10
         while "over" not in ends:
             assert time.monotonic() < end

@@ -77,7 +77,9 @@ def test_kept_recordings_beyond_the_room_are_named(tmp_path):
     assert "Give it by --recording" in str(skipped["1.safetensors"])
 
 
-@pytest.mark.parametrize(("lang", "said"), [("en", "skipped bad.safetensors: "), ("zh", "跳过 bad.safetensors：")])
+@pytest.mark.parametrize(
+    ("lang", "said"), [("en", "skipped bad.safetensors: "), ("zh", "跳过 bad.safetensors：")]
+)
 def test_the_command_names_what_it_skipped(tmp_path, monkeypatch, lang, said):
     from regard.app.server import models, serving
 
@@ -132,7 +134,15 @@ def test_half_characters_in_a_file_break_nothing(tmp_path):
 
 # ---- tokens of the address -----------------------------------------------------------------------
 
-TOKENS = ["a&#b=c;d%20+e", "令牌是很长的秘密", "Straße 1234", 'quote"\\quote', "&#60;script&#62;", "token=token", "+" * 8]
+TOKENS = [
+    "a&#b=c;d%20+e",
+    "令牌是很长的秘密",
+    "Straße 1234",
+    'quote"\\quote',
+    "&#60;script&#62;",
+    "token=token",
+    "+" * 8,
+]
 
 
 @pytest.mark.parametrize("token", TOKENS)

@@ -138,7 +138,9 @@ def test_a_tab_that_closes_does_not_cancel_the_map_of_another(monkeypatch):
 
     monkeypatch.setattr(work, "build", slow)
     with client(served(models=[])) as http:
-        mine, yours = (http.post("/api/recordings/book/maps", json={"head": 1}).json()["job"] for _ in range(2))
+        mine, yours = (
+            http.post("/api/recordings/book/maps", json={"head": 1}).json()["job"] for _ in range(2)
+        )
         assert mine["id"] != yours["id"]
         assert http.delete(f"/api/jobs/{mine['id']}").json()["state"] == "cancelled"
         go_on.set()

@@ -209,7 +209,9 @@ def test_hostile_texts_take_little_memory(text):
 
 def test_python_numbers_and_tables_of_any_size_are_right_or_refused():
     for _, chance in cases(100):
-        number = chance.choice(NUMBERS) ** chance.choice([1, 2, 3]) * chance.choice([1, 1, -1]) + chance.randrange(3)
+        number = chance.choice(NUMBERS) ** chance.choice([1, 2, 3]) * chance.choice(
+            [1, 1, -1]
+        ) + chance.randrange(3)
         for make in (masks.prefix, masks.every, masks.local_global, lambda n: masks.window(n, 1)):
             try:
                 mask = make(number)

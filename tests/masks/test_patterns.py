@@ -208,7 +208,9 @@ def test_huge_numbers_mean_what_they_say(huge, pattern, predicate):
 
 @pytest.mark.parametrize("huge", HUGE)
 def test_huge_lengths_of_a_batch(huge):
-    mask = masks.padding(lengths=np.array([huge, 1], object).astype(np.uint64) if huge < 2**64 else [2**62, 1])
+    mask = masks.padding(
+        lengths=np.array([huge, 1], object).astype(np.uint64) if huge < 2**64 else [2**62, 1]
+    )
     assert table(mask, 1, 3) == [[[[1, 1, 1]]], [[[1, 0, 0]]]]
     assert table(mask.select((0, 0)), 1, 3) == [[1, 1, 1]]
     assert masks.parse(repr(mask)) == mask

@@ -49,9 +49,7 @@ AXES = 16
 LONGEST_NAME = 64
 """Letters of a name for which a similar one is looked for."""
 
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>-?[0-9]+)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>[&|~()\[\],.=*]))"
-)
+_TOKEN = re.compile(r"\s*(?:(?P<number>-?[0-9]+)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>[&|~()\[\],.=*]))")
 _WORDS = {"True": True, "False": False, "None": None}
 
 
@@ -310,4 +308,3 @@ class _Reader:
         if times.kind != "number" or times.text.startswith("-"):
             self._fail(f"Expected how many times after '*'. Got {times}.", times.position)
         return self._number(times)
-

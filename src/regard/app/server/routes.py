@@ -169,9 +169,7 @@ class Routes:
         assert call is not None
         chosen = entry.calls[call].head_numbers[0] if head is None else head
         client = client_of(request.scope)
-        return self._begun(
-            await self._in_thread(lambda: self.desk.build(entry, call, chosen, sinks, client))
-        )
+        return self._begun(await self._in_thread(lambda: self.desk.build(entry, call, chosen, sinks, client)))
 
     async def write_page(self, request: Request) -> Response:
         """Begin to write the page of a recording, or of one call of it."""
@@ -201,9 +199,7 @@ class Routes:
             # A client that closes its page ends its question, and then the job runs out of patience.
             job.watchers -= 1
             job.asked = time.monotonic()
-        return Json(
-            job.described(wanted_language(request.headers)), headers={"cache-control": "no-store"}
-        )
+        return Json(job.described(wanted_language(request.headers)), headers={"cache-control": "no-store"})
 
     async def cancel(self, request: Request) -> Response:
         """Give a job up; it stops where nobody else wants it."""

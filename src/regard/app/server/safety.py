@@ -171,7 +171,9 @@ class Guard:
             # Not left in the address, where it would be seen, copied and kept in the history.
             place = quote(_local(scope["path"]), safe="/")
             answer = RedirectResponse(place + (f"?{rest}" if rest else ""), status_code=303)
-            answer.set_cookie(self.door.cookie, self.door.cookie_value, httponly=True, samesite="strict", path="/")
+            answer.set_cookie(
+                self.door.cookie, self.door.cookie_value, httponly=True, samesite="strict", path="/"
+            )
             return answer
         raise RefusedError(401, "This server asks for its token.", do="Open the address that it printed.")
 

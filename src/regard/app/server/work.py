@@ -98,9 +98,7 @@ class Desk:
         """Whether a level is one of those that a pass makes."""
         return level >= base_level(plane)
 
-    def build(
-        self, entry: Entry, call: int, head: int, sinks: str, client: str = ""
-    ) -> Subscription | None:
+    def build(self, entry: Entry, call: int, head: int, sinks: str, client: str = "") -> Subscription | None:
         """Build the levels and margins of a head; None where they are there."""
         place = (entry.id, call, head, sinks)
         if self.levels.get(place) is not None:
