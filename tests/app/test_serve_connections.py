@@ -33,6 +33,14 @@ def answer_of(connection):
     return b"".join(parts)
 
 
+def send_on(connection, seconds=8):
+    """Letter by letter, until the server closes."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        connection.sendall(b"x")
+        time.sleep(0.05)
+
+
 def app_of(port):
     return served(models=[], door=Door(port=port))
 
@@ -79,11 +87,8 @@ def test_a_head_that_does_not_end_is_not_waited_for(sent):
 
 def test_letters_one_by_one_do_not_lengthen_the_deadline():
     with running(app_of, header_seconds=0.5) as base, opened(base, b"GET / HTTP/1.1\r\nX: ") as slow:
-        end = time.monotonic() + 8
-        with pytest.raises(OSError):  # noqa: PT011 - closed, in one way or another
-            while time.monotonic() < end:
-                slow.sendall(b"x")
-                time.sleep(0.05)
+        with pytest.raises(OSError):
+            send_on(slow)
 
 
 def test_the_second_request_of_a_connection_has_the_same_deadline():
@@ -102,11 +107,8 @@ def test_a_body_that_goes_on_after_its_answer_is_not_listened_to():
         head = f"POST /api/readings HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 99999999999\r\n\r\n"
         with opened(base, head.encode()) as slow:
             assert slow.recv(12) == b"HTTP/1.1 413"
-            end = time.monotonic() + 8
-            with pytest.raises(OSError):  # noqa: PT011
-                while time.monotonic() < end:
-                    slow.sendall(b"x")
-                    time.sleep(0.05)
+            with pytest.raises(OSError):
+                send_on(slow)
 
 
 def test_a_client_that_does_not_read_is_left():

@@ -169,7 +169,8 @@ from regard.app.server.safety import Door
 from regard.app.server.serving import serve
 
 door = Door(port=int(sys.argv[1]))
-serve(served(models=[Words(pause=0.05, layers=200)], door=door, workers=1), door, lambda: print("ready", flush=True))
+app = served(models=[Words(pause=0.05, layers=200)], door=door, workers=1)
+serve(app, door, lambda: print("ready", flush=True))
 """
 
 

@@ -111,7 +111,7 @@ PIECES = [
         "a" * 3000,
     ),
 ]
-METHODS = "GET HEAD POST PUT DELETE PATCH OPTIONS TRACE CONNECT get G\x00T FOO".split(" ")
+METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "get", "FOO"]
 HEADERS = [
     *("Host: evil.example", "Host: ", "Host: 127.0.0.1:8000", "Origin: null", "Origin: http://evil.example"),
     *(

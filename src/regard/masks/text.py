@@ -297,7 +297,8 @@ class _Reader:
             return np.repeat(np.asarray(values), counts, axis=0)
         except ValueError:
             self._fail(
-                "A table has rows of one length. Got rows of different lengths. Pad the rows, or pass lengths=.",
+                "A table has rows of one length. Got rows of different lengths. "
+                "Pad the rows, or pass lengths=.",
                 start,
             )
 

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from regard.app.server.assets import assets, document, etag_of
+from regard.app.server.clients import client_of
 from regard.app.server.fields import (
     number,
     number_field,
@@ -22,7 +23,6 @@ from regard.app.server.fields import (
     word,
     word_field,
 )
-from regard.app.server.clients import client_of
 from regard.app.server.jobs import Subscription
 from regard.app.server.library import Entry
 from regard.app.server.models import Wish
