@@ -86,9 +86,12 @@ def test_a_head_that_does_not_end_is_not_waited_for(sent):
 
 
 def test_letters_one_by_one_do_not_lengthen_the_deadline():
-    with running(app_of, header_seconds=0.5) as base, opened(base, b"GET / HTTP/1.1\r\nX: ") as slow:
-        with pytest.raises(OSError):
-            send_on(slow)
+    with (
+        running(app_of, header_seconds=0.5) as base,
+        opened(base, b"GET / HTTP/1.1\r\nX: ") as slow,
+        pytest.raises(OSError),
+    ):
+        send_on(slow)
 
 
 def test_the_second_request_of_a_connection_has_the_same_deadline():
