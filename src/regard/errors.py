@@ -68,7 +68,31 @@ class MaskSyntaxError(MaskError):
     def __init__(self, problem: str, *, text: str, position: int) -> None:
         self.text = text
         self.position = position
-        super().__init__(f"{problem}\n  {text}\n  {' ' * position}^")
+        shown, mark = _excerpt(text, position)
+        super().__init__(f"{problem}\n  {shown}\n  {' ' * mark}^")
+
+
+AROUND = 60
+"""Characters of a mask text that an error shows on either side of its mark."""
+
+
+def _excerpt(text: str, position: int) -> tuple[str, int]:
+    """The text around a position on one line, and where the position is in it.
+
+    >>> _excerpt("causal\\n& widow(3)", 9)
+    ('causal & widow(3)', 9)
+    >>> excerpt, mark = _excerpt("causal | " * 1000, 4500)
+    >>> len(excerpt), excerpt[mark:mark + 6]
+    (121, 'causal')
+    """
+    start = 0 if len(text) <= 2 * AROUND else max(0, position - AROUND + 1)
+    stop = len(text) if len(text) <= 2 * AROUND else position + AROUND - 1
+    line = "".join(
+        " " if letter.isspace() else letter if letter.isprintable() else "\ufffd"
+        for letter in text[start:stop]
+    )
+    before, after = "…" if start else "", "…" if stop < len(text) else ""
+    return before + line + after, position - start + len(before)
 
 
 class RecordingError(RegardError, ValueError):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import uvicorn
 from starlette.testclient import TestClient
 
 from regard import masks, watch
@@ -20,7 +19,7 @@ from regard.app.server.library import Library
 from regard.app.server.limits import Limits
 from regard.app.server.models import heard, held
 from regard.app.server.safety import Door
-from regard.app.server.serving import make_app
+from regard.app.server.serving import Server, make_app
 from regard.recording import Recording
 from views.planes import made
 
@@ -120,12 +119,12 @@ def finished(http: Any, job: dict[str, Any], seconds: float = 30) -> dict[str, A
 
 
 @contextlib.contextmanager
-def running(app_of: Any) -> Iterator[str]:
+def running(app_of: Any, **limits: Any) -> Iterator[str]:
     """A real server on a free port of the loopback; ``app_of`` makes the app for a port."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(app_of(port), log_level="warning", lifespan="on", ws="none"))
+    server = Server(app_of(port), Limits(**limits))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     while not server.started:

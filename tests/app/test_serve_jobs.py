@@ -53,9 +53,9 @@ def test_a_job_tells_how_far_it_is(jobs):
         return {"answer": 42}
 
     job = jobs().submit("reading", work)
-    while job.share != 0.25:
+    while job.job.share != 0.25:
         time.sleep(0.01)
-    assert (job.state, job.stage) == ("running", "reading")
+    assert (job.state, job.job.stage) == ("running", "reading")
     go_on.set()
     assert ended(job).described()["result"] == {"answer": 42}
 
@@ -76,11 +76,12 @@ def test_a_full_queue_refuses(jobs):
 def test_one_key_is_one_job(jobs):
     queue = jobs(workers=1)
     job = queue.submit("mapping", forever, key="map")
-    assert queue.submit("mapping", forever, key="map") is job
-    assert queue.submit("mapping", forever, key="other") is not job
+    again = queue.submit("mapping", forever, key="map")
+    assert again.job is job.job
+    assert queue.submit("mapping", forever, key="other").job is not job.job
     queue.cancel(job)
-    ended(job)
-    assert queue.submit("mapping", lambda tell: {}, key="map") is not job
+    queue.cancel(again)
+    assert queue.submit("mapping", lambda tell: {}, key="map").job is not job.job
 
 
 def test_a_job_that_nobody_asks_about_ends(jobs):

@@ -173,7 +173,7 @@ def test_a_client_that_leaves_ends_its_job():
         assert held["state"] == "running"
         with pytest.raises(httpx.ReadTimeout):
             httpx.get(url, params={"after": 10**6, "wait": 20}, timeout=0.3)
-        found = keep["app"].desk.jobs._jobs[job["id"]]
+        found = keep["app"].desk.jobs._subscriptions[job["id"]]
         for _ in range(100):
             if found.over:
                 break

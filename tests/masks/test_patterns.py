@@ -162,3 +162,84 @@ def test_operators_simplify():
 def test_bad_input_is_named(make, error, says):
     with pytest.raises(error, match=says):
         make()
+
+
+# ---- numbers larger than any text ----------------------------------------------------------------
+
+HUGE = [2**30 - 1, 2**30, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, 10**30]
+
+
+@pytest.mark.parametrize("huge", HUGE)
+@pytest.mark.parametrize(
+    ("pattern", "predicate"),
+    [
+        (lambda n: masks.window(n, 0), lambda p, j: j <= p),
+        (lambda n: masks.window(1, n), lambda p, j: j >= p - 1),
+        (lambda n: masks.window(n, n), lambda p, j: True),
+        (masks.every, lambda p, j: j == 0),
+        (lambda n: masks.every(n).T, lambda p, j: p == 0),
+        (masks.prefix, lambda p, j: True),
+        (masks.local_global, lambda p, j: True),
+        (lambda n: masks.padding(lengths=n), lambda p, j: True),
+    ],
+)
+def test_huge_numbers_mean_what_they_say(huge, pattern, predicate):
+    from regard.attention.planning import plan
+
+    try:
+        mask = pattern(huge)
+    except MaskError as error:
+        assert huge >= 2**64
+        assert "whole numbers of 64 bits" in str(error)  # noqa: PT017
+        return
+    for queries, keys in ((5, 5), (2, 5), (5, 2)):
+        wanted = brute(predicate, queries, keys)
+        assert table(mask, queries, keys) == wanted
+        assert plan(mask, queries, keys).pairs == sum(map(sum, wanted))
+        allowed = mask.mask_mod(queries, keys)
+        indices = torch.arange(queries)[:, None], torch.arange(keys)
+        for kind in (torch.int32, torch.int64):
+            zero = torch.zeros((), dtype=kind)
+            found = allowed(zero, zero, *(index.to(kind) for index in indices))
+            assert found.expand(queries, keys).int().tolist() == wanted
+        assert mask.block_mask(queries, keys).to_dense().shape[-2:] == (1, 1)
+    assert masks.parse(repr(mask)) == mask
+
+
+@pytest.mark.parametrize("huge", HUGE)
+def test_huge_lengths_of_a_batch(huge):
+    mask = masks.padding(
+        lengths=np.array([huge, 1], object).astype(np.uint64) if huge < 2**64 else [2**62, 1]
+    )
+    assert table(mask, 1, 3) == [[[[1, 1, 1]]], [[[1, 0, 0]]]]
+    assert table(mask.select((0, 0)), 1, 3) == [[1, 1, 1]]
+    assert masks.parse(repr(mask)) == mask
+
+
+def test_ids_beyond_64_bits_are_refused():
+    with pytest.raises(MaskError, match="whole numbers of 64 bits"):
+        masks.documents(np.array([2**63], np.uint64))
+    with pytest.raises(MaskError, match="whole numbers of 64 bits"):
+        masks.documents([10**30])
+
+
+def test_documents_of_two_batches_are_refused():
+    with pytest.raises(MaskError, match=r"the same batch\. Got \(2,\) and \(3,\)"):
+        masks.documents([[0], [1]], [[0], [1], [2]])
+
+
+def test_more_positions_than_can_be_counted_are_refused():
+    with pytest.raises(ArgumentError, match="at most 1,073,741,824"):
+        masks.causal().dense(2**31)
+    with pytest.raises(ArgumentError, match="at most 1,073,741,824"):
+        masks.causal().mask_mod(1, 2**31)
+
+
+def test_a_mask_in_another_process_has_its_own_hash():
+    """Hashes of strings differ between processes, so that a kept one must not travel."""
+    import pickle
+
+    mask = ~(masks.causal() & masks.documents([0, 1]))
+    hash(mask)
+    assert "_hash" not in str(pickle.dumps(mask))
+    assert pickle.loads(pickle.dumps(mask)) == mask

@@ -1,3 +1,6 @@
+import tracemalloc
+
+import numpy as np
 import pytest
 
 from regard import masks
@@ -49,7 +52,11 @@ def test_reads(text, mask):
         ("documents([1, 2)", 15, "close the list"),
         ("documents([0*x])", 13, "how many times"),
         ("documents([0*999999999999])", 13, "at most"),
-        ("prefix(99999999999999999999)", 7, "18 digits"),
+        ("prefix(99999999999999999999)", 7, r"between -2\*\*63 and"),
+        ("padding(lengths=[3], lengths=[4])", 21, "given twice"),
+        ("documents([1, None])", 14, "Got None"),
+        ("documents([[1, 2], [3]])", 10, "rows of one length"),
+        ("documents([[1], [2]], [[1], [2], [3]])", 0, "the same batch"),
         ("causal.X", 7, "Expected T"),
         ("causal # comment", 7, "Got '#'"),
         ("__import__('os')", 11, 'Got "\'"'),
@@ -63,9 +70,13 @@ def test_errors_point_at_the_character(text, position, says):
     with pytest.raises(MaskSyntaxError, match=says) as caught:
         masks.parse(text)
     assert caught.value.position == position
-    shown = str(caught.value).splitlines()
-    assert shown[-2] == "  " + text
-    assert shown[-1] == "  " + " " * position + "^"
+    shown, mark = str(caught.value).splitlines()[-2:]
+    if len(text) <= 120:
+        assert shown == "  " + text
+        assert mark == "  " + " " * position + "^"
+    else:
+        assert shown[mark.index("^")] == text[position]
+        assert len(shown) < 130
 
 
 def test_only_text_is_read():
@@ -77,3 +88,98 @@ def test_long_tables_are_written_in_runs():
     mask = masks.documents([0] * 512 + [1] * 512)
     assert repr(mask) == "documents([0*512, 1*512])"
     assert masks.parse(repr(mask)) == mask
+
+
+# ---- the budget ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("documents([0*100000000])", "2,097,152 entries in all"),
+        ("documents([0*2000000]) & documents([1*2000000])", "2,097,152 entries in all"),
+        ("dense([[0*2000]*2000])", "2,097,152 entries in all"),
+        ("dense([[0*2000000]*0, [0*2000000]*0])", "2,097,152 entries in all"),
+        ("padding([[]*9000000])", "2,097,152 entries in all"),
+        (" | ".join(["local_global(3)"] * 3334), "10,000 patterns"),
+        ("causal | " * 10_000 + "causal", "10,000 patterns"),
+        ("documents(" + "[" * 17 + "1", "Lists nest at most 16"),
+        (" " * (1 << 24) + "causal", "16,777,216 characters. Got 16,777,222"),
+        ("~" * 99 + "local_global(2)", "nests at most 100"),
+        ("a" * 1_000_000, "No mask is called 'a{64}…'"),
+        ("causal & \x00", r"Got '\\x00'"),
+        ("prefix(٣)", "Got '٣'"),
+        ("causal & \ud800", r"Got '\\ud800'"),
+    ],
+)
+def test_a_text_has_a_budget(text, says):
+    tracemalloc.start()
+    try:
+        with pytest.raises(MaskSyntaxError, match=says) as caught:
+            masks.parse(text)
+        assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    finally:
+        tracemalloc.stop()
+    assert len(str(caught.value)) < 500
+    str(caught.value).encode()  # no half characters, no NULs
+    assert "\x00" not in str(caught.value)
+
+
+def test_all_of_the_budget_can_be_used():
+    many = " | ".join(f"window({number}, 0)" for number in range(10_000))
+    assert len(masks.parse(many).parts) == 10_000
+    assert masks.parse(f"documents([0*{1 << 21}])").table_lengths() == (1 << 21, 1 << 21)
+    deep = masks.parse("~(causal & " * 49 + "prefix(1)" + ")" * 49)
+    assert masks.parse(repr(deep)) == deep
+
+
+def test_the_time_grows_with_the_text_and_not_with_its_square(monkeypatch):
+    """Counted in operations: masks that are hashed and tokens that are cut."""
+    from regard.masks import text as module
+    from regard.masks.patterns import Prefix
+
+    counts = {}
+    for size in (500, 1000):
+        hashed, cut = [], []
+        monkeypatch.setattr(Prefix, "__hash__", lambda self, seen=hashed: seen.append(1) or hash(self.length))
+        pattern = module._TOKEN
+        monkeypatch.setattr(module, "_TOKEN", _Counting(pattern, cut))
+        masks.parse(" & ".join(f"prefix({number})" for number in range(size)))
+        monkeypatch.setattr(module, "_TOKEN", pattern)
+        counts[size] = (len(hashed), len(cut))
+    assert counts[1000][0] <= 2.1 * counts[500][0] <= 2.1 * 4 * 500
+    assert counts[1000][1] <= 2.1 * counts[500][1]
+
+
+class _Counting:
+    def __init__(self, pattern, seen):
+        self.pattern, self.seen = pattern, seen
+
+    def match(self, text, position):
+        self.seen.append(position)
+        return self.pattern.match(text, position)
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        masks.documents([2**63 - 1, -(2**63)]),
+        masks.documents([]),
+        masks.padding([]),
+        masks.padding(lengths=np.zeros(0, np.int64)),
+        masks.dense(np.zeros((3, 0), bool)),
+        masks.dense(np.zeros((0, 3), bool)),
+        masks.dense(np.zeros((7, 2), bool)),
+        masks.window(2**31, 2**31 - 1) & masks.every(2**63),
+    ],
+)
+def test_awkward_masks_are_read_back(mask):
+    assert masks.parse(repr(mask)) == mask
+
+
+def test_rows_that_repeat_are_written_once():
+    assert repr(masks.dense(np.eye(1, 3, dtype=bool).repeat(8, 0))) == "dense([[1, 0, 0]*8])"
+
+
+def test_spaces_of_any_kind_separate():
+    assert masks.parse("causal\u3000&\u00a0prefix(2)\n") == masks.causal() & masks.prefix(2)

@@ -370,9 +370,7 @@ def test_a_reading_is_cancelled_and_a_closed_page_ends_its_job(visit, kept, monk
     visitor.page.click("button.primary")
     visitor.until("document.querySelector('progress')")
     jobs = kept["app"].desk.jobs
-    (last,) = [
-        job for job in jobs._jobs.values() if not job.over and job.kind == "reading" and job.stop is None
-    ]
+    (last,) = [job for job in jobs._open if not job.over and job.kind == "reading" and job.stop is None]
     visitor.page.close()
     end = time.monotonic() + 20
     while not last.over:

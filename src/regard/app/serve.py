@@ -89,26 +89,35 @@ def serve(
             do='Install them: pip install "regard[serve]".',
         ) from error
     from regard.app.server.models import load_models
+    from regard.app.server.refusing import in_language
 
     console = SafeConsole()
     limits = Limits(tokens=max_tokens)
     door = door_of(host, port, token)
+    skipped: list[str] = []
     with console.status(TEXTS.say("serve.opening", lang)):
-        library = open_library(recordings, keep, limits)
+        library = open_library(
+            recordings,
+            keep,
+            limits,
+            lambda name, error: skipped.append(
+                TEXTS.say("serve.skipped", lang, name=name, reason=in_language(error, lang))
+            ),
+        )
         offered = load_models(models)
     app = make_app(offered, library, door, limits, lang=lang if _asked_for(context) else None)
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{port}/" + (f"?token={door.token}" if door.token else "")
 
     def ready() -> None:
-        said = TEXTS.say("serve.ready", lang, address=escape(address))
+        said = TEXTS.say("serve.ready", lang, address=escape(door.address))
         console.print(said, highlight=False, soft_wrap=True)
+        for line in skipped:
+            console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
         names = [*(_name(model, lang) for model in offered), *(one.title for one in library.given.values())]
         for line in names or [TEXTS.say("serve.nothing", lang)]:
             console.print(f"  {line}", highlight=False, markup=False)
         console.print(TEXTS.say("serve.ends", lang), highlight=False)
 
-    answer(app, door, ready)
+    answer(app, door, ready, limits)
 
 
 def _asked_for(context: click.Context) -> bool:

@@ -11,7 +11,7 @@ import torch
 from torch.nn.attention.flex_attention import BlockMask
 
 from regard.errors import ArgumentError, ShapeError
-from regard.masks.mask import ALL, SOME, Mask, Verdicts
+from regard.masks.mask import ALL, SOME, Mask, Verdicts, extent_of
 from regard.masks.positions import Extent, Pairs, Strip
 from regard.masks.tiles import tile_rows
 
@@ -70,7 +70,7 @@ def _extent(mask: Mask, queries: int | None, keys: int | None) -> Extent:
             got=f"queries = {queries}, keys = {keys}",
             do="Give both.",
         )
-    extent = Extent(queries, keys)
+    extent = extent_of(queries, keys)
     mask.check(extent)
     return extent
 

@@ -16,14 +16,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import ArgumentError, MaskError
-from regard.masks.positions import Array, Bools, Extent, Integers, Pairs, Strip
+from regard.masks.positions import LONGEST, Array, Bools, Extent, Integers, Pairs, Strip
 from regard.masks.tables import as_table, is_tensor
 
 if TYPE_CHECKING:
@@ -55,6 +55,10 @@ class Mask(ABC):
 
     # Lets `array & mask` reach `__rand__` instead of being spread over the array's elements.
     __array_ufunc__ = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Hashes are of one process; a copy in another must find its own.
+        return {name: value for name, value in vars(self).items() if name != "_hash"}
 
     # ---- what each kind of mask answers -------------------------------------------------------
 
@@ -187,6 +191,10 @@ def extent_of(queries: int, keys: int | None) -> Extent:
                 got=f"{name} = {length!r}",
                 do="Pass a length.",
             )
+        if length > LONGEST:
+            raise ArgumentError(
+                f"The number of {name} is at most {LONGEST:,}.", got=f"{name} = {length}", do="Pass fewer."
+            )
     return Extent(int(queries), int(keys))
 
 
@@ -225,6 +233,12 @@ class Combined(Mask):
 
     parts: tuple[Mask, ...]
     sign: str
+    neutral: bool
+    """The constant that changes nothing."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.sign, self.parts))
 
     def __repr__(self) -> str:
         return f" {self.sign} ".join(_in_brackets(part, self) for part in self.parts)
@@ -252,27 +266,60 @@ def _in_brackets(part: Mask, around: Mask) -> str:
     return f"({part!r})" if loose else repr(part)
 
 
-def _joined(kind: type[Combined], parts: tuple[Mask, ...], neutral: bool) -> Mask:
-    """``parts`` under one operator: nested ones flattened, constants resolved, repeats dropped."""
-    flat: dict[Mask, None] = {}
+class Joining:
+    """Masks joined by one operator, one after the other: nested ones flattened, constants resolved,
+    repeats dropped. Takes a time in proportion to the number of parts.
+
+    >>> from regard import masks
+    >>> joining = Joining(Both)
+    >>> for part in (masks.causal(), masks.everything(), masks.prefix(2), masks.causal()):
+    ...     joining.add(part)
+    >>> joining.mask()
+    causal() & prefix(2)
+    """
+
+    def __init__(self, kind: type[Combined]) -> None:
+        self._kind = kind
+        self._parts: dict[Mask, None] = {}
+        self._lead: tuple[int, ...] = ()
+        self._decided = False  # one part already says what the whole is
+
+    def add(self, mask: Mask) -> None:
+        """Join one more mask."""
+        for part in mask.parts if isinstance(mask, self._kind) else (mask,):
+            if isinstance(part, Constant):
+                self._decided |= part.value is not self._kind.neutral
+            elif not self._decided:
+                self._check_lead(part)
+                self._parts[part] = None
+
+    def _check_lead(self, part: Mask) -> None:
+        lead = part.lead
+        if lead == self._lead:
+            return
+        try:
+            self._lead = np.broadcast_shapes(self._lead, lead)
+        except ValueError:
+            raise MaskError(
+                "Masks that are joined differ over the same batch and heads.",
+                got=f"{self._lead} and {lead}",
+                do="Give the tables one leading shape, or 1 where it does not matter.",
+            ) from None
+
+    def mask(self) -> Mask:
+        """The masks so far as one."""
+        if self._decided:
+            return Constant(not self._kind.neutral)
+        if len(self._parts) < 2:
+            return next(iter(self._parts), Constant(self._kind.neutral))
+        return self._kind(tuple(self._parts))  # type: ignore[call-arg]
+
+
+def _joined(kind: type[Combined], parts: tuple[Mask, ...]) -> Mask:
+    joining = Joining(kind)
     for part in parts:
-        for inner in part.parts if isinstance(part, kind) else (part,):
-            if isinstance(inner, Constant) and inner.value is not neutral:
-                return inner
-            if not isinstance(inner, Constant):
-                flat[inner] = None
-    if len(flat) < 2:
-        return next(iter(flat), Constant(neutral))
-    joined = kind(tuple(flat))  # type: ignore[call-arg]
-    try:
-        _ = joined.lead
-    except ValueError:
-        raise MaskError(
-            "Masks that are joined differ over the same batch and heads.",
-            got=" and ".join(str(part.lead) for part in flat),
-            do="Give the tables one leading shape, or 1 where it does not matter.",
-        ) from None
-    return joined
+        joining.add(part)
+    return joining.mask()
 
 
 @dataclass(frozen=True, repr=False)
@@ -281,11 +328,15 @@ class Both(Combined):
 
     parts: tuple[Mask, ...]
     sign = "&"
+    neutral = True
 
     @staticmethod
     def of(*parts: Mask) -> Mask:
         """The parts joined and simplified."""
-        return _joined(Both, parts, neutral=True)
+        return _joined(Both, parts)
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def allows(self, pairs: Pairs) -> Array:
         return reduce(lambda a, b: a & b, (part.allows(pairs) for part in self.parts))
@@ -310,11 +361,15 @@ class Either(Combined):
 
     parts: tuple[Mask, ...]
     sign = "|"
+    neutral = False
 
     @staticmethod
     def of(*parts: Mask) -> Mask:
         """The parts joined and simplified."""
-        return _joined(Either, parts, neutral=False)
+        return _joined(Either, parts)
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def allows(self, pairs: Pairs) -> Array:
         return reduce(lambda a, b: a | b, (part.allows(pairs) for part in self.parts))
@@ -338,6 +393,13 @@ class Not(Mask):
     """Exactly the pairs that the part does not allow."""
 
     part: Mask
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(("~", self.part))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __repr__(self) -> str:
         return f"~({self.part!r})" if isinstance(self.part, Combined) else f"~{self.part!r}"

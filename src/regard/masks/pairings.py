@@ -71,17 +71,31 @@ def documents(ids: object, key_ids: object = None) -> Mask:
     >>> documents([0, 0, 1]).dense(3).int().tolist()
     [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
     """
-    tables = []
-    for given in (ids, ids if key_ids is None else key_ids):
-        values = as_array(given)
-        if values.dtype.kind not in "iu" or not values.ndim:
-            raise MaskError(
-                "Document ids are whole numbers, one per position.",
-                got=f"{values.dtype} of shape {values.shape}",
-                do="Pass a list or an integer tensor.",
-            )
-        tables.append(with_head(Table(values.astype(np.int64)), own_axes=1))
-    return Documents(*tables)
+    of_queries = _document_ids(ids)
+    of_keys = of_queries if key_ids is None else _document_ids(key_ids)
+    leads = [table.values.shape[:-1] for table in (of_queries, of_keys)]
+    try:
+        np.broadcast_shapes(*leads)
+    except ValueError:
+        raise MaskError(
+            "documents(query_ids, key_ids) differ over the same batch.",
+            got=f"{leads[0][:-1]} and {leads[1][:-1]}",
+            do="Give both the same batch size.",
+        ) from None
+    return Documents(of_queries, of_keys)
+
+
+def _document_ids(given: object) -> Table:
+    values = as_array(given)
+    # Those from 2**63 on would turn negative, and then might be the ids of other documents.
+    whole = not values.size or (values.dtype.kind in "iu" and int(values.max()) < 1 << 63)
+    if not whole or not values.ndim:
+        raise MaskError(
+            "Document ids are whole numbers of 64 bits, one per position.",
+            got=f"{values.dtype} of shape {values.shape}",
+            do="Pass a list or an integer tensor.",
+        )
+    return with_head(Table(values.astype(np.int64)), own_axes=1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,6 +105,8 @@ class Dense(Mask):
     table: Table
 
     def __repr__(self) -> str:
+        if not self.table.values.shape[-2]:
+            return f"{self.T!r}.T"  # a list of no rows would not say how long they are
         return f"dense({write_table(self.table.values)})"
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from regard.errors import ArgumentError, MaskError, ShapeError
 from regard.masks.mask import Constant, Mask, Verdicts, verdicts
-from regard.masks.positions import Array, Bools, Extent, Integers, Pairs, Strip
+from regard.masks.positions import LONGEST, Array, Bools, Extent, Integers, Pairs, Strip
 from regard.masks.tables import Table, aligned, as_array, as_table, with_head, without_head
 from regard.masks.writing import write_table
 
@@ -98,13 +98,15 @@ def window(before: int | None, after: int | None) -> Mask:
     causal()
     >>> window(2, 0).T
     window(0, 2)
+    >>> window(10**30, 0)  # further than any text is long
+    causal()
     """
-    for name, reach in (("before", before), ("after", after)):
-        if reach is not None:
-            _whole(reach, f"window(before, after): {name}", least=0)
-    if before is None and after is None:
-        return Constant(True)
-    return Window(None if before is None else int(before), None if after is None else int(after))
+    reaches = [
+        None if reach is None else _whole(reach, f"window(before, after): {name}", least=0)
+        for name, reach in (("before", before), ("after", after))
+    ]
+    limited = [None if reach is None or reach >= LONGEST else reach for reach in reaches]
+    return Constant(True) if limited == [None, None] else Window(*limited)
 
 
 # ---- one axis alone --------------------------------------------------------------------------
@@ -284,7 +286,7 @@ def padding(keep: object = None, *, lengths: object = None) -> Mask:
             return _lengths(values)
         raise MaskError(
             "A list of 0 and 1 could be truth values or lengths.",
-            got=f"padding({write_table(values)})",
+            got=f"padding({_beginning(values)})",
             do="Write padding([True, …]) or padding(lengths=[…]).",
         )
     table = as_table(values)
@@ -298,18 +300,30 @@ def padding(keep: object = None, *, lengths: object = None) -> Mask:
 
 
 def _lengths(values: NDArray[Any]) -> Mask:
-    if values.dtype.kind not in "iu" or (values < 0).any():
+    if values.size and (values.dtype.kind not in "iu" or (values < 0).any()):
         raise MaskError(
-            "Lengths are whole numbers, 0 or more.", got=write_table(values), do="Count the real tokens."
+            "Lengths are whole numbers of 64 bits, 0 or more.",
+            got=_beginning(values),
+            do="Count the real tokens.",
         )
     if not values.ndim:
         return prefix(int(values))
-    return Lengths(False, with_head(Table(values.astype(np.int64)), own_axes=0))
+    # Those from 2**63 on would turn negative.
+    lengths = np.minimum(values.astype(np.uint64), np.uint64(LONGEST)).astype(np.int64)
+    return Lengths(False, with_head(Table(lengths), own_axes=0))
+
+
+def _beginning(values: NDArray[Any]) -> str:
+    """A table for an error: all of it, or how it begins."""
+    if values.size <= 64:
+        return write_table(values)
+    return f"{write_table(values.reshape(-1)[:64]).rstrip(']')}, …]"
 
 
 def _whole(number: object, what: str, *, least: int) -> int:
+    """A number of positions; those beyond the longest text all mean the same and are that long."""
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
         raise ArgumentError(
-            f"{what} is a whole number, {least} or more.", got=repr(number), do="Count positions."
+            f"{what} is a whole number, {least} or more.", got=repr(number)[:60], do="Count positions."
         )
-    return int(number)
+    return min(int(number), LONGEST)

@@ -22,6 +22,11 @@ Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
+LONGEST = 1 << 30
+"""Queries or keys of one text. Then each difference of two positions, and each sum of a position and a
+distance below this, fits into 32 bits."""
+
+
 class Extent(NamedTuple):
     """How many queries look at how many keys."""
 

@@ -27,6 +27,10 @@ class Table:
     def __hash__(self) -> int:
         return self._hash
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Hashes are of one process; a copy in another must find its own.
+        return {"values": self.values}
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Table) and (
             self is other

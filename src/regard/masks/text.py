@@ -10,7 +10,9 @@ The text is the ``repr`` of a mask. The grammar, with ``&`` binding tighter than
     item    = value [ "*" number ]                       (so many times)
 
 Nothing is evaluated: names come from the table of patterns, and everything else is an error
-that points at its character.
+that points at its character. A text may come from anybody, so it has a budget: characters, patterns,
+levels of brackets, and entries of its tables, all of them together. Reading takes a time and a memory
+in proportion to characters and entries.
 """
 
 from __future__ import annotations
@@ -18,21 +20,36 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
+from numpy.typing import NDArray
+
 from regard.errors import MaskSyntaxError, RegardError
-from regard.masks.mask import Mask
+from regard.masks.mask import Both, Combined, Either, Joining, Mask
 from regard.masks.pairings import dense, documents
 from regard.masks.patterns import causal, every, everything, local_global, nothing, padding, prefix, window
+
+CHARACTERS = 1 << 24
+"""Characters of a text: eight for each entry."""
+
+TERMS = 10_000
+"""Patterns of a text; ``local_global`` is three."""
+
+ENTRIES = 1 << 21
+"""Entries of all tables of a text together, so that ``0*9999999999`` does not fill the memory."""
 
 DEEPEST = 100
 """Brackets within brackets; more is a mistake or an attack, not a mask."""
 
-LARGEST = 100_000_000
-"""Entries of one table, so that ``0*9999999999`` is refused instead of filling the memory."""
+AXES = 16
+"""Lists within lists: a table has few axes."""
 
-_TOKEN = re.compile(r"\s*(?:(?P<number>-?\d+)|(?P<name>[A-Za-z_]\w*)|(?P<sign>[&|~()\[\],.=*]))", re.ASCII)
+LONGEST_NAME = 64
+"""Letters of a name for which a similar one is looked for."""
+
+_TOKEN = re.compile(r"\s*(?:(?P<number>-?[0-9]+)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>[&|~()\[\],.=*]))")
 _WORDS = {"True": True, "False": False, "None": None}
 
 
@@ -49,6 +66,9 @@ class _Token(NamedTuple):
     kind: str  # "number", "name", "sign" or "end"
     text: str
     position: int
+
+    def __str__(self) -> str:
+        return repr(self.text if len(self.text) <= LONGEST_NAME else f"{self.text[:LONGEST_NAME]}…")
 
 
 def parse(text: str) -> Mask:
@@ -71,35 +91,43 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = self._cut(text)
-        self.depth = 0
+        self.depth = self.axes = self.terms = self.entries = 0
+        if len(text) > CHARACTERS:
+            self._fail(f"A mask text has at most {CHARACTERS:,} characters. Got {len(text):,}.", CHARACTERS)
+        self._tokens = self._cut()
+        self.here = next(self._tokens)
+        self.next = next(self._tokens)
 
-    def _cut(self, text: str) -> list[_Token]:
-        tokens, position = [], 0
-        while position < len(text) and not text[position:].isspace():
+    def _cut(self) -> Iterator[_Token]:
+        """The tokens one by one, then the end again and again."""
+        text, position = self.text, 0
+        end = len(text.rstrip())
+        while position < end:
             found = _TOKEN.match(text, position)
             if found is None:
-                position += len(text[position:]) - len(text[position:].lstrip())
+                position = next(at for at in range(position, end) if not text[at].isspace())
                 self._fail(
                     f"A mask is written with names, numbers and & | ~ ( ) [ ]. Got {text[position]!r}.",
                     position,
                 )
             kind = str(found.lastgroup)
-            tokens.append(_Token(kind, found[kind], found.start(kind)))
+            yield _Token(kind, found[kind], found.start(kind))
             position = found.end()
-        # The next token is last, where taking it costs nothing.
-        return [_Token("end", "the end of the text", len(text)), *reversed(tokens)]
+        while True:
+            yield _Token("end", "the end of the text", len(text))
 
     def _fail(self, problem: str, position: int) -> NoReturn:
         raise MaskSyntaxError(problem, text=self.text, position=position)
 
     # ---- moving through the tokens -----------------------------------------------------------
 
-    def _at(self, *signs: str) -> bool:
-        return self.tokens[-1].kind == "sign" and self.tokens[-1].text in signs
+    def _at(self, sign: str) -> bool:
+        return self.here.kind == "sign" and self.here.text == sign
 
     def _take(self) -> _Token:
-        return self.tokens.pop() if self.tokens[-1].kind != "end" else self.tokens[-1]
+        taken, self.here = self.here, self.next
+        self.next = next(self._tokens)
+        return taken
 
     def _accept(self, sign: str) -> bool:
         if self._at(sign):
@@ -109,37 +137,56 @@ class _Reader:
 
     def _expect(self, sign: str, why: str) -> None:
         if not self._accept(sign):
-            here = self.tokens[-1]
-            self._fail(f"Expected {sign!r} {why}. Got {here.text!r}.", here.position)
+            self._fail(f"Expected {sign!r} {why}. Got {self.here}.", self.here.position)
+
+    # ---- the budget --------------------------------------------------------------------------
 
     def _deeper(self) -> None:
         self.depth += 1
         if self.depth > DEEPEST:
-            self._fail(f"A mask nests at most {DEEPEST} levels.", self.tokens[-1].position)
+            self._fail(f"A mask nests at most {DEEPEST} levels.", self.here.position)
+
+    def _count_terms(self, made: Mask, position: int) -> None:
+        self.terms += sum(1 for _ in made.patterns())
+        if self.terms > TERMS:
+            self._fail(f"A mask text has at most {TERMS:,} patterns.", position)
+        if isinstance(made, Combined) and self.depth >= DEEPEST:
+            self._fail(f"A mask nests at most {DEEPEST} levels.", position)  # it is written with brackets
+
+    def _count_entries(self, count: int, position: int) -> None:
+        self.entries += count
+        if self.entries > ENTRIES:
+            self._fail(f"The lists of a mask text have at most {ENTRIES:,} entries in all.", position)
 
     # ---- masks -------------------------------------------------------------------------------
 
     def whole(self) -> Mask:
         mask = self.mask()
-        rest = self.tokens[-1]
-        if rest.kind != "end":
-            self._fail(f"Expected & or | or the end of the text. Got {rest.text!r}.", rest.position)
+        if self.here.kind != "end":
+            self._fail(f"Expected & or | or the end of the text. Got {self.here}.", self.here.position)
         return mask
 
     def mask(self) -> Mask:
-        return self._joined("|")
-
-    def _joined(self, sign: str) -> Mask:
-        read = self.factor if sign == "&" else lambda: self._joined("&")
-        mask = read()
-        while self._at(sign):
+        either = Joining(Either)
+        self._join(either, self.term(), self.here.position)
+        while self._at("|"):
             position = self._take().position
-            right = read()
-            try:
-                mask = mask & right if sign == "&" else mask | right
-            except RegardError as error:
-                self._fail(str(error), position)
-        return mask
+            self._join(either, self.term(), position)
+        return either.mask()
+
+    def term(self) -> Mask:
+        both = Joining(Both)
+        self._join(both, self.factor(), self.here.position)
+        while self._at("&"):
+            position = self._take().position
+            self._join(both, self.factor(), position)
+        return both.mask()
+
+    def _join(self, joining: Joining, mask: Mask, position: int) -> None:
+        try:
+            joining.add(mask)
+        except RegardError as error:
+            self._fail(str(error), position)
 
     def factor(self) -> Mask:
         self._deeper()
@@ -147,13 +194,20 @@ class _Reader:
             mask = ~self.factor()
         else:
             mask = self.unit()
-            while self._accept("."):
-                after = self._take()
-                if after.text != "T":
-                    self._fail(f"Expected T after the dot. Got {after.text!r}.", after.position)
+            if self._is_transposed():
                 mask = mask.T
         self.depth -= 1
         return mask
+
+    def _is_transposed(self) -> bool:
+        """Whether ``.T`` stands here an odd number of times: twice is not at all."""
+        odd = False
+        while self._accept("."):
+            after = self._take()
+            if after.text != "T":
+                self._fail(f"Expected T after the dot. Got {after}.", after.position)
+            odd = not odd
+        return odd
 
     def unit(self) -> Mask:
         if self._accept("("):
@@ -162,12 +216,12 @@ class _Reader:
             return mask
         token = self._take()
         if token.kind != "name":
-            self._fail(f"Expected a mask such as causal or window(4, 0). Got {token.text!r}.", token.position)
+            self._fail(f"Expected a mask such as causal or window(4, 0). Got {token}.", token.position)
         pattern = _PATTERNS.get(token.text)
         if pattern is None:
-            near = difflib.get_close_matches(token.text, _PATTERNS, n=1)
+            near = difflib.get_close_matches(token.text[:LONGEST_NAME], _PATTERNS, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(_PATTERNS)}."
-            self._fail(f"No mask is called {token.text!r}. {hint}", token.position)
+            self._fail(f"No mask is called {token}. {hint}", token.position)
         values, named = self.arguments() if self._at("(") else ([], {})
         try:
             made: Mask = pattern(*values, **named)
@@ -176,6 +230,7 @@ class _Reader:
         except TypeError:
             call = list(inspect.signature(pattern).parameters)
             self._fail(f"{token.text} is written {token.text}({', '.join(call)}).", token.position)
+        self._count_terms(made, token.position)
         return made
 
     # ---- values ------------------------------------------------------------------------------
@@ -185,10 +240,12 @@ class _Reader:
         named: dict[str, Any] = {}
         self._expect("(", "before the values")
         while not self._at(")"):
-            if self.tokens[-1].kind == "name" and self.tokens[-2].text == "=":
-                name = self._take().text
+            if self.here.kind == "name" and self.next.text == "=":
+                name = self._take()
                 self._take()
-                named[name] = self.value()
+                if name.text in named:
+                    self._fail(f"{name} is given twice.", name.position)
+                named[name.text] = self.value()
             else:
                 values.append(self.value())
             if not self._accept(","):
@@ -203,32 +260,52 @@ class _Reader:
         if token.text in _WORDS:
             return _WORDS[token.text]
         if token.text == "[":
-            return self.items()
-        return self._fail(
-            f"Expected a number, True, False, None or a list. Got {token.text!r}.", token.position
-        )
+            return self.items(token.position)
+        return self._fail(f"Expected a number, True, False, None or a list. Got {token}.", token.position)
 
     def _number(self, token: _Token) -> int:
-        if len(token.text) > 18:
-            self._fail("Numbers have at most 18 digits.", token.position)
-        return int(token.text)
+        # As many as 64 bits hold; the length is asked first, because reading long ones takes long.
+        if len(token.text) > 20 or not -(1 << 63) <= (number := int(token.text)) < 1 << 63:
+            self._fail("Numbers lie between -2**63 and 2**63 - 1.", token.position)
+        return number
 
-    def items(self) -> list[Any]:
-        self._deeper()
-        items: list[Any] = []
+    def items(self, start: int) -> NDArray[Any]:
+        """A list after its bracket, as an array: runs are never written out as Python objects."""
+        self.axes += 1
+        if self.axes > AXES:
+            self._fail(f"Lists nest at most {AXES} levels.", start)
+        values: list[Any] = []
+        counts: list[int] = []
         while not self._at("]"):
+            position = self.here.position
             value = self.value()
-            count = 1
-            if self._accept("*"):
-                times = self._take()
-                if times.kind != "number" or times.text.startswith("-"):
-                    self._fail(f"Expected how many times after '*'. Got {times.text!r}.", times.position)
-                count = self._number(times)
-                if count > LARGEST - len(items):
-                    self._fail(f"A list has at most {LARGEST:,} entries.", times.position)
-            items.extend([value] * count)
+            if value is None:
+                self._fail("A list holds numbers, True, False or lists. Got None.", position)
+            position = self.next.position if self._at("*") else position
+            values.append(value)
+            counts.append(self._times())
+            # A list was counted when it was read. Whatever is written takes room, also zero times.
+            again = max(value.size, 1) * (counts[-1] - 1) if isinstance(value, np.ndarray) else counts[-1]
+            self._count_entries(max(again, 1), position)
             if not self._accept(","):
                 break
         self._expect("]", "to close the list")
-        self.depth -= 1
-        return items
+        self.axes -= 1
+        if not any(counts):
+            return np.empty(0)
+        try:
+            return np.repeat(np.asarray(values), counts, axis=0)
+        except ValueError:
+            self._fail(
+                "A table has rows of one length. Got rows of different lengths. "
+                "Pad the rows, or pass lengths=.",
+                start,
+            )
+
+    def _times(self) -> int:
+        if not self._accept("*"):
+            return 1
+        times = self._take()
+        if times.kind != "number" or times.text.startswith("-"):
+            self._fail(f"Expected how many times after '*'. Got {times}.", times.position)
+        return self._number(times)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
@@ -29,13 +30,13 @@ def write_table(values: NDArray[Any]) -> str:
         return str(values.item())
     if values.ndim > 1:
         inner = values.astype(np.int64) if values.dtype == np.bool_ else values
-        return f"[{', '.join(write_table(row) for row in inner)}]"
+        return f"[{', '.join(_runs(map(write_table, inner)))}]"
     return f"[{', '.join(_runs(values.tolist()))}]"
 
 
-def _runs(row: list[Any]) -> list[str]:
+def _runs(items: Iterable[Any]) -> list[str]:
     words: list[str] = []
-    for value, run in groupby(row):
+    for value, run in groupby(items):
         count = sum(1 for _ in run)
         words.extend([f"{value}*{count}"] if count >= SHORTEST_RUN else [str(value)] * count)
     return words

@@ -9,10 +9,10 @@ its own, and that raises where the job was cancelled, took too long, or is asked
 from __future__ import annotations
 
 import logging
-import queue
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -25,6 +25,12 @@ State = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 KEPT_AFTER = 600.0
 """Seconds for which a job that has ended can be asked about."""
+
+MOST_KEPT = 1000
+"""Jobs that have ended and can be asked about."""
+
+MOST_SHARED = 64
+"""Requesters who share one job."""
 
 log = logging.getLogger("regard.serve")
 
@@ -54,18 +60,17 @@ class Job:
     kind: str
     work: Work
     deadline: float
+    client: str = ""  # whose share it counts against
     key: Hashable = None
-    id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     state: State = "waiting"
     stage: str = "waiting"
     share: float = 0.0
     result: dict[str, Any] | None = None
     error: RegardError | None = None
     version: int = 0
-    watchers: int = 0
-    asked: float = field(default_factory=time.monotonic)
     ended: float | None = None
     stop: EndedError | None = None  # why it shall stop
+    subscriptions: list[Subscription] = field(default_factory=list)
 
     @property
     def over(self) -> bool:
@@ -74,19 +79,67 @@ class Job:
 
     def left(self, patience: float) -> bool:
         """Whether nobody asks any more."""
+        return all(one.left(patience) for one in self.subscriptions)
+
+
+@dataclass
+class Subscription:
+    """One requester's hold on a job, with an id of its own.
+
+    Several can ask for the same work and share one job. Whoever cancels gives up its own subscription;
+    the job stops when nobody is left who wants it.
+    """
+
+    job: Job
+    client: str = ""
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
+    watchers: int = 0
+    asked: float = field(default_factory=time.monotonic)
+    cancelled: float | None = None
+
+    @property
+    def state(self) -> State:
+        """The state of the job, as this requester sees it."""
+        return "cancelled" if self.cancelled is not None else self.job.state
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, for this requester."""
+        return self.cancelled is not None or self.job.over
+
+    @property
+    def error(self) -> RegardError | None:
+        """Why it ended without a result."""
+        return EndedError("Cancelled.") if self.cancelled is not None else self.job.error
+
+    @property
+    def version(self) -> int:
+        """Grows with every change."""
+        return self.job.version + (self.cancelled is not None)
+
+    @property
+    def ended(self) -> float | None:
+        """When it ended."""
+        return self.job.ended if self.cancelled is None else self.cancelled
+
+    def left(self, patience: float) -> bool:
+        """Whether this requester does not ask any more."""
+        if self.cancelled is not None:
+            return True
         return self.watchers == 0 and time.monotonic() - self.asked > patience
 
     def described(self, lang: str = "en") -> dict[str, Any]:
-        """What a client hears."""
+        """What the requester hears."""
+        error, job = self.error, self.job
         return {
             "id": self.id,
-            "kind": self.kind,
+            "kind": job.kind,
             "state": self.state,
-            "stage": self.stage,
-            "share": round(self.share, 4),
+            "stage": job.stage,
+            "share": round(job.share, 4),
             "version": self.version,
-            "result": self.result,
-            "error": None if self.error is None else in_language(self.error, lang),
+            "result": None if self.cancelled is not None else job.result,
+            "error": None if error is None else in_language(error, lang),
         }
 
 
@@ -97,16 +150,17 @@ class Jobs:
     >>> job = jobs.submit("adding", lambda tell: {"sum": 1 + 1})
     >>> while not job.over:
     ...     time.sleep(0.01)
-    >>> job.state, job.result
+    >>> job.state, job.described()["result"]
     ('done', {'sum': 2})
     >>> jobs.close()
     """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._jobs: dict[str, Job] = {}
-        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._subscriptions: dict[str, Subscription] = {}
+        self._open: list[Job] = []  # in the order in which they came
+        self._changed = threading.Condition()
+        self._closed = False
         self._threads = [
             threading.Thread(target=self._run, name=f"regard-job-{number}", daemon=True)
             for number in range(limits.workers)
@@ -114,75 +168,124 @@ class Jobs:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, kind: str, work: Work, key: Hashable = None) -> Job:
+    def submit(self, kind: str, work: Work, key: Hashable = None, client: str = "") -> Subscription:
         """Put work into the queue; a job with the same key that has not ended is joined."""
-        with self._lock:
+        with self._changed:
             self._tidy()
-            open_jobs = [job for job in self._jobs.values() if not job.over]
-            for job in open_jobs:
-                if key is not None and job.key == key and job.stop is None:
-                    job.asked = time.monotonic()
-                    return job
-            waiting = sum(job.state == "waiting" for job in open_jobs)
-            if waiting >= self.limits.waiting:
+            joined = (job for job in self._open if key is not None and job.key == key and job.stop is None)
+            job = next(joined, None)
+            if job is None:
+                self._check_room(client)
+                job = Job(kind, work, time.monotonic() + self.limits.job_seconds, client, key)
+                self._open.append(job)
+                self._changed.notify_all()
+            if len(job.subscriptions) >= MOST_SHARED:
                 raise RefusedError(
                     429,
-                    f"{waiting} jobs are waiting already.",
+                    f"{MOST_SHARED} requests wait for this job already.",
                     do="Please try again in a minute.",
                     headers={"retry-after": "30"},
                 )
-            job = Job(kind, work, time.monotonic() + self.limits.job_seconds, key)
-            self._jobs[job.id] = job
-        self._queue.put(job)
-        return job
+            subscription = Subscription(job, client)
+            job.subscriptions.append(subscription)
+            self._subscriptions[subscription.id] = subscription
+        return subscription
 
-    def get(self, name: str) -> Job | None:
-        """A job by its id; asking keeps it alive."""
-        job = self._jobs.get(name)
-        if job is not None:
-            job.asked = time.monotonic()
-        return job
+    def _check_room(self, client: str) -> None:
+        if self._closed:
+            raise RefusedError(503, "The server is ending.", do="Start it again.")
+        own = sum(job.client == client for job in self._open)
+        if own >= self.limits.client_jobs:
+            raise RefusedError(
+                429,
+                f"{own} jobs of this client have not ended yet.",
+                do="Please wait for one of them, or cancel it.",
+                headers={"retry-after": "30"},
+            )
+        waiting = sum(job.state == "waiting" for job in self._open)
+        if waiting >= self.limits.waiting:
+            raise RefusedError(
+                429,
+                f"{waiting} jobs are waiting already.",
+                do="Please try again in a minute.",
+                headers={"retry-after": "30"},
+            )
 
-    def cancel(self, job: Job) -> None:
-        """Stop a job; one that waits ends at once, one that runs at its next step."""
-        with self._lock:
-            if job.over:
+    def get(self, name: str) -> Subscription | None:
+        """A subscription by its id; asking keeps its job alive."""
+        found = self._subscriptions.get(name)
+        if found is not None:
+            found.asked = time.monotonic()
+        return found
+
+    def cancel(self, subscription: Subscription) -> None:
+        """Give a job up, and stop it where nobody else wants it.
+
+        One that waits ends at once, one that runs at its next step.
+        """
+        with self._changed:
+            if subscription.over:
                 return
-            job.stop = job.stop or EndedError("Cancelled.")
-            if job.state == "waiting":
-                self._end(job, "cancelled", error=job.stop)
+            subscription.cancelled = time.monotonic()
+            job = subscription.job
+            if all(one.cancelled is not None for one in job.subscriptions):
+                self._stop(job)
+
+    def stop(self) -> None:
+        """Stop everything and take nothing more; does not wait for what is running."""
+        with self._changed:
+            self._closed = True
+            for job in list(self._open):
+                self._stop(job)
+            self._changed.notify_all()
 
     def close(self) -> None:
         """Stop everything and wait a little for it."""
-        for job in list(self._jobs.values()):
-            self.cancel(job)
-        for _ in self._threads:
-            self._queue.put(None)
+        self.stop()
         for thread in self._threads:
             thread.join(timeout=5)
+
+    def _stop(self, job: Job) -> None:
+        job.stop = job.stop or EndedError("Cancelled.")
+        if job.state == "waiting":
+            self._end(job, "cancelled", error=job.stop)
 
     # ---- in the threads --------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while (job := self._queue.get()) is not None:
-            with self._lock:
-                if not job.over and job.left(self.limits.patience):
-                    self._end(job, "cancelled", error=EndedError("Nobody asked for it any more."))
-                if job.over:
-                    continue
-                job.state, job.stage, job.version = "running", job.kind, job.version + 1
-                job.deadline = time.monotonic() + self.limits.job_seconds
+        while (job := self._next()) is not None:
             self._work(job)
+
+    def _next(self) -> Job | None:
+        """Wait for a job that may run; None when there will be no more."""
+        with self._changed:
+            while not self._closed:
+                self._drop_forgotten()
+                job = self._choose()
+                if job is not None:
+                    job.state, job.stage, job.version = "running", job.kind, job.version + 1
+                    job.deadline = time.monotonic() + self.limits.job_seconds
+                    return job
+                self._changed.wait()
+        return None
+
+    def _choose(self) -> Job | None:
+        """The oldest job of the client that has the fewest running, if that is within its share."""
+        running = Counter(job.client for job in self._open if job.state == "running")
+        waiting = [job for job in self._open if job.state == "waiting"]
+        best = min(waiting, key=lambda job: running[job.client], default=None)
+        return best if best is not None and running[best.client] < self.limits.client_running else None
 
     def _work(self, job: Job) -> None:
         def tell(share: float, stage: str | None = None) -> None:
             job.share = min(1.0, max(0.0, share))
             job.stage = stage or job.stage
             job.version += 1
-            if job.stop is None and time.monotonic() > job.deadline:
-                job.stop = EndedError(f"It took longer than {self.limits.job_seconds:g} seconds.")
-            if job.stop is None and job.left(self.limits.patience):
-                job.stop = EndedError("Nobody asked for it any more.")
+            with self._changed:  # nobody may join a job that is about to stop
+                if job.stop is None and time.monotonic() > job.deadline:
+                    job.stop = EndedError(f"It took longer than {self.limits.job_seconds:g} seconds.")
+                if job.stop is None and job.left(self.limits.patience):
+                    job.stop = EndedError("Nobody asked for it any more.")
             if job.stop is not None:
                 raise StoppedError
 
@@ -203,8 +306,9 @@ class Jobs:
             self._finish(job, "done", result=result)
 
     def _finish(self, job: Job, state: State, **outcome: Any) -> None:
-        with self._lock:
+        with self._changed:
             self._end(job, state, **outcome)
+            self._changed.notify_all()
 
     def _end(
         self,
@@ -218,15 +322,24 @@ class Jobs:
         job.share = 1.0 if state == "done" else job.share
         job.work = _nothing  # what it held on to may be large
         job.state, job.version = state, job.version + 1
+        self._open.remove(job)
 
-    def _tidy(self) -> None:
-        """Forget old jobs, and let those go that wait for nobody."""
-        now = time.monotonic()
-        for job in list(self._jobs.values()):
+    def _drop_forgotten(self) -> None:
+        """Let those jobs go that wait for nobody."""
+        for job in list(self._open):
             if job.state == "waiting" and job.left(self.limits.patience):
                 self._end(job, "cancelled", error=EndedError("Nobody asked for it any more."))
-            if job.ended is not None and now - job.ended > KEPT_AFTER:
-                del self._jobs[job.id]
+
+    def _tidy(self) -> None:
+        """Forget what ended long ago, and let those jobs go that wait for nobody."""
+        self._drop_forgotten()
+        now = time.monotonic()
+        ended = [one for one in self._subscriptions.values() if one.ended is not None]
+        for number, subscription in enumerate(ended):
+            old = now - (subscription.ended or now) > KEPT_AFTER
+            if old or number < len(ended) - MOST_KEPT:
+                del self._subscriptions[subscription.id]
+                subscription.job.subscriptions.remove(subscription)
 
 
 def _nothing(tell: Tell) -> dict[str, Any]:

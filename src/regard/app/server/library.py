@@ -10,13 +10,15 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.errors import RecordingFileError, RegardError
 from regard.views.map import Kept
+from regard.views.page.html import visible_text
 
 if TYPE_CHECKING:
     from regard.recording import Call, Recording
@@ -120,11 +122,41 @@ class Library:
         batch = max((call.batch for call in recording.calls), default=1)
         found = []
         for at in range(batch):
-            title = path.stem if batch == 1 else f"{path.stem} · {at + 1}"
+            name = visible_text(path.stem)
+            title = name if batch == 1 else f"{name} · {at + 1}"
             entry = Entry(_free(_slug(title), self.given), title, recording, at)
             self.given[entry.id] = entry
             found.append(entry)
         return found
+
+    def offer_kept(self, known: Set[Path]) -> list[tuple[Path, RegardError]]:
+        """Add what lies in the folder to keep, the newest first; what cannot be offered, and why.
+
+        Only as many as there is room for typed texts: the folder may have grown over years.
+        """
+        from regard.recording import load
+
+        skipped: list[tuple[Path, RegardError]] = []
+        room = self._typed.limit
+        for file in sorted(self.keep.glob("*.safetensors") if self.keep else [], reverse=True):
+            if file.resolve() in known:
+                continue
+            try:
+                if file.stat().st_size > room:
+                    raise RecordingFileError(
+                        f"Kept recordings take at most {self._typed.limit / 1e9:.1f} GB here.",
+                        do="Give it by --recording.",
+                    )
+                recording = load(file)
+                if not recording.calls:
+                    raise RecordingFileError("A recording to look at has calls.", got="none")
+                room -= recording.nbytes
+                self.give(file, recording)
+            except RegardError as error:
+                skipped.append((file, error))
+            except Exception as error:  # noqa: BLE001 - one bad file must not keep the server from starting
+                skipped.append((file, RecordingFileError("It is a recording.", got=type(error).__name__)))
+        return skipped
 
     def add(self, title: str, recording: Recording) -> Entry:
         """Add the recording of a typed text."""

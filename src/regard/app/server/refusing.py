@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 
 from regard.errors import RegardError
+
+
+class Json(JSONResponse):
+    """JSON for any text: what a file or a model calls itself may hold halves of characters."""
+
+    def render(self, content: Any) -> bytes:
+        """The answer in UTF-8, with a mark in place of what cannot be written in it."""
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
 
 
 class RefusedError(RegardError):
@@ -24,7 +35,7 @@ class RefusedError(RegardError):
 def answer_with(error: RegardError, asked: Headers) -> Response:
     """An error as an answer; one that is not the server's own refuses what was asked for, 422."""
     status, headers = (error.status, error.headers) if isinstance(error, RefusedError) else (422, {})
-    return JSONResponse(
+    return Json(
         {"error": in_language(error, wanted_language(asked))},
         status_code=status,
         headers={"cache-control": "no-store", **headers},

@@ -10,10 +10,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from regard.app.server.assets import assets, document, etag_of
+from regard.app.server.clients import client_of
 from regard.app.server.fields import (
     number,
     number_field,
@@ -22,10 +23,10 @@ from regard.app.server.fields import (
     word,
     word_field,
 )
-from regard.app.server.jobs import Job
+from regard.app.server.jobs import Subscription
 from regard.app.server.library import Entry
 from regard.app.server.models import Wish
-from regard.app.server.refusing import RefusedError, answer_with, wanted_language
+from regard.app.server.refusing import Json, RefusedError, answer_with, wanted_language
 from regard.app.server.schema import schema
 from regard.app.server.work import Desk
 from regard.errors import RegardError
@@ -107,7 +108,7 @@ class Routes:
     async def openapi(self, request: Request) -> Response:
         """The description of the interface."""
         del request
-        return JSONResponse(schema(self.desk.limits))
+        return Json(schema(self.desk.limits))
 
     # ---- what there is ---------------------------------------------------------------------------
 
@@ -115,7 +116,7 @@ class Routes:
         """Models, recordings given at the start, limits."""
         del request
         limits = self.desk.limits
-        return JSONResponse(
+        return Json(
             {
                 "version": __version__,
                 "models": [model.described() for model in self.desk.models.values()],
@@ -134,13 +135,13 @@ class Routes:
         """A recording without its numbers."""
         entry = self._entry(request)
         described = {**entry.described(), "whole": self.desk.whole(entry)}
-        return JSONResponse(described, headers={"cache-control": "no-store"})
+        return Json(described, headers={"cache-control": "no-store"})
 
     async def texts(self, request: Request) -> Response:
         """The tokens of a recording."""
         entry = self._entry(request)
         return _cached(
-            request, etag_of(entry.id, entry.words, "texts"), lambda: JSONResponse({"texts": entry.texts()})
+            request, etag_of(entry.id, entry.words, "texts"), lambda: Json({"texts": entry.texts()})
         )
 
     # ---- jobs ------------------------------------------------------------------------------------
@@ -156,7 +157,7 @@ class Routes:
         assert model is not None
         assert text is not None
         assert generate is not None
-        return self._begun(self.desk.read(model, Wish(text, pair, generate)))
+        return self._begun(self.desk.read(model, Wish(text, pair, generate), client_of(request.scope)))
 
     async def build(self, request: Request) -> Response:
         """Begin to build the coarse levels of a head."""
@@ -166,24 +167,21 @@ class Routes:
         head = number_field(said, "head", most=10**6, default=None)
         sinks = word_field(said, "sinks", HIDING, "show")
         assert call is not None
-        numbers = entry.calls[call].head_numbers
-        return self._begun(
-            await self._in_thread(
-                lambda: self.desk.build(entry, call, numbers[0] if head is None else head, sinks)
-            )
-        )
+        chosen = entry.calls[call].head_numbers[0] if head is None else head
+        client = client_of(request.scope)
+        return self._begun(await self._in_thread(lambda: self.desk.build(entry, call, chosen, sinks, client)))
 
     async def write_page(self, request: Request) -> Response:
         """Begin to write the page of a recording, or of one call of it."""
         entry = self._entry(request)
         said = object_of(await _json(request), ("call",))
         call = number_field(said, "call", most=len(entry.calls) - 1, default=None)
-        return self._begun(self.desk.write_page(entry, call))
+        return self._begun(self.desk.write_page(entry, call, client_of(request.scope)))
 
-    def _begun(self, job: Job | None) -> Response:
+    def _begun(self, job: Subscription | None) -> Response:
         if job is None:
-            return JSONResponse({"job": None})
-        return JSONResponse({"job": job.described()}, status_code=202)
+            return Json({"job": None})
+        return Json({"job": job.described()}, status_code=202)
 
     async def job(self, request: Request) -> Response:
         """How far a job is: at once, or as soon as it is further than ``after`` says."""
@@ -201,15 +199,13 @@ class Routes:
             # A client that closes its page ends its question, and then the job runs out of patience.
             job.watchers -= 1
             job.asked = time.monotonic()
-        return JSONResponse(
-            job.described(wanted_language(request.headers)), headers={"cache-control": "no-store"}
-        )
+        return Json(job.described(wanted_language(request.headers)), headers={"cache-control": "no-store"})
 
     async def cancel(self, request: Request) -> Response:
-        """Stop a job."""
+        """Give a job up; it stops where nobody else wants it."""
         job = self._job(request)
         self.desk.jobs.cancel(job)
-        return JSONResponse(job.described(wanted_language(request.headers)))
+        return Json(job.described(wanted_language(request.headers)))
 
     # ---- the map ---------------------------------------------------------------------------------
 
@@ -247,7 +243,7 @@ class Routes:
         found = await self._in_thread(
             lambda: peak(self._plane(entry, call, head, sinks), level=level, row=row, column=column)
         )
-        return JSONResponse(found._asdict(), headers={"cache-control": "no-store"})
+        return Json(found._asdict(), headers={"cache-control": "no-store"})
 
     async def margins(self, request: Request) -> Response:
         """Attention received by every key, then the entropy of every query, as float32."""
@@ -270,7 +266,7 @@ class Routes:
             raise RefusedError(404, "There is no such recording here any more.", do="Read the text again.")
         return entry
 
-    def _job(self, request: Request) -> Job:
+    def _job(self, request: Request) -> Subscription:
         job = self.desk.jobs.get(request.path_params["job"])
         if job is None:
             raise RefusedError(404, "There is no such job any more.", do="Begin it again.")

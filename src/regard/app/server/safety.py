@@ -12,13 +12,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
 import ipaddress
 import socket
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
@@ -69,6 +70,18 @@ class Door:
         """The name of the cookie: cookies of one host are shared by all of its ports."""
         return f"regard-{self.port}"
 
+    @property
+    def cookie_value(self) -> str:
+        """What the cookie says: the digest of the token, because cookies take ASCII only."""
+        return hashlib.sha256(f"regard {self.token}".encode()).hexdigest()
+
+    @property
+    def address(self) -> str:
+        """Where a browser finds the server, with the token if there is one."""
+        shown = f"[{self.host}]" if ":" in self.host else self.host
+        query = "" if self.token is None else f"?{urlencode({'token': self.token})}"
+        return f"http://{shown}:{self.port}/{query}"
+
     def knows(self, said: str) -> bool:
         """Whether a Host header names this server."""
         name, port = _split(said)
@@ -83,9 +96,11 @@ class Door:
 
     def opens(self, given: str | None) -> bool:
         """Whether this is the token."""
-        return self.token is None or (
-            given is not None and hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
-        )
+        return self.token is None or (given is not None and _same(given, self.token))
+
+    def admits(self, cookie: str | None) -> bool:
+        """Whether this is the cookie that was given for the token."""
+        return self.token is None or (cookie is not None and _same(cookie, self.cookie_value))
 
 
 class Guard:
@@ -145,17 +160,20 @@ class Guard:
         if self.door.token is None:
             return None
         bearer = headers.get("authorization", "")
-        if bearer.startswith("Bearer ") and self.door.opens(bearer[7:]):
+        if bearer.startswith("Bearer ") and self.door.opens(_sent(bearer[7:])):
             return None
-        if self.door.opens(_cookie(headers, self.door.cookie)):
+        if self.door.admits(_cookie(headers, self.door.cookie)):
             return None
-        said = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        said = parse_qsl(scope["query_string"].decode("utf-8", "replace"), keep_blank_values=True)
         given = dict(said).get("token")
         if given is not None and scope["method"] == "GET" and self.door.opens(given):
             rest = urlencode([(name, value) for name, value in said if name != "token"])
             # Not left in the address, where it would be seen, copied and kept in the history.
-            answer = RedirectResponse(_local(scope["path"]) + (f"?{rest}" if rest else ""), status_code=303)
-            answer.set_cookie(self.door.cookie, given, httponly=True, samesite="strict", path="/")
+            place = quote(_local(scope["path"]), safe="/")
+            answer = RedirectResponse(place + (f"?{rest}" if rest else ""), status_code=303)
+            answer.set_cookie(
+                self.door.cookie, self.door.cookie_value, httponly=True, samesite="strict", path="/"
+            )
             return answer
         raise RefusedError(401, "This server asks for its token.", do="Open the address that it printed.")
 
@@ -207,6 +225,23 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
+
+
+def _same(given: str, wanted: str) -> bool:
+    """Whether two texts are equal, found out in a time that does not tell how much of them is."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode())
+
+
+def _sent(value: str) -> str:
+    """A value of a header as it was meant: bytes of UTF-8, which HTTP reads as Latin letters.
+
+    >>> _sent("çŒ«".encode("cp1252").decode("latin-1")), _sent("caf\xe9")
+    ('猫', 'café')
+    """
+    try:
+        return value.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return value
 
 
 def _foreign() -> RefusedError:

@@ -59,7 +59,10 @@ def schema(limits: Limits) -> Shape:
                     errors=(404, 422),
                 ),
                 "delete": _call(
-                    "Stop a job", {200: _json("Job")}, [_path("job", TEXT)], errors=(404, 408, 413)
+                    "Give a job up; it stops when nobody else holds it",
+                    {200: _json("Job")},
+                    [_path("job", TEXT)],
+                    errors=(404, 408, 413),
                 ),
             },
             "/api/recordings/{recording}": {

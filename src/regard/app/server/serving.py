@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -15,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from regard.app.server.connections import Connection
 from regard.app.server.library import Library, remove_parts
 from regard.app.server.limits import Limits
 from regard.app.server.models import Model
@@ -22,7 +26,8 @@ from regard.app.server.refusing import RefusedError, answer_with
 from regard.app.server.routes import Routes
 from regard.app.server.safety import Door, Guard, is_loopback
 from regard.app.server.work import Desk
-from regard.errors import ArgumentError, RecordingFileError
+from regard.errors import ArgumentError, RecordingFileError, RegardError
+from regard.views.page.html import visible_text
 
 
 def make_app(
@@ -76,8 +81,16 @@ async def _failed(request: Request, error: Exception) -> Response:
     )
 
 
-def open_library(paths: Sequence[Path], keep: Path | None, limits: Limits) -> Library:
-    """The recordings at these paths, and the folder for new ones."""
+def open_library(
+    paths: Sequence[Path],
+    keep: Path | None,
+    limits: Limits,
+    skipped: Callable[[str, RegardError], None] | None = None,
+) -> Library:
+    """The recordings at these paths, those that an earlier server kept, and the folder for new ones.
+
+    ``skipped`` hears the name of each kept file that cannot be offered, and why.
+    """
     from regard.recording import load
 
     library = Library(limits.recording_bytes, keep)
@@ -92,6 +105,10 @@ def open_library(paths: Sequence[Path], keep: Path | None, limits: Limits) -> Li
         if not keep.is_dir():
             raise ArgumentError("--keep names a folder.", got=str(keep), do="Make it first.")
         remove_parts(keep)
+        known = {path.resolve() for path in paths}
+        for file, error in library.offer_kept(known):
+            if skipped is not None:
+                skipped(visible_text(file.name), error)
     return library
 
 
@@ -101,12 +118,17 @@ def door_of(host: str, port: int, token: str | None) -> Door:
         raise ArgumentError(
             "A token has at least 8 letters.", got=f"{len(token)}", do="Leave it out to have one made."
         )
+    if token is not None and not token.isprintable():
+        # Half characters of a broken argument, line breaks: no browser can send these.
+        raise ArgumentError(
+            "A token has characters that can be typed.", got=ascii(token)[:60], do="Choose another."
+        )
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(24)
     return Door(host, port, token)
 
 
-def serve(app: ASGIApp, door: Door, ready: Callable[[], None]) -> None:
+def serve(app: ASGIApp, door: Door, ready: Callable[[], None], limits: Limits | None = None) -> None:
     """Answer until somebody ends it; ``ready`` is called when the address is taken."""
     family = socket.AF_INET6 if ":" in door.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -120,18 +142,39 @@ def serve(app: ASGIApp, door: Door, ready: Callable[[], None]) -> None:
             got=f"{door.host}:{door.port}: {error.strerror}",
             do="Choose another --port.",
         ) from error
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        lifespan="on",
-        timeout_keep_alive=30,
-        limit_concurrency=256,
-        h11_max_incomplete_event_size=32_768,
-        timeout_graceful_shutdown=3,
-    )
+    server = Server(app, limits or Limits())
     ready()
     # uvicorn hands the signal on after it has ended everything; that is how this is meant to end.
     with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[listener])
+        server.run(sockets=[listener])
+
+
+class Server(uvicorn.Server):
+    """uvicorn with the connections and deadlines of this app."""
+
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        self._app = app
+        connection: Any = partial(Connection, limits=limits)
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=connection,
+                ws="none",
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                lifespan="on",
+                timeout_keep_alive=limits.idle_seconds,  # type: ignore[arg-type]
+                h11_max_incomplete_event_size=32_768,
+                timeout_graceful_shutdown=3,
+                # Anybody can write X-Forwarded-For; it counts where somebody names a proxy.
+                proxy_headers="FORWARDED_ALLOW_IPS" in os.environ,
+            )
+        )
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the jobs first, so that questions about them are answered and not cut off."""
+        jobs = getattr(getattr(self._app, "desk", None), "jobs", None)
+        if jobs is not None:
+            jobs.stop()
+        await super().shutdown(sockets)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from regard.app.server.assets import page_of
-from regard.app.server.jobs import Job, Jobs, Tell
+from regard.app.server.jobs import Jobs, Subscription, Tell, log
 from regard.app.server.library import Entry, Library, title_of
 from regard.app.server.limits import Limits
 from regard.app.server.models import Model, Wish
@@ -43,7 +43,7 @@ class Desk:
 
     # ---- reading ---------------------------------------------------------------------------------
 
-    def read(self, model: Model, wish: Wish) -> Job:
+    def read(self, model: Model, wish: Wish, client: str = "") -> Subscription:
         """Read a text; the result names the recording."""
 
         def work(tell: Tell) -> dict[str, Any]:
@@ -51,9 +51,11 @@ class Desk:
             entry = self.library.add(title_of(wish.text), recording)
             self._forget()
             kept = self._save(entry, tell)
-            return {"recording": entry.id, "title": entry.title, "kept": kept}
+            # Whoever started the server wanted it kept, and should know that it is not.
+            unsaved = not kept and self.library.keep is not None
+            return {"recording": entry.id, "title": entry.title, "kept": kept, "unsaved": unsaved}
 
-        return self.jobs.submit("reading", work)
+        return self.jobs.submit("reading", work, client=client)
 
     def _forget(self) -> None:
         """Let go of what was made of recordings that had to make room; it would keep them in memory."""
@@ -67,9 +69,7 @@ class Desk:
         tell(0.0, "saving")
         try:
             self.library.save(entry)
-        except (OSError, RecordingError) as error:
-            from regard.app.server.jobs import log
-
+        except Exception as error:  # noqa: BLE001 - whatever it is, the reading itself has succeeded
             log.warning("a recording could not be saved: %s", error)
             return False
         return True
@@ -98,7 +98,7 @@ class Desk:
         """Whether a level is one of those that a pass makes."""
         return level >= base_level(plane)
 
-    def build(self, entry: Entry, call: int, head: int, sinks: str) -> Job | None:
+    def build(self, entry: Entry, call: int, head: int, sinks: str, client: str = "") -> Subscription | None:
         """Build the levels and margins of a head; None where they are there."""
         place = (entry.id, call, head, sinks)
         if self.levels.get(place) is not None:
@@ -109,11 +109,11 @@ class Desk:
             self.levels.put(place, build(plane, lambda share: tell(share)))
             return {"recording": entry.id, "call": call, "head": head, "sinks": sinks}
 
-        return self.jobs.submit("mapping", work, key=("map", *place))
+        return self.jobs.submit("mapping", work, key=("map", *place), client=client)
 
     # ---- pages -----------------------------------------------------------------------------------
 
-    def write_page(self, entry: Entry, call: int | None) -> Job | None:
+    def write_page(self, entry: Entry, call: int | None, client: str = "") -> Subscription | None:
         """Write the page of a recording, or of one call of it; None where it is there."""
         if self.pages.get((entry.id, call)) is not None:
             return None
@@ -127,7 +127,7 @@ class Desk:
             self.pages.put((entry.id, call), page_of(payload, self.lang))
             return {"recording": entry.id, "call": call}
 
-        return self.jobs.submit("writing", work, key=("page", entry.id, call))
+        return self.jobs.submit("writing", work, key=("page", entry.id, call), client=client)
 
     def check_page(self, entry: Entry, call: int | None) -> None:
         """Raise where a page would be too large, or cannot be."""

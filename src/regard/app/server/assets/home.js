@@ -128,10 +128,10 @@ class Home {
       if (!this.pairLabel.hidden && this.pair.value.trim()) body.pair = this.pair.value;
       if (!this.generateLabel.hidden && Number(this.generate.value) > 0) body.generate = Number(this.generate.value);
       const { job } = await postJson("/api/readings", body);
-      const { recording } = await followJob(job, (now) => this.progress(now), this.running.signal);
+      const { recording, unsaved } = await followJob(job, (now) => this.progress(now), this.running.signal);
       const described = await getJson(`/api/recordings/${recording}`);
       const tokens = Math.max(...described.calls.map((call) => call.keys));
-      const found = { id: recording, title: described.title, reader: model.id, model: model.label, tokens };
+      const found = { id: recording, title: described.title, reader: model.id, model: model.label, tokens, unsaved };
       store("regard.recent", [found, ...stored("regard.recent", [])].slice(0, MOST_RECENT));
       location.assign(`/${tokens > LONG_READING ? "map" : "look"}/${recording}`);
     } catch (error) {
@@ -153,10 +153,10 @@ function nameOf(id, label) {
   return id === "translator" ? say("model.translator") : label;
 }
 
-function entry({ id, title, reader, model, tokens }) {
+function entry({ id, title, reader, model, tokens, unsaved }) {
   const name = encodeURIComponent(id);
   return make("li", {}, make("a", { class: "entry-title", href: `/${tokens > LONG_READING ? "map" : "look"}/${name}` }, datum(title)),
-    make("small", {}, datum(nameOf(reader, model)), " · ", say("home.tokens", { count: tokens.toLocaleString("en") })),
+    make("small", {}, datum(nameOf(reader, model)), " · ", say("home.tokens", { count: tokens.toLocaleString("en") }), unsaved ? ` · ${say("home.unsaved")}` : ""),
     make("span", { class: "entry-links" }, make("a", { href: `/look/${name}` }, say("app.views")), make("a", { href: `/map/${name}` }, say("app.map"))));
 }
 
