@@ -178,7 +178,8 @@ def _half_precision(say: _Say) -> Check:
     half = machine.half_precision(again=True)
     values = {"outcome": half.outcome, "setting": half.setting or None, "detail": half.detail}
     if half.limit:
-        os.environ[machine.SETTING] = half.limit  # for what follows here
+        if "torch" not in sys.modules:
+            os.environ[machine.SETTING] = half.limit  # in time for the checks that import it
         do = say("do.half.limited", setting=half.setting)
         return say.check("half_precision", "note", say("half.limited", detail=half.detail), do, **values)
     if half.outcome == "dies":
