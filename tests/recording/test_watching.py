@@ -234,7 +234,7 @@ def test_rounded_keys_and_queries_still_make_weights(name, dtype, bound):
         assert found.max() <= 1 + 1e-6
         if mine.sinks is None:
             sums = found.sum(-1)
-            assert (sums - (wanted.sum(-1) > 0.5)).abs().max() < 2e-6
+            assert (sums - (wanted.sum(-1) > 0.5).float()).abs().max() < 2e-6
         assert (found - wanted).abs().max() < bound
 
 

@@ -249,8 +249,8 @@ def _computed(
         statistics = attention_statistics(*(tensors if alone else tensors[:2]), **options, top=top)
         if statistics.output is not None:
             return statistics.output, statistics.lse, replace(statistics, output=None)
-    alone = single_query(inputs)
-    if alone is not None:
-        return *alone, statistics
+    single = single_query(inputs)
+    if single is not None:
+        return *single, statistics
     output, lse = attention_with_lse(*tensors, **options, dropout=inputs.dropout)
     return output, lse, statistics
