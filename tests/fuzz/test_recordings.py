@@ -138,7 +138,7 @@ def change_tensor(tensors, chance):
     match chance.randrange(8):
         case 0:
             del tensors[name]
-        case 1:
+        case 1 if not tensor.is_complex():
             tensors[name] = tensor.to(chance.choice(DTYPES))
         case 2 if axis is not None:
             tensors[name] = tensor.narrow(axis, 0, chance.randrange(tensor.shape[axis] + 1))
