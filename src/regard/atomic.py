@@ -7,6 +7,7 @@ the user gets one clear error that names the file and the reason. Missing folder
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
@@ -82,7 +83,7 @@ def check_writable(*paths: str | Path | None) -> None:
             if _is_device(path):
                 continue
             if path.is_dir():
-                raise IsADirectoryError(None, "Is a directory")
+                raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
             target = path.resolve() if path.is_symlink() else path.absolute()
             folder = next(folder for folder in target.parents if folder.exists())
             _new_part(folder / target.name).unlink()

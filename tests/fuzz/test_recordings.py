@@ -138,7 +138,7 @@ def change_tensor(tensors, chance):
     match chance.randrange(8):
         case 0:
             del tensors[name]
-        case 1:
+        case 1 if not tensor.is_complex():
             tensors[name] = tensor.to(chance.choice(DTYPES))
         case 2 if axis is not None:
             tensors[name] = tensor.narrow(axis, 0, chance.randrange(tensor.shape[axis] + 1))
@@ -200,15 +200,15 @@ def outcome(file, data):
 def mutated(number, chance):
     """One crafted file with a right digest."""
     description, tensors = parts_of(chance.choice(sorted(KINDS)))
-    for _ in range(chance.choice([1, 1, 1, 2, 3])):
-        if chance.random() < 0.5 or not tensors:
-            change_description(description, chance)
-        else:
-            change_tensor(tensors, chance)
     try:
+        for _ in range(chance.choice([1, 1, 1, 2, 3])):
+            if chance.random() < 0.5 or not tensors:
+                change_description(description, chance)
+            else:
+                change_tensor(tensors, chance)
         return contents(description, tensors)
     except (ValueError, RuntimeError, TypeError):
-        return None  # safetensors itself does not write it
+        return None  # safetensors does not write it, or it is nested too deeply for Python itself
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

@@ -176,7 +176,8 @@ def _check_heads(call: Call, sizes: dict[str, int], where: str) -> None:
 def _check_mask(call: Call, where: str) -> None:
     call.mask.check(call.extent)
     lead = call.mask.lead
-    if np.broadcast_shapes(lead, (call.batch, call.heads)) != (call.batch, call.heads):
+    own = (call.heads, call.batch)
+    if len(lead) > 2 or any(size not in (1, known) for size, known in zip(reversed(lead), own)):
         raise RecordingFileError(
             f"The mask of {where} fits its batch and heads (batch = {call.batch}, heads = {call.heads}).",
             got=f"a mask for {lead}",
