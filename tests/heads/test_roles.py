@@ -72,7 +72,9 @@ def test_own_token_and_equal_tokens():
     same = scores_of(looking(9, 9, lambda i: [j for j in range(9) if j % 3 == i % 3]), tokens=words)
     assert value(same, "same") == pytest.approx(1, abs=1e-5)
     assert not same.scores["same"].clear  # three words, each in its place: that may be chance
-    assert made_long(lambda i: [j for j, word in enumerate(LONG) if word == LONG[i]]).best == "same"
+    often = WORDS * 3
+    longer = looking(72, 72, lambda i: [j for j, word in enumerate(often) if word == often[i]])
+    assert scores_of(longer, tokens=often).best == "same"
     assert value(same, "self") == pytest.approx(1 / 3, abs=1e-5)
     assert value(same, "duplicate") == pytest.approx(
         (1 + 2) / 2 / 3, abs=1e-5
@@ -361,8 +363,8 @@ def test_models_say_their_vocabulary_and_special_tokens():
         heads.induction(torch.nn.Linear(2, 2))
     with pytest.raises(DtypeError, match=r"takes a PyTorch module. Got str"):
         heads.induction("gpt2")
-    with pytest.raises(ArgumentError, match=r"usable tokens = 58\). Got length = 99. Choose a shorter"):
-        heads.induction(model, length=99, avoid=[0, 3])
+    with pytest.raises(ArgumentError, match=r"usable tokens = 17\). Got length = 30. Choose a shorter"):
+        heads.induction(model, length=30, vocabulary=20, avoid=[0, 3])
     with pytest.raises(ArgumentError, match=r"repeats is a whole number, 2 or more. Got repeats = 1"):
         heads.repeated_tokens(9, length=3, repeats=1)
 

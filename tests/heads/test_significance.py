@@ -98,14 +98,17 @@ def test_short_texts_say_so():
 # ---- the formulas ------------------------------------------------------------------------------
 
 
-def test_the_bound_is_above_what_shuffling_gives():
+@pytest.mark.parametrize("spread", [1e-4, 0.3, 3.0])
+def test_the_bound_is_above_what_shuffling_gives(spread):
     chance = np.random.default_rng(0)
-    weights = chance.dirichlet(np.full(12, 0.3), 10)  # ten rows over twelve keys
-    drawn = np.stack([chance.permuted(weights, axis=1)[:, 0] for _ in range(20000)]).mean(1)
-    for score in (0.15, 0.25, 0.35):
+    weights = chance.dirichlet(np.full(12, spread), 10)  # ten rows over twelve keys
+    drawn = np.stack([chance.permuted(weights, axis=1)[:, 0] for _ in range(5000)]).mean(1)
+    for score in np.quantile(drawn, [0.5, 0.9, 0.99, 0.999]):
         exact = (drawn >= score).mean()
         bound = tail(*(np.array([x]) for x in (score, 1 / 12, 10.0, weights.max())))[0]
-        assert exact <= bound <= max(20 * exact, 0.01)
+        assert exact <= bound + 1e-9
+        if spread < 0.01 and score > 1 / 12:  # rows with one key each: the formula is nearly sharp
+            assert bound <= 8 * exact
 
 
 def test_columns_by_counting():
@@ -273,7 +276,6 @@ def test_induction_on_a_model_with_few_positions():
 def test_the_projection_of_an_offloaded_layer():
     accelerate = pytest.importorskip("accelerate")
     torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.MultiheadAttention(16, 2, batch_first=True))
     layer = torch.nn.Linear(16, 16)
     call = random_heads(0, 6, count=2)[0]
     call = Call(**{**vars(call), "v": torch.randn(1, 2, 6, 8)})
@@ -281,7 +283,6 @@ def test_the_projection_of_an_offloaded_layer():
     accelerate.cpu_offload(layer, execution_device=torch.device("cpu"))
     assert layer.weight.is_meta
     torch.testing.assert_close(heads.value_weighted(call, layer).norms, wanted)
-    del model
     bare = torch.nn.Linear(16, 16, device="meta")
     with pytest.raises(RecordingError, match="weight on the device meta"):
         heads.value_weighted(call, bare)

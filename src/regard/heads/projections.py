@@ -76,7 +76,10 @@ def _loaded(module: nn.Module, weight: Tensor) -> Tensor:
     """The weight itself, where accelerate has moved it out of memory and loads it for each pass."""
     if not weight.is_meta:
         return weight
-    stored = getattr(getattr(module, "_hf_hook", None), "weights_map", None)
+    hook = getattr(module, "_hf_hook", None)
+    # Several hooks of one module are held by one that runs them in turn.
+    maps = (getattr(one, "weights_map", None) for one in getattr(hook, "hooks", (hook,)))
+    stored = next((known for known in maps if known is not None), None)
     if stored is None:
         raise RecordingError(
             "The output projection has its weight in memory, or accelerate knows where it lies.",
