@@ -156,8 +156,8 @@ def test_a_document_is_cut_before_it_is_tokenized(readers, tmp_path, monkeypatch
     assert sum(part.ids.count(6) for part in batch.parts) == 750
 
 
-class PanicException(BaseException):  # noqa: N818 - the name that a panic in Rust has in Python
-    pass
+class PanicException(BaseException):
+    """The name that a panic in Rust has in Python."""
 
 
 @pytest.mark.parametrize("error", [PanicException("x" * 5000), MemoryError("no\nmemory")])
@@ -186,7 +186,7 @@ def test_an_interrupt_is_no_failure_of_a_text(readers, tmp_path, monkeypatch):
     path.write_text("the cat\n")
 
     class Interrupted:
-        def __call__(self, texts, **options):
+        def __call__(self, *_, **__):
             raise KeyboardInterrupt
 
     made = batches_of(readers["bert"], path)
