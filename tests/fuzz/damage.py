@@ -34,7 +34,8 @@ def damaged(raw, chance):
     elif kind == "cut":
         del found[at:]
     elif kind == "zeros":
-        found[at : at + chance.randrange(1, 64)] = bytes(len(found[at : at + 8]))
+        end = min(len(found), at + chance.randrange(1, 64))
+        found[at:end] = bytes(end - at)
     else:
         found[at:at] = found[at : at + chance.randrange(1, 64)]
     return bytes(found), kind

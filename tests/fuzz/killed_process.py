@@ -92,7 +92,7 @@ def main(kind, folder, rounds):
     chance, kills = random.Random(0), 0
     for number in range(rounds):
         out = folder / f"killed-{number}"
-        while not forked(run, out, chance.uniform(0, usual)):
+        while not forked(run, out, chance.uniform(0, usual / 2)):
             kills += 1
         same(out, folder / "undisturbed")
         assert not list(out.rglob(".*.part"))

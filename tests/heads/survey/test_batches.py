@@ -134,7 +134,8 @@ def test_a_long_document_is_tokenized_a_segment_at_a_time(readers, tmp_path, mon
     monkeypatch.setitem(made.__dict__, "tokenizer", Tokenizer())
     (batch,) = made.after(Bookmark())
     assert max(sum(map(len, texts)) for texts in given) <= 60
-    assert (batch.divided, batch.truncated) == (2, 0)
+    assert (batch.divided, batch.truncated) == (1, 0)
+    assert [failure.document for failure in batch.failures] == [2]  # one word, unknown
     for document in (0, 1, 3):  # cut between words, so that no token is another
         counts = [sum(len(p.ids) - 2 for p in one.parts if p.document == document) for one in (batch, whole)]
         assert counts[0] == counts[1] > 0
@@ -151,13 +152,14 @@ def test_a_document_is_cut_before_it_is_tokenized(readers, tmp_path, monkeypatch
     assert batches_of(readers["bert"], path).characters == 4096
     assert batches_of(readers["bert"], path, longest=512).characters == 64 * 512
     monkeypatch.setattr(module, "CHARACTERS", 3000)
-    (batch,) = batches_of(readers["bert"], path, tokens=100_000, split=True).after(Bookmark())
-    assert (batch.truncated, batch.divided) == (1, 1)
-    assert sum(part.ids.count(6) for part in batch.parts) == 750
+    first, last = batches_of(readers["bert"], path, tokens=100_000, split=True).after(Bookmark())
+    assert (first.truncated, first.divided) == (1, 1)
+    assert sum(part.ids.count(6) for part in first.parts) == 750
+    assert (last.truncated, last.divided, len(last.parts)) == (0, 0, 1)
 
 
-class PanicException(BaseException):  # the name that a panic in Rust has in Python
-    pass
+class PanicException(BaseException):
+    """The name that a panic in Rust has in Python."""
 
 
 @pytest.mark.parametrize("error", [PanicException("x" * 5000), MemoryError("no\nmemory")])
