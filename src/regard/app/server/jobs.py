@@ -95,7 +95,7 @@ class Subscription:
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     watchers: int = 0
     asked: float = field(default_factory=time.monotonic)
-    cancelled: float | None = None
+    cancelled: float | None = None  # when this requester left the job to the others
 
     @property
     def state(self) -> State:
@@ -226,9 +226,11 @@ class Jobs:
         with self._changed:
             if subscription.over:
                 return
-            subscription.cancelled = time.monotonic()
             job = subscription.job
-            if all(one.cancelled is not None for one in job.subscriptions):
+            others = [one for one in job.subscriptions if one is not subscription and one.cancelled is None]
+            if others:
+                subscription.cancelled = time.monotonic()
+            else:
                 self._stop(job)
 
     def stop(self) -> None:
