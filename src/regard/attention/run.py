@@ -26,6 +26,7 @@ from regard.attention.scene import WHOLE, Job, Known, Piece, Scene
 
 def run(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     """Output ``(batch, head, query, channel)`` and lse ``(batch, head, query)`` of a planned call."""
+    inputs = inputs.with_positive_scale()
     use_fused = _fused_can(inputs)
     # The fused kernel has a causal mask for the square; a bias is added row by row, so not to it.
     pieces = tuple(pieces_of(inputs, plan, own_causal=use_fused and inputs.bias is None))
@@ -46,6 +47,7 @@ def _fused_can(inputs: Inputs) -> bool:
         fused.available()
         and inputs.q.device.type == "cpu"
         and inputs.softcap is None
+        and not inputs.steep  # its backward pass may find weights above 1, however far
         and not inputs.dropout
         and not (bias_learns and torch.is_grad_enabled())
         and inputs.q.shape[-1] == inputs.v.shape[-1]

@@ -76,11 +76,14 @@ def attention_statistics(
     }
     if group is not None:
         share, ring = prepare_share(q, k, v, group, top=top, **options)
+        share = share.in_double() if share.steep else share
         with full_precision(q):
-            return collect_around(share, ring, with_output=v is not None, top=top).finish(share)
+            found = collect_around(share, ring, with_output=v is not None, top=top).finish(share)
+            return found.in_precision_of(q)
     inputs = prepare(q, k, v, **options)
+    inputs = inputs.in_double() if inputs.steep else inputs
     with full_precision(q):
-        return _collect(inputs, with_output=v is not None, top=top)
+        return _collect(inputs, with_output=v is not None, top=top).in_precision_of(q)
 
 
 def _collect(inputs: Inputs, *, with_output: bool, top: int) -> Statistics:
