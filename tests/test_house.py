@@ -23,6 +23,7 @@ ROOMS = [
     "languages",
     "atomic",
     "processes",
+    "threads",
     "masks",
     "attention",
     "nn",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from regard.attention import fused, plain
 from regard.attention.inputs import Inputs
 from regard.attention.layout import Part, RowTile
 from regard.masks.positions import Integers
+from regard.threads import each
 
 WHOLE = slice(None)
 
@@ -30,6 +32,26 @@ class Piece:
     heads: slice
     causal: bool  # the kernel's own causal mask does it all
     parts: tuple[Part, ...]
+
+    def own(self, x: Tensor) -> Tensor:
+        """What ``(batch or 1, head or 1, ...)`` says of these elements and heads."""
+        batch, heads = (WHOLE if size == 1 else own for size, own in zip(x.shape, (self.batch, self.heads)))
+        return x[batch, heads]
+
+    def cut(self, batch: int, heads: int, group: int, pieces: int) -> list[Piece]:
+        """About so many pieces of fewer elements and heads; heads that share a key head stay together.
+
+        ``batch`` and ``heads`` are the sizes of the tensors, ``group`` how many heads share a key head.
+        """
+        elements, own = range(batch)[self.batch], range(heads)[self.heads]
+        group = min(group, len(own))
+        by_batch = min(len(elements), pieces)
+        by_head = min(len(own) // group, -(-pieces // by_batch))
+        return [
+            replace(self, batch=some, heads=others)
+            for some in _slices(elements, by_batch, 1)
+            for others in _slices(own, by_head, group)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +111,9 @@ class Scene:
 
     def forward(self, output: Tensor, lse: Tensor) -> None:
         """Write output and lse of the part's queries; rows outside its tiles stay as they are."""
-        for number, row in enumerate(self.rows):
+
+        def write(numbered: tuple[int, RowTile]) -> None:
+            number, row = numbered
             rows = slice(row.start, row.stop)
             k, v = self._spread(take(self.k, row)), self._spread(take(self.v, row))
             additive, sees = self._additive(row)
@@ -101,6 +125,8 @@ class Scene:
             else:
                 found = plain.forward(q, k, v, additive, self.rules, self.seed + number)
             output[:, :, rows], lse[:, :, rows] = found
+
+        each(write, enumerate(self.rows))
 
     def backward(self, known: Known, grad_q: Tensor, grad_k: Tensor, grad_v: Tensor) -> None:
         """Add the part's gradients to ``grad_q``, ``grad_k``, ``grad_v`` and those of the bias."""
@@ -182,9 +208,9 @@ class Scene:
             forbidden[..., columns] = np.where(allowed, wide(0), wide(-np.inf))
         unasked = row.width > sum(stop - start for start, stop in row.checked)
         sees = np.ones(forbidden.shape[:-1], np.bool_) if unasked else (forbidden == 0).any(-1)
-        additive = flatten_lead(torch.from_numpy(forbidden), inputs.lead)
+        additive = self.piece.own(flatten_lead(torch.from_numpy(forbidden), inputs.lead))
         # The rows' axis keeps its place while the leading axes are flattened.
-        of_rows = flatten_lead(torch.from_numpy(sees)[..., None], inputs.lead)[..., 0]
+        of_rows = self.piece.own(flatten_lead(torch.from_numpy(sees)[..., None], inputs.lead))[..., 0]
         return additive.to(self.q.device), of_rows.to(self.q.device)
 
     def _on_device(self, q: Integers, k: Integers) -> tuple[Tensor, Tensor]:
@@ -226,13 +252,21 @@ def _shorter(rows: tuple[RowTile, ...], heads: int) -> Iterator[RowTile]:
             yield replace(row, start=start, stop=min(start + step, row.stop))
 
 
+def _slices(of: range, count: int, step: int) -> Iterator[slice]:
+    """``count`` slices of about one length, each a multiple of ``step``."""
+    edges = [of.start + step * (len(of) // step * number // count) for number in range(count + 1)]
+    for start, stop in pairwise(edges):
+        yield slice(start, stop)
+
+
 def key_heads_of(heads: slice, query_heads: int, key_heads: int) -> tuple[slice, int]:
     """The key heads that some query heads look at, and how many query heads share each."""
     group = query_heads // key_heads
     if heads == WHOLE:
         return WHOLE, group
-    # A piece of its own has one query head, and so one key head.
-    return slice(heads.start // group, heads.start // group + 1), 1
+    # Either one query head alone, or all that share a key head.
+    first, last = heads.start // group, (heads.stop - 1) // group
+    return slice(first, last + 1), (heads.stop - heads.start) // (last + 1 - first)
 
 
 def flatten_lead(x: Tensor, lead: tuple[int, ...]) -> Tensor:

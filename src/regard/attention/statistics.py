@@ -26,12 +26,13 @@ from torch import Tensor
 
 from regard.attention.inputs import Inputs, prepare
 from regard.attention.plain import full_precision
-from regard.attention.planning import plan_extent
+from regard.attention.planning import Plan, plan_extent
 from regard.attention.ring import collect_around, prepare_share
-from regard.attention.rows import TALLEST, PartPass
+from regard.attention.rows import TALLEST, collect
 from regard.attention.run import pieces_of, run
 from regard.attention.totals import Statistics, Totals
 from regard.errors import ArgumentError
+from regard.threads import spread
 
 
 @torch.no_grad()
@@ -83,11 +84,13 @@ def attention_statistics(
     inputs = prepare(q, k, v, **options)
     inputs = inputs.in_double() if inputs.steep else inputs
     with full_precision(q):
-        return _collect(inputs, with_output=v is not None, top=top).in_precision_of(q)
+        plan = plan_extent(inputs.mask, inputs.extent)
+        size = plan.computed * inputs.q[..., 0, :].numel() if q.device.type == "cpu" else 0
+        found = spread(lambda: _collect(inputs, plan, with_output=v is not None, top=top), size)
+        return found.in_precision_of(q)
 
 
-def _collect(inputs: Inputs, *, with_output: bool, top: int) -> Statistics:
-    plan = plan_extent(inputs.mask, inputs.extent)
+def _collect(inputs: Inputs, plan: Plan, *, with_output: bool, top: int) -> Statistics:
     pieces = list(pieces_of(inputs, plan, own_causal=False, tallest=TALLEST))
     totals = Totals.blank(inputs, with_output=with_output, top=top)
     # Rows in several parts need the lse of the whole row first; the fused kernel finds it fastest.
@@ -97,5 +100,5 @@ def _collect(inputs: Inputs, *, with_output: bool, top: int) -> Statistics:
         totals.output = output if with_output else None
     for piece in pieces:
         for part in piece.parts:
-            PartPass(inputs, piece, part, totals, known=known).go()
+            collect(inputs, piece, part, totals, known=known)
     return totals.finish(inputs)

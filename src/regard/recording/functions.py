@@ -32,6 +32,8 @@ class Listening(TorchFunctionMode):
     Several may be active, one for each watch; the innermost computes, and writes for all of them.
     """
 
+    sees_pieces = False  # so that the pieces of a call may run on other threads
+
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
