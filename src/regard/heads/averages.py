@@ -13,6 +13,7 @@ from regard.heads.padding import real_queries
 from regard.heads.tables import Table, Value
 from regard.masks import padding
 from regard.recording import Call, Recording
+from regard.threads import each, spread
 
 PLACE = ("call", "name", "kind", "layer", "head", "run")
 """The columns that say which head a row is about."""
@@ -46,11 +47,17 @@ def table(recording: Recording, batch: int | None = None) -> Table:
     Nothing of n×n is built; recordings of statistics alone will do.
     """
     check_recording(recording)
-    rows: list[tuple[Value, ...]] = []
-    for number, call in enumerate(recording):
+    calls = list(recording)
+    for call in calls:
         check_batch(call, batch)
-        rows += _of_call(number, call, real_queries(recording, call), batch)
-    return Table(COLUMNS, rows)
+    real = [real_queries(recording, call) for call in calls]
+
+    def rows_of(number: int) -> list[tuple[Value, ...]]:
+        return _of_call(number, calls[number], real[number], batch)
+
+    size = sum(call.q.numel() * call.keys for call in calls if call.q is not None)
+    rows = spread(lambda: each(rows_of, range(len(calls))), size)
+    return Table(COLUMNS, [row for some in rows for row in some])
 
 
 def check_recording(recording: object) -> None:
