@@ -22,12 +22,12 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
 import torch.nn.functional as F
-from attention import tensors
 from harness import THREADS, Row, Work, in_new_process, medians, report
 from pages import LICENCE, MINILM
 from row_statistics import from_the_matrix
 
 import regard
+from attention import tensors
 from regard import masks
 
 KEPT = 0.7
@@ -147,9 +147,7 @@ def row_statistics(n: int, *, causal: bool) -> Iterator[Case]:
         ours,
         lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
     )
-    yield Case(
-        f"{name}, against the dense matrix", ours, lambda: from_the_matrix(q, k, v, causal=causal)
-    )
+    yield Case(f"{name}, against the dense matrix", ours, lambda: from_the_matrix(q, k, v, causal=causal))
 
 
 def row(case: Case, rounds: int) -> Row:

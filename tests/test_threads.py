@@ -249,13 +249,32 @@ def test_results_do_not_depend_on_the_number_of_threads(mask, option, monkeypatc
             torch.testing.assert_close(mine, its, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_linear_attention_does_not_depend_on_the_number_of_threads(causal, monkeypatch):
+    q = torch.randn(2, 4, N, 8, requires_grad=True)
+    k, v = (torch.randn(2, 2, N, 8) for _ in range(2))
+
+    def made():
+        output = regard.linear_attention(q, k, v, causal=causal)
+        return output, *torch.autograd.grad(output.square().sum(), q)
+
+    wanted = made()
+    monkeypatch.setattr(threads, "WORTH", 0)
+    monkeypatch.setattr("regard.attention.linear.WORTH", 0)
+    torch.set_num_threads(3)
+    try:
+        found = made()
+    finally:
+        torch.set_num_threads(1)
+    for mine, its in zip(found, wanted, strict=True):
+        torch.testing.assert_close(mine, its)
+
+
 def test_a_watched_model_is_computed_in_pieces_and_seen_once(two_threads, monkeypatch):
     monkeypatch.setattr(threads, "WORTH", 0)
     used = []
     plain = threads._Team.share
-    monkeypatch.setattr(
-        threads._Team, "share", lambda team, *rest: used.append(1) or plain(team, *rest)
-    )
+    monkeypatch.setattr(threads._Team, "share", lambda team, *rest: used.append(1) or plain(team, *rest))
     layer = torch.nn.MultiheadAttention(16, 2, batch_first=True)
     x = torch.randn(1, N, 16)
     allowed = masks.window(9, 9).dense(N)

@@ -32,7 +32,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 WORTH = 1 << 26
-"""Multiplications below which handing the work to other threads costs more than it saves: a few milliseconds."""
+"""Multiplications, a few milliseconds of them, below which handing over costs more than it saves."""
 
 MOST_IDLE = 64
 """Threads that are kept for the next time, at most."""
@@ -97,7 +97,7 @@ class _Task:
     def run(self) -> None:
         try:
             self._result = self._state.run(self._work)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             self._error = error
         finally:
             self._done.set()
@@ -172,7 +172,7 @@ class _Team:
                     return
                 try:
                     results[number] = work(items[number])
-                except BaseException as error:
+                except BaseException as error:  # noqa: BLE001 - raised again below
                     errors.append((number, error))
 
         helpers = self.members[1 : len(items)]

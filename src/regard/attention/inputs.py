@@ -6,7 +6,6 @@ masks and biases of every accepted kind become a Mask and a Bias.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -21,7 +20,7 @@ from regard.masks.positions import Extent
 from regard.masks.tables import is_causal_bias
 
 STEEP = 4096.0
-"""A scale beyond this leaves the scores no digits behind the point in float32: they are computed in float64."""
+"""A scale beyond this leaves float32 scores no digits behind the point: they are computed in float64."""
 
 LARGEST_SCALE = 1e8
 """Beyond this, float64 has none left either."""
@@ -331,7 +330,9 @@ def _scale(given: float | None, channels: int) -> float:
         return channels**-0.5 if channels else 1.0
     if not abs(given) <= LARGEST_SCALE:  # NaN neither
         raise ArgumentError(
-            "scale is a finite number between −1e8 and 1e8.", got=f"scale = {given}", do="Leave it out for 1/√channel."
+            "scale is a finite number between −1e8 and 1e8.",
+            got=f"scale = {given}",
+            do="Leave it out for 1/√channel.",
         )
     return float(given)
 

@@ -23,7 +23,7 @@ from regard.threads import each
 AT_ONCE = 1 << 20
 """Scores that a thread holds at one time: 4 MB in float32, twice. More falls out of the cache."""
 
-ENOUGH = 1 << 19
+ENOUGH = 1 << 20
 """Scores of a tile above which heads are taken apart. Less costs more calls."""
 
 STRETCHES = 16

@@ -7,7 +7,8 @@ has to be differentiated, however many parts a row was computed in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -116,7 +117,10 @@ class _Planned(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         job, (q, _, _, *_) = ctx.job, ctx.saved_tensors
         with full_precision(q):
-            found = spread(lambda: _backward(job, grad, *ctx.saved_tensors), _spread_size(job, q))
+            apart = list(_apart(job, *ctx.saved_tensors[:2]))
+            # Fewer pieces than threads are better left to torch's own.
+            size = _spread_size(job, q) if len(apart) >= torch.get_num_threads() else 0
+            found = spread(lambda: _backward(job, apart, grad, *ctx.saved_tensors), size)
         return None, *found
 
 
@@ -127,14 +131,17 @@ def _forward(
     merged = any(len(piece.parts) > 1 for piece in job.pieces)
     output = q.new_zeros((*q.shape[:-1], v.shape[-1]), dtype=wide if merged else q.dtype)
     lse = q.new_full(q.shape[:-1], -torch.inf, dtype=wide)
+    alone: list[Callable[[], None]] = []
+    together: list[tuple[Tensor, Tensor, list[Scene]]] = []
     for piece, seed in _seeded(job):
-        for part, own_seed in zip(piece.parts, seed):
-            scene = Scene(job, piece, part, (q, k, v), tables, (), own_seed)
-            here = (output[piece.batch, piece.heads], lse[piece.batch, piece.heads])
-            if len(piece.parts) == 1 and scene.queries is None:
-                scene.forward(*here)
-            else:
-                _merge(*here, scene)
+        scenes = [Scene(job, piece, part, (q, k, v), tables, (), own) for part, own in zip(piece.parts, seed)]
+        here = (output[piece.batch, piece.heads], lse[piece.batch, piece.heads])
+        if len(scenes) == 1 and scenes[0].queries is None:
+            alone += scenes[0].forward(*here)
+        else:
+            together.append((*here, scenes))
+    each(_call, alone)
+    each(_merge, together)
     if sinks is not None:
         total = torch.logaddexp(lse, sinks.to(wide)[:, None])
         output.mul_(torch.exp(lse - total)[..., None])
@@ -144,6 +151,7 @@ def _forward(
 
 def _backward(
     job: Job,
+    pieces: list[tuple[Piece, range]],
     grad: Tensor,
     q: Tensor,
     k: Tensor,
@@ -168,7 +176,7 @@ def _backward(
             scene.backward(known, grads[0][here], grads[1][there], grads[2][there])
         return of_tables
 
-    each_of_tables = each(add, _apart(job, q, k))
+    each_of_tables = each(add, pieces)
     of_tables = tuple(torch.zeros_like(table) for table in tables)
     for some in each_of_tables:
         for total, own in zip(of_tables, some):
@@ -195,8 +203,8 @@ def _apart(job: Job, q: Tensor, k: Tensor) -> Iterator[tuple[Piece, range]]:
     """The pieces cut by batch and heads, which can be worked on side by side without touching each other."""
     batch, heads = q.shape[:2]
     for piece, seed in _seeded(job):
-        # Dropout draws for all heads of a tile together; a bias that learns keeps a copy for each piece.
-        whole = bool(job.inputs.dropout) or not _in_tiles(piece)
+        # Dropout draws for all heads of a tile together.
+        whole = bool(job.inputs.dropout) or piece.calls == 1
         pieces = [piece] if whole else piece.cut(batch, heads, heads // k.shape[1], _cuts(piece, q))
         for one in pieces:
             yield one, seed
@@ -209,28 +217,35 @@ def _cuts(piece: Piece, q: Tensor) -> int:
     return max(1, elements * sum(row.pairs for row in rows) // (len(rows) * LEAST_PAIRS))
 
 
-def _in_tiles(piece: Piece) -> bool:
-    """Whether the kernel is called several times; a single call is best split by torch itself."""
-    return sum(len(part.rows) for part in piece.parts) > 1
-
-
 def _spread_size(job: Job, q: Tensor) -> int:
     """How much there is to do in pieces, in multiplications."""
-    if q.device.type != "cpu" or not any(map(_in_tiles, job.pieces)):
-        return 0
+    if q.device.type != "cpu" or sum(piece.calls for piece in job.pieces) == 1:
+        return 0  # a single call of the kernel is best split by torch itself
     pairs = (row.pairs for piece in job.pieces for part in piece.parts for row in part.rows)
     return sum(pairs) * q.shape[0] * q.shape[1] * q.shape[-1] // len(job.pieces)
 
 
-def _merge(output: Tensor, lse: Tensor, scene: Scene) -> None:
-    """Add the result of one part to what other parts found for the same queries."""
-    rows = WHOLE if scene.queries is None else scene.queries
-    shape = scene.q.shape[:-1]
-    own, own_lse = output.new_zeros((*shape, output.shape[-1])), lse.new_full(shape, -torch.inf)
-    scene.forward(own, own_lse)
-    here, here_lse = output[:, :, rows], lse[:, :, rows]
-    merge(here, here_lse, own, own_lse)
-    output[:, :, rows], lse[:, :, rows] = here, here_lse
+def _call(work: Callable[[], None]) -> None:
+    work()
+
+
+def _merge(target: tuple[Tensor, Tensor, list[Scene]]) -> None:
+    """The parts of a piece one after the other, each added to what the others found for the same queries."""
+    output, lse, scenes = target
+    for scene in scenes:
+        rows = WHOLE if scene.queries is None else scene.queries
+        shape = scene.q.shape[:-1]
+        own, own_lse = output.new_zeros((*shape, output.shape[-1])), lse.new_full(shape, -torch.inf)
+        each(_call, scene.forward(own, own_lse))
+        each(partial(_merge_head, output, lse, rows, own, own_lse), range(shape[1]))
+
+
+def _merge_head(
+    output: Tensor, lse: Tensor, rows: slice | Tensor, own: Tensor, own_lse: Tensor, head: int
+) -> None:
+    here, here_lse = output[:, head, rows], lse[:, head, rows]
+    merge(here, here_lse, own[:, head], own_lse[:, head])
+    output[:, head, rows], lse[:, head, rows] = here, here_lse
 
 
 def merge(output: Tensor, lse: Tensor, other_output: Tensor, other_lse: Tensor) -> None:

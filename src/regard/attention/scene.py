@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
@@ -16,12 +17,18 @@ from regard.attention import fused, plain
 from regard.attention.inputs import Inputs
 from regard.attention.layout import Part, RowTile
 from regard.masks.positions import Integers
-from regard.threads import each
 
 WHOLE = slice(None)
 
 AT_ONCE = 1 << 21
 """Values of a bias that are held at one time: 8 MB in float32."""
+
+
+TILES = 16
+"""Row tiles of a part, at least, where there are rows enough."""
+
+LOWEST = 64
+"""Rows of a tile that is not cut any further."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +39,11 @@ class Piece:
     heads: slice
     causal: bool  # the kernel's own causal mask does it all
     parts: tuple[Part, ...]
+
+    @property
+    def calls(self) -> int:
+        """How many row tiles there are, each a call of the kernel."""
+        return sum(len(part.rows) for part in self.parts)
 
     def own(self, x: Tensor) -> Tensor:
         """What ``(batch or 1, head or 1, ...)`` says of these elements and heads."""
@@ -109,24 +121,26 @@ class Scene:
 
     # ---- the two passes ----------------------------------------------------------------------
 
-    def forward(self, output: Tensor, lse: Tensor) -> None:
-        """Write output and lse of the part's queries; rows outside its tiles stay as they are."""
+    def forward(self, output: Tensor, lse: Tensor) -> list[Callable[[], None]]:
+        """What writes output and lse of the part's queries, to be called in any order or side by side.
 
-        def write(numbered: tuple[int, RowTile]) -> None:
-            number, row = numbered
-            rows = slice(row.start, row.stop)
-            k, v = self._spread(take(self.k, row)), self._spread(take(self.v, row))
-            additive, sees = self._additive(row)
-            q = self.q[:, :, rows]
-            if self.job.use_fused:
-                found = fused.forward(
-                    q, k, v, additive, sees, scale=self.rules.scale, causal=self.piece.causal
-                )
-            else:
-                found = plain.forward(q, k, v, additive, self.rules, self.seed + number)
-            output[:, :, rows], lse[:, :, rows] = found
+        Rows outside its tiles stay as they are.
+        """
+        # Dropout draws once for each tile of the layout, so that the backward pass can draw the same.
+        whole = self.piece.causal or self.rules.dropout or self.piece.calls == 1
+        rows = self.rows if whole else tuple(_lower(self.rows))
+        return [partial(self._write, output, lse, number, row) for number, row in enumerate(rows)]
 
-        each(write, enumerate(self.rows))
+    def _write(self, output: Tensor, lse: Tensor, number: int, row: RowTile) -> None:
+        rows = slice(row.start, row.stop)
+        k, v = self._spread(take(self.k, row)), self._spread(take(self.v, row))
+        additive, sees = self._additive(row)
+        q = self.q[:, :, rows]
+        if self.job.use_fused:
+            found = fused.forward(q, k, v, additive, sees, scale=self.rules.scale, causal=self.piece.causal)
+        else:
+            found = plain.forward(q, k, v, additive, self.rules, self.seed + number)
+        output[:, :, rows], lse[:, :, rows] = found
 
     def backward(self, known: Known, grad_q: Tensor, grad_k: Tensor, grad_v: Tensor) -> None:
         """Add the part's gradients to ``grad_q``, ``grad_k``, ``grad_v`` and those of the bias."""
@@ -242,6 +256,14 @@ class Scene:
     def _gathered(self, grad: Tensor) -> Tensor:
         """The way back of ``_spread``."""
         return grad if self.group == 1 else grad.unflatten(1, (-1, self.group)).sum(2)
+
+
+def _lower(rows: tuple[RowTile, ...]) -> Iterator[RowTile]:
+    """Row tiles cut so that there are several to be worked on side by side."""
+    height = max(LOWEST, sum(row.stop - row.start for row in rows) // TILES)
+    for row in rows:
+        for start in range(row.start, row.stop, height):
+            yield replace(row, start=start, stop=min(start + height, row.stop))
 
 
 def _shorter(rows: tuple[RowTile, ...], heads: int) -> Iterator[RowTile]:

@@ -3,12 +3,12 @@
 A few rows of scores exist at a time, all keys that these rows may see side by side; never n×n.
 The definitions stand in ``docs/statistics.md``.
 
-How it is computed was chosen by measuring (2 threads, n = 4096, 8 heads × 64; plain SDPA = 1.0).
-Batched matrix products over all heads with torch's own threads take 2.2 (causal: 2.75). The same
-tiles in two Python threads with one torch thread each measured the same or worse, because the many
-small calls around the products then wait for each other. A compiled kernel would need a compiler on
-the user's machine, and numba a further dependency; neither was measured. So this is plain torch.
-What makes it fast is what it leaves out:
+How it is computed was chosen by measuring (2 threads, n = 4096, 8 heads × 64; plain SDPA = 1.0). Heads
+and stretches of rows run side by side, with torch at one thread in each (``regard/threads.py``); with
+torch's own threads inside every operation it takes about as long on a quiet machine and several times
+as long beside a busy neighbour. A compiled kernel would need a compiler on the user's machine, and
+numba a further dependency; neither was measured. So this is plain torch. What makes it fast is what
+it leaves out:
 
 * the shifted scores ``t = s − max`` are kept, so the entropy is ``log Σ e^t − Σ e^t t / Σ e^t``:
   one multiplication per pair, and exact where scores are large, for nothing large is subtracted;
@@ -85,7 +85,8 @@ def attention_statistics(
     inputs = inputs.in_double() if inputs.steep else inputs
     with full_precision(q):
         plan = plan_extent(inputs.mask, inputs.extent)
-        size = plan.computed * inputs.q[..., 0, :].numel() if q.device.type == "cpu" else 0
+        batch, heads, _, channels = inputs.q.shape
+        size = plan.computed * batch * heads * channels if q.device.type == "cpu" else 0
         found = spread(lambda: _collect(inputs, plan, with_output=v is not None, top=top), size)
         return found.in_precision_of(q)
 

@@ -32,7 +32,7 @@ class Statistics:
     top_keys: Tensor | None  # (..., head, query, top)
 
     def in_precision_of(self, q: Tensor) -> Statistics:
-        """The output in the dtype of the queries and the rest in at least float32, however it was computed."""
+        """The output in the dtype of the queries and the rest in at least float32."""
         wide = torch.promote_types(q.dtype, torch.float32)
         if self.lse.dtype == wide:
             return self

@@ -378,7 +378,7 @@ class Not(Mask):
 
 
 def as_mask(given: object, extent: Extent | None = None) -> Mask:
-    """``given`` as a mask: a mask, a bool tensor, an additive tensor of 0 and −inf, or a causal bias of torch.
+    """``given`` as a mask: a mask, a bool tensor, an additive tensor of 0 and −inf, a causal bias of torch.
 
     ``extent``, where it is known, is what the mask is for; a causal bias is for its own sizes alone.
     """
@@ -391,7 +391,8 @@ def as_mask(given: object, extent: Extent | None = None) -> Mask:
         lower_right, own = causal_bias(given)
         if extent is not None and own != extent:
             raise MaskError(
-                f"A causal bias of torch is used for its own sizes (queries = {own.queries}, keys = {own.keys}).",
+                "A causal bias of torch is used for its own sizes "
+                f"(queries = {own.queries}, keys = {own.keys}).",
                 got=f"queries = {extent.queries}, keys = {extent.keys}",
                 do="Pass masks.causal(), which fits any sizes.",
             )

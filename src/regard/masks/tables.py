@@ -51,7 +51,7 @@ def _is_torch_tensor(given: object) -> bool:
 
 
 def is_causal_bias(given: object) -> bool:
-    """Whether this is one of torch.nn.attention.bias: a tensor that holds nothing, with its sizes beside it."""
+    """Whether this comes from torch.nn.attention.bias: a tensor that holds nothing, and sizes beside it."""
     kinds = type(given).__mro__
     return any(kind.__name__ == "CausalBias" and kind.__module__.startswith("torch.") for kind in kinds)
 
