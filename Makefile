@@ -44,6 +44,7 @@ bench: $(VENV)/.tools ## measure regard against torch; prints tables, writes ben
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/nn.py
 	$(BIN)/python benchmarks/row_statistics.py
+	$(BIN)/python benchmarks/busy.py
 	$(BIN)/python benchmarks/ring.py
 	$(BIN)/python benchmarks/recording.py
 	$(BIN)/python benchmarks/pages.py

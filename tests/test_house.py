@@ -27,6 +27,7 @@ ROOMS = [
     "folder_lock",
     "machine",
     "processes",
+    "threads",
     "masks",
     "attention",
     "nn",

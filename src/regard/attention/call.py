@@ -134,7 +134,7 @@ def attention_weights(
             [0.2689, 0.7311]])
     """
     inputs = prepare(q, k, None, mask=mask, bias=bias, scale=scale, softcap=softcap, sinks=sinks)
-    wide = torch.promote_types(inputs.q.dtype, torch.float32)
+    wide = torch.float64 if inputs.steep else torch.promote_types(inputs.q.dtype, torch.float32)
     group = inputs.heads // max(1, inputs.k.shape[1])
     keys = inputs.k.repeat_interleave(group, 1) if group > 1 else inputs.k
     with full_precision(inputs.q):
@@ -165,6 +165,7 @@ def _sdpa_can(inputs: Inputs, plan: Plan) -> bool:
     """Whether one call of torch's own function is the whole job."""
     return (
         plan.path in ("full", "causal", "masked")
+        and not inputs.steep
         and inputs.softcap is None
         and inputs.sinks is None
         and _even_channels(inputs)
@@ -175,6 +176,7 @@ def _sdpa_can(inputs: Inputs, plan: Plan) -> bool:
 
 
 def _sdpa(inputs: Inputs, plan: Plan) -> Tensor:
+    inputs = inputs.with_positive_scale()
     added: Tensor | None = None
     if plan.path == "masked":
         added = _dense_mask(inputs)
@@ -196,6 +198,9 @@ def _sdpa(inputs: Inputs, plan: Plan) -> Tensor:
 
 
 def _planned(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
+    if inputs.steep and inputs.q.dtype != torch.float64:
+        output, lse = _planned(inputs.in_double(), plan)
+        return output.to(inputs.q.dtype), lse.float()
     if flex_can(inputs, plan):
         return run_flex(inputs)
     channels, values = inputs.q.shape[-1], inputs.v.shape[-1]

@@ -31,6 +31,7 @@ def run_flex(inputs: Inputs, *, compiled: bool = True) -> tuple[Tensor, Tensor]:
     """Output and lse through FlexAttention, with fully masked rows and sinks put right."""
     from torch.nn.attention.flex_attention import AuxRequest
 
+    inputs = inputs.with_positive_scale()
     attend = _compiled() if compiled else _uncompiled()
     block_mask = inputs.mask.block_mask(*inputs.extent, device=inputs.q.device)
     output, extra = attend(

@@ -6,8 +6,7 @@ masks and biases of every accepted kind become a Mask and a Bias.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import torch
@@ -18,6 +17,13 @@ from regard.errors import ArgumentError, DeviceError, DtypeError, MaskError, Sha
 from regard.masks import Mask, dense, everything
 from regard.masks.mask import as_mask
 from regard.masks.positions import Extent
+from regard.masks.tables import is_causal_bias
+
+STEEP = 4096.0
+"""A scale beyond this leaves float32 scores no digits behind the point: they are computed in float64."""
+
+LARGEST_SCALE = 1e8
+"""Beyond this, float64 has none left either."""
 
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
@@ -43,6 +49,27 @@ class Inputs:
     def heads(self) -> int:
         """How many query heads."""
         return self.q.shape[1]
+
+    @property
+    def steep(self) -> bool:
+        """Whether the scores are so large that they are computed in float64."""
+        return abs(self.scale) > STEEP
+
+    def in_double(self) -> Inputs:
+        """The same call in float64."""
+        return replace(self, q=self.q.double(), k=self.k.double(), v=self.v.double())
+
+    def with_positive_scale(self) -> Inputs:
+        """The same call with a scale above 0, its sign taken over by the queries.
+
+        Kernels with a causal mask of their own write −inf first and multiply by the scale then, which
+        gives NaN for a scale of 0 and +inf for one below; others take the greatest product for the
+        greatest score. A scale that the precision of the scores cannot hold is 0 to them.
+        """
+        precision = torch.promote_types(self.q.dtype, torch.float32)
+        if abs(self.scale) < torch.finfo(precision).tiny:
+            return replace(self, q=self.q * 0.0, scale=1.0)
+        return self if self.scale > 0 else replace(self, q=-self.q, scale=-self.scale)
 
     def restore(self, result: Tensor) -> Tensor:
         """A result ``(batch, head, ...)`` with the leading axes that the user's tensors had."""
@@ -188,11 +215,11 @@ def _mask_of(
     if given is None:
         return everything(), None
     rest: Tensor | None = None
-    if isinstance(given, Tensor):
+    if isinstance(given, Tensor) and not is_causal_bias(given):
         _check_device("mask", given, device)
         if given.is_floating_point():
             given, rest = _split_additive(given)
-    mask = as_mask(given)
+    mask = as_mask(given, extent)
     mask.check(extent)
     full = (*lead, heads)
     try:
@@ -248,10 +275,10 @@ def _bias_of(
             continue
         if isinstance(one, Tensor):
             _check_device("bias", one, device)
-            if not one.is_floating_point():
+            if not one.is_floating_point() or is_causal_bias(one):
                 raise DtypeError(
                     "A bias holds floating-point numbers.",
-                    got=f"{one.dtype}",
+                    got="a causal bias of torch" if is_causal_bias(one) else f"{one.dtype}",
                     do="A bool tensor is a mask: pass mask=.",
                 )
             one = TensorBias(_bias_tensor(one, lead, heads, extent))
@@ -301,9 +328,11 @@ def _check_device(name: str, tensor: Tensor, device: torch.device) -> None:
 def _scale(given: float | None, channels: int) -> float:
     if given is None:
         return channels**-0.5 if channels else 1.0
-    if not math.isfinite(given):
+    if not abs(given) <= LARGEST_SCALE:  # NaN neither
         raise ArgumentError(
-            "scale is a finite number.", got=f"scale = {given}", do="Leave it out for 1/√channel."
+            "scale is a finite number between −1e8 and 1e8.",
+            got=f"scale = {given}",
+            do="Leave it out for 1/√channel.",
         )
     return float(given)
 

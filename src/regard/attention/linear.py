@@ -12,7 +12,7 @@ exact (Katharopoulos et al., 2020).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +20,7 @@ from torch import Tensor
 
 from regard.attention.inputs import Inputs, prepare
 from regard.errors import ArgumentError, DtypeError, ShapeError
+from regard.threads import WORTH, each, spread
 
 CHUNK = 64
 """Positions per chunk: pairs inside a chunk cost CHUNK · channel each, the state channel² per chunk."""
@@ -63,15 +64,15 @@ def linear_attention(
     call = _prepare(q, k, v, feature_map, keep)
     queries, keys = q.shape[-2], k.shape[-2]
     if not causal:
-        sums = call.sums(0, keys)
-        return call.restore([_divide(call.queries(*segment) @ sums) for segment in _segments(queries)])
+        return call.restore(_by_heads(call, _whole))
     if keys < queries:
         raise ShapeError(
             f"Causal linear attention has at least as many keys as queries (keys = {keys}).",
             got=f"queries = {queries}",
             do="Pass the keys of the whole sequence, or carry a state.",
         )
-    return call.restore(_causal(call, call.sums(0, keys - queries), keys - queries)[0])
+    before = keys - queries
+    return call.restore(_by_heads(call, lambda some: _causal(some, some.sums(0, before), before)[0]))
 
 
 def linear_attention_with_state(
@@ -111,15 +112,30 @@ def linear_attention_with_state(
                 got=f"{tuple(sums.shape)}",
                 do="Start again with state=None.",
             )
-    outputs, sums = _causal(call, sums, 0)
-    return call.restore(outputs), LinearState(call.inputs.restore(sums))
+    output, sums = _causal(call, sums, 0)
+    return call.restore(output), LinearState(call.inputs.restore(sums))
 
 
 # ---- the calculation -------------------------------------------------------------------------
 
 
-def _causal(call: _Call, sums: Tensor, before: int) -> tuple[list[Tensor], Tensor]:
-    """Outputs by segments, of queries after the ``before`` keys in ``sums``; and the sums behind them."""
+def _by_heads(call: _Call, work: Callable[[_Call], Tensor]) -> Tensor:
+    """The output of all heads, key heads side by side."""
+    inputs = call.inputs
+    size = 4 * inputs.q.numel() * inputs.v.shape[-1]
+    if inputs.q.device.type != "cpu" or not call.by_heads or size < WORTH:
+        return work(call)
+    return spread(lambda: torch.cat(each(work, call.heads_apart()), 1), size)
+
+
+def _whole(call: _Call) -> Tensor:
+    sums = call.sums(0, call.inputs.extent.keys)
+    segments = _segments(call.inputs.extent.queries)
+    return call.joined([_divide(call.queries(*segment) @ sums) for segment in segments])
+
+
+def _causal(call: _Call, sums: Tensor, before: int) -> tuple[Tensor, Tensor]:
+    """The output of queries after the ``before`` keys in ``sums``; and the sums behind them."""
     outputs = []
     for start, stop in _segments(call.inputs.extent.queries):
         q, k, v = (
@@ -135,7 +151,7 @@ def _causal(call: _Call, sums: Tensor, before: int) -> tuple[list[Tensor], Tenso
         together = (inside + q @ running[..., :-1, :, :]).flatten(-3, -2)
         outputs.append(_divide(together[..., : stop - start, :]))
         sums = running[..., -1, :, :]
-    return outputs, sums
+    return call.joined(outputs), sums
 
 
 def _segments(length: int) -> list[tuple[int, int]]:
@@ -155,6 +171,24 @@ class _Call:
     inputs: Inputs
     feature_map: FeatureMap
     keep: Tensor | None  # (batch or 1, 1, key, 1)
+    by_heads: bool  # whether the feature map is ours and treats every head alike
+
+    def heads_apart(self) -> list[_Call]:
+        """A call for every key head."""
+        inputs = self.inputs
+        group = inputs.heads // max(1, inputs.k.shape[1])
+        return [
+            replace(
+                self,
+                inputs=replace(
+                    inputs,
+                    q=inputs.q[:, head * group : (head + 1) * group],
+                    k=inputs.k[:, head : head + 1],
+                    v=inputs.v[:, head : head + 1],
+                ),
+            )
+            for head in range(inputs.k.shape[1])
+        ]
 
     def queries(self, start: int, stop: int) -> Tensor:
         return self._features(self.inputs.q[:, :, start:stop])
@@ -178,12 +212,16 @@ class _Call:
             )
         return total
 
-    def restore(self, outputs: list[Tensor]) -> Tensor:
-        """Segments of output side by side, with the axes and the dtype of the user's tensors."""
+    def joined(self, outputs: list[Tensor]) -> Tensor:
+        """Segments of output side by side, in the dtype of the user's tensors."""
         whole = torch.cat(
             [self.values(0, 0)[..., :0, :-1].expand(*self.inputs.q.shape[:2], 0, -1), *outputs], -2
         )
-        return self.inputs.restore(whole.to(self.inputs.q.dtype))
+        return whole.to(self.inputs.q.dtype)
+
+    def restore(self, output: Tensor) -> Tensor:
+        """The output with the axes of the user's tensors."""
+        return self.inputs.restore(output)
 
     def _features(self, x: Tensor) -> Tensor:
         features = self.feature_map(self._wide(x))
@@ -207,7 +245,7 @@ class _Call:
 def _prepare(q: Tensor, k: Tensor, v: Tensor, feature_map: str | FeatureMap, keep: Tensor | None) -> _Call:
     inputs = prepare(q, k, v)
     checked = None if keep is None else _check_keep(keep, inputs.lead, inputs.extent.keys, q.device)
-    return _Call(inputs, _feature_map(feature_map), checked)
+    return _Call(inputs, _feature_map(feature_map), checked, feature_map == "elu")
 
 
 def _feature_map(given: str | FeatureMap) -> FeatureMap:

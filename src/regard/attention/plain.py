@@ -85,7 +85,8 @@ def backward(
     for rows, keep in _slices(q, k, rules, seed):
         some_q, some_grad = _wide(q[..., rows, :]), _wide(grad[..., rows, :])
         scores, slope = scores_of(some_q, k, _rows(additive, rows), rules)
-        weights = exp(scores - lse[..., rows, None])
+        # No weight is above 1, though rounding may put a large score above the lse of its row.
+        weights = exp((scores - lse[..., rows, None]).clamp_(max=0))
         grad_weights = some_grad @ v.transpose(-1, -2)
         if keep is not None:
             grad_weights = grad_weights * keep

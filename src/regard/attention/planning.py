@@ -171,7 +171,7 @@ def plan(mask: object, queries: int, keys: int | None = None) -> Plan:
             got=f"{extent}",
             do="Plan a shorter text; costs grow evenly from there on.",
         )
-    return plan_extent(everything() if mask is None else as_mask(mask), extent)
+    return plan_extent(everything() if mask is None else as_mask(mask, extent), extent)
 
 
 def plan_extent(mask: Mask, extent: Extent, region: Region | None = None) -> Plan:

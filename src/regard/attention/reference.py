@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from regard.masks.tables import as_array
+
 Numbers = NDArray[np.float64]
 
 
@@ -131,7 +133,9 @@ def attention(
         scores = trace.add("biased", "scores + bias", scores + np.asarray(bias, np.float64))
     if mask is not None:
         allowed = (
-            mask.dense(*scores.shape[-2:]).numpy() if hasattr(mask, "dense") else np.asarray(mask, np.bool_)
+            mask.dense(*scores.shape[-2:]).numpy()
+            if hasattr(mask, "dense")
+            else np.asarray(as_array(mask), np.bool_)
         )
         scores = trace.add("masked", "−∞ where the mask forbids", np.where(allowed, scores, -np.inf))
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from regard.attention.inputs import Inputs, check_tensors, prepare
 from regard.attention.planning import plan_extent
-from regard.attention.rows import TALLEST, PartPass
+from regard.attention.rows import TALLEST, collect
 from regard.attention.run import merge, pieces_of, run
 from regard.attention.sharing import Ring, agree, check_group, gather_ring
 from regard.attention.totals import Totals
@@ -69,7 +69,7 @@ def collect_around(inputs: Inputs, ring: Ring, *, with_output: bool, top: int) -
         plan = plan_extent(inputs.mask, inputs.extent, ring.region(owner))
         for piece in pieces_of(block, plan, own_causal=False, tallest=TALLEST):
             for part in piece.parts:
-                PartPass(block, piece, part, totals, known=True).go()
+                collect(block, piece, part, totals, known=True)
         # The sums for these keys go on with them; the last step brings our own home.
         totals.received = ring.hand_on(totals.received, owner)
     totals.output = None if output is None else output.to(inputs.q.dtype)

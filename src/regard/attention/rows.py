@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +18,16 @@ from regard.attention.layout import Part, RowTile
 from regard.attention.scene import Piece, flatten_lead, gather, key_heads_of, take
 from regard.attention.totals import Totals
 from regard.masks.positions import Integers
+from regard.threads import each
 
-AT_ONCE = 1 << 22
-"""Scores held at one time: 16 MB in float32, twice. Less costs more calls; more gains nothing."""
+AT_ONCE = 1 << 20
+"""Scores that a thread holds at one time: 4 MB in float32, twice. More falls out of the cache."""
+
+ENOUGH = 1 << 20
+"""Scores of a tile above which heads are taken apart. Less costs more calls."""
+
+STRETCHES = 16
+"""Pieces of work of a part, about: heads, and stretches of rows where there are fewer heads."""
 
 TALLEST = 128
 """Rows taken at one time, however short they are."""
@@ -51,8 +60,29 @@ class Rows(NamedTuple):
     sees: Tensor  # whether the row sees any key
 
 
+def collect(inputs: Inputs, piece: Piece, part: Part, totals: Totals, *, known: bool) -> None:
+    """Take the rows of one part through the calculation and add what is found to the totals.
+
+    Heads, and stretches of rows of all heads, are worked on side by side.
+    """
+    batch, heads, _, _ = inputs.q.shape
+    group = heads // inputs.k.shape[1]
+    elements = len(range(batch)[piece.batch]) * len(range(heads)[piece.heads])
+    rows = sum(row.stop - row.start for row in part.rows)
+    width = sum(row.pairs for row in part.rows) // max(1, rows)
+    cuts = max(1, elements * TALLEST * width // ENOUGH)
+    passes = each(
+        lambda one: PartPass(inputs, one, part, totals, known=known), piece.cut(batch, heads, group, cuts)
+    )
+    stretches = [(one, tiles) for one in passes for tiles in one.stretches(-(-STRETCHES // len(passes)))]
+    received = each(lambda one: one[0].stretch(one[1]), stretches)
+    # Several stretches may have given to the same key; in their order, so that sums do not vary.
+    for (one, _), found in zip(stretches, received):
+        one.add_received(found)
+
+
 class PartPass:
-    """Takes the rows of one part through the calculation and adds what it finds to the totals."""
+    """One part of some batch elements and heads, ready to be taken through the calculation."""
 
     def __init__(self, inputs: Inputs, piece: Piece, part: Part, totals: Totals, *, known: bool) -> None:
         self.inputs, self.piece, self.part, self.totals = inputs, piece, part, totals
@@ -70,12 +100,36 @@ class PartPass:
         self.k_columns = k.transpose(-1, -2).contiguous().flatten(0, 1)  # (batch · key head, channel, key)
         v = None if totals.output is None or known else inputs.v[piece.batch, key_heads]
         self.v = None if v is None else gather(v, self.keys).to(wide).flatten(0, 1)
-        self.store = [torch.empty(0, dtype=wide, device=device) for _ in range(2)]
+        self.store: list[Tensor] = []
+        self.received = torch.empty(0)
 
-    def go(self) -> None:
-        """Everything, a few rows at a time."""
-        for tile in self._tiles():
-            self._write(self._rows(tile))
+    def stretches(self, count: int) -> list[list[RowTile]]:
+        """All rows, a few at a time, in about so many stretches with as many scores in each."""
+        tiles = list(self._tiles())
+        done = list(accumulate(tile.pairs for tile in tiles))
+        found: dict[int, list[RowTile]] = {}
+        for tile, so_far in zip(tiles, done):
+            found.setdefault(count * (so_far - 1) // done[-1], []).append(tile)
+        return list(found.values())
+
+    def stretch(self, tiles: list[RowTile]) -> Tensor:
+        """Take some rows through the calculation; what each key of the part received from them."""
+        # Memory of its own, so that other stretches can be worked on meanwhile.
+        own = copy(self)
+        wide = self.k_columns
+        own.store = [wide.new_empty(0) for _ in range(2)]
+        own.received = wide.new_zeros(self.batch, self.key_heads * self.group, wide.shape[-1])
+        for tile in tiles:
+            own._write(own._rows(tile))
+        return own.received
+
+    def add_received(self, found: Tensor) -> None:
+        """Add what a stretch gave to the keys."""
+        target = self.totals.received[self.piece.batch, self.piece.heads]
+        if self.keys is None:
+            target += found
+        else:
+            target.index_add_(2, self.keys, found)
 
     def _tiles(self) -> Iterator[RowTile]:
         heads = self.batch * self.key_heads * self.group
@@ -123,8 +177,8 @@ class PartPass:
         hidden = torch.zeros((1, 1, 1, count), dtype=torch.int64, device=scores.device)
         for columns, allowed in self.part.questions(tile, self.inputs.extent):
             forbidden = np.broadcast_to(~allowed, (*allowed.shape[:-2], count, columns.stop - columns.start))
-            by_head = self._by_group(flatten_lead(torch.from_numpy(forbidden.copy()), self.inputs.lead))
-            by_head = by_head.to(scores.device)
+            flat_lead = flatten_lead(torch.from_numpy(forbidden.copy()), self.inputs.lead)
+            by_head = self._by_group(self.piece.own(flat_lead)).to(scores.device)
             scores[..., columns].masked_fill_(by_head, FLOOR)
             hidden = hidden + by_head.sum(-1)
         return scores, hidden
@@ -232,14 +286,9 @@ class PartPass:
     def _add_received(self, rows: Rows) -> None:
         heads = rows.powers.flatten(0, 2)  # (batch · head, query, key)
         found = torch.bmm(rows.factor.flatten(0, 2).unsqueeze(1), heads).view(self.batch, -1, rows.tile.width)
-        target = self.totals.received[self.piece.batch, self.piece.heads]
         for start, stop in rows.tile.runs:
             column = rows.tile.column(start)
-            piece = found[..., column : column + stop - start]
-            if self.keys is None:
-                target[..., start:stop] += piece
-            else:
-                target.index_add_(2, self.keys[start:stop], piece)
+            self.received[..., start:stop] += found[..., column : column + stop - start]
 
     def _merge_top(self, rows: Rows, place: slice | Tensor) -> None:
         weights = self.totals.top_weights[self.piece.batch, self.piece.heads]

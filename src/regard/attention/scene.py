@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -22,6 +24,13 @@ AT_ONCE = 1 << 21
 """Values of a bias that are held at one time: 8 MB in float32."""
 
 
+TILES = 16
+"""Row tiles of a part, at least, where there are rows enough."""
+
+LOWEST = 64
+"""Rows of a tile that is not cut any further."""
+
+
 @dataclass(frozen=True, eq=False)
 class Piece:
     """Some batch elements and heads that share one layout."""
@@ -30,6 +39,31 @@ class Piece:
     heads: slice
     causal: bool  # the kernel's own causal mask does it all
     parts: tuple[Part, ...]
+
+    @property
+    def calls(self) -> int:
+        """How many row tiles there are, each a call of the kernel."""
+        return sum(len(part.rows) for part in self.parts)
+
+    def own(self, x: Tensor) -> Tensor:
+        """What ``(batch or 1, head or 1, ...)`` says of these elements and heads."""
+        batch, heads = (WHOLE if size == 1 else own for size, own in zip(x.shape, (self.batch, self.heads)))
+        return x[batch, heads]
+
+    def cut(self, batch: int, heads: int, group: int, pieces: int) -> list[Piece]:
+        """About so many pieces of fewer elements and heads; heads that share a key head stay together.
+
+        ``batch`` and ``heads`` are the sizes of the tensors, ``group`` how many heads share a key head.
+        """
+        elements, own = range(batch)[self.batch], range(heads)[self.heads]
+        group = min(group, len(own))
+        by_batch = min(len(elements), pieces)
+        by_head = min(len(own) // group, -(-pieces // by_batch))
+        return [
+            replace(self, batch=some, heads=others)
+            for some in _slices(elements, by_batch, 1)
+            for others in _slices(own, by_head, group)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,20 +121,26 @@ class Scene:
 
     # ---- the two passes ----------------------------------------------------------------------
 
-    def forward(self, output: Tensor, lse: Tensor) -> None:
-        """Write output and lse of the part's queries; rows outside its tiles stay as they are."""
-        for number, row in enumerate(self.rows):
-            rows = slice(row.start, row.stop)
-            k, v = self._spread(take(self.k, row)), self._spread(take(self.v, row))
-            additive, sees = self._additive(row)
-            q = self.q[:, :, rows]
-            if self.job.use_fused:
-                found = fused.forward(
-                    q, k, v, additive, sees, scale=self.rules.scale, causal=self.piece.causal
-                )
-            else:
-                found = plain.forward(q, k, v, additive, self.rules, self.seed + number)
-            output[:, :, rows], lse[:, :, rows] = found
+    def forward(self, output: Tensor, lse: Tensor) -> list[Callable[[], None]]:
+        """What writes output and lse of the part's queries, to be called in any order or side by side.
+
+        Rows outside its tiles stay as they are.
+        """
+        # Dropout draws once for each tile of the layout, so that the backward pass can draw the same.
+        whole = self.piece.causal or self.rules.dropout or self.piece.calls == 1
+        rows = self.rows if whole else tuple(_lower(self.rows))
+        return [partial(self._write, output, lse, number, row) for number, row in enumerate(rows)]
+
+    def _write(self, output: Tensor, lse: Tensor, number: int, row: RowTile) -> None:
+        rows = slice(row.start, row.stop)
+        k, v = self._spread(take(self.k, row)), self._spread(take(self.v, row))
+        additive, sees = self._additive(row)
+        q = self.q[:, :, rows]
+        if self.job.use_fused:
+            found = fused.forward(q, k, v, additive, sees, scale=self.rules.scale, causal=self.piece.causal)
+        else:
+            found = plain.forward(q, k, v, additive, self.rules, self.seed + number)
+        output[:, :, rows], lse[:, :, rows] = found
 
     def backward(self, known: Known, grad_q: Tensor, grad_k: Tensor, grad_v: Tensor) -> None:
         """Add the part's gradients to ``grad_q``, ``grad_k``, ``grad_v`` and those of the bias."""
@@ -182,9 +222,9 @@ class Scene:
             forbidden[..., columns] = np.where(allowed, wide(0), wide(-np.inf))
         unasked = row.width > sum(stop - start for start, stop in row.checked)
         sees = np.ones(forbidden.shape[:-1], np.bool_) if unasked else (forbidden == 0).any(-1)
-        additive = flatten_lead(torch.from_numpy(forbidden), inputs.lead)
+        additive = self.piece.own(flatten_lead(torch.from_numpy(forbidden), inputs.lead))
         # The rows' axis keeps its place while the leading axes are flattened.
-        of_rows = flatten_lead(torch.from_numpy(sees)[..., None], inputs.lead)[..., 0]
+        of_rows = self.piece.own(flatten_lead(torch.from_numpy(sees)[..., None], inputs.lead))[..., 0]
         return additive.to(self.q.device), of_rows.to(self.q.device)
 
     def _on_device(self, q: Integers, k: Integers) -> tuple[Tensor, Tensor]:
@@ -218,6 +258,14 @@ class Scene:
         return grad if self.group == 1 else grad.unflatten(1, (-1, self.group)).sum(2)
 
 
+def _lower(rows: tuple[RowTile, ...]) -> Iterator[RowTile]:
+    """Row tiles cut so that there are several to be worked on side by side."""
+    height = max(LOWEST, sum(row.stop - row.start for row in rows) // TILES)
+    for row in rows:
+        for start in range(row.start, row.stop, height):
+            yield replace(row, start=start, stop=min(start + height, row.stop))
+
+
 def _shorter(rows: tuple[RowTile, ...], heads: int) -> Iterator[RowTile]:
     """Row tiles cut so that the values of a bias, which differ by head, stay small."""
     for row in rows:
@@ -226,13 +274,21 @@ def _shorter(rows: tuple[RowTile, ...], heads: int) -> Iterator[RowTile]:
             yield replace(row, start=start, stop=min(start + step, row.stop))
 
 
+def _slices(of: range, count: int, step: int) -> Iterator[slice]:
+    """``count`` slices of about one length, each a multiple of ``step``."""
+    edges = [of.start + step * (len(of) // step * number // count) for number in range(count + 1)]
+    for start, stop in pairwise(edges):
+        yield slice(start, stop)
+
+
 def key_heads_of(heads: slice, query_heads: int, key_heads: int) -> tuple[slice, int]:
     """The key heads that some query heads look at, and how many query heads share each."""
     group = query_heads // key_heads
     if heads == WHOLE:
         return WHOLE, group
-    # A piece of its own has one query head, and so one key head.
-    return slice(heads.start // group, heads.start // group + 1), 1
+    # Either one query head alone, or all that share a key head.
+    first, last = heads.start // group, (heads.stop - 1) // group
+    return slice(first, last + 1), (heads.stop - heads.start) // (last + 1 - first)
 
 
 def flatten_lead(x: Tensor, lead: tuple[int, ...]) -> Tensor:

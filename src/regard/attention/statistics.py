@@ -3,12 +3,12 @@
 A few rows of scores exist at a time, all keys that these rows may see side by side; never n×n.
 The definitions stand in ``docs/statistics.md``.
 
-How it is computed was chosen by measuring (2 threads, n = 4096, 8 heads × 64; plain SDPA = 1.0).
-Batched matrix products over all heads with torch's own threads take 2.2 (causal: 2.75). The same
-tiles in two Python threads with one torch thread each measured the same or worse, because the many
-small calls around the products then wait for each other. A compiled kernel would need a compiler on
-the user's machine, and numba a further dependency; neither was measured. So this is plain torch.
-What makes it fast is what it leaves out:
+How it is computed was chosen by measuring (2 threads, n = 4096, 8 heads × 64; plain SDPA = 1.0). Heads
+and stretches of rows run side by side, with torch at one thread in each (``regard/threads.py``); with
+torch's own threads inside every operation it takes about as long on a quiet machine and several times
+as long beside a busy neighbour. A compiled kernel would need a compiler on the user's machine, and
+numba a further dependency; neither was measured. So this is plain torch. What makes it fast is what
+it leaves out:
 
 * the shifted scores ``t = s − max`` are kept, so the entropy is ``log Σ e^t − Σ e^t t / Σ e^t``:
   one multiplication per pair, and exact where scores are large, for nothing large is subtracted;
@@ -26,12 +26,13 @@ from torch import Tensor
 
 from regard.attention.inputs import Inputs, prepare
 from regard.attention.plain import full_precision
-from regard.attention.planning import plan_extent
+from regard.attention.planning import Plan, plan_extent
 from regard.attention.ring import collect_around, prepare_share
-from regard.attention.rows import TALLEST, PartPass
+from regard.attention.rows import TALLEST, collect
 from regard.attention.run import pieces_of, run
 from regard.attention.totals import Statistics, Totals
 from regard.errors import ArgumentError
+from regard.threads import spread
 
 
 @torch.no_grad()
@@ -76,15 +77,21 @@ def attention_statistics(
     }
     if group is not None:
         share, ring = prepare_share(q, k, v, group, top=top, **options)
+        share = share.in_double() if share.steep else share
         with full_precision(q):
-            return collect_around(share, ring, with_output=v is not None, top=top).finish(share)
+            found = collect_around(share, ring, with_output=v is not None, top=top).finish(share)
+            return found.in_precision_of(q)
     inputs = prepare(q, k, v, **options)
+    inputs = inputs.in_double() if inputs.steep else inputs
     with full_precision(q):
-        return _collect(inputs, with_output=v is not None, top=top)
+        plan = plan_extent(inputs.mask, inputs.extent)
+        batch, heads, _, channels = inputs.q.shape
+        size = plan.computed * batch * heads * channels if q.device.type == "cpu" else 0
+        found = spread(lambda: _collect(inputs, plan, with_output=v is not None, top=top), size)
+        return found.in_precision_of(q)
 
 
-def _collect(inputs: Inputs, *, with_output: bool, top: int) -> Statistics:
-    plan = plan_extent(inputs.mask, inputs.extent)
+def _collect(inputs: Inputs, plan: Plan, *, with_output: bool, top: int) -> Statistics:
     pieces = list(pieces_of(inputs, plan, own_causal=False, tallest=TALLEST))
     totals = Totals.blank(inputs, with_output=with_output, top=top)
     # Rows in several parts need the lse of the whole row first; the fused kernel finds it fastest.
@@ -94,5 +101,5 @@ def _collect(inputs: Inputs, *, with_output: bool, top: int) -> Statistics:
         totals.output = output if with_output else None
     for piece in pieces:
         for part in piece.parts:
-            PartPass(inputs, piece, part, totals, known=known).go()
+            collect(inputs, piece, part, totals, known=known)
     return totals.finish(inputs)

@@ -31,6 +31,19 @@ class Statistics:
     top_weights: Tensor | None  # (..., head, query, top), greatest first
     top_keys: Tensor | None  # (..., head, query, top)
 
+    def in_precision_of(self, q: Tensor) -> Statistics:
+        """The output in the dtype of the queries and the rest in at least float32."""
+        wide = torch.promote_types(q.dtype, torch.float32)
+        if self.lse.dtype == wide:
+            return self
+
+        def narrower(name: str, x: Tensor | None) -> Tensor | None:
+            if x is None or not x.is_floating_point():
+                return x
+            return x.to(q.dtype if name == "output" else wide)
+
+        return Statistics(**{name: narrower(name, x) for name, x in vars(self).items()})  # type: ignore[arg-type]
+
 
 @dataclass(eq=False)
 class Totals:

@@ -15,6 +15,7 @@ from regard.heads.spans import first_distances, weight_by_distance
 from regard.heads.tables import Table, Value
 from regard.masks import padding
 from regard.recording import Call, Recording
+from regard.threads import each, spread
 
 PLACE = ("call", "name", "kind", "layer", "head", "run")
 """The columns that say which head a row is about."""
@@ -64,16 +65,21 @@ def table(
     Nothing of n×n is built; recordings of statistics alone will do, except for distances.
     """
     check_recording(recording)
-    rows: list[tuple[Value, ...]] = []
     calls = chosen(recording, layers, heads)
-    far = first_distances(max((call.keys for _, call in calls), default=0)) if distances else ()
-    for number, call in calls:
+    for _, call in calls:
         check_batch(call, batch)
-        real = real_queries(recording, call)
-        found = _of_call(number, call, real, batch)
-        more = _distances(call, real, batch, len(far)) if distances else [()] * len(found)
-        rows += [(*row, *cells) for row, cells in zip(found, more)]
-    return Table((*COLUMNS, *(f"distance_{first}" for first in far)), rows)
+    far = first_distances(max((call.keys for _, call in calls), default=0)) if distances else ()
+    real = [real_queries(recording, call) for _, call in calls]
+
+    def rows_of(at: int) -> list[tuple[Value, ...]]:
+        number, call = calls[at]
+        found = _of_call(number, call, real[at], batch)
+        more = _distances(call, real[at], batch, len(far)) if distances else [()] * len(found)
+        return [(*row, *cells) for row, cells in zip(found, more)]
+
+    size = sum(call.q.numel() * call.keys for _, call in calls if call.q is not None)
+    rows = spread(lambda: each(rows_of, range(len(calls))), size)
+    return Table((*COLUMNS, *(f"distance_{first}" for first in far)), [row for some in rows for row in some])
 
 
 def _distances(call: Call, real: Tensor, batch: int | None, bins: int) -> list[tuple[Value, ...]]:

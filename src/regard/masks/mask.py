@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from regard.errors import ArgumentError, MaskError
 from regard.masks.positions import LONGEST, Array, Bools, Extent, Integers, Pairs, Strip
-from regard.masks.tables import as_table, is_tensor
+from regard.masks.tables import as_table, causal_bias, is_causal_bias, is_tensor
 
 if TYPE_CHECKING:
     import torch
@@ -439,12 +439,26 @@ class Not(Mask):
         return ~self.part.T
 
 
-def as_mask(given: object) -> Mask:
-    """``given`` as a mask: a mask, a bool tensor, or an additive tensor of 0 and −inf."""
+def as_mask(given: object, extent: Extent | None = None) -> Mask:
+    """``given`` as a mask: a mask, a bool tensor, an additive tensor of 0 and −inf, a causal bias of torch.
+
+    ``extent``, where it is known, is what the mask is for; a causal bias is for its own sizes alone.
+    """
     from regard.masks.pairings import Dense
+    from regard.masks.patterns import causal, upper_left_causal
 
     if isinstance(given, Mask):
         return given
+    if is_causal_bias(given):
+        lower_right, own = causal_bias(given)
+        if extent is not None and own != extent:
+            raise MaskError(
+                "A causal bias of torch is used for its own sizes "
+                f"(queries = {own.queries}, keys = {own.keys}).",
+                got=f"queries = {extent.queries}, keys = {extent.keys}",
+                do="Pass masks.causal(), which fits any sizes.",
+            )
+        return causal() if lower_right else upper_left_causal(*own)
     if is_tensor(given):
         return Dense(as_table(given))
     raise MaskError(

@@ -89,6 +89,21 @@ def causal() -> Mask:
     return Window(None, 0)
 
 
+def upper_left_causal(queries: int, keys: int) -> Mask:
+    """Torch's ``is_causal``, which starts both axes at 0, for so many queries and keys.
+
+    regard's causal mask ends both at the end; the two are one where there are as many queries as keys.
+
+    >>> upper_left_causal(2, 4).dense(2, 4).int().tolist()
+    [[1, 0, 0, 0], [1, 1, 0, 0]]
+    >>> upper_left_causal(3, 2).dense(3, 2).int().tolist()
+    [[1, 0], [1, 1], [1, 1]]
+    """
+    if queries == keys:
+        return causal()
+    return window(None, queries - keys) if queries > keys else ~window(keys - queries - 1, None)
+
+
 def window(before: int | None, after: int | None) -> Mask:
     """Each query ``i`` sees keys ``i − before … i + after``, both ends included.
 

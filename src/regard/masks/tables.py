@@ -54,8 +54,22 @@ def _is_torch_tensor(given: object) -> bool:
     return any(kind.__module__ == "torch" and kind.__name__ == "Tensor" for kind in type(given).__mro__)
 
 
+def is_causal_bias(given: object) -> bool:
+    """Whether this comes from torch.nn.attention.bias: a tensor that holds nothing, and sizes beside it."""
+    kinds = type(given).__mro__
+    return any(kind.__name__ == "CausalBias" and kind.__module__.startswith("torch.") for kind in kinds)
+
+
+def causal_bias(given: Any) -> tuple[bool, Extent]:
+    """Whether such a bias ends at the lower right (otherwise it begins at the upper left), and its sizes."""
+    return given.variant.name == "LOWER_RIGHT", Extent(given.seq_len_q, given.seq_len_kv)
+
+
 def as_array(given: object) -> NDArray[Any]:
     """A tensor, array or nested list as a NumPy array."""
+    if is_causal_bias(given):
+        lower_right, (queries, keys) = causal_bias(given)
+        return np.tri(queries, keys, keys - queries if lower_right else 0, dtype=np.bool_)
     if _is_torch_tensor(given):
         tensor: Any = given
         tensor = tensor.detach().cpu()

@@ -22,7 +22,8 @@ from torch.overrides import TorchFunctionMode
 
 from regard.attention import attention, attention_weights
 from regard.attention.inputs import Inputs, prepare
-from regard.masks import Mask, causal, window
+from regard.masks.patterns import upper_left_causal
+from regard.masks.tables import causal_bias, is_causal_bias
 from regard.recording.observing import Observer, attend, autocast, observers_running
 
 
@@ -31,6 +32,8 @@ class Listening(TorchFunctionMode):
 
     Several may be active, one for each watch; the innermost computes, and writes for all of them.
     """
+
+    sees_pieces = False  # so that the pieces of a call may run on other threads
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -66,7 +69,7 @@ class Listening(TorchFunctionMode):
     ) -> Tensor:
         del enable_gqa  # regard tells it from the shapes
         mask: object = attn_mask
-        if is_causal:
+        if is_causal or _begins_at_the_first_key(attn_mask):
             mask = upper_left_causal(query.shape[-2], key.shape[-2])
         inputs = prepare(*autocast(query, key, value), mask=mask, scale=scale, dropout=dropout_p)
         return inputs.restore(_attend(inputs, observers))
@@ -87,6 +90,14 @@ class Listening(TorchFunctionMode):
         weights = attention_weights(seen.q, seen.k, mask=seen.mask, bias=seen.bias, scale=seen.scale)
         weights = weights.mean(1) if average else weights
         return output, weights[0] if call.arguments["query"].dim() == 2 else weights
+
+
+def _begins_at_the_first_key(attn_mask: object) -> bool:
+    """Whether torch reads this bias as ``is_causal``, whatever sizes it was made for."""
+    if not is_causal_bias(attn_mask):
+        return False
+    lower_right, (queries, keys) = causal_bias(attn_mask)
+    return not lower_right or queries == keys
 
 
 def _attend(inputs: Inputs, observers: list[Observer]) -> Tensor:
@@ -112,19 +123,6 @@ def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Call
     copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
     copy.__kwdefaults__ = original.__kwdefaults__
     return copy
-
-
-def upper_left_causal(queries: int, keys: int) -> Mask:
-    """torch's causal mask, which starts both axes at 0; regard's ends both at the end.
-
-    >>> upper_left_causal(2, 4).dense(2, 4).int().tolist()
-    [[1, 0, 0, 0], [1, 1, 0, 0]]
-    >>> upper_left_causal(3, 2).dense(3, 2).int().tolist()
-    [[1, 0], [1, 1], [1, 1]]
-    """
-    if queries == keys:
-        return causal()
-    return window(None, queries - keys) if queries > keys else ~window(keys - queries - 1, None)
 
 
 @contextmanager

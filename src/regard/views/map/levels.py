@@ -8,6 +8,7 @@ at a time; coarser levels are sums and maxima of four cells of the level below, 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.threads import each, spread
 from regard.views.map.plane import Plane
 
 LEAST_BASE = 3
@@ -25,6 +27,26 @@ MOST_CELLS = 1 << 24
 
 AT_ONCE = 1 << 20
 """Weights that are held at one time: 4 MB in float32, so that they stay in the cache of the processor."""
+
+
+STRETCHES = 32
+"""Stretches of rows that are worked on side by side, at most."""
+
+PER_WEIGHT = 128
+"""Multiplications that a weight costs, about: its score, the exponential and the sums."""
+
+
+class _Progress:
+    """Tells how many of all rows are done, one thread at a time."""
+
+    def __init__(self, rows: int, tell: Callable[[float], None]) -> None:
+        self._rows, self._tell = rows, tell
+        self._done, self._lock = 0, threading.Lock()
+
+    def add(self, rows: int) -> None:
+        with self._lock:
+            self._done += rows
+            self._tell(self._done / self._rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,22 +87,35 @@ def build(plane: Plane, tell: Callable[[float], None] = lambda share: None) -> L
     sums, maxima = (torch.zeros(shape if keeps else (0, 0)) for _ in range(2))
     received, entropy = torch.zeros(plane.keys, dtype=torch.float64), torch.zeros(plane.queries)
     height = max(1, AT_ONCE // max(1, plane.keys * step)) * step
-    for top in range(0, plane.queries, height):
-        rows = slice(top, min(top + height, plane.queries))
-        columns = plane.reach(rows)
-        if columns.start < columns.stop:
-            weights = plane.weights(rows, columns)
-            logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
-            entropy[rows] = -logs.mul_(weights).sum(1).float()
-            received[columns] += weights.sum(0)
-            if keeps:
-                # Where a row sees is found in whole tiles, so this begins at a cell.
-                at = (
-                    slice(top // step, -(-rows.stop // step)),
-                    slice(columns.start // step, -(-columns.stop // step)),
-                )
-                sums[at], maxima[at] = in_blocks(weights, step)
-        tell(rows.stop / plane.queries)
+    progress = _Progress(plane.queries, tell)
+
+    def stretch(tops: range) -> Tensor:
+        """Some rows, a few at a time; what they gave to each key."""
+        own = torch.zeros_like(received)
+        for top in tops:
+            rows = slice(top, min(top + height, plane.queries))
+            columns = plane.reach(rows)
+            if columns.start < columns.stop:
+                weights = plane.weights(rows, columns)
+                logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
+                entropy[rows] = -logs.mul_(weights).sum(1).float()
+                own[columns] += weights.sum(0)
+                if keeps:
+                    # Where a row sees is found in whole tiles, so this begins at a cell.
+                    at = (
+                        slice(top // step, -(-rows.stop // step)),
+                        slice(columns.start // step, -(-columns.stop // step)),
+                    )
+                    sums[at], maxima[at] = in_blocks(weights, step)
+            progress.add(rows.stop - rows.start)
+        return own
+
+    tops = range(0, plane.queries, height)
+    apart = max(1, -(-len(tops) // STRETCHES))
+    stretches = [tops[start : start + apart] for start in range(0, len(tops), apart)]
+    size = plane.queries * plane.keys * PER_WEIGHT
+    for own in spread(lambda: each(stretch, stretches), size):
+        received += own
     # Rounding may leave a hair below 0 where one key takes everything.
     return Levels(
         base, *_coarser(sums, maxima, plane.coarsest - base), received.float(), entropy.clamp_(min=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from regard.attention import attention_with_lse
 from regard.recording import Call
+from regard.threads import each, spread
 from regard.views.page.carried_biases import CarriedBias, carried
 from regard.views.page.exactness import BOUND, greatest_error, rows_to_compare
 from regard.views.page.packing import Shelf
@@ -34,12 +35,28 @@ class Shown:
     compared: int  # rows whose weights were compared
 
 
-def described_scores(call: Call, shelf: Shelf, *, value_bits: int) -> dict[str, Any]:
-    """A call of Q and K of one sequence; its arrays on the shelf."""
+Carried = Callable[[Shelf], dict[str, Any]]
+"""A call ready to be carried: puts its arrays on the shelf and describes it."""
+
+
+def carried_calls(calls: Sequence[Call], *, value_bits: int) -> list[Carried]:
+    """Every call of one sequence, rounded and measured, several of them at a time."""
+
+    def carry(call: Call) -> Carried:
+        return carried_weights(call) if call.dense else carried_scores(call, value_bits=value_bits)
+
+    # Each weight is computed three times: as it is, as it is shown, and for the small picture.
+    size = sum(3 * call.q[0].numel() * call.keys for call in calls if call.q is not None)
+    return spread(lambda: each(carry, calls), size)
+
+
+def carried_scores(call: Call, *, value_bits: int) -> Carried:
+    """A call of Q and K of one sequence."""
     pieces = list(pieces_of(call))
     shown = rounded(call, pieces)
     values = None if call.v is None else quantise(call.v[0].numpy(), value_bits, short_scales=True)
-    return {
+    pictures = [thumbnail(piece, _lse(piece, piece.q.dtype)) for piece in pieces]
+    return lambda shelf: {
         "channels": pieces[0].q.shape[-1],
         "q": shelf.put_rows(shown.q),
         "k": shelf.put_rows(shown.k),
@@ -49,24 +66,24 @@ def described_scores(call: Call, shelf: Shelf, *, value_bits: int) -> dict[str, 
         "scale": call.scale,
         "softcap": call.softcap,
         "sinks": None if call.sinks is None else call.sinks.tolist(),
-        "thumbnails": described_pictures(
-            [thumbnail(piece, _lse(piece, piece.q.dtype)) for piece in pieces], shelf
-        ),
+        "thumbnails": described_pictures(pictures, shelf),
         "error": shown.error,
         "compared": shown.compared,
     }
 
 
-def described_weights(call: Call, shelf: Shelf) -> dict[str, Any]:
-    """A call of dense weights of one sequence; its arrays on the shelf."""
+def carried_weights(call: Call) -> Carried:
+    """A call of dense weights of one sequence."""
     assert call.own_weights is not None
     weights = call.own_weights[0]
     exact = weights.double().numpy()
     shown = quantise(exact, 16)
-    return {
+    picture = thumbnail_of_weights(weights)
+    error = float(np.abs(shown.decoded() - exact).max(initial=0.0))
+    return lambda shelf: {
         "weights": shelf.put_rows(shown),
-        "thumbnails": described_pictures([thumbnail_of_weights(weights)], shelf),
-        "error": float(np.abs(shown.decoded() - exact).max(initial=0.0)),
+        "thumbnails": described_pictures([picture], shelf),
+        "error": error,
         "compared": call.queries,
     }
 

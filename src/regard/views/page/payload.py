@@ -21,7 +21,7 @@ from regard.errors import ArgumentError, RecordingError
 from regard.masks import Mask
 from regard.masks.positions import Extent
 from regard.recording import Call, Recording
-from regard.views.page.carrying import described_scores, described_weights
+from regard.views.page.carrying import carried_calls
 from regard.views.page.digits import DIGITS
 from regard.views.page.intervals import intervals
 from regard.views.page.packing import Shelf
@@ -129,6 +129,7 @@ def payload_of(
     alone = [one_sequence(call, batch) for call in calls]
     numbers = _statistics(recording.model, alone)
     values = sum(call.v.numel() for call in alone if call.v is not None)
+    carried = carried_calls(alone, value_bits=16 if values <= FINE_VALUES else 8)
     for place, (call, one) in enumerate(zip(calls, alone)):
         described = {
             "name": call.name,
@@ -140,12 +141,9 @@ def payload_of(
             "keys": call.keys,
             "statistics": payload.shelf.put(numbers[place]),
             **_texts(payload, recording, call, batch, wording or Wording()),
+            **carried[place](payload.shelf),
         }
-        if call.dense:
-            described |= described_weights(one, payload.shelf)
-        else:
-            bits = 16 if values <= FINE_VALUES else 8
-            described |= described_scores(one, payload.shelf, value_bits=bits)
+        if not call.dense:
             described["masks"] = [payload.put_mask(piece.mask, call.extent) for piece in pieces_of(one)]
         payload.header["calls"].append(described)
     payload.header["arrays"] = payload.shelf.described

@@ -12,13 +12,14 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.threads import each
 from regard.views.page.pieces import Piece
 
 SIDE = 32
 """Blocks along each side, at most."""
 
-AT_ONCE = 1 << 22
-"""Scores that are held at one time: 16 MB in float32."""
+AT_ONCE = 1 << 21
+"""Scores that a thread holds at one time: 8 MB in float32."""
 
 
 def block_size(length: int) -> int:
@@ -33,12 +34,14 @@ def thumbnail(piece: Piece, lse: Tensor) -> NDArray[np.uint8]:
     finite = torch.where(lse == -torch.inf, torch.inf, lse)  # a row that sees nothing has weights 0
     # Whole blocks of rows at a time, as many as fit.
     step = max(1, AT_ONCE // max(1, heads * keys * height)) * height
-    tiles = []
-    for start in range(0, queries, step):
+
+    def tile(start: int) -> Tensor:
         rows = torch.arange(start, min(start + step, queries))
         scores = piece.scores(rows, piece.q.dtype)
         highest = _in_blocks(scores, width) - finite[:, rows, None].to(scores.dtype)
-        tiles.append(_in_blocks(highest.exp().transpose(1, 2), height).transpose(1, 2))
+        return _in_blocks(highest.exp().transpose(1, 2), height).transpose(1, 2)
+
+    tiles = each(tile, range(0, queries, step))
     return shades(torch.cat(tiles, 1)) if tiles else np.zeros((heads, 0, 0), np.uint8)
 
 

@@ -1,0 +1,302 @@
+"""Large, independent pieces of work side by side, with torch at one thread inside each.
+
+Torch splits every operation among its threads and waits for all of them before the next one begins. On
+a busy machine one of them is often not running, so that hundreds of small operations wait hundreds of
+times. Here whole pieces run side by side instead, and only the end of all waits for anybody::
+
+    def work():                        # runs with torch at one thread
+        each(fill, range(rows))        # side by side, on as many threads as torch has outside
+        return result
+
+    result = spread(work)
+
+Results are in the order of the items and pieces must not touch each other's memory, so that nothing
+depends on how many threads there are. What belongs to a thread in torch (gradients on or off, inference,
+autocast) is in the pieces as it is around ``spread``; torch's own number of threads stays as the user
+set it. With one thread, inside of another ``spread``, and wherever torch transforms or traces what
+it is told to compute, everything simply runs in place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+WORTH = 1 << 26
+"""Multiplications, a few milliseconds of them, below which handing over costs more than it saves."""
+
+MOST_IDLE = 64
+"""Threads that are kept for the next time, at most."""
+
+
+def spread(work: Callable[[], R], size: int = WORTH) -> R:
+    """Run ``work`` on a thread where torch has one thread, with ``each`` inside it side by side.
+
+    ``size`` is the number of multiplications, about; little work runs in place.
+
+    >>> spread(lambda: each(lambda n: n * n, range(4)))
+    [0, 1, 4, 9]
+    """
+    import torch
+
+    count = torch.get_num_threads()
+    if count == 1 or size < WORTH or _inside() or not _can_spread():
+        return work()
+    team = _Team(_workers(count))
+    try:
+        return cast(R, team.run(work))
+    finally:
+        _release(team.members)
+
+
+def each(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """``work`` of every item, in their order: side by side inside ``spread``, one after the other elsewhere.
+
+    If one raises, no further item is begun; of several errors the one of the first item is raised.
+    """
+    chosen = list(items)
+    team: _Team | None = getattr(_here, "team", None)
+    if team is None or len(chosen) < 2:
+        return [work(item) for item in chosen]
+    _here.team = None  # what the items themselves spread runs in place
+    try:
+        return team.share(work, chosen)
+    finally:
+        _here.team = team
+
+
+# ---- the threads -----------------------------------------------------------------------------
+
+_here = threading.local()
+_lock = threading.Lock()
+_idle: list[_Worker] = []
+
+
+class _Stopped(BaseException):
+    """The thread that waits for the work has been interrupted."""
+
+
+class _Task:
+    """Something to do in another thread, and what came of it."""
+
+    def __init__(self, work: Callable[[], Any], state: _State) -> None:
+        self._work, self._state = work, state
+        self._done = threading.Event()
+        self._result: Any = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._result = self._state.run(self._work)
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
+            self._error = error
+        finally:
+            self._done.set()
+
+    def wait(self) -> Any:
+        self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+class _Worker(threading.Thread):
+    """A thread in which torch uses one thread only."""
+
+    def __init__(self) -> None:
+        super().__init__(name="regard", daemon=True)
+        self.tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self.ready = threading.Event()
+
+    def run(self) -> None:
+        import torch
+
+        torch.get_num_threads()  # a thread takes over the number of the process when it first asks
+        torch.set_num_threads(1)
+        _here.inside = True
+        self.ready.set()
+        while (task := self.tasks.get()) is not None:
+            task.run()
+            del task  # with everything that it refers to
+
+    def give(self, work: Callable[[], Any], state: _State) -> _Task:
+        task = _Task(work, state)
+        self.tasks.put(task)
+        return task
+
+
+class _Team:
+    """The threads of one ``spread``: the first runs the work, the others help it with ``each``."""
+
+    def __init__(self, members: list[_Worker]) -> None:
+        self.members = members
+        self.stopped = False
+
+    def run(self, work: Callable[[], Any]) -> Any:
+        def first() -> Any:
+            _here.team = self
+            try:
+                return work()
+            finally:
+                _here.team = None
+
+        task = self.members[0].give(first, _State())
+        try:
+            return task.wait()
+        except BaseException:
+            # Either the work raised, or this thread was interrupted: nobody may go on writing then.
+            self.stopped = True
+            task._done.wait()
+            raise
+
+    def share(self, work: Callable[[T], R], items: list[T]) -> list[R]:
+        results: list[Any] = [None] * len(items)
+        errors: list[tuple[int, BaseException]] = []
+        numbers = iter(range(len(items)))
+        taking = threading.Lock()
+
+        def take_turns() -> None:
+            while not errors and not self.stopped:
+                with taking:
+                    number = next(numbers, None)
+                if number is None:
+                    return
+                try:
+                    results[number] = work(items[number])
+                except BaseException as error:  # noqa: BLE001 - raised again below
+                    errors.append((number, error))
+
+        helpers = self.members[1 : len(items)]
+        tasks = [helper.give(take_turns, _State()) for helper in helpers]
+        take_turns()
+        for task in tasks:
+            task.wait()
+        if errors:
+            raise min(errors, key=lambda one: one[0])[1]
+        if self.stopped:
+            raise _Stopped
+        return results
+
+
+def _inside() -> bool:
+    """Whether this is one of our own threads."""
+    return getattr(_here, "inside", False)
+
+
+def _workers(count: int) -> list[_Worker]:
+    """So many threads that nobody else uses: each ``spread`` has its own, as torch does it."""
+    import torch
+
+    with _lock:
+        taken = [_idle.pop() for _ in range(min(count, len(_idle)))]
+        if len(taken) < count:
+            new = [_Worker() for _ in range(count - len(taken))]
+            for worker in new:
+                worker.start()
+            for worker in new:
+                worker.ready.wait()
+            # What a thread sets is its own, but it is also what threads that start later begin with.
+            torch.set_num_threads(count)
+            taken += new
+    return taken
+
+
+def _release(workers: list[_Worker]) -> None:
+    with _lock:
+        for worker in workers:
+            if len(_idle) < MOST_IDLE:
+                _idle.append(worker)
+            else:
+                worker.tasks.put(None)
+
+
+def _forget() -> None:
+    """In a forked process: its threads are gone, and the lock may be held by one of them."""
+    global _lock
+    _lock = threading.Lock()
+    _idle.clear()
+    _here.team = None
+    _here.inside = False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+# ---- what belongs to a thread in torch -------------------------------------------------------
+
+
+class _State:
+    """What torch and Python keep for each thread, as it is here, to be the same elsewhere."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self._context = contextvars.copy_context()
+        self._gradients = torch.is_grad_enabled()
+        self._inference = torch.is_inference_mode_enabled()
+        self._autocast = torch.is_autocast_enabled("cpu")
+        self._autocast_dtype = torch.get_autocast_dtype("cpu")
+
+    def run(self, work: Callable[[], Any]) -> Any:
+        with self._restored():
+            return self._context.run(work)
+
+    @contextlib.contextmanager
+    def _restored(self) -> Iterator[None]:
+        import torch
+
+        with (
+            torch.inference_mode(self._inference),
+            torch.set_grad_enabled(self._gradients),
+            torch.autocast("cpu", dtype=self._autocast_dtype, enabled=self._autocast),
+        ):
+            yield
+
+
+def _can_spread() -> bool:
+    """Whether another thread would compute here what this one would."""
+    import torch
+    from torch.autograd import forward_ad
+
+    return (
+        _threads_are_their_own()
+        and not torch.compiler.is_compiling()
+        and not torch.jit.is_tracing()
+        and not torch._C._len_torch_dispatch_stack()
+        and torch._C._functorch.peek_interpreter_stack() is None
+        and forward_ad._current_level < 0
+        and all(map(_looks_at_whole_calls, _function_modes()))
+    )
+
+
+@cache
+def _threads_are_their_own() -> bool:
+    """Whether torch's number of threads can differ from thread to thread: with OpenMP it can."""
+    import torch
+
+    return "ATen parallel backend: OpenMP" in torch.__config__.parallel_info()
+
+
+def _function_modes() -> list[Any]:
+    import torch
+    from torch.overrides import _get_current_function_mode_stack
+
+    return _get_current_function_mode_stack() if torch._C._len_torch_function_stack() else []
+
+
+def _looks_at_whole_calls(mode: object) -> bool:
+    """Whether a mode that sees torch's functions would do nothing about those inside a piece of work.
+
+    It says so itself by ``sees_pieces = False``: a watch, which sees whole attention calls.
+    """
+    return getattr(mode, "sees_pieces", True) is False
