@@ -89,8 +89,12 @@ def test_a_file_that_cannot_be_written(monkeypatch, tmp_path):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("pathlib.Path.write_text", refuse)
-    shown = run("explain", "a", "--out", tmp_path / "a.md")
-    assert shown.exit_code == 1
-    assert "--out is a file that can be written. Got " in shown.output
-    assert "Permission denied. Name another one." in shown.output.replace("\n", " ")
+    (tmp_path / "a.md").write_text("before")
+    for moment in ("write_bytes", "replace"):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"pathlib.Path.{moment}", refuse)
+            shown = run("explain", "a", "--out", tmp_path / "a.md")
+        assert shown.exit_code == 1
+        assert "a.md must be writable. Got Permission denied." in shown.output
+        assert (tmp_path / "a.md").read_text() == "before"
+        assert [file.name for file in tmp_path.iterdir()] == ["a.md"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from regard import atomic
 from regard.app.languages import lang_option
 from regard.app.output import show
 from regard.app.texts import HELP, read_argument
@@ -110,12 +111,7 @@ def explain(
     if out is None:
         _print(explanation, form)
         return
-    try:
-        out.write_bytes(_written(explanation, form).encode("utf-8"))
-    except OSError as error:
-        raise ArgumentError(
-            "--out is a file that can be written.", got=f"{out}: {error.strerror}", do="Name another one."
-        ) from error
+    atomic.write_text(out, _written(explanation, form))
     from regard.lessons.languages import text as say
 
     SafeConsole(stderr=True).print(say("saved", lang, path=out), highlight=False, markup=False)
