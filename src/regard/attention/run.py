@@ -204,7 +204,7 @@ def _apart(job: Job, q: Tensor, k: Tensor) -> Iterator[tuple[Piece, range]]:
     batch, heads = q.shape[:2]
     for piece, seed in _seeded(job):
         # Dropout draws for all heads of a tile together.
-        whole = bool(job.inputs.dropout) or piece.calls == 1
+        whole = bool(job.inputs.dropout) or piece.calls < 2
         pieces = [piece] if whole else piece.cut(batch, heads, heads // k.shape[1], _cuts(piece, q))
         for one in pieces:
             yield one, seed
@@ -219,7 +219,7 @@ def _cuts(piece: Piece, q: Tensor) -> int:
 
 def _spread_size(job: Job, q: Tensor) -> int:
     """How much there is to do in pieces, in multiplications."""
-    if q.device.type != "cpu" or sum(piece.calls for piece in job.pieces) == 1:
+    if q.device.type != "cpu" or sum(piece.calls for piece in job.pieces) < 2:
         return 0  # a single call of the kernel is best split by torch itself
     pairs = (row.pairs for piece in job.pieces for part in piece.parts for row in part.rows)
     return sum(pairs) * q.shape[0] * q.shape[1] * q.shape[-1] // len(job.pieces)
