@@ -115,12 +115,13 @@ class _Planned(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        job, (q, _, _, *_) = ctx.job, ctx.saved_tensors
+        job, saved = ctx.job, ctx.saved_tensors
+        q, k = saved[:2]
         with full_precision(q):
-            apart = list(_apart(job, *ctx.saved_tensors[:2]))
+            apart = list(_apart(job, q, k))
             # Fewer pieces than threads are better left to torch's own.
             size = _spread_size(job, q) if len(apart) >= torch.get_num_threads() else 0
-            found = spread(lambda: _backward(job, apart, grad, *ctx.saved_tensors), size)
+            found = spread(lambda: _backward(job, apart, grad, *saved), size)
         return None, *found
 
 
