@@ -110,6 +110,16 @@ def test_of_several_errors_the_first_is_raised_and_nothing_further_begins(two_th
     assert spread(lambda: each(lambda x: x, range(3))) == [0, 1, 2]  # the threads are still good
 
 
+def test_where_no_thread_can_be_started_it_runs_in_place(two_threads, monkeypatch):
+    def refuse(worker):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads._Worker, "start", refuse)
+    monkeypatch.setattr(threads, "_idle", [])
+    assert spread(lambda: each(lambda _: here(), range(3))) == [here()] * 3
+    assert torch.get_num_threads() == 2
+
+
 def test_an_interrupted_wait_ends_the_work_first(two_threads, monkeypatch):
     running, interrupted = threading.Event(), threading.Event()
     state = {"going": 0}

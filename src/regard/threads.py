@@ -51,7 +51,10 @@ def spread(work: Callable[[], R], size: int = WORTH) -> R:
     count = torch.get_num_threads()
     if count == 1 or size < WORTH or _inside() or not _can_spread():
         return work()
-    team = _Team(_workers(count))
+    workers = _workers(count)
+    if not workers:
+        return work()
+    team = _Team(workers)
     try:
         return cast(R, team.run(work))
     finally:
@@ -193,21 +196,31 @@ def _inside() -> bool:
 
 
 def _workers(count: int) -> list[_Worker]:
-    """So many threads that nobody else uses: each ``spread`` has its own, as torch does it."""
-    import torch
+    """So many threads that nobody else uses: each ``spread`` has its own, as torch does it.
 
+    Fewer, where the system has no more or Python is about to end.
+    """
     with _lock:
         taken = [_idle.pop() for _ in range(min(count, len(_idle)))]
         if len(taken) < count:
-            new = [_Worker() for _ in range(count - len(taken))]
-            for worker in new:
-                worker.start()
-            for worker in new:
-                worker.ready.wait()
-            # What a thread sets is its own, but it is also what threads that start later begin with.
-            torch.set_num_threads(count)
-            taken += new
+            taken += _new_workers(count - len(taken), count)
     return taken
+
+
+def _new_workers(wanted: int, count: int) -> list[_Worker]:
+    import torch
+
+    new: list[_Worker] = []
+    with contextlib.suppress(RuntimeError):
+        for _ in range(wanted):
+            worker = _Worker()
+            worker.start()
+            new.append(worker)
+    for worker in new:
+        worker.ready.wait()
+    # What a thread sets is its own, but it is also what threads that start later begin with.
+    torch.set_num_threads(count)
+    return new
 
 
 def _release(workers: list[_Worker]) -> None:
@@ -244,8 +257,10 @@ class _State:
         self._context = contextvars.copy_context()
         self._gradients = torch.is_grad_enabled()
         self._inference = torch.is_inference_mode_enabled()
-        self._autocast = torch.is_autocast_enabled("cpu")
-        self._autocast_dtype = torch.get_autocast_dtype("cpu")
+        self._autocast: torch.autocast | None = None
+        if torch.is_autocast_enabled("cpu"):
+            dtype, keeps = torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled()
+            self._autocast = torch.autocast("cpu", dtype=dtype, cache_enabled=keeps)
 
     def run(self, work: Callable[[], Any]) -> Any:
         with self._restored():
@@ -258,7 +273,7 @@ class _State:
         with (
             torch.inference_mode(self._inference),
             torch.set_grad_enabled(self._gradients),
-            torch.autocast("cpu", dtype=self._autocast_dtype, enabled=self._autocast),
+            self._autocast or contextlib.nullcontext(),
         ):
             yield
 

@@ -65,6 +65,8 @@ class _Clean(click.Group):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
+        # Threads that spin while they wait for each other keep the others of a busy machine from running.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read once, when torch is loaded
         with _said_in(ctx.meta[LANGUAGE]):
             return super().invoke(ctx)
 

@@ -115,12 +115,13 @@ class _Planned(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        job, (q, _, _, *_) = ctx.job, ctx.saved_tensors
+        job, saved = ctx.job, ctx.saved_tensors
+        q, k = saved[:2]
         with full_precision(q):
-            apart = list(_apart(job, *ctx.saved_tensors[:2]))
+            apart = list(_apart(job, q, k))
             # Fewer pieces than threads are better left to torch's own.
             size = _spread_size(job, q) if len(apart) >= torch.get_num_threads() else 0
-            found = spread(lambda: _backward(job, apart, grad, *ctx.saved_tensors), size)
+            found = spread(lambda: _backward(job, apart, grad, *saved), size)
         return None, *found
 
 
@@ -204,7 +205,7 @@ def _apart(job: Job, q: Tensor, k: Tensor) -> Iterator[tuple[Piece, range]]:
     batch, heads = q.shape[:2]
     for piece, seed in _seeded(job):
         # Dropout draws for all heads of a tile together.
-        whole = bool(job.inputs.dropout) or piece.calls == 1
+        whole = bool(job.inputs.dropout) or piece.calls < 2
         pieces = [piece] if whole else piece.cut(batch, heads, heads // k.shape[1], _cuts(piece, q))
         for one in pieces:
             yield one, seed
@@ -219,7 +220,7 @@ def _cuts(piece: Piece, q: Tensor) -> int:
 
 def _spread_size(job: Job, q: Tensor) -> int:
     """How much there is to do in pieces, in multiplications."""
-    if q.device.type != "cpu" or sum(piece.calls for piece in job.pieces) == 1:
+    if q.device.type != "cpu" or sum(piece.calls for piece in job.pieces) < 2:
         return 0  # a single call of the kernel is best split by torch itself
     pairs = (row.pairs for piece in job.pieces for part in piece.parts for row in part.rows)
     return sum(pairs) * q.shape[0] * q.shape[1] * q.shape[-1] // len(job.pieces)
