@@ -289,7 +289,7 @@ def replaced_tensor(name, change):
         ("stitched", lambda d, t: d["calls"][0]["mask"][2].__setitem__(0, 4), "without a gap"),
         ("own weights", replaced_tensor("call.0.own_weights", lambda w: w[0]), "shape of own_weights"),
     ],
-    ids=str,
+    ids=lambda value: None if callable(value) else str(value),
 )  # fmt: skip
 def test_crafted_files_name_what_is_wrong(kind, change, says, tmp_path):
     file = tampered_kind(kind, tmp_path, change)

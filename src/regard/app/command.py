@@ -115,9 +115,6 @@ def _refusal(error: RegardError, lang: str) -> click.ClickException:
 def main(ctx: click.Context, lang: str) -> None:
     """Compute, see and measure attention, exactly, at any length."""
     ctx.meta[HANDED_ON] = lang
-    # Before torch is loaded: threads that wait for each other shall sleep. On a machine with other work,
-    # spinning ones make everything several times as slow.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 for command in (look, heads, explain, mask, cost, bench, demo, translate, train, survey, serve, doctor):
