@@ -47,6 +47,7 @@ ROOMS = (
     "regard.views.page",
     "regard.views.bertviz",
     "regard.lessons",
+    "regard.diagnosis",
 )
 """What the reference shows: the rooms and what hangs on them under a name of its own."""
 

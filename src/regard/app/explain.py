@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from regard import atomic
 from regard.app.languages import lang_option
 from regard.app.output import show
 from regard.app.texts import HELP, read_argument
@@ -105,8 +104,10 @@ def explain(
     if out is None:
         _print(explanation, form)
         return
-    atomic.write_text(out, _written(explanation, form))
+    from regard import atomic
     from regard.lessons.languages import text as say
+
+    atomic.write_text(out, _written(explanation, form))
 
     SafeConsole(stderr=True).print(say("saved", lang, path=out), highlight=False, markup=False)
 
