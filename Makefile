@@ -47,6 +47,7 @@ bench: $(VENV)/.tools ## measure regard against torch; prints tables, writes ben
 	$(BIN)/python benchmarks/busy.py
 	$(BIN)/python benchmarks/ring.py
 	$(BIN)/python benchmarks/recording.py
+	$(BIN)/python benchmarks/roles.py
 	$(BIN)/python benchmarks/pages.py
 	$(BIN)/python benchmarks/survey.py
 	$(BIN)/python benchmarks/map.py

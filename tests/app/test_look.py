@@ -129,7 +129,12 @@ def test_heads_in_the_terminal():
     shown = run("heads", CAT)
     assert shown.exit_code == 0, shown.output
     assert "entropy" in shown.output
-    assert "looks at" in run("heads", CAT, "--roles").output
+    shown = run("heads", CAT, "--roles")
+    assert "too few for roles to mean much" in " ".join(shown.output.split())
+    assert "too few" in " ".join(run("look", CAT, "--no-page").output.split())
+    assert "too few" in " ".join(run("heads", CAT, "--roles", "--json").stderr.split())
+    assert run("heads", CAT, "--sort", "previous").exit_code == 0
+    assert run("heads", CAT, "--sort", "前一个", "--csv").exit_code == 0
     assert run("heads", CAT, "--roles", "--csv").stdout.startswith("call,")
 
 

@@ -98,16 +98,17 @@ def test_short_texts_say_so():
 # ---- the formulas ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spread", [1e-4, 0.3, 3.0])
+@pytest.mark.parametrize("spread", [None, 0.3, 3.0])
 def test_the_bound_is_above_what_shuffling_gives(spread):
     chance = np.random.default_rng(0)
-    weights = chance.dirichlet(np.full(12, spread), 10)  # ten rows over twelve keys
+    # Ten rows over twelve keys.
+    weights = np.eye(12)[:10] if spread is None else chance.dirichlet(np.full(12, spread), 10)
     drawn = np.stack([chance.permuted(weights, axis=1)[:, 0] for _ in range(5000)]).mean(1)
     for score in np.quantile(drawn, [0.5, 0.9, 0.99, 0.999]):
         exact = (drawn >= score).mean()
         bound = tail(*(np.array([x]) for x in (score, 1 / 12, 10.0, weights.max())))[0]
         assert exact <= bound + 1e-9
-        if spread < 0.01 and score > 1 / 12:  # rows with one key each: the formula is nearly sharp
+        if spread is None and score > 0.1:  # rows with one key each: the formula is nearly sharp
             assert bound <= 8 * exact
 
 

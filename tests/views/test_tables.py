@@ -10,10 +10,11 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import regard
-from heads.made import looking, recording_of
+from heads.made import call_with, looking, recording_of
 from regard import heads
 from regard.errors import ArgumentError, DtypeError
 from regard.heads import Example, Head, Roles, Score
+from regard.recording import Recording
 from regard.views.tables import LEFT_OUT, most_telling, show_table
 from regard.views.wording import TEXTS
 
@@ -30,7 +31,9 @@ CHOICES = (
 
 @pytest.fixture(scope="module")
 def seen():
-    return recording_of(*(looking(LENGTH, LENGTH, choose) for choose in CHOICES))
+    # Three texts: one of eleven tokens is too short for a role to be more than chance.
+    scores = torch.stack([looking(LENGTH, LENGTH, choose) for choose in CHOICES])
+    return Recording("made", [call_with(scores.repeat(3, 1, 1, 1))])
 
 
 def printed(table, width=80, *, colour=False, **options):
@@ -253,3 +256,23 @@ def test_an_unknown_language(seen):
             printed(table, lang="fr")
         with pytest.raises(ArgumentError, match=r"lang is one of en, zh. Got lang = 'fr'"):
             most_telling(table, 0, lang="fr")
+
+
+def test_short_texts_and_scores_that_may_be_chance():
+    short = recording_of(looking(LENGTH, LENGTH, lambda i: [0]))
+    lines = printed(heads.roles(short, TEXT), 200).splitlines()
+    assert lines[0].startswith("The text has 11 tokens, too few for roles to mean much; with 32 or more,")
+    assert lines[1] == "1 head scores high in a role, but shuffled weights may do so too"
+    assert lines[2] == "1 head has no clear role"
+    chinese = printed(heads.roles(short, TEXT), 200, lang="zh").splitlines()
+    assert chinese[0].startswith("文本只有 11 个词元")
+
+
+def test_columns_may_be_named_as_they_are_printed(seen):
+    table = heads.table(seen)
+    by_name = printed(table, sort="previous_weight")
+    assert printed(table, sort="previous") == by_name
+    assert printed(table, sort="前一个") == by_name
+    assert printed(table, lang="zh", sort="最受关注") == printed(table, lang="zh", sort="received_peak")
+    roles = heads.roles(seen, TEXT)
+    assert printed(roles, sort="posit.") == printed(roles, sort="positional")

@@ -13,6 +13,7 @@ from regard.errors import ArgumentError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.status import Status
     from torch import nn
 
     from regard.recording import Recording
@@ -46,7 +47,8 @@ def record(
 
     with busy(console, TEXTS.say("reading.loading", lang, model=model)):
         reader = load_reader(model)
-    with progress(TEXTS.say("reading.reading", lang)) as tell, _steps(reader.model, tell):
+    says = TEXTS.say("reading.reading", lang)
+    with busy(console, says) as sign, progress(says, sign) as tell, _steps(reader.model, tell):
         seen = reader.read(text, pair=pair, generate=generate, **watching)
     return Subject(text, model, seen)
 
@@ -74,12 +76,12 @@ def _by_the_translator(
 
 
 @contextmanager
-def busy(console: Console, says: str) -> Iterator[None]:
+def busy(console: Console, says: str) -> Iterator[Status]:
     """A sign of life while something takes time; nothing of it stays."""
     from rich.text import Text
 
-    with console.status(Text(says)):  # as a str, brackets in a name would be marks of rich
-        yield
+    with console.status(Text(says)) as sign:  # as a str, brackets in a name would be marks of rich
+        yield sign
 
 
 SOON = 2.0
@@ -87,10 +89,10 @@ SOON = 2.0
 
 
 @contextmanager
-def progress(says: str) -> Iterator[Callable[[int, int], None]]:
+def progress(says: str, sign: Status | None = None) -> Iterator[Callable[[int, int], None]]:
     """A bar on standard error for what takes longer than two seconds; only in a terminal, and it goes away.
 
-    What is yielded is called with how much is done, and of how much.
+    What is yielded is called with how much is done, and of how much. ``sign`` ends when the bar begins.
     """
     from rich.console import Console
     from rich.markup import escape
@@ -104,6 +106,8 @@ def progress(says: str) -> Iterator[Callable[[int, int], None]]:
         if not bar.console.is_terminal or time.monotonic() - begun < SOON:
             return
         if task is None:
+            if sign is not None:
+                sign.stop()
             bar.start()
             task = bar.add_task(escape(says), total=total)
         bar.update(task, completed=done)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from regard.errors import ArgumentError, DtypeError
 from regard.heads import Head, Roles, Score, Table
-from regard.heads.findings import ROLES, SHORT, in_words
+from regard.heads.findings import CLEAR, ROLES, SHORT, in_words
 from regard.heads.tables import Record, Value
 from regard.languages import check_language
 from regard.views.page.tokens import text_of
@@ -177,6 +177,10 @@ def _show_roles(
     _print_rest(console, len(clear) - most, lang)
     if roles.short:
         console.print(Text(short_text(roles, lang), "yellow"))
+    by_chance = sum(head.best is None and any(s.excess >= CLEAR for s in head.scores.values()) for head in heads)
+    if by_chance:
+        key = "roles.chance.one" if by_chance == 1 else "roles.chance.several"
+        console.print(Text(TEXTS.say(key, lang, count=by_chance), "dim"))
     if len(clear) < len(heads):
         count = len(heads) - len(clear)
         key = "roles.unclear.one" if count == 1 else "roles.unclear.several"

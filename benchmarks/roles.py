@@ -1,0 +1,81 @@
+"""What roles cost on a long text: recording, statistics and roles of SmolLM2-135M against its plain forward pass.
+
+python benchmarks/roles.py [--tokens 8192]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import torch
+from harness import THREADS, Row, report
+
+import regard
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "real"))
+
+
+def rows(tokens: int) -> list[Row]:
+    """One run of each: at this length a run takes long enough to be told from noise."""
+    import smollm2
+
+    model, tokenizer = smollm2.load()
+    ids = smollm2.long_text(tokenizer, tokens)
+    took: dict[str, float] = {}
+    with torch.no_grad():
+        model(ids[:, :64], logits_to_keep=1)
+        took["forward"] = _seconds(lambda: model(ids, logits_to_keep=1))
+        start = time.perf_counter()
+        with regard.watch(model, values=True) as seen:
+            model(ids, logits_to_keep=1)
+        took["recording"] = time.perf_counter() - start
+    seen.tokens = tokenizer.convert_ids_to_tokens(ids[0].tolist())
+    took["statistics"] = _seconds(lambda: [call.statistics() for call in seen])
+    took["roles"] = _seconds(lambda: regard.heads.roles(seen))
+    plain = took["forward"]
+    whole = took["recording"] + took["roles"]
+    name = f"SmolLM2-135M, {tokens:,} tokens: "
+    parts = [
+        Row(name + part, f"{took[key]:.1f} s", f"{plain:.1f} s", f"{took[key] / plain:.2f} of its time", "–", True)
+        for part, key in (
+            ("recording", "recording"),
+            ("statistics of all heads", "statistics"),
+            ("roles, with their statistics", "roles"),
+        )
+    ]
+    bar = Row(
+        name + "look without page: recording and roles",
+        f"{whole:.1f} s",
+        f"{plain:.1f} s",
+        f"{whole / plain:.2f} of its time",
+        "≤ 3",
+        whole <= 3 * plain,
+    )
+    return [*parts, bar]
+
+
+def _seconds(work: object) -> float:
+    assert callable(work)
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tokens", type=int, default=8192)
+    asked = parser.parse_args()
+    torch.set_num_threads(THREADS)
+    report("roles", "Roles: what they cost on a long text", rows(asked.tokens))
+
+
+if __name__ == "__main__":
+    main()
