@@ -281,7 +281,25 @@ def test_a_compiled_model_is_recorded():
     assert [call.name for call in seen] == [call.name for call in wanted]
     assert torch.equal(seen[1].q, wanted[1].q)
     with pytest.raises(Exception, match="compiled"):
-        compiled(input_ids=ids)  # after the block it compiles again
+        torch.compile(lambda x: x + 1, backend=never)(ids)  # after the block there is a compiler again
+
+
+def test_watches_of_compiled_models_leave_in_any_order(llama, inputs):
+    """As threads do: the first to come may be the first to go."""
+
+    def never(graph, inputs):
+        raise AssertionError("compiled")
+
+    compiled = torch.compile(llama, backend=never)
+    first, second = regard.watch(compiled), regard.watch(compiled)
+    first.__enter__()
+    second.__enter__()
+    compiled(**inputs)
+    first.__exit__(None, None, None)
+    compiled(**inputs)
+    second.__exit__(None, None, None)
+    with pytest.raises(Exception, match="compiled"):
+        torch.compile(lambda x: x + 1, backend=never)(inputs["input_ids"])
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FunctionType
 from typing import Any
 
@@ -129,15 +129,29 @@ def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Call
 def compiled_runs_eagerly() -> Iterator[None]:
     """What ``torch.compile`` made runs as it was written: compiled attention shows nothing.
 
-    Where the compiler was never loaded, nothing can have been compiled, and it stays unloaded.
+    The stance is that of the whole process, so the first watch takes it and the last gives it back,
+    in whatever order threads leave. Where the compiler was never loaded, nothing can have been
+    compiled, and it stays unloaded.
     """
+    global _eager
     if "torch._dynamo" not in sys.modules:
         yield
         return
-    with torch.compiler.set_stance("force_eager"):
+    with _lock:
+        if not _eager:
+            _stance.enter_context(torch.compiler.set_stance("force_eager"))
+        _eager += 1
+    try:
         yield
+    finally:
+        with _lock:
+            _eager -= 1
+            if not _eager:
+                _stance.close()
 
 
+_eager = 0
+_stance = ExitStack()
 _slow = 0
 _fast_before = True
 _lock = threading.Lock()
