@@ -28,7 +28,7 @@ POSIX_NAMES = {
 POSIX_PATHS = ("/proc", "/dev/", "/sys/", "/tmp", "/var/", "/etc/", "/usr/")
 
 GUARDED = {
-    ("heads/survey/checkpoints.py", "fcntl"): "in a try: without it a folder has no lock",
+    ("folder_lock.py", "fcntl"): "in a try: Windows has msvcrt instead",
     ("lessons/memory.py", "resource"): "in a try: Windows does not say",
     ("lessons/memory.py", "sysconf"): "in a try for AttributeError: Windows does not say",
     ("lessons/memory.py", "/proc/meminfo"): "in a try for OSError: Linux alone has it",

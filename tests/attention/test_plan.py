@@ -39,7 +39,7 @@ from regard.masks.positions import Extent
         (torch.ones(600, 600, dtype=torch.bool).tril(-1), 600, 600, "block-sparse"),
         (torch.rand(600, 600) > 0.1, 600, 600, "masked"),
     ],
-    ids=lambda case: str(case)[:30],
+    ids=lambda case: "tensor" if isinstance(case, torch.Tensor) else str(case)[:30],
 )
 def test_the_path(mask, queries, keys, path):
     assert regard.plan(mask, queries, keys).path == path
