@@ -83,6 +83,8 @@ def explain(
     from regard.lessons import explain as explained
     from regard.views.terminal import SafeConsole
 
+    from regard import atomic
+
     form = form or ENDINGS.get(out.suffix.lower() if out else "", "terminal")
     atomic.check_writable(out)
     with busy(SafeConsole(stderr=True), "…"):
@@ -104,7 +106,6 @@ def explain(
     if out is None:
         _print(explanation, form)
         return
-    from regard import atomic
     from regard.lessons.languages import text as say
 
     atomic.write_text(out, _written(explanation, form))
