@@ -49,7 +49,7 @@ BLOCK = 64
 
 
 def weights_near(call: Call, batch: int, first: int, last: int) -> Tensor:
-    """The weights of every query at the keys ``first … last`` positions from its own, ``(head, query, offset)``.
+    """The weights of every query at the keys ``first … last`` positions away, ``(head, query, offset)``.
 
     Where there is no such key the number means nothing; the mask is not asked.
     Blocks along the diagonal are products of matrices, far faster than pairs.

@@ -266,7 +266,9 @@ def on_equal_tokens(scene: Scene, wanted: Collection[str]) -> dict[str, Tally]:
                 if "same" in tallies:
                     _several(scene, tallies["same"], equal)
                 if "duplicate" in tallies:
-                    _several(scene, tallies["duplicate"], equal.where(equal.key < scene.positions(equal.query)))
+                    _several(
+                        scene, tallies["duplicate"], equal.where(equal.key < scene.positions(equal.query))
+                    )
             if "induction" in tallies:
                 # What followed an earlier occurrence; it must itself lie before the query.
                 follows = key + 1 < scene.positions(query)
@@ -409,9 +411,7 @@ def on_separators(scene: Scene) -> Tally:
     return tally
 
 
-def _add_rows(
-    scene: Scene, tally: Tally, batch: int, rows: Integers, mass: Tensor, count: Tensor
-) -> None:
+def _add_rows(scene: Scene, tally: Tally, batch: int, rows: Integers, mass: Tensor, count: Tensor) -> None:
     """Rows with their weight on a set of keys and the number of those in sight, ``(head, row)``."""
     bound = count * scene.peak(batch, rows).cpu()
     tally.add(mass, count * scene.even(batch, rows).cpu(), count > 0, bound)

@@ -52,7 +52,9 @@ def tail(score: Numbers, chance: Numbers, rows: Numbers, bound: Numbers) -> Numb
     a, b = np.clip(score / bound, 0.0, 1.0), np.clip(chance / bound, 1e-300, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         more = np.where(a > 0, a * np.log(np.where(a > 0, a, 1.0) / b), 0.0)
-        less = np.where(a < 1, (1 - a) * (np.log1p(-np.where(a < 1, a, 0.0)) - np.log1p(-np.minimum(b, 1 - 1e-16))), 0.0)
+        less = np.where(
+            a < 1, (1 - a) * (np.log1p(-np.where(a < 1, a, 0.0)) - np.log1p(-np.minimum(b, 1 - 1e-16))), 0.0
+        )
         found: Numbers = np.where(a > b, np.exp(-rows * np.maximum(more + less, 0.0)), 1.0)
     return np.maximum(found, 1e-300)
 
@@ -98,7 +100,7 @@ def _subsets(population: int, size: int) -> Tensor:
 
 
 class Peaks(NamedTuple):
-    """The greatest weight of each row of a sequence, how many keys there are, and what the sum is divided by."""
+    """The greatest weight of each row of a sequence, the number of keys, and what the sum is divided by."""
 
     weights: Tensor  # (head, row)
     keys: int

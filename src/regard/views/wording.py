@@ -41,7 +41,9 @@ def column_of(columns: Sequence[str], printed: str) -> str:
         return printed
     wanted = printed.strip().casefold()
     for column in columns:
-        known = (words for lang in LANGUAGES for words in (heading(column, lang), named("best", column, lang)))
+        known = (
+            words for lang in LANGUAGES for words in (heading(column, lang), named("best", column, lang))
+        )
         if wanted in {word.casefold() for word in known}:
             return column
     return printed
