@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -23,8 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "real"))
 
 def rows(tokens: int) -> list[Row]:
     """One run of each: at this length a run takes long enough to be told from noise."""
-    import smollm2
-
+    smollm2 = import_module("smollm2")
     model, tokenizer = smollm2.load()
     ids = smollm2.long_text(tokenizer, tokens)
     took: dict[str, float] = {}

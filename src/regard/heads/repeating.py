@@ -139,7 +139,7 @@ def _fitting(model: nn.Module, length: int | None, repeats: int, begun: bool) ->
 
 def positions(model: nn.Module) -> int | None:
     """How many positions the model has, as far as it says."""
-    config = getattr(model, "config", None)
+    config: Any = getattr(model, "config", None)
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     known = [getattr(text, name, None) for name in ("max_position_embeddings", "n_positions")]
     known += [getattr(model, "length", None)]

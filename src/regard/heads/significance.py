@@ -88,7 +88,8 @@ def of_columns(sequences: Sequence[Columns]) -> Numbers:
         found = (1 + (drawn >= almost).sum(1)) / (1 + SHUFFLES)
     # Drawing without putting back spreads no wider than drawing with it (Hoeffding 1963, theorem 4).
     formula = tail(observed / draws, expected / draws, np.full(heads, float(draws)), bound)
-    return np.minimum(found, formula)
+    least: Numbers = np.minimum(found, formula)
+    return least
 
 
 @lru_cache(maxsize=8)
@@ -124,10 +125,11 @@ def of_distinct(score: Numbers, sequences: Sequence[Peaks]) -> Numbers:
     above = np.maximum(score - mean, 0.0)
     found = np.where(above > 0, np.exp(-2 * above**2 / np.maximum(squares, 1e-300)), 1.0)
     if SHUFFLES * sum(peaks.weights.numel() for peaks in sequences) > MOST_DRAWN:
-        return np.maximum(found, 1e-300)
+        return np.asarray(np.maximum(found, 1e-300), np.float64)
     drawn = sum(_drawn(peaks, seed) for seed, peaks in enumerate(sequences))
     reached = (1 + (drawn >= score[:, None] * (1 - 1e-9)).sum(1)) / (1 + SHUFFLES)
-    return np.maximum(np.minimum(found, reached), 1e-300)
+    least: Numbers = np.maximum(np.minimum(found, reached), 1e-300)
+    return least
 
 
 def _drawn(peaks: Peaks, seed: int) -> Numbers:
