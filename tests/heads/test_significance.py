@@ -180,11 +180,13 @@ def test_roles_of_ones_own():
 def test_own_roles_that_are_refused():
     seen = recording_of(torch.zeros(6, 6))
     for wrong in ("a", [1, 2], [(1, 2, 3)], [(0.5, 1)], []):
-        with pytest.raises(ArgumentError, match="list of pairs \\(query, key\\) of positions, or a mask"):
+        with pytest.raises(ArgumentError, match=r"list of pairs \(query, key\) of positions, or a mask"):
             heads.roles(seen, {"x": wrong})
-    with pytest.raises(ArgumentError, match=r"\(queries = 6, keys = 6\). Got 'x' with queries up to 2 and keys up"):
+    with pytest.raises(
+        ArgumentError, match=r"\(queries = 6, keys = 6\). Got 'x' with queries up to 2 and keys up"
+    ):
         heads.roles(seen, {"x": [(2, 6)]})
-    with pytest.raises(ArgumentError, match="a name that is not yet taken. Got 'self'"):
+    with pytest.raises(ArgumentError, match=r"a name that is not yet taken. Got 'self'"):
         heads.roles(seen, {"self": [(1, 2)]})
 
 
@@ -194,7 +196,10 @@ def test_layers_and_heads_are_chosen():
     _, lse = regard.attention.attention_with_lse(q, k, k, mask=masks.causal())
     scale = 8**-0.5
     calls = [Call(f"l{i}", "decoder", i, q + i, k, lse, mask=masks.causal(), scale=scale) for i in range(3)]
-    calls = [call if i == 0 else Call(**{**vars(call), "lse": call.statistics().lse}) for i, call in enumerate(calls)]
+    calls = [
+        call if i == 0 else Call(**{**vars(call), "lse": call.statistics().lse})
+        for i, call in enumerate(calls)
+    ]
     seen = Recording("m", calls)
     tokens = list("abcabca")
     everything = {(head.layer, head.head): head for head in heads.roles(seen, tokens)}
@@ -202,7 +207,9 @@ def test_layers_and_heads_are_chosen():
     assert [(head.call, head.layer, head.head) for head in some] == [(0, 0, 3), (2, 2, 3)]
     for head in some:
         for role, score in head.scores.items():
-            assert score.value == pytest.approx(everything[head.layer, head.head].scores[role].value, abs=1e-6)
+            assert score.value == pytest.approx(
+                everything[head.layer, head.head].scores[role].value, abs=1e-6
+            )
     table = heads.table(seen)
     chosen = heads.table(seen, layers=1, heads=[1, 2])
     assert [row["head"] for row in chosen] == [1, 2]
@@ -231,7 +238,9 @@ def test_heads_beside_other_kinds_say_theirs():
 
 
 def test_alignment_needs_cross_attention():
-    with pytest.raises(RecordingError, match="one of cross-attention, between two texts. Got heads of the encoder"):
+    with pytest.raises(
+        RecordingError, match=r"one of cross-attention, between two texts. Got heads of the encoder"
+    ):
         heads.roles(recording_of(torch.zeros(4, 4)), names="alignment")
 
 
@@ -268,7 +277,9 @@ def test_induction_on_a_model_with_few_positions():
 
     found = heads.induction(small(13))
     assert found.tokens == 4 * 13  # six tokens twice behind the first, in four sequences
-    with pytest.raises(ArgumentError, match=r"positions = 13\). Got length = 9, 2 times, and a first token. Choose len"):
+    with pytest.raises(
+        ArgumentError, match=r"positions = 13\). Got length = 9, 2 times, and a first token. Choose len"
+    ):
         heads.induction(small(13), length=9)
     with pytest.raises(ArgumentError, match="Take a model with more positions"):
         heads.induction(small(4))

@@ -5,8 +5,8 @@ import torch
 
 from regard.errors import ArgumentError, ModelFileError, TextError
 from regard.recording import load_reader
-from regard.recording.vocabulary import check_tokenizer, unknown_tokens
 from regard.recording.reading import Reader
+from regard.recording.vocabulary import check_tokenizer, unknown_tokens
 from small_models import WORDS
 
 
@@ -163,8 +163,10 @@ def test_a_folder_without_a_tokenizer_is_refused_by_name(model_folders, tmp_path
 
 def test_a_tokenizer_of_special_tokens_alone_is_refused():
     class Empty:
-        vocab_files_names = {"vocab_file": "vocab.txt"}
-        all_special_ids = [0, 1, 2]
+        all_special_ids = (0, 1, 2)
+
+        def __init__(self):
+            self.vocab_files_names = {"vocab_file": "vocab.txt"}
 
         def __len__(self):
             return 3
@@ -183,7 +185,7 @@ def test_a_text_of_unknown_tokens_is_refused(readers):
     reader = readers["bert"]
     assert reader.read("the cat zebra")[0].keys == 3  # one of three
     assert reader.read("cat zebra")[0].keys == 2  # half of them
-    with pytest.raises(TextError, match=r"knows most tokens of a text. Got 2 of 3 tokens that it reads as \[UNK"):
+    with pytest.raises(TextError, match=r"knows most tokens of a text. Got 2 of 3 tokens that"):
         reader.read("cat zebra lion")
     with pytest.raises(TextError, match="1 of 1 tokens"):
         readers["bart"].read("cat", pair="zebra")

@@ -198,9 +198,15 @@ def test_roles_in_chinese(seen, several):
         for found in (heads.roles(seen, TEXT), heads.roles(several)):
             text = printed(found, lang="zh", **options)
             assert not english_in(text), text
-            check_columns([line for line in text.splitlines() if not line.startswith("…")][:-1])
+            told = ("…", "文本只有")
+            check_columns([line for line in text.splitlines() if not line.startswith(told)][:-1])
     kinds = {line.split()[0] for line in printed(heads.roles(several), sort="broad", lang="zh").splitlines()}
-    assert kinds == {"类型", "编码器", "解码器", "交叉"}
+    assert kinds - {"文本只有"} == {
+        "类型",
+        "编码器",
+        "解码器",
+        "交叉",
+    }  # a line of its own says how short it is
 
 
 def test_every_column_that_is_shown_has_a_heading(seen):

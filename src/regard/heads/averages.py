@@ -40,7 +40,8 @@ def table(
     """One row per head: its statistics averaged over the queries that see something.
 
     Queries that see nothing and, where the mask tells, padding are left out. All sequences of the
-    batch count together unless ``batch`` names one; ``layers`` and ``heads`` choose some. The definitions stand in ``docs/statistics.md``.
+    batch count together unless ``batch`` names one; ``layers`` and ``heads`` choose some.
+    The definitions stand in ``docs/statistics.md``.
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoder(

@@ -48,9 +48,7 @@ class Channels:
         return torch.tensor(found, dtype=torch.int64)
 
 
-def channels(
-    separators: Bools | None, numbers: Sequence[Integers] | None, shown: Tensor
-) -> Channels:
+def channels(separators: Bools | None, numbers: Sequence[Integers] | None, shown: Tensor) -> Channels:
     """Channels for separators and for the frequent among these words; None for what is not asked.
 
     ``shown`` are the keys that are no padding, ``(batch, key)``.
@@ -165,5 +163,3 @@ def effective_mask(call: Call, shown: Tensor, real: Tensor) -> Mask:
     if call.q is None and isinstance(mask, Constant):
         mask = (causal() if call.kind == "decoder" else mask) & padding(shown)
     return mask if bool(real.all()) else mask & padding(real).T
-
-

@@ -25,7 +25,7 @@ def chosen(recording: Recording, layers: Chosen, heads: Chosen) -> list[tuple[in
         for number, call in enumerate(recording)
         if wanted_layers is None or call.layer in wanted_layers
     ]
-    return [(number, call) for number, call in found if call is not None]  # type: ignore[misc]
+    return [(number, call) for number, call in found if call is not None]
 
 
 def of_heads(call: Call, heads: frozenset[int] | None) -> Call | None:

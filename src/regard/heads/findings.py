@@ -112,8 +112,9 @@ class Head:
     def best(self) -> str | None:
         """The clearest role, or None if none is clear.
 
-        A role is clear from an excess over chance of 0.5 on, if shuffled weights do not give it too. A particular role (previous, say) that is
-        clear goes before a general one (positional) and before the places where heads rest (first).
+        A role is clear from an excess over chance of 0.5 on, if shuffled weights do not give it too.
+        A particular role (previous, say) that is clear goes before a general one (positional) and before
+        the places where heads rest (first). Roles of one's own go before all others.
 
         >>> Head(0, "", "encoder", 0, 0, 0, {"previous": Score(0.8), "positional": Score(0.9)}).best
         'previous'
@@ -199,10 +200,9 @@ class Roles:
 
     @property
     def table(self) -> Table:
-        """One row per head: where it is, its scores, its best role, how likely that is by chance, and its example."""
-        extra = ("best", "example_batch", "example_query", "example_key", "example_weight")
-        tokens = ("query_token", "key_token")
-        columns = (*PLACE, *self.names, "best", "p", *extra[1:], *tokens)
+        """One row per head: where it is, its scores, its best role with its p-value and its example."""
+        example = ("example_batch", "example_query", "example_key", "example_weight")
+        columns = (*PLACE, *self.names, "best", "p", *example, "query_token", "key_token")
         return Table(columns, [self._row(head) for head in self.heads])
 
     def _row(self, head: Head) -> tuple[Value, ...]:

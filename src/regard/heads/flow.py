@@ -58,7 +58,8 @@ def rollout(
 
     ``residual`` is the share r of the residual connection. ``rows`` asks for some positions only, which
     is cheaper: time and memory are those of the rows. ``layers`` and ``heads`` choose through which
-    attention the text flows; other layers pass on what they are given. ``run`` chooses a pass where several were recorded.
+    attention the text flows; other layers pass on what they are given.
+    ``run`` chooses a pass where several were recorded.
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoder(
@@ -85,7 +86,7 @@ def rollout(
         )
     for call in calls:
         check_batch(call, batch)
-    used = {number: call for number, call in chosen(recording, layers, heads)}
+    used = dict(chosen(recording, layers, heads))
     kept = {id(call): used[number] for number, call in enumerate(recording) if number in used}
     cross = _stack(calls, "cross")
     if cross:

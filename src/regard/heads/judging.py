@@ -164,14 +164,22 @@ class _Stage:
                 [[known.setdefault(token, self.separates(token)) for token in row] for row in text.keys]
             )
         asked = {"same", "duplicate", "induction"} & set(self.wanted)
-        if call.kept is None and call.kind != "cross" and asked and text.queries is not None and text.keys is not None:
+        if (
+            call.kept is None
+            and call.kind != "cross"
+            and asked
+            and text.queries is not None
+            and text.keys is not None
+        ):
             numbers = [text.numbers(batch)[1] for batch in range(call.batch)]
         return channels(marks, numbers, shown)
 
 
 def _corrected(heads: Sequence[Head]) -> tuple[Head, ...]:
     """The heads with p-values corrected for all heads and roles together."""
-    places = [(at, role) for at, head in enumerate(heads) for role, s in head.scores.items() if s.p is not None]
+    places = [
+        (at, role) for at, head in enumerate(heads) for role, s in head.scores.items() if s.p is not None
+    ]
     corrected = adjusted([p for at, role in places if (p := heads[at].scores[role].p) is not None])
     scores = [dict(head.scores) for head in heads]
     for (at, role), value in zip(places, corrected):

@@ -107,7 +107,11 @@ def _under_mask(scene: Scene, mask: Mask) -> Tally:
 def _both_ways(scene: Scene, mask: Mask) -> list[tuple[Mask, tuple[int, int]]]:
     """The mask, and turned around: how many keys a query sees, and how many queries see a key."""
     queries, keys = scene.call.extent
-    return [(mask, (queries, keys)), (mask.T, (keys, queries))] if queries == keys else [(mask, (queries, keys))] * 2
+    return (
+        [(mask, (queries, keys)), (mask.T, (keys, queries))]
+        if queries == keys
+        else [(mask, (queries, keys))] * 2
+    )
 
 
 def _visible(scene: Scene, mask: Mask, sizes: tuple[int, int]) -> torch.Tensor:

@@ -49,7 +49,7 @@ BLOCK = 64
 
 
 def weights_near(call: Call, batch: int, first: int, last: int) -> Tensor:
-    """The weights of every query at the keys ``first … last`` positions from its own, ``(head, query, offset)``.
+    """The weights of every query at the keys ``first … last`` positions away, ``(head, query, offset)``.
 
     Where there is no such key the number means nothing; the mask is not asked.
     Blocks along the diagonal are products of matrices, far faster than pairs.
@@ -65,8 +65,9 @@ def weights_near(call: Call, batch: int, first: int, last: int) -> Tensor:
     keys = position[:, None] + np.arange(first, last + 1)
     if call.q is None or call.k is None or call.lse is None:
         # Dense weights are there to be read; statistics alone raise here.
-        query, near = np.repeat(np.arange(call.queries), width), keys.clip(0, call.keys - 1).ravel()
-        return weights_at(call, batch, query, near).unflatten(1, keys.shape)
+        query = np.repeat(np.arange(call.queries), width)
+        found = weights_at(call, batch, query, keys.clip(0, call.keys - 1).ravel())
+        return found.view(len(found), call.queries, width)
     wide = torch.promote_types(call.q.dtype, torch.float32)
     q, k, lse = (x[batch].to(wide) for x in (call.q, call.k, call.lse))
     grouped = q.unflatten(0, (k.shape[0], -1))  # (key head, group, query, channel)

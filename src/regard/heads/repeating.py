@@ -130,7 +130,8 @@ def _fitting(model: nn.Module, length: int | None, repeats: int, begun: bool) ->
     if most < 2 or (isinstance(length, int) and length > most):
         raise ArgumentError(
             f"Repeated tokens fit the positions of the model (positions = {limit}).",
-            got=f"length = {LENGTH if length is None else length}, {repeats} times" + (", and a first token" if begun else ""),
+            got=f"length = {LENGTH if length is None else length}, {repeats} times"
+            + (", and a first token" if begun else ""),
             do=f"Choose length = {most} at most." if most >= 2 else "Take a model with more positions.",
         )
     return min(LENGTH, most) if length is None else length
@@ -138,13 +139,15 @@ def _fitting(model: nn.Module, length: int | None, repeats: int, begun: bool) ->
 
 def positions(model: nn.Module) -> int | None:
     """How many positions the model has, as far as it says."""
-    config = getattr(model, "config", None)
+    config: Any = getattr(model, "config", None)
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     known = [getattr(text, name, None) for name in ("max_position_embeddings", "n_positions")]
     known += [getattr(model, "length", None)]
     found = [limit for limit in known if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0]
     # Models of the RoBERTa family count positions from behind the padding token.
-    offset = 2 if getattr(text, "model_type", "") in ("roberta", "xlm-roberta", "camembert", "longformer") else 0
+    offset = (
+        2 if getattr(text, "model_type", "") in ("roberta", "xlm-roberta", "camembert", "longformer") else 0
+    )
     return min(found) - offset if found else None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -266,7 +267,9 @@ def on_equal_tokens(scene: Scene, wanted: Collection[str]) -> dict[str, Tally]:
                 if "same" in tallies:
                     _several(scene, tallies["same"], equal)
                 if "duplicate" in tallies:
-                    _several(scene, tallies["duplicate"], equal.where(equal.key < scene.positions(equal.query)))
+                    _several(
+                        scene, tallies["duplicate"], equal.where(equal.key < scene.positions(equal.query))
+                    )
             if "induction" in tallies:
                 # What followed an earlier occurrence; it must itself lie before the query.
                 follows = key + 1 < scene.positions(query)
@@ -401,7 +404,7 @@ def on_separators(scene: Scene) -> Tally:
         count = (scene.chance.output[batch][:, at, 0] * scene.chance.visible[batch][:, at]).round()
         _add_rows(scene, tally, batch, rows, mass, count.expand(mass.shape))
         above = mass - count * scene.even(batch, rows).cpu()
-        _offer_rows(scene, tally, batch, rows, above, lambda _, keys=keys: keys)
+        _offer_rows(scene, tally, batch, rows, above, partial(_always, keys))
         others = scene.keys(batch)
         received.append(_columns(scene, batch, others[others != scene.first(batch)], keys))
     if received:
@@ -409,9 +412,13 @@ def on_separators(scene: Scene) -> Tally:
     return tally
 
 
-def _add_rows(
-    scene: Scene, tally: Tally, batch: int, rows: Integers, mass: Tensor, count: Tensor
-) -> None:
+def _always(keys: Integers, row: int) -> Integers:
+    """The same keys for every row."""
+    del row
+    return keys
+
+
+def _add_rows(scene: Scene, tally: Tally, batch: int, rows: Integers, mass: Tensor, count: Tensor) -> None:
     """Rows with their weight on a set of keys and the number of those in sight, ``(head, row)``."""
     bound = count * scene.peak(batch, rows).cpu()
     tally.add(mass, count * scene.even(batch, rows).cpu(), count > 0, bound)
@@ -492,7 +499,8 @@ def _any_distance(
     rows = count.clamp(min=1)
     found = tail(*(x.double().cpu().numpy() for x in (total / rows, evenly / rows, count, bound)))
     tried = (count > 0).any(0).sum().clamp(min=1)
-    return np.minimum(found.min(1) * int(tried), 1.0)
+    least: Numbers = np.minimum(found.min(1) * int(tried), 1.0)
+    return least
 
 
 def _band(scene: Scene, batch: int, offsets: Integers) -> tuple[Integers, Tensor, Tensor]:

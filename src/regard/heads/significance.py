@@ -52,7 +52,9 @@ def tail(score: Numbers, chance: Numbers, rows: Numbers, bound: Numbers) -> Numb
     a, b = np.clip(score / bound, 0.0, 1.0), np.clip(chance / bound, 1e-300, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         more = np.where(a > 0, a * np.log(np.where(a > 0, a, 1.0) / b), 0.0)
-        less = np.where(a < 1, (1 - a) * (np.log1p(-np.where(a < 1, a, 0.0)) - np.log1p(-np.minimum(b, 1 - 1e-16))), 0.0)
+        less = np.where(
+            a < 1, (1 - a) * (np.log1p(-np.where(a < 1, a, 0.0)) - np.log1p(-np.minimum(b, 1 - 1e-16))), 0.0
+        )
         found: Numbers = np.where(a > b, np.exp(-rows * np.maximum(more + less, 0.0)), 1.0)
     return np.maximum(found, 1e-300)
 
@@ -86,7 +88,8 @@ def of_columns(sequences: Sequence[Columns]) -> Numbers:
         found = (1 + (drawn >= almost).sum(1)) / (1 + SHUFFLES)
     # Drawing without putting back spreads no wider than drawing with it (Hoeffding 1963, theorem 4).
     formula = tail(observed / draws, expected / draws, np.full(heads, float(draws)), bound)
-    return np.minimum(found, formula)
+    least: Numbers = np.minimum(found, formula)
+    return least
 
 
 @lru_cache(maxsize=8)
@@ -98,7 +101,7 @@ def _subsets(population: int, size: int) -> Tensor:
 
 
 class Peaks(NamedTuple):
-    """The greatest weight of each row of a sequence, how many keys there are, and what the sum is divided by."""
+    """The greatest weight of each row of a sequence, the number of keys, and what the sum is divided by."""
 
     weights: Tensor  # (head, row)
     keys: int
@@ -122,10 +125,11 @@ def of_distinct(score: Numbers, sequences: Sequence[Peaks]) -> Numbers:
     above = np.maximum(score - mean, 0.0)
     found = np.where(above > 0, np.exp(-2 * above**2 / np.maximum(squares, 1e-300)), 1.0)
     if SHUFFLES * sum(peaks.weights.numel() for peaks in sequences) > MOST_DRAWN:
-        return np.maximum(found, 1e-300)
+        return np.asarray(np.maximum(found, 1e-300), np.float64)
     drawn = sum(_drawn(peaks, seed) for seed, peaks in enumerate(sequences))
     reached = (1 + (drawn >= score[:, None] * (1 - 1e-9)).sum(1)) / (1 + SHUFFLES)
-    return np.maximum(np.minimum(found, reached), 1e-300)
+    least: Numbers = np.maximum(np.minimum(found, reached), 1e-300)
+    return least
 
 
 def _drawn(peaks: Peaks, seed: int) -> Numbers:

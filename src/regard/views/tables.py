@@ -33,7 +33,8 @@ SHARES = (
 """Columns that lie between 0 and 1 and are drawn as bars."""
 
 LEFT_OUT = (
-    "call", "name", "queries", "visible", "p", "example_batch", "example_query", "example_key", "example_weight",
+    "call", "name", "queries", "visible", "p", "example_batch", "example_query", "example_key",
+    "example_weight",
 )  # fmt: skip
 """Columns that a file needs and a reader does not."""
 
@@ -177,7 +178,9 @@ def _show_roles(
     _print_rest(console, len(clear) - most, lang)
     if roles.short:
         console.print(Text(short_text(roles, lang), "yellow"))
-    by_chance = sum(head.best is None and any(s.excess >= CLEAR for s in head.scores.values()) for head in heads)
+    by_chance = sum(
+        head.best is None and any(s.excess >= CLEAR for s in head.scores.values()) for head in heads
+    )
     if by_chance:
         key = "roles.chance.one" if by_chance == 1 else "roles.chance.several"
         console.print(Text(TEXTS.say(key, lang, count=by_chance), "dim"))

@@ -19,6 +19,9 @@ def heading(column: str, lang: str = "en") -> str:
     >>> heading("received_peak"), heading("received_peak", "zh"), heading("my_column", "zh")
     ('top key', '最受关注', 'my column')
     """
+    name, _, first = column.rpartition("_")
+    if name == "distance" and first.isdecimal():
+        return f"{heading(name, lang)} {first}"
     return TEXTS.table(lang).get(f"column.{column}", column.replace("_", " "))
 
 
@@ -34,14 +37,17 @@ def named(column: str, name: str, lang: str = "en") -> str:
 def column_of(columns: Sequence[str], printed: str) -> str:
     """The column that is meant by its own name or by its heading in either language; else the name as given.
 
-    >>> column_of(("layer", "previous_weight"), "previous"), column_of(("received_peak",), "最受关注")
-    ('previous_weight', 'received_peak')
+    >>> columns = ("layer", "previous_weight", "received_peak")
+    >>> [column_of(columns, printed) for printed in ("previous", "看前一个", "前一个", "Top key", "other")]
+    ['previous_weight', 'previous_weight', 'previous_weight', 'received_peak', 'other']
     """
     if printed in columns:
         return printed
     wanted = printed.strip().casefold()
     for column in columns:
-        known = (words for lang in LANGUAGES for words in (heading(column, lang), named("best", column, lang)))
-        if wanted in {word.casefold() for word in known}:
+        names = {column, column.removesuffix("_weight")}
+        words = {heading(name, lang) for name in names for lang in LANGUAGES}
+        words |= {named("best", column, lang) for lang in LANGUAGES}
+        if wanted in {word.casefold() for word in words}:
             return column
     return printed

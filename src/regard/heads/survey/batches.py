@@ -149,7 +149,9 @@ class Batches:
         """Why a document is left out that the tokenizer does not know; None for the others."""
         counts = [unknown_tokens(self.tokenizer, ids, self.special) for ids in pieces]
         unknown, ordinary = (sum(count) for count in zip(*counts))
-        return f"{unknown} of {ordinary} tokens are unknown to the tokenizer" if 2 * unknown > ordinary else None
+        return (
+            f"{unknown} of {ordinary} tokens are unknown to the tokenizer" if 2 * unknown > ordinary else None
+        )
 
     def _pieces(self, texts: list[str]) -> list[list[tuple[int, ...]] | str]:
         """The ids of each text in parts that fit, or why there are none."""
