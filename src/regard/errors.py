@@ -83,7 +83,7 @@ def _excerpt(text: str, position: int) -> tuple[str, int]:
     ('causal & widow(3)', 9)
     >>> excerpt, mark = _excerpt("causal | " * 1000, 4500)
     >>> len(excerpt), excerpt[mark:mark + 6]
-    (121, 'causal')
+    (120, 'causal')
     """
     start = 0 if len(text) <= 2 * AROUND else max(0, position - AROUND + 1)
     stop = len(text) if len(text) <= 2 * AROUND else position + AROUND - 1

@@ -24,8 +24,18 @@ def test_the_bounds_are_those_of_the_server():
     assert f"{limits.tokens:,} unless told" in TEXT
     assert "Eight\njobs may wait" in TEXT
     assert limits.waiting == 8
-    assert "two threads of the server" in TEXT
-    assert limits.workers == 2
+    assert "three threads of the server" in TEXT
+    assert limits.workers == 3
+    assert "of the three threads it gets two at a time, and five jobs" in TEXT
+    assert (limits.client_running, limits.client_jobs) == (2, 5)
+    for line in (
+        f"| head of a request | {limits.header_seconds:g} seconds",
+        f"| body of a request | {limits.body_seconds:g} seconds",
+        f"| connection without a request | {limits.idle_seconds:g} seconds",
+        f"| answer that the client does not take | {limits.stall_seconds:g} seconds",
+        f"| connections | {limits.connections} in all, {limits.client_connections} of one client",
+    ):
+        assert line in TEXT
     assert "longer than 15 minutes" in TEXT
     assert limits.job_seconds == 15 * 60
     assert "for 15 seconds" in TEXT
