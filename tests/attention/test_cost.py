@@ -136,6 +136,7 @@ def test_great_lengths_cost_nothing_to_compute():
 def test_any_length_without_a_mask_and_none_too_long_to_plan():
     n = 10**15
     assert regard.cost(n, width=64, heads=1)[n, "regard"].pairs == n * n
+    n = 10**9
     for call in (lambda: regard.cost(n, mask="causal"), lambda: regard.plan(masks.causal(), 5, n)):
         with pytest.raises(
             ArgumentError, match=r"at most 134,217,728 queries and keys. Got queries = .*keys = 10"

@@ -80,10 +80,9 @@ def explain(
         from regard import machine
 
         machine.prepare()  # before torch is imported
+    from regard import atomic
     from regard.lessons import explain as explained
     from regard.views.terminal import SafeConsole
-
-    from regard import atomic
 
     form = form or ENDINGS.get(out.suffix.lower() if out else "", "terminal")
     atomic.check_writable(out)
