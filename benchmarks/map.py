@@ -25,7 +25,7 @@ PARALLEL = 8
 LONG = """
 import sys, torch
 from regard import masks
-from regard.attention import attention_with_lse
+from regard.kernels import attention_with_lse
 from regard.recording import Call, Recording
 torch.set_num_threads({threads})
 torch.manual_seed(0)

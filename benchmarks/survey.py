@@ -17,10 +17,10 @@ import torch
 from harness import THREADS, Row, in_new_process, medians, report
 
 from regard.heads.survey import Corpus
-from regard.heads.survey.batches import Bookmark
-from regard.heads.survey.reading import Texts
-from regard.heads.survey.running import Run, prepare
-from regard.recording.reading import Reader, load_reader
+from regard.heads.survey.corpus_batches import Bookmark
+from regard.heads.survey.survey_run import Run, prepare
+from regard.heads.survey.tokenized_batch import Texts
+from regard.recording.reader import Reader, load_reader
 
 SUBJECTS = [
     "the old man",
@@ -135,7 +135,7 @@ from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import survey as bench
 from regard.heads.survey import Corpus
-from regard.heads.survey.running import prepare
+from regard.heads.survey.survey_run import prepare
 
 reader = bench.small(bench.minilm())
 folder = Path(tempfile.mkdtemp())

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from regard.app.command import CONTEXT, main
 from regard.app.languages import LANGUAGE, LanguageContext
+from regard.app.main import CONTEXT, main
 
 FOLDER = Path(__file__).parent
 WIDTH = 100

@@ -21,12 +21,12 @@ def _same_chance():
 @pytest.fixture
 def always_tiled(monkeypatch):
     """Plans as if every sequence were long, so that short tests reach the tiled paths."""
-    from regard.attention import planning
+    from regard.kernels import plan
 
-    monkeypatch.setattr(planning, "SHORT", 0)
-    planning._kept_plan.cache_clear()
+    monkeypatch.setattr(plan, "SHORT", 0)
+    plan._kept_plan.cache_clear()
     yield
-    planning._kept_plan.cache_clear()
+    plan._kept_plan.cache_clear()
 
 
 @pytest.fixture(scope="session")

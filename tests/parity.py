@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.attention import biases, reference
+from regard.kernels import biases, reference
 from regard.masks import Mask
 
 # The greatest error seen in the tests of each dtype, times about four.

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 import regard
 from regard import diagnosis, machine
-from regard.app.command import main
-from regard.diagnosis import Check, Diagnosis, computing, examining, packages, system
-from regard.diagnosis.findings import TEXTS
+from regard.app.main import main
+from regard.diagnosis import Check, Diagnosis, kernel_checks, package_checks, system_checks
+from regard.diagnosis.finding import TEXTS
 
 NAMES = [
     "regard", "python", "torch", "packages", "extra.hf", "extra.train", "extra.serve", "extra.survey", "cpu",
@@ -24,9 +24,9 @@ NAMES = [
 def quick(monkeypatch):
     """No child and no benchmark: both are tried by themselves."""
     monkeypatch.setattr(machine, "half_precision", lambda again: machine.HalfPrecision("works"))
-    monkeypatch.setattr(computing, "SECONDS", 0.0)
-    monkeypatch.setattr(computing, "LENGTH", 64)
-    monkeypatch.setattr(computing.ratios, "__defaults__", (0.0,))
+    monkeypatch.setattr(kernel_checks, "SECONDS", 0.0)
+    monkeypatch.setattr(kernel_checks, "LENGTH", 64)
+    monkeypatch.setattr(kernel_checks.ratios, "__defaults__", (0.0,))
     monkeypatch.delenv(machine.SETTING, raising=False)
     yield
     os.environ.pop(machine.SETTING, None)
@@ -126,14 +126,14 @@ def test_a_missing_package_is_broken_and_a_missing_extra_a_note(monkeypatch):
 
 
 def test_extras_and_requirements_are_those_of_the_package():
-    found = packages.requirements()
+    found = package_checks.requirements()
     assert set(found) == {"", "hf", "train", "serve", "survey"}
     assert {"torch", "numpy"} <= {one.name for one in found[""]}
     assert next(one for one in found[""] if one.name == "torch").least == "2.9"
 
 
 def test_without_an_installation_versions_are_not_checked(monkeypatch):
-    monkeypatch.setattr(packages, "OURS", "no such package")
+    monkeypatch.setattr(package_checks, "OURS", "no such package")
     assert regard.doctor()["packages"].status == "ok"
 
 
@@ -149,20 +149,20 @@ def test_a_check_that_raises_is_what_it_found(monkeypatch):
     def fails():
         raise RuntimeError("no such luck")
 
-    monkeypatch.setattr(computing, "error", fails)
+    monkeypatch.setattr(kernel_checks, "error", fails)
     check = regard.doctor()["kernel"]
     assert (check.status, check.found) == ("broken", "RuntimeError: no such luck")
 
 
 def test_wrong_numbers_are_broken_and_the_plain_kernel_is_a_note(monkeypatch):
-    from regard.attention import fused
+    from regard.kernels import fused_kernel
 
-    monkeypatch.setattr(computing, "error", lambda: 0.5)
+    monkeypatch.setattr(kernel_checks, "error", lambda: 0.5)
     assert regard.doctor()["kernel"].status == "broken"
-    monkeypatch.setattr(computing, "error", lambda: float("nan"))
+    monkeypatch.setattr(kernel_checks, "error", lambda: float("nan"))
     assert regard.doctor()["kernel"].status == "broken"
-    monkeypatch.setattr(computing, "error", lambda: 1e-7)
-    monkeypatch.setattr(fused, "available", lambda: False)
+    monkeypatch.setattr(kernel_checks, "error", lambda: 1e-7)
+    monkeypatch.setattr(fused_kernel, "available", lambda: False)
     assert regard.doctor()["kernel"].status == "note"
 
 
@@ -170,9 +170,9 @@ def test_threads_and_folders_and_browser_and_encoding(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "file" / "x"))
     monkeypatch.setenv("OMP_WAIT_POLICY", "active")
-    monkeypatch.setattr(system, "BROWSERS", ())
-    monkeypatch.setattr(system, "PLACES", {})
-    monkeypatch.setattr(system, "output_encoding", lambda: ("cp1252", False))
+    monkeypatch.setattr(system_checks, "BROWSERS", ())
+    monkeypatch.setattr(system_checks, "PLACES", {})
+    monkeypatch.setattr(system_checks, "output_encoding", lambda: ("cp1252", False))
     monkeypatch.setattr(machine, "usable_cores", lambda: 0)
     found = regard.doctor()
     for name in ("caches", "threads", "browser", "output"):
@@ -184,7 +184,7 @@ def test_threads_and_folders_and_browser_and_encoding(monkeypatch, tmp_path):
 
 
 def test_a_slow_window_is_a_note(monkeypatch):
-    monkeypatch.setattr(computing, "ratios", lambda: {"window": 0.5, "statistics": 9.0})
+    monkeypatch.setattr(kernel_checks, "ratios", lambda: {"window": 0.5, "statistics": 9.0})
     assert regard.doctor()["speed"].status == "note"
 
 

@@ -29,8 +29,10 @@ ROOMS = [
     "processes",
     "threads",
     "masks",
-    "attention",
+    "table",
+    "kernels",
     "nn",
+    "interception",
     "recording",
     "heads",
     "translator",
@@ -69,7 +71,7 @@ def test_imports_only_point_up_the_list_of_rooms(file):
 def test_the_order_test_would_notice(tmp_path):
     wrong = tmp_path / "wrong.py"
     wrong.write_text(
-        "from regard import app\nimport regard.views.terminal\nfrom regard.masks.mask import Mask\n"
+        "from regard import app\nimport regard.views.terminal_weights\nfrom regard.masks.mask import Mask\n"
     )
     assert imported_rooms(wrong) == {"app", "views", "masks"}
 
@@ -91,14 +93,14 @@ def test_all_is_what_is_public():
 
 
 @pytest.mark.parametrize(
-    "room", ["masks", "attention", "nn", "recording", "heads", "translator", "lessons", "diagnosis"]
+    "room", ["masks", "kernels", "nn", "recording", "heads", "translator", "lessons", "diagnosis"]
 )
 def test_a_room_shows_nothing_but_its_public_names(room):
     module = importlib.import_module(f"regard.{room}")
     files = {file.stem for file in (SOURCE / room).iterdir()}
     shown = {name for name in vars(module) if not name.startswith("_")}
     # Python itself hangs the files of a room on the room; what else is visible must be meant.
-    assert shown - (files - set(module.__all__)) - {"annotations", "sys", "ModuleType"} == set(module.__all__)
+    assert shown - (files - set(module.__all__)) - {"annotations"} == set(module.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -106,14 +108,11 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = regard.nonsense
 
 
-def test_the_room_attention_is_also_the_function():
-    import torch
+def test_attention_is_a_plain_function():
+    import inspect
 
-    import regard.attention.reference
-
-    x = torch.randn(2, 3, 4)
-    assert torch.equal(regard.attention(x, x, x), regard.attention.attention(x, x, x))
-    assert regard.attention.reference.attention(x, x, x).output.shape == (2, 3, 4)
+    assert inspect.isfunction(regard.attention)
+    assert list(inspect.signature(regard.attention).parameters)[:3] == ["q", "k", "v"]
 
 
 def test_the_version_stands_in_one_place():

@@ -6,8 +6,8 @@ import torch
 
 import regard
 from regard import biases, masks
-from regard.attention import reference
 from regard.errors import ShapeError
+from regard.kernels import reference
 
 
 def test_a_padding_mask_of_a_batch_broadcasts_over_the_heads():

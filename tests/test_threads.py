@@ -11,7 +11,7 @@ import torch
 
 import regard
 from regard import masks, threads
-from regard.attention import attention_with_lse
+from regard.kernels import attention_with_lse
 from regard.threads import each, spread
 
 # The tests around this file run with one thread, where everything runs in place.
@@ -270,7 +270,7 @@ def test_linear_attention_does_not_depend_on_the_number_of_threads(causal, monke
 
     wanted = made()
     monkeypatch.setattr(threads, "WORTH", 0)
-    monkeypatch.setattr("regard.attention.linear.WORTH", 0)
+    monkeypatch.setattr("regard.kernels.linear_attention.WORTH", 0)
     torch.set_num_threads(3)
     try:
         found = made()

@@ -18,7 +18,8 @@ from regard.version import __version__
 
 if TYPE_CHECKING:
     from regard import errors, heads, masks, nn, recording
-    from regard.attention import (
+    from regard.diagnosis import doctor
+    from regard.kernels import (
         attention,
         attention_statistics,
         attention_weights,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
         linear_attention,
         plan,
     )
-    from regard.diagnosis import doctor
     from regard.lessons import explain
     from regard.recording import load, watch
     from regard.translator import translate
@@ -63,13 +63,13 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "attention": "regard.attention",
-    "attention_statistics": "regard.attention",
-    "attention_weights": "regard.attention",
-    "biases": "regard.attention",
-    "cost": "regard.attention",
-    "linear_attention": "regard.attention",
-    "plan": "regard.attention",
+    "attention": "regard.kernels",
+    "attention_statistics": "regard.kernels",
+    "attention_weights": "regard.kernels",
+    "biases": "regard.kernels",
+    "cost": "regard.kernels",
+    "linear_attention": "regard.kernels",
+    "plan": "regard.kernels",
     "doctor": "regard.diagnosis",
     "explain": "regard.lessons",
     "load": "regard.recording",
@@ -97,9 +97,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(_MODULES[name])
     if name in _ROOMS:
-        room = import_module(_ROOMS[name])
-        # The room `attention` is callable and stands for the function of that name.
-        return room if name == "attention" else getattr(room, name)
+        return getattr(import_module(_ROOMS[name]), name)
     raise AttributeError(f"module 'regard' has no attribute {name!r}")
 
 

@@ -1,6 +1,6 @@
 """``python -m regard`` is the ``regard`` command."""
 
-from regard.app.command import main
+from regard.app.main import main
 
 if __name__ == "__main__":
     main(prog_name="regard")

@@ -61,7 +61,7 @@ def padded(text: str, columns: int) -> str:
 class Texts:
     """The texts of one room by their keys, read when the first of them is said.
 
-    >>> from regard.heads.findings import TEXTS
+    >>> from regard.heads.role_results import TEXTS
     >>> TEXTS.say("role.previous"), TEXTS.say("role.previous", "zh")
     ('looks at the previous token', '看前一个词元')
     """

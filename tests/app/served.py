@@ -15,11 +15,11 @@ import torch
 from starlette.testclient import TestClient
 
 from regard import masks, watch
-from regard.app.server.library import Library
 from regard.app.server.limits import Limits
-from regard.app.server.models import heard, held
+from regard.app.server.recording_store import Library
+from regard.app.server.run_server import Server, make_app
 from regard.app.server.safety import Door
-from regard.app.server.serving import Server, make_app
+from regard.app.server.served_models import heard, held
 from regard.recording import Recording
 from views.planes import made
 

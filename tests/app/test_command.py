@@ -1,6 +1,6 @@
 from click.testing import CliRunner
 
-from regard.app.command import main
+from regard.app.main import main
 
 
 def run(*arguments):

@@ -5,7 +5,7 @@ import os
 import pytest
 from click.testing import CliRunner
 
-from regard.app.command import main
+from regard.app.main import main
 
 
 @pytest.mark.parametrize(("own", "wanted"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])

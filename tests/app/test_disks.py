@@ -14,10 +14,10 @@ import regard
 from app.test_train import RECIPE, WORDS
 from recording.kinds import recordings
 from regard import atomic
-from regard.app.command import main
-from regard.app.server.library import Library
+from regard.app.main import main
 from regard.app.server.limits import Limits
-from regard.app.server.work import Desk
+from regard.app.server.recording_store import Library
+from regard.app.server.tasks import Desk
 from regard.errors import FileError, RecordingError
 from regard.heads import table
 from regard.views.figures import heatmap, save
@@ -194,7 +194,7 @@ def test_a_reading_with_nan_is_not_lost(tmp_path):
 
 
 def test_commands_say_it_before_they_compute(monkeypatch, tmp_path):
-    monkeypatch.setattr("regard.app.subjects.record", lambda *_, **__: pytest.fail("computed"))
+    monkeypatch.setattr("regard.app.model_input.record", lambda *_, **__: pytest.fail("computed"))
     (tmp_path / "file").write_text("")
     for option in ("--out", "--save", "--figure"):
         shown = run("look", CAT, option, tmp_path / "file" / "x.png")

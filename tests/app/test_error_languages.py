@@ -6,11 +6,11 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from regard.app.command import main
 from regard.app.languages import language_of
 from regard.app.languages.__main__ import compare
 from regard.app.languages.catalogue import FILES, entries, error_in_chinese, say_in_chinese
 from regard.app.languages.templates import of_package, of_source
+from regard.app.main import main
 from regard.errors import MaskSyntaxError, RegardError
 
 CATALOGUES = [json.loads(file.read_text(encoding="utf-8")) for file in FILES]

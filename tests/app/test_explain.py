@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 import regard
-from regard.app.command import main
+from regard.app.main import main
 
 CAT = "The cat sat on the mat."
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from regard.app.command import main
 from regard.app.languages import helping
 from regard.app.languages.__main__ import compare_help
 from regard.app.languages.asked import of_help
 from regard.app.languages.wrapping import wrap
+from regard.app.main import main
 from regard.languages import columns_of
 
 COMMANDS = [(), *((name,) for name in main.commands)]

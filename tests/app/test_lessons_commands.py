@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 import regard
-from regard.app.bench import crossovers
-from regard.app.command import main
+from regard.app.commands.bench import crossovers
+from regard.app.main import main
 from regard.lessons import demonstrations, timing
 from regard.lessons.timing import Bench, Measured, Work
 

@@ -9,8 +9,8 @@ import torch
 from click.testing import CliRunner
 
 import regard
-from regard.app.command import main
-from regard.app.subjects import Subject
+from regard.app.main import main
+from regard.app.model_input import Subject
 
 CAT = "The cat sat on the mat."
 
@@ -77,7 +77,7 @@ def test_the_page_is_opened(monkeypatch):
 
 
 def test_a_large_page_asks_first(tmp_path, monkeypatch):
-    monkeypatch.setattr("regard.views.page.writing.LARGEST", 1000)
+    monkeypatch.setattr("regard.views.page.write_page.LARGEST", 1000)
     shown = run("look", CAT)
     assert shown.exit_code == 1
     assert "insist with --yes" in shown.output
@@ -230,7 +230,7 @@ def test_machines_read_the_same_in_every_language(options):
 
 
 def test_a_large_page_asks_first_in_chinese(monkeypatch):
-    monkeypatch.setattr("regard.views.page.writing.LARGEST", 1000)
+    monkeypatch.setattr("regard.views.page.write_page.LARGEST", 1000)
     shown = run("look", CAT, "--lang", "zh")
     assert shown.exit_code == 1
     assert english_in(shown.output, "--layers", "--yes") == []
@@ -251,7 +251,7 @@ def test_brackets_in_tokens_are_no_marks(monkeypatch):
         seen.tokens = ["[/INST]", ":cat:", "[red]"]
         return Subject("", "a [/b] model", seen)
 
-    monkeypatch.setattr("regard.app.subjects.record", read)
+    monkeypatch.setattr("regard.app.model_input.record", read)
     shown = run("look", CAT, "--no-page")
     assert shown.exit_code == 0, shown.output
     assert shown.output.startswith("a [/b] model\n[/INST] :cat: [red]\n")

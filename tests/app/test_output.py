@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from regard import printing
-from regard.app.command import main
+from regard.app.main import main
 
 ESCAPE = "\x1b[31m\x9b2J\u202e"
 BROKEN = "a \udcff b"
@@ -207,9 +207,9 @@ def test_names_of_files_are_shown_and_not_obeyed(run):
 
 
 def test_marks_of_rich_in_tokens_are_text():
-    from regard.views.explanation.payload import Grid
-    from regard.views.explanation.terminal import _grid
-    from regard.views.terminal import SafeConsole
+    from regard.views.explanation.explanation_payload import Grid
+    from regard.views.explanation.explanation_terminal import _grid
+    from regard.views.terminal_weights import SafeConsole
 
     table = _grid(Grid(("[/INST]", "[red]"), ("[/x]", "[b]"), ((0.1, 0.2), (0.3, 0.4))), 80)
     console = SafeConsole(file=io.StringIO(), width=80)
@@ -219,7 +219,7 @@ def test_marks_of_rich_in_tokens_are_text():
 
 
 def test_data_in_a_file_stays_as_it_is_and_on_a_terminal_is_safe(run, monkeypatch):
-    from regard.app.output import show
+    from regard.app.output_errors import show
 
     for terminal, written in ((False, "a\x1bb"), (True, "a\\x1bb")):
         stream = io.StringIO()
@@ -372,19 +372,19 @@ LINES = {
 @pytest.mark.parametrize("line", LINES)
 def test_a_damaged_log_is_refused_and_names_its_line(tmp_path, line):
     from regard.errors import ModelFileError
-    from regard.translator import log
+    from regard.translator import training_log
 
-    (tmp_path / log.LOG).write_bytes(
+    (tmp_path / training_log.LOG).write_bytes(
         b'{"step": 1, "loss": 2.0}\n\n' + LINES[line] + b'{"step": 2, "loss": 1.0}\n'
     )
     with pytest.raises(ModelFileError, match=r"line 3 of|UnicodeDecodeError at") as error:
-        log.cut_after(tmp_path, 2)
+        training_log.cut_after(tmp_path, 2)
     assert "\n" not in str(error.value)
 
 
 def test_a_log_that_a_kill_cut_is_read_to_the_cut(tmp_path):
-    from regard.translator import log
+    from regard.translator import training_log
 
-    (tmp_path / log.LOG).write_bytes(b'{"step": 1, "loss": 2.0}\n{"step": 2, "lo')
-    assert log.read(tmp_path) == [{"step": 1, "loss": 2.0}]
-    log.append(tmp_path, {"step": 3})
+    (tmp_path / training_log.LOG).write_bytes(b'{"step": 1, "loss": 2.0}\n{"step": 2, "lo')
+    assert training_log.read(tmp_path) == [{"step": 1, "loss": 2.0}]
+    training_log.append(tmp_path, {"step": 3})

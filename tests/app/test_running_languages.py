@@ -11,15 +11,15 @@ from matplotlib.text import Text
 from rich.console import Console
 
 from app.test_train import folder, run  # noqa: F401 - a fixture
-from regard.app import train
-from regard.app.command import main
+from regard.app.commands import train
+from regard.app.commands.survey import _finish, _words, told_of_an_end
 from regard.app.languages.wording import TEXTS
-from regard.app.server import models, serving
-from regard.app.survey import _finish, _words, told_of_an_end
+from regard.app.main import main
+from regard.app.server import run_server, served_models
 from regard.errors import FontError
 from regard.heads.survey import State
-from regard.translator import Report, log
-from regard.views.figures import lettering
+from regard.translator import Report, training_log
+from regard.views.figures import fonts
 
 WORD = re.compile(r"[A-Za-z]{2,}")
 HAN = re.compile("[\u3400-\u9fff]")
@@ -65,7 +65,7 @@ def test_a_training_in_chinese(folder, monkeypatch):  # noqa: F811
         assert words in shown.output
     assert not english_in(shown.output, folder / "run" / "model")
     said = {text for text in drawn[-1] if HAN.search(text)}
-    assert said == set(log.TEXTS.table("zh").values())
+    assert said == set(training_log.TEXTS.table("zh").values())
     assert not [text for text in drawn[-1] if WORD.search(text)]
     assert '"held_out"' in (folder / "run" / "log.jsonl").read_text()
     again = run(folder, "--resume")
@@ -86,8 +86,8 @@ def test_a_machine_without_chinese_letters_draws_the_loss_in_english(monkeypatch
         raise FontError("Chinese labels need a font.")
 
     assert train._lettering("zh").lang == "zh"
-    monkeypatch.setattr(lettering, "families_for", none)
-    assert train._lettering("zh") == log.Lettering()
+    monkeypatch.setattr(fonts, "families_for", none)
+    assert train._lettering("zh") == training_log.Lettering()
 
 
 # ---- survey --------------------------------------------------------------------------------------
@@ -134,8 +134,8 @@ def served(monkeypatch, *arguments, **environment):
     def make_app(*things, lang):
         found["lang"] = lang
 
-    monkeypatch.setattr(serving, "make_app", make_app)
-    monkeypatch.setattr(serving, "serve", lambda app, door, ready: ready())
+    monkeypatch.setattr(run_server, "make_app", make_app)
+    monkeypatch.setattr(run_server, "serve", lambda app, door, ready: ready())
     shown = CliRunner(env=environment).invoke(main, ["serve", *arguments])
     assert shown.exit_code == 0, shown.output
     return shown.output, found["lang"]
@@ -153,7 +153,7 @@ def test_the_server_says_where_it_is(monkeypatch):
 
 
 def test_a_server_without_anything(monkeypatch):
-    monkeypatch.setattr(models, "_embedded", lambda: None)
+    monkeypatch.setattr(served_models, "_embedded", lambda: None)
     assert "  nothing to look at: give --model or --recording\n" in served(monkeypatch)[0]
     assert not english_in(served(monkeypatch, "--lang", "zh")[0], "--model", "--recording")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.served import client, finished, served
-from regard.app.server.schema import schema
+from regard.app.server.openapi import schema
 from regard.recording import Recording
 from views.planes import blocks, exact
 
@@ -211,9 +211,9 @@ def test_a_page_is_written_and_opened(http):
 
 
 def test_a_page_that_would_be_too_large_is_refused(monkeypatch):
-    from regard.app.server import work
+    from regard.app.server import tasks
 
-    monkeypatch.setattr(work, "WHOLE_PAGE", 1000)
+    monkeypatch.setattr(tasks, "WHOLE_PAGE", 1000)
     with client(served()) as http:
         answer = http.post("/api/recordings/book/pages", json={})
         assert answer.status_code == 422

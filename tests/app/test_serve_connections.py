@@ -164,7 +164,7 @@ def test_clients_are_addresses():
 def test_forwarded_addresses_count_only_where_a_proxy_is_named(monkeypatch):
     """Else each request could call itself another client."""
     from regard.app.server.limits import Limits
-    from regard.app.server.serving import Server
+    from regard.app.server.run_server import Server
 
     monkeypatch.delenv("FORWARDED_ALLOW_IPS", raising=False)
     assert Server(None, Limits()).config.proxy_headers is False

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from app.served import running, served
-from regard.app.command import main
+from regard.app.main import main
 from regard.app.server.limits import Limits
 from regard.app.server.safety import Door
-from regard.app.server.work import WHOLE_PAGE
+from regard.app.server.tasks import WHOLE_PAGE
 
 TEXT = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
 

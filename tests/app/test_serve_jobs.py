@@ -12,7 +12,7 @@ import pytest
 from app.served import Words, client, finished, served
 from regard.app.server.jobs import Jobs
 from regard.app.server.limits import Limits
-from regard.app.server.refusing import RefusedError
+from regard.app.server.refused import RefusedError
 from regard.errors import TextError
 from regard.recording import load
 
@@ -168,7 +168,7 @@ def test_two_clients_do_not_disturb_each_other():
 
 def test_finished_recordings_are_kept(tmp_path):
     (tmp_path / ".old.safetensors.abc.part").write_bytes(b"half")
-    from regard.app.server.serving import open_library
+    from regard.app.server.run_server import open_library
 
     open_library([], tmp_path, Limits())
     assert list(tmp_path.iterdir()) == []
@@ -199,8 +199,8 @@ def test_a_disk_that_is_full_loses_the_file_and_not_the_recording(tmp_path, monk
 KILLED = """
 import sys, time, torch
 from pathlib import Path
-import regard.recording.files as files
-from regard.app.server.library import Library
+import regard.recording.recording_file as files
+from regard.app.server.recording_store import Library
 from regard.recording import Call, Recording
 
 library = Library(10**9, Path(sys.argv[1]))
@@ -231,7 +231,7 @@ def test_kill_in_the_middle_of_saving_loses_no_earlier_recording(tmp_path):
     whole = list(tmp_path.glob("*.safetensors"))
     assert [file.stem.rpartition("-")[2] for file in whole] == ["first"]
     assert load(whole[0])[0].queries == 50
-    from regard.app.server.serving import open_library
+    from regard.app.server.run_server import open_library
 
     open_library([], tmp_path, Limits())
     assert list(tmp_path.iterdir()) == whole

@@ -6,11 +6,11 @@ import pytest
 from click.testing import CliRunner
 
 from app.served import client, finished, served, translation
-from regard.app.command import main
-from regard.app.server.library import Library
+from regard.app.main import main
 from regard.app.server.limits import Limits
+from regard.app.server.recording_store import Library
+from regard.app.server.run_server import door_of, make_app, open_library
 from regard.app.server.safety import Door
-from regard.app.server.serving import door_of, make_app, open_library
 from regard.errors import ArgumentError
 from regard.recording import Recording
 
@@ -81,11 +81,11 @@ def test_kept_recordings_beyond_the_room_are_named(tmp_path):
     ("lang", "said"), [("en", "skipped bad.safetensors: "), ("zh", "跳过 bad.safetensors：")]
 )
 def test_the_command_names_what_it_skipped(tmp_path, monkeypatch, lang, said):
-    from regard.app.server import models, serving
+    from regard.app.server import run_server, served_models
 
     (tmp_path / "bad.safetensors").write_bytes(b"bad")
-    monkeypatch.setattr(models, "load_models", lambda names: [])
-    monkeypatch.setattr(serving, "serve", lambda app, door, ready, limits: ready())
+    monkeypatch.setattr(served_models, "load_models", lambda names: [])
+    monkeypatch.setattr(run_server, "serve", lambda app, door, ready, limits: ready())
     found = CliRunner().invoke(main, ["serve", "--keep", str(tmp_path), "--lang", lang])
     assert found.exit_code == 0, found.output
     assert said in found.output

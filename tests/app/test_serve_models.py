@@ -7,13 +7,13 @@ from tokenizers import models as kinds
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from app.served import client, finished, served
-from regard.app.server import models
+from regard.app.server import served_models
 from regard.app.server.jobs import StoppedError
 from regard.app.server.limits import Limits
-from regard.app.server.models import ReaderModel, TranslatorModel, Wish, load_models
+from regard.app.server.served_models import ReaderModel, TranslatorModel, Wish, load_models
 from regard.errors import ArgumentError, ModelFileError, TextError
 from regard.translator import ChineseCharacters, EnglishTokens, Pair, Recipe, Translator, Vocabularies
-from regard.translator.translating import build_model
+from regard.translator.translate_text import build_model
 
 WORDS = ["[UNK]", "the", "cat", "sat", "on", "mat"]
 
@@ -99,7 +99,7 @@ def test_texts_and_recordings_that_are_too_large(model, monkeypatch):
         model.read(Wish("the cat sat", generate=3), Limits(tokens=5), hears)
     with pytest.raises(TextError, match=r"A recording takes at most 0\.0 GB here"):
         model.read(Wish("the cat sat"), Limits(recording_bytes=100), hears)
-    monkeypatch.setattr(models, "VALUES_UP_TO", 2)
+    monkeypatch.setattr(served_models, "VALUES_UP_TO", 2)
     assert model.read(Wish("the cat sat"), Limits(), hears)[0].v is None
 
 

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from app.served import Words, client, running, served
-from regard.app.command import main
+from regard.app.main import main
+from regard.app.server.run_server import door_of
 from regard.app.server.safety import Door, Guard
-from regard.app.server.serving import door_of
 from regard.errors import ArgumentError
 
 
@@ -201,7 +201,7 @@ def test_the_command_says_what_is_wrong(tmp_path):
 def test_an_address_that_is_taken_is_an_error_in_words():
     import socket
 
-    from regard.app.server.serving import serve
+    from regard.app.server.run_server import serve
 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -213,7 +213,7 @@ def test_an_address_that_is_taken_is_an_error_in_words():
 def test_without_starlette_the_command_says_what_to_install(monkeypatch):
     import sys
 
-    for name in [name for name in sys.modules if name.startswith("regard.app.server.serving")]:
+    for name in [name for name in sys.modules if name.startswith("regard.app.server.run_server")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     found = CliRunner().invoke(main, ["serve"])

@@ -13,8 +13,8 @@ from schemathesis.specs.openapi.checks import (
 
 from app.served import running, served
 from regard.app.server.limits import Limits
+from regard.app.server.openapi import schema
 from regard.app.server.safety import Door
-from regard.app.server.schema import schema
 
 CHECKS = [
     not_a_server_error,

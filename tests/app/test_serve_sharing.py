@@ -13,7 +13,7 @@ from app.served import Words, client, finished, running, served
 from app.test_serve_jobs import ended, forever
 from regard.app.server.jobs import MOST_SHARED, Jobs
 from regard.app.server.limits import Limits
-from regard.app.server.refusing import RefusedError
+from regard.app.server.refused import RefusedError
 from regard.app.server.safety import Door
 
 
@@ -126,17 +126,17 @@ def test_ended_jobs_do_not_pile_up(jobs, monkeypatch):
 
 
 def test_a_tab_that_closes_does_not_cancel_the_map_of_another(monkeypatch):
-    from regard.app.server import work
+    from regard.app.server import tasks
 
     go_on = threading.Event()
-    build = work.build
+    build = tasks.build
 
     def slow(plane, tell):
         while not go_on.wait(0.01):
             tell(0.1)
         return build(plane, tell)
 
-    monkeypatch.setattr(work, "build", slow)
+    monkeypatch.setattr(tasks, "build", slow)
     with client(served(models=[])) as http:
         mine, yours = (
             http.post("/api/recordings/book/maps", json={"head": 1}).json()["job"] for _ in range(2)
@@ -166,7 +166,7 @@ SERVER = """
 import sys
 from app.served import Words, served
 from regard.app.server.safety import Door
-from regard.app.server.serving import serve
+from regard.app.server.run_server import serve
 
 door = Door(port=int(sys.argv[1]))
 app = served(models=[Words(pause=0.05, layers=200)], door=door, workers=1)

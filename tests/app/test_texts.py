@@ -2,8 +2,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from regard.app.numbers import NUMBERS
-from regard.app.texts import read_argument
+from regard.app.number_list import NUMBERS
+from regard.app.text_argument import read_argument
 from regard.errors import TextError
 
 

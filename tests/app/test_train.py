@@ -3,7 +3,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from regard.app.command import main
+from regard.app.main import main
 
 WORDS = [("cat", "猫"), ("dog", "狗"), ("bird", "鸟"), ("fish", "鱼"), ("horse", "马"), ("cow", "牛")]
 RECIPE = {

@@ -4,7 +4,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from regard.app.command import main
+from regard.app.main import main
 from regard.translator.embedded import FOLDER
 
 

@@ -17,8 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import regard
 from regard import biases, masks
-from regard.attention import planning
 from regard.errors import RegardError
+from regard.kernels import plan
 
 N = 203
 HEADS = 6
@@ -159,7 +159,7 @@ def memory_of(group, rank, count):
 def main():
     rank, count, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     torch.set_num_threads(1)
-    planning.SHORT = 0  # as if the text were long, so that tiles are cut
+    plan.SHORT = 0  # as if the text were long, so that tiles are cut
     with connected(rank, count, folder):
         for mask, option, dtype in CASES:
             q, k, v = own_share(whole(dtype), rank, count)

@@ -11,8 +11,8 @@ from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 import regard
 from parity import assert_close, definition, tensors
 from regard import masks
-from regard.attention import attention_with_lse, reference
 from regard.errors import DtypeError, MaskError
+from regard.kernels import attention_with_lse, reference
 
 SIZES = [(1, 1), (1, 7), (7, 1), (5, 9), (9, 5), (70, 70), (70, 200), (200, 70), (300, 300), (2, 3)]
 

@@ -14,10 +14,10 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 import regard
 from masks.strategies import expressions
 from regard import masks
-from regard.attention.costing import step_in_words
 from regard.errors import ArgumentError, DtypeError, MaskSyntaxError, ShapeError
+from regard.kernels.cost import step_in_words
 from regard.languages import columns_of
-from regard.masks.positions import Extent
+from regard.masks.extent import Extent
 from regard.masks.tiles import count_by_distance
 
 PRODUCTS = {"queries", "keys", "values", "scores", "sum", "output", "inside", "sums", "products"}
@@ -174,7 +174,7 @@ def test_bytes_are_those_of_the_tensors():
         assert dense[name].bytes == ours[name].bytes == 2 * prod(shape)
     assert dense["scores"].bytes == 2 * prod((3, 6, 13, 19))
     assert ours["softmax"].bytes == 4 * prod((3, 6, 13))  # lse in at least float32
-    sums = regard.attention.linear_attention_with_state(*(torch.zeros(3, 6, 13, 5).half() for _ in range(3)))[
+    sums = regard.kernels.linear_attention_with_state(*(torch.zeros(3, 6, 13, 5).half() for _ in range(3)))[
         1
     ].sums
     linear = regard.cost(13, width=30, heads=6, batch=3, dtype="float16")[13, "linear"]

@@ -16,7 +16,7 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
-        ({"q": Q.numpy()}, DtypeError, "Got q = ndarray.*regard.attention.reference"),
+        ({"q": Q.numpy()}, DtypeError, "Got q = ndarray.*regard.kernels.reference"),
         ({"k": None}, DtypeError, "Got k = NoneType"),
         ({"q": Q.long()}, DtypeError, r"Got q.dtype = torch.int64. Convert it, for example q.float\(\)"),
         ({"v": V.to(torch.complex64)}, DtypeError, "Got v.dtype = torch.complex64"),

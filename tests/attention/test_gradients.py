@@ -7,7 +7,7 @@ import torch
 import regard
 from parity import tensors
 from regard import biases, masks
-from regard.attention import attention_with_lse, fused
+from regard.kernels import attention_with_lse, fused_kernel
 
 N = 9
 MASKS = {
@@ -76,7 +76,7 @@ LONG_MASKS = {
 @pytest.mark.parametrize("mask", [pytest.param(mask, id=name) for name, mask in LONG_MASKS.items()])
 def test_gradients_equal_those_of_the_dense_calculation(mask, kind, kernel, always_tiled, monkeypatch):
     if kernel == "plain":
-        monkeypatch.setattr(fused, "available", lambda: False)
+        monkeypatch.setattr(fused_kernel, "available", lambda: False)
     if kind in ("tensor", "row"):
         table = torch.randn(
             (2, 1, LONG, LONG) if kind == "tensor" else (2, 1, LONG), dtype=torch.float64, requires_grad=True

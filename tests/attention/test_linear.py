@@ -4,8 +4,8 @@ import torch
 
 import regard
 from parity import assert_close, tensors
-from regard.attention import LinearState, linear_attention_with_state
 from regard.errors import ArgumentError, DtypeError, RegardError, ShapeError
+from regard.kernels import LinearState, linear_attention_with_state
 
 
 def by_hand(
@@ -94,10 +94,10 @@ def test_a_carried_state_goes_on_where_it_stopped(sizes):
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_gradients(causal, monkeypatch):
-    from regard.attention import linear
+    from regard.kernels import linear_attention
 
-    monkeypatch.setattr(linear, "CHUNK", 4)
-    monkeypatch.setattr(linear, "SEGMENT", 8)
+    monkeypatch.setattr(linear_attention, "CHUNK", 4)
+    monkeypatch.setattr(linear_attention, "SEGMENT", 8)
     q, k, v = tensors(2, heads=2, key_heads=1, queries=11, channels=3, values=2, grad=True)
     assert torch.autograd.gradcheck(lambda *x: regard.linear_attention(*x, causal=causal), (q, k, v))
 

@@ -7,7 +7,7 @@ import torch
 import regard
 from parity import assert_close, definition, tensors
 from regard import biases, masks
-from regard.attention import attention_with_lse, fused
+from regard.kernels import attention_with_lse, fused_kernel
 
 N = 203  # no multiple of a tile, and several tiles long
 
@@ -175,20 +175,22 @@ def test_scores_of_four_hundred():
 def test_the_plain_kernel_stands_in_for_the_fused_one(mask, monkeypatch):
     q, k, v = tensors(2, heads=6, key_heads=2, queries=N)
     with_fused = attention_with_lse(q, k, v, mask=mask)
-    assert fused.available()
-    monkeypatch.setattr(fused, "available", lambda: False)
+    assert fused_kernel.available()
+    monkeypatch.setattr(fused_kernel, "available", lambda: False)
     without = attention_with_lse(q, k, v, mask=mask)
     assert_close(without[0], with_fused[0], q.dtype)
     assert_close(without[1], with_fused[1], q.dtype, "lse")
 
 
 def test_a_schema_that_differs_is_noticed(monkeypatch):
-    monkeypatch.setattr(fused, "_FORWARD", fused._FORWARD.replace("float? scale", "float scale"))
-    fused.available.cache_clear()
-    assert not fused.available()
+    monkeypatch.setattr(
+        fused_kernel, "_FORWARD", fused_kernel._FORWARD.replace("float? scale", "float scale")
+    )
+    fused_kernel.available.cache_clear()
+    assert not fused_kernel.available()
     monkeypatch.undo()
-    fused.available.cache_clear()
-    assert fused.available()
+    fused_kernel.available.cache_clear()
+    assert fused_kernel.available()
 
 
 def test_autocast_does_not_reach_the_scores():

@@ -11,10 +11,10 @@ import regard
 from masks.strategies import expressions
 from parity import assert_close, definition, tensors
 from regard import masks
-from regard.attention import layout, planning
-from regard.attention.flex import run_flex
-from regard.attention.inputs import prepare
-from regard.masks.positions import Extent
+from regard.kernels import layout, plan
+from regard.kernels.flex_kernel import run_flex
+from regard.kernels.inputs import prepare
+from regard.masks.extent import Extent
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_random_masks_dense_against_tiled_against_flex(mask, tile):
     q, k, v = tensors(1, heads=2, queries=70, channels=16)
     wanted = definition(q, k, v, mask=mask)
     patched = pytest.MonkeyPatch()
-    patched.setattr(planning, "SHORT", 0)
+    patched.setattr(plan, "SHORT", 0)
     patched.setattr(layout, "TILE", tile)
-    planning._kept_plan.cache_clear()
+    plan._kept_plan.cache_clear()
     try:
         assert_close(regard.attention(q, k, v, mask=mask), wanted.output, q.dtype)
     finally:
         patched.undo()
-        planning._kept_plan.cache_clear()
+        plan._kept_plan.cache_clear()
     sees = mask.dense(70).any(-1)
     flex = flex_attention(q, k, v, block_mask=mask.block_mask(70))
     assert_close(flex[:, :, sees], wanted.output[:, :, sees.numpy()], q.dtype)
@@ -136,9 +136,9 @@ def test_plans_are_kept_unless_their_tables_are_large():
 
 
 def test_a_short_mask_is_evaluated_once_and_serves_training_after_inference(monkeypatch):
-    from regard.attention import call
+    from regard.kernels import attention
 
-    call._kept_dense.cache_clear()
+    attention._kept_dense.cache_clear()
     q, k, v = tensors(2, queries=9, dtype=torch.float32, grad=True)
     mask = masks.padding(lengths=[9, 4])
     with torch.inference_mode():

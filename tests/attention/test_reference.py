@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from parity import tensors
 from regard import masks
-from regard.attention import reference
+from regard.kernels import reference
 
 
 def test_by_hand_the_sentence_of_lesson_e():

@@ -14,8 +14,8 @@ import regard
 from attention.ring_process import CASES, MASKS, N, memory_of, options_of, whole
 from attention.test_statistics import assert_statistics, by_definition
 from regard import masks
-from regard.attention import Statistics
 from regard.errors import ArgumentError
+from regard.kernels import Statistics
 
 COUNT = 4
 

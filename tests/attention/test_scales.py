@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 import regard
 from parity import assert_close, definition, tensors
 from regard import masks
-from regard.attention import attention_with_lse
-from regard.attention.flex import run_flex
-from regard.attention.inputs import prepare
 from regard.errors import ArgumentError
+from regard.kernels import attention_with_lse
+from regard.kernels.flex_kernel import run_flex
+from regard.kernels.inputs import prepare
 
 SCALES = [0.0, -0.0, -1.0, -0.3, 1e-300, -1e-300, 1e-40, -1e-40, 1e5, -1e5, 1e8, -1e8]
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]

@@ -11,7 +11,7 @@ import pytest
 
 import regard
 from docs.scripts import DOCS, script
-from regard.app.command import main
+from regard.app.main import main
 
 PAGE = (DOCS / "lessons.md").read_text(encoding="utf-8")
 SPANS = sorted(set(re.findall(r"`([\w.]+\([^`]*)`", "\n".join(re.findall(r"^\| .*", PAGE, re.MULTILINE)))))
@@ -40,7 +40,7 @@ def check_call(text, names):
         if isinstance(node, ast.Call) and is_dotted(node.func):
             called = resolve(node.func, names)
             # The room `attention` is callable and stands for the function of that name.
-            called = called.attention if called is regard.attention else called
+            called = called.attention if called is regard.kernels else called
             inspect.signature(called).bind(*node.args, **{word.arg: word.value for word in node.keywords})
         elif is_dotted(node) and isinstance(node, ast.Attribute):
             resolve(node, names)

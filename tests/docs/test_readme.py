@@ -5,7 +5,7 @@ import re
 import pytest
 
 from docs.scripts import DOCS
-from regard.app.command import main
+from regard.app.main import main
 
 ROOT = DOCS.parent
 ENGLISH, CHINESE = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh-CN.md"))

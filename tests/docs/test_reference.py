@@ -9,7 +9,7 @@ import pytest
 
 import regard
 from docs.scripts import DOCS, script
-from regard.app.command import main
+from regard.app.main import main
 
 PAGES = ["commands.md", "commands.zh-CN.md"]
 

@@ -24,10 +24,10 @@ def survey_runs(folder):
 
     from heads.survey.conftest import WORDS, sentences, tokenizer
     from heads.survey.test_running import assert_equal
-    from regard.heads.survey import Corpus, batches, survey
-    from regard.recording.reading import load_reader
+    from regard.heads.survey import Corpus, corpus_batches, survey
+    from regard.recording.reader import load_reader
 
-    batches.STRETCH = 17
+    corpus_batches.STRETCH = 17
     torch.manual_seed(0)
     size = {"hidden_size": 24, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 3}
     model = BertModel(BertConfig(vocab_size=len(WORDS), max_position_embeddings=19, **size))
@@ -48,13 +48,13 @@ def survey_runs(folder):
 def training_runs(folder):
     del folder
     from fuzz.test_trainings import outcome
-    from regard.translator import log, train
+    from regard.translator import train, training_log
     from translator import conftest
 
     recipe = conftest.tiny.__wrapped__()
     recipe = dataclasses.replace(recipe, steps=60, checkpoint_every=5, log_every=4)
     pairs = conftest.pairs.__wrapped__()
-    log.draw = lambda *_: None
+    training_log.draw = lambda *_: None
 
     def same(one, other):
         assert outcome(one, recipe) == outcome(other, recipe)

@@ -14,7 +14,7 @@ import torch
 from fuzz.rounds import cases
 from regard import masks
 from regard.errors import MaskError, MaskSyntaxError, RegardError
-from regard.masks import text as reading
+from regard.masks import parser as reading
 
 LENGTH = 7
 MEMORY = 150_000_000

@@ -13,13 +13,13 @@ from fuzz.rounds import cases
 from recording.kinds import recordings
 from regard.errors import RecordingFileError
 from regard.heads import roles, table
-from regard.recording import files
-from regard.recording.rows import row_of
-from regard.views.figures.matrices import one_matrix
-from regard.views.figures.reducing import reduced
+from regard.recording import recording_file
+from regard.recording.row import row_of
+from regard.views.figures.downsampling import reduced
+from regard.views.figures.weight_matrix import one_matrix
 from regard.views.map import Plane
-from regard.views.page.html import document
-from regard.views.page.payload import payload_of
+from regard.views.page.page_html import document
+from regard.views.page.page_payload import payload_of
 
 KINDS = recordings()
 
@@ -79,7 +79,7 @@ EXTREMES = [
 
 def parts_of(kind):
     """The description and the tensors of a good recording, and its header."""
-    text = files._described(KINDS[kind], shelf := files.Shelf())
+    text = recording_file._described(KINDS[kind], shelf := recording_file.Shelf())
     return json.loads(text), shelf.tensors
 
 
@@ -87,7 +87,11 @@ def contents(description, tensors):
     """A file with a right digest."""
     text = description if isinstance(description, str) else json.dumps(description)
     tensors = {name: tensor.contiguous().clone() for name, tensor in tensors.items()}
-    header = {"format": files.FORMAT, "description": text, "digest": files._digest(text, tensors)}
+    header = {
+        "format": recording_file.FORMAT,
+        "description": text,
+        "digest": recording_file._digest(text, tensors),
+    }
     return save(tensors, metadata=header)
 
 

@@ -18,8 +18,8 @@ from app.served import Words, book, translation
 from fuzz.rounds import cases
 from regard.app.server.connections import Connection
 from regard.app.server.limits import Limits
+from regard.app.server.run_server import Server, make_app, open_library
 from regard.app.server.safety import Door
-from regard.app.server.serving import Server, make_app, open_library
 
 SECONDS = 30
 """After which an answer counts as hanging, on a machine that is busy."""

@@ -14,12 +14,12 @@ from fuzz.rounds import ROUNDS, cases
 from heads.survey.conftest import folders, readers, sentences  # noqa: F401 - fixtures
 from heads.survey.test_running import assert_equal
 from regard.errors import RegardError
-from regard.heads.survey import Corpus, batches, survey
+from regard.heads.survey import Corpus, corpus_batches, survey
 
 
 @pytest.fixture(autouse=True)
 def _short_stretches(monkeypatch):
-    monkeypatch.setattr(batches, "STRETCH", 7)
+    monkeypatch.setattr(corpus_batches, "STRETCH", 7)
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 

@@ -14,8 +14,8 @@ import torch
 from fuzz.damage import Killed, contents_of, damaged, killed_at_writes, write_all
 from fuzz.rounds import ROUNDS, cases
 from regard.errors import RegardError
-from regard.translator import average, log, train
-from regard.translator.checkpoints import expected_snapshots
+from regard.translator import average, train, training_log
+from regard.translator.training_checkpoint import expected_snapshots
 from translator.conftest import pairs, tiny  # noqa: F401 - fixtures
 
 
@@ -23,7 +23,7 @@ from translator.conftest import pairs, tiny  # noqa: F401 - fixtures
 def _quick(monkeypatch):
     torch.set_num_threads(1)
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(log, "draw", lambda *_: None)  # a picture takes longer than the training
+    monkeypatch.setattr(training_log, "draw", lambda *_: None)  # a picture takes longer than the training
 
 
 @pytest.fixture(scope="module")

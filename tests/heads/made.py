@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard import masks
-from regard.attention import attention_with_lse
+from regard.kernels import attention_with_lse
 from regard.recording import Call, Recording
 
 SURE = 60.0

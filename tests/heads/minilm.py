@@ -48,7 +48,7 @@ def section(roles: Roles) -> str:
     lines = [f"{number}. {sentence}" for number, sentence in enumerate(SENTENCES, start=1)]
     lines += ["", "| role | head that plays it best | score | by chance | clear | sentence | example |"]
     lines += ["|---|---|---|---|---|---|---|"]
-    for role in regard.heads.findings.ROLES:
+    for role in regard.heads.role_results.ROLES:
         for head in roles.strongest(role, 1):
             score = head.scores[role]
             where, shown = _example(score.example)

@@ -11,8 +11,8 @@ from heads.made import looking, recording_of
 from recording.families import FAMILIES, all_weights, inputs_of
 from regard import heads
 from regard.errors import ArgumentError, RecordingError
-from regard.heads import differences
-from regard.heads.differences import linkage
+from regard.heads import divergence
+from regard.heads.divergence import linkage
 from regard.recording import Call, Recording
 
 
@@ -32,7 +32,7 @@ def js(p, q):
 @pytest.mark.parametrize(("name", "side"), [("bert", "right"), ("gpt_oss", "left")])
 @pytest.mark.parametrize("batch", [None, 1])
 def test_it_is_the_mean_over_queries(name, side, batch, monkeypatch):
-    monkeypatch.setattr(differences, "AT_ONCE", 200)  # a row or two at a time
+    monkeypatch.setattr(divergence, "AT_ONCE", 200)  # a row or two at a time
     seen, inputs = recorded(name, side)
     found = heads.divergence(seen, batch)
     whole = torch.cat([all_weights(call) for call in seen], 1).double().numpy()

@@ -8,8 +8,8 @@ import torch
 import regard
 from recording.families import FAMILIES
 from regard import heads
-from regard.heads.averages import COLUMNS
-from regard.heads.findings import ROLES
+from regard.heads.head_table import COLUMNS
+from regard.heads.role_results import ROLES
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "heads.md").read_text(encoding="utf-8")

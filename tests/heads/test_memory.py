@@ -8,7 +8,6 @@ import regard
 from recording.families import GROUPED, SMALL
 from recording.test_memory import Largest, N
 from regard import heads
-from regard.heads import differences, flow, pairs, scores
 
 
 @pytest.fixture(autouse=True)

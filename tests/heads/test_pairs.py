@@ -10,10 +10,10 @@ import regard
 from recording.families import FAMILIES, all_weights, inputs_of
 from regard import masks, nn
 from regard.errors import RecordingError
-from regard.heads import pairs
-from regard.heads.pairs import allowed_at, same_token, weights_at
+from regard.heads import pair_weights
+from regard.heads.pair_weights import allowed_at, same_token, weights_at
+from regard.interception.hf_masks import FunctionMask
 from regard.recording import Call
-from regard.recording.placing import FunctionMask
 
 
 def assert_pairs(call):
@@ -31,7 +31,7 @@ def assert_pairs(call):
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("name", ["bert", "llama", "mistral", "gemma2", "gpt_oss", "t5", "bart"])
 def test_in_models(name, side, monkeypatch):
-    monkeypatch.setattr(pairs, "AT_ONCE", 500)  # several stretches
+    monkeypatch.setattr(pair_weights, "AT_ONCE", 500)  # several stretches
     family = FAMILIES[name]
     model, inputs = family.build(), inputs_of(family, side)
     with torch.no_grad(), regard.watch(model) as seen:

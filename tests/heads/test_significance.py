@@ -9,7 +9,7 @@ from heads.made import call_with, looking, recording_of
 from recording.families import all_weights
 from regard import heads, masks
 from regard.errors import ArgumentError, RecordingError
-from regard.heads.channels import looks_back
+from regard.heads.key_sets import looks_back
 from regard.heads.significance import Columns, Peaks, adjusted, of_columns, of_distinct, tail
 from regard.recording import Call, Recording
 
@@ -22,7 +22,7 @@ def random_heads(seed, length, count=24, sharp=2.0, kind="decoder"):
     q, k = (torch.randn(1, count, length, 16, generator=made) for _ in range(2))
     mask = masks.causal() if kind == "decoder" else masks.everything()
     scale = sharp / 4
-    _, lse = regard.attention.attention_with_lse(q, k, k, mask=mask, scale=scale)
+    _, lse = regard.kernels.attention_with_lse(q, k, k, mask=mask, scale=scale)
     return Recording("random", [Call("x", kind, 0, q, k, lse, mask=mask, scale=scale)])
 
 
@@ -143,7 +143,7 @@ def test_frequent_tokens_are_measured_as_rare_ones(kind, monkeypatch):
     tokens = text_of(5, 70)
     names = ["same", "duplicate", "induction"]
     one_by_one = heads.roles(seen, tokens, names=names)
-    monkeypatch.setattr("regard.heads.channels.FREQUENT", 2)
+    monkeypatch.setattr("regard.heads.key_sets.FREQUENT", 2)
     by_channels = heads.roles(seen, tokens, names=names)
     assert looks_back(seen[0].mask) == (kind == "decoder")
     for mine, theirs in zip(by_channels, one_by_one):
@@ -193,7 +193,7 @@ def test_own_roles_that_are_refused():
 def test_layers_and_heads_are_chosen():
     q = torch.randn(1, 4, 7, 8)
     k = torch.randn(1, 2, 7, 8)  # two query heads share a key head
-    _, lse = regard.attention.attention_with_lse(q, k, k, mask=masks.causal())
+    _, lse = regard.kernels.attention_with_lse(q, k, k, mask=masks.causal())
     scale = 8**-0.5
     calls = [Call(f"l{i}", "decoder", i, q + i, k, lse, mask=masks.causal(), scale=scale) for i in range(3)]
     calls = [

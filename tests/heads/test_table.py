@@ -11,9 +11,9 @@ import regard
 from parity import tensors
 from recording.families import FAMILIES, all_weights, inputs_of
 from regard import heads, masks
-from regard.attention import attention_with_lse
 from regard.errors import ArgumentError, PackageError, RecordingError
-from regard.heads.averages import COLUMNS
+from regard.heads.head_table import COLUMNS
+from regard.kernels import attention_with_lse
 from regard.recording import Call, Recording
 
 
@@ -37,7 +37,7 @@ def expected(weights, real, visible):
     batch, heads_, queries, keys = weights.shape
     rows = []
     for h in range(heads_):
-        got = {name: [] for name in heads.averages.MEANS}
+        got = {name: [] for name in heads.head_table.MEANS}
         shares = []
         for b in range(batch):
             received, counted = np.zeros(keys), 0
@@ -130,7 +130,7 @@ def test_queries_that_see_nothing_are_left_out_and_nan_never_appears():
     assert set(heads.table(seen).column("queries")) == {5}
     alone = heads.table(seen, batch=1)
     assert set(alone.column("queries")) == {0}
-    assert all(row[name] is None for row in alone for name in heads.averages.MEANS)
+    assert all(row[name] is None for row in alone for name in heads.head_table.MEANS)
     assert json.loads(alone.to_json())[0]["entropy"] is None
 
 

@@ -9,26 +9,26 @@ import torch
 from matplotlib.figure import Figure
 
 from regard import masks
-from regard.attention import reference
 from regard.errors import ArgumentError, DataError, TextError
+from regard.kernels import reference
 from regard.languages import LANGUAGES
 from regard.lessons import demonstration, demonstrations
-from regard.lessons.averaging import learn_averages
+from regard.lessons.by_hand import calculate_by_hand
+from regard.lessons.common_mistakes import find_mistakes
 from regard.lessons.directions import point_keys
-from regard.lessons.drawing import Bars, Cells, Curves, draw
-from regard.lessons.filtering import filter_keys
-from regard.lessons.hand import calculate_by_hand
-from regard.lessons.library import search_library
-from regard.lessons.masking import show_masks
-from regard.lessons.mistakes import find_mistakes
-from regard.lessons.multiple import BareMultiHead, compare_multiple
-from regard.lessons.order import compare_order
-from regard.lessons.places import place_tokens
-from regard.lessons.scaling import scale_scores
-from regard.lessons.scratch import attend_from_scratch
-from regard.lessons.single import BareSelfAttention, LinearSelfAttention, compare_single
-from regard.lessons.splitting import split_heads
-from regard.lessons.words import EXAMPLE, SENTENCE, attend_words, read_vectors
+from regard.lessons.head_splitting import split_heads
+from regard.lessons.learned_average import learn_averages
+from regard.lessons.library_search import search_library
+from regard.lessons.mask_gallery import show_masks
+from regard.lessons.multi_head_parameters import BareMultiHead, compare_multiple
+from regard.lessons.numpy_self_attention import attend_from_scratch
+from regard.lessons.panels import Bars, Cells, Curves, draw
+from regard.lessons.position_vectors import place_tokens
+from regard.lessons.recurrent_comparison import compare_order
+from regard.lessons.score_scaling import scale_scores
+from regard.lessons.single_head import BareSelfAttention, LinearSelfAttention, compare_single
+from regard.lessons.threshold_filter import filter_keys
+from regard.lessons.word_attention import EXAMPLE, SENTENCE, attend_words, read_vectors
 
 
 @pytest.mark.parametrize("one", demonstrations(), ids=lambda one: one.name)
@@ -134,7 +134,7 @@ def test_positions_know_the_distance_alone():
     assert np.allclose(np.linalg.norm(found.table, axis=1), 8**0.5, atol=1e-5)
     assert found.products[0, 0] > found.products[0, 1] > found.products[0, 5]
     learned = np.random.default_rng(0).normal(size=(40, 16))
-    from regard.lessons.places import _spread
+    from regard.lessons.position_vectors import _spread
 
     assert _spread(learned @ learned.T) > 1  # the measure would notice
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import regard
-from regard.app.bench import bench
-from regard.app.command import main
-from regard.app.cost import cost
+from regard.app.commands.bench import bench
+from regard.app.commands.cost import cost
+from regard.app.main import main
 from regard.lessons import demonstrations
 from regard.lessons.timing import VARIANTS
 from regard.views.figures.units import binary, si
@@ -99,7 +99,7 @@ def test_options_and_variants_are_named():
 
 
 def test_wrong_and_right_are_those_of_the_demonstration():
-    from regard.lessons.mistakes import find_mistakes
+    from regard.lessons.common_mistakes import find_mistakes
 
     found = find_mistakes()
     wrong = LESSONS.partition("## Where the lessons are wrong")[2]

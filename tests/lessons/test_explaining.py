@@ -9,14 +9,14 @@ import torch
 
 import regard
 from regard import biases, masks
-from regard.attention.reference import attention as reference
 from regard.errors import ArgumentError, DataError, MaskSyntaxError, RecordingError, TextError
-from regard.lessons.languages import TEXTS
-from regard.lessons.models import SHOWN, explain_recording
-from regard.lessons.sentence import attend_sentence
-from regard.masks.positions import Extent
+from regard.kernels.reference import attention as reference
+from regard.lessons.facts import TEXTS
+from regard.lessons.model_explanation import SHOWN, explain_recording
+from regard.lessons.sentence_explanation import attend_sentence
+from regard.masks.extent import Extent
 from regard.recording import Call, Recording
-from regard.recording.rows import row_of
+from regard.recording.row import row_of
 from regard.views.explanation import Explanation
 
 

@@ -5,7 +5,7 @@ import pytest
 from regard.errors import ArgumentError
 from regard.languages import LANGUAGES
 from regard.lessons import demonstrations
-from regard.lessons.languages import TEXTS, Fact, text, words
+from regard.lessons.facts import TEXTS, Fact, text, words
 
 SOURCE = TEXTS.folder.parents[1]
 

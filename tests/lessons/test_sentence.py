@@ -3,7 +3,7 @@ import pytest
 
 from regard import masks
 from regard.errors import ArgumentError
-from regard.lessons.sentence import attend_sentence, words_of
+from regard.lessons.sentence_explanation import attend_sentence, words_of
 
 
 def test_words_in_english_and_chinese():

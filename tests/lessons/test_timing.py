@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.errors import ArgumentError
-from regard.lessons import memory, timing
+from regard.lessons import process_memory, timing
 from regard.lessons.timing import Bench, Measured, Work, measure, plan_bench, run_bench
 from regard.lessons.timing_figure import draw_bench
 
@@ -140,13 +140,13 @@ def test_bad_plans_are_named(options, message):
 def test_available_memory(tmp_path, monkeypatch):
     file = tmp_path / "meminfo"
     file.write_text("MemTotal: 9 kB\nMemAvailable:   123 kB\n", encoding="ascii")
-    monkeypatch.setattr(memory, "MEMINFO", file)
-    monkeypatch.setattr(memory, "_limit", lambda: None)
-    assert memory.available_bytes() == 123 * 1024
-    monkeypatch.setattr(memory, "_limit", lambda: 1000)
-    assert memory.available_bytes() == 1000
+    monkeypatch.setattr(process_memory, "MEMINFO", file)
+    monkeypatch.setattr(process_memory, "_limit", lambda: None)
+    assert process_memory.available_bytes() == 123 * 1024
+    monkeypatch.setattr(process_memory, "_limit", lambda: 1000)
+    assert process_memory.available_bytes() == 1000
     file.write_text("nothing of use", encoding="ascii")
-    monkeypatch.setattr(memory, "_limit", lambda: None)
-    assert memory.available_bytes() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    monkeypatch.setattr(memory.os, "sysconf", lambda name: (_ for _ in ()).throw(ValueError(name)))
-    assert memory.available_bytes() is None
+    monkeypatch.setattr(process_memory, "_limit", lambda: None)
+    assert process_memory.available_bytes() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    monkeypatch.setattr(process_memory.os, "sysconf", lambda name: (_ for _ in ()).throw(ValueError(name)))
+    assert process_memory.available_bytes() is None

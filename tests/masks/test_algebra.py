@@ -8,8 +8,8 @@ from torch.nn.attention.flex_attention import create_block_mask
 
 from masks.strategies import expressions
 from regard import masks
+from regard.masks.extent import Extent, Strip
 from regard.masks.mask import ALL, NONE
-from regard.masks.positions import Extent, Strip
 from regard.masks.tiles import count_pairs, tile_rows
 
 N = 11

@@ -135,7 +135,7 @@ def test_all_of_the_budget_can_be_used():
 
 def test_the_time_grows_with_the_text_and_not_with_its_square(monkeypatch):
     """Counted in operations: masks that are hashed and tokens that are cut."""
-    from regard.masks import text as module
+    from regard.masks import parser as module
     from regard.masks.patterns import Prefix
 
     counts = {}

@@ -5,7 +5,7 @@ import torch
 
 from parity import as_numbers, assert_close
 from regard import biases, masks, nn
-from regard.attention import reference
+from regard.kernels import reference
 
 WIDTH, HEADS, BATCH, LENGTH = 12, 6, 2, 7
 KEEP = torch.arange(LENGTH) < torch.tensor([[LENGTH], [4]])

@@ -2,10 +2,10 @@
 
 import torch
 
-from regard.attention import attention_with_lse, biases
+from regard.kernels import attention_with_lse, biases
 from regard.masks import causal, dense, documents, padding, window
 from regard.recording import Call, Recording
-from regard.recording.stacking import Rows, Stacked
+from regard.recording.step_masks import Rows, Stacked
 
 BATCH, HEADS, GROUPS, QUERIES, KEYS, CHANNELS = 2, 4, 2, 5, 7, 3
 

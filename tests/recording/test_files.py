@@ -18,8 +18,8 @@ import regard
 from recording.families import FAMILIES, LENGTH, SMALL, all_weights, inputs_of, padded
 from recording.kinds import recordings
 from regard.errors import FileError, RecordingError, RecordingFileError
-from regard.recording import Call, files
-from regard.recording.placing import FunctionMask
+from regard.interception.hf_masks import FunctionMask
+from regard.recording import Call, recording_file
 
 
 def recorded(name, side="left", generate=False, **options):
@@ -108,7 +108,7 @@ def test_tables_and_rows_of_several_masks(tmp_path):
 def test_a_mask_function_goes_in_as_what_it_says(tmp_path):
     q, k = torch.randn(2, 3, 5, 4), torch.randn(2, 3, 7, 4)
     mask = FunctionMask(lambda b, h, q, k: (q + k + b) % 3 > 0, 2, 0, 0, False) & regard.masks.window(4, 1)
-    lse = regard.attention.attention_with_lse(q, k, k, mask=mask, scale=1.0)[1]
+    lse = regard.kernels.attention_with_lse(q, k, k, mask=mask, scale=1.0)[1]
     seen = regard.recording.Recording("by hand", [Call("x", "cross", 0, q, k, lse, mask=mask)])
     seen.save(tmp_path / "x.safetensors")
     again = regard.load(tmp_path / "x.safetensors")
@@ -174,7 +174,9 @@ def tampered(saved, change):
     described = json.loads(header["description"])
     change(described, tensors)
     text = json.dumps(described)
-    save_file(tensors, saved, {**header, "description": text, "digest": files._digest(text, tensors)})
+    save_file(
+        tensors, saved, {**header, "description": text, "digest": recording_file._digest(text, tensors)}
+    )
 
 
 @pytest.mark.parametrize(
@@ -316,7 +318,11 @@ def test_a_file_of_an_earlier_version(tmp_path):
         "call.0.1.bias": torch.zeros(1, 1, 1, 1),
         "call.1.own_weights": torch.full((1, 3, 2, 2), 0.5),
     }
-    header = {"format": "regard recording 1", "description": text, "digest": files._digest(text, tensors)}
+    header = {
+        "format": "regard recording 1",
+        "description": text,
+        "digest": recording_file._digest(text, tensors),
+    }
     save_file(tensors, tmp_path / "old.safetensors", header)
     seen = regard.load(tmp_path / "old.safetensors")
     assert seen.tokens == [["a", "b"]]
@@ -362,7 +368,7 @@ def test_an_error_leaves_the_old_file_and_no_other(saved, monkeypatch):
     def fail(*args, **kwargs):
         raise OSError("no space left")
 
-    monkeypatch.setattr(files, "save_file", fail)
+    monkeypatch.setattr(recording_file, "save_file", fail)
     with pytest.raises(FileError, match=r"must be writable. Got no space"):
         recorded("bert").save(saved)
     assert saved.read_bytes() == old
@@ -374,10 +380,10 @@ import os, signal, sys
 sys.path.insert(0, {tests!r})
 from recording.test_files import recorded
 from regard.recording import Call, files
-from regard.recording.placing import FunctionMask
+from regard.interception.hf_masks import FunctionMask
 from pathlib import Path
 moment = {moment!r}
-write, sync = files.save_file, os.fsync
+write, sync = recording_file.save_file, os.fsync
 def die(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGKILL)
 if moment == "writing":
@@ -385,7 +391,7 @@ if moment == "writing":
         write(tensors, name, metadata=metadata)
         os.truncate(name, 300)
         die()
-    files.save_file = half
+    recording_file.save_file = half
 elif moment == "syncing":
     os.fsync = die
 else:

@@ -69,7 +69,7 @@ def test_dense_weights_are_recorded_and_said_to_be(build, kind, return_dict, inp
 
 @torch.no_grad()
 def test_their_statistics_are_those_of_attention_statistics():
-    from regard.recording.summaries import statistics_of_weights
+    from regard.recording.kept_statistics import statistics_of_weights
 
     q, k = torch.randn(2, 3, 5, 4).double(), torch.randn(2, 3, 7, 4).double()
     mask = regard.masks.window(3, 1)

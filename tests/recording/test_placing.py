@@ -12,11 +12,11 @@ from transformers import masking_utils as hf
 import regard
 from regard import masks
 from regard.errors import MaskError
+from regard.interception.hf_masks import FunctionMask, Placed
+from regard.interception.hf_registry import mask_function
+from regard.masks.extent import Extent, Strip
 from regard.masks.mask import ALL, NONE
-from regard.masks.positions import Extent, Strip
-from regard.recording.huggingface import mask_function
-from regard.recording.placing import FunctionMask, Placed
-from regard.recording.stacking import Rows, Stacked
+from regard.recording.step_masks import Rows, Stacked
 
 KEEP = torch.tensor([[1] * 13, [0] * 3 + [1] * 10, [1] * 9 + [0] * 4]).bool()
 LEFT = torch.tensor([0, 3, 0])

@@ -5,8 +5,8 @@ import torch
 
 from regard.errors import ArgumentError, ModelFileError, TextError
 from regard.recording import load_reader
-from regard.recording.reading import Reader
-from regard.recording.vocabulary import check_tokenizer, unknown_tokens
+from regard.recording.reader import Reader
+from regard.recording.tokenizer_check import check_tokenizer, unknown_tokens
 from small_models import WORDS
 
 

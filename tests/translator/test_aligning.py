@@ -6,7 +6,7 @@ import torch
 
 from regard.errors import ModelFileError, TextError
 from regard.translator import load_translator, look, train
-from regard.translator.aligning import (
+from regard.translator.alignment import (
     AlignmentHead,
     Checked,
     align,

@@ -1,6 +1,6 @@
 import torch
 
-from regard.translator.batches import Example, encode_pairs, epoch_batches, pad
+from regard.translator.sentence_batches import Example, encode_pairs, epoch_batches, pad
 from regard.translator.vocabulary import ChineseCharacters, EnglishTokens, Vocabularies
 
 

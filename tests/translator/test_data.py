@@ -4,7 +4,7 @@ import pytest
 
 from regard.errors import ArgumentError, DataError
 from regard.translator import Pair, read_pairs, split
-from regard.translator.data import digest
+from regard.translator.sentence_pairs import digest
 
 
 def written(folder, contents):

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from regard import translator
-from regard.app.train import train as train_command
-from regard.app.translate import translate as translate_command
+from regard.app.commands.train import train as train_command
+from regard.app.commands.translate import translate as translate_command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "translator.md").read_text(encoding="utf-8")
 

@@ -7,8 +7,8 @@ import torch
 
 from regard.errors import ArgumentError, ModelFileError, TextError, TrainingError
 from regard.translator import average, evaluate, export, load_translator, train
-from regard.translator.checkpoints import snapshots
 from regard.translator.files import read_tensors
+from regard.translator.training_checkpoint import snapshots
 
 
 @pytest.fixture(scope="module")

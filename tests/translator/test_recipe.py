@@ -4,7 +4,7 @@ import pytest
 
 from regard.errors import ArgumentError
 from regard.translator import Recipe, Vocabularies
-from regard.translator.translating import build_model, count_parameters
+from regard.translator.translate_text import build_model, count_parameters
 
 
 def test_a_recipe_survives_its_file(tmp_path, tiny):

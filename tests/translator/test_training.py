@@ -14,9 +14,9 @@ import torch
 from regard import atomic
 from regard.errors import ArgumentError, FileError, ModelFileError, TrainingError
 from regard.translator import recipe_of, train
-from regard.translator.checkpoints import CHECKPOINT, snapshots
 from regard.translator.files import read_tensors
 from regard.translator.training import learning_rate
+from regard.translator.training_checkpoint import CHECKPOINT, snapshots
 
 
 class StoppedError(Exception):

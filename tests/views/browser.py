@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.views.page.html import ASSETS, inlined
+from regard.views.page.page_html import ASSETS, inlined
 
 READER = """
 window.opened = await openRecording(document);

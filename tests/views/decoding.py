@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.views.page.digits import DIGITS
+from regard.views.page.base85 import DIGITS
 
 ELEMENT = re.compile(r'<script type="[^"]+" data-regard="(header|array)">([^<]*)</script>')
 TYPES = {"int8": "<i1", "uint8": "u1", "int16": "<i2", "uint32": "<u4", "float32": "<f4", "float64": "<f8"}

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from parity import definition
-from regard.attention import attention_with_lse
-from regard.attention.biases import TensorBias
+from regard.kernels import attention_with_lse
+from regard.kernels.biases import TensorBias
 from regard.masks import Mask, padding
 from regard.recording import Call, Recording
 

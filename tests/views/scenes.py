@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from regard import biases, masks
-from regard.attention import reference
+from regard.kernels import reference
 from regard.recording import Call, Recording
 
 BATCH, HEADS, KEY_HEADS, QUERIES, KEYS, CHANNELS = 2, 6, 2, 7, 11, 5

@@ -10,7 +10,7 @@ from rich.console import Console
 
 import regard
 from regard.views.explanation import Explanation, Grid, Look, Step
-from regard.views.explanation.terminal import show_explanation
+from regard.views.explanation.explanation_terminal import show_explanation
 
 EVIL = "</style><script>alert(1)</script>|[bold]x[/]`*_"
 

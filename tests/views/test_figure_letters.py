@@ -9,9 +9,9 @@ from matplotlib import font_manager
 
 from regard import figures
 from regard.errors import FontError
-from regard.views.figures import lettering
-from regard.views.figures.lettering import families_for, readable
-from regard.views.figures.placing import shortened
+from regard.views.figures import fonts
+from regard.views.figures.figure_layout import shortened
+from regard.views.figures.fonts import families_for, readable
 from views.scenes import softmax
 
 SENTENCE = ["我", "喜欢", "学习", "AI", "技术"]
@@ -22,10 +22,10 @@ def only_latin(monkeypatch):
     """A machine with the font that matplotlib brings, and no other."""
     latin = [entry for entry in font_manager.fontManager.ttflist if entry.name == "DejaVu Sans"]
     monkeypatch.setattr(font_manager.fontManager, "ttflist", latin)
-    monkeypatch.setattr(lettering.font_manager, "findSystemFonts", lambda: [])
-    lettering._taken_in.cache_clear()
+    monkeypatch.setattr(fonts.font_manager, "findSystemFonts", lambda: [])
+    fonts._taken_in.cache_clear()
     yield
-    lettering._taken_in.cache_clear()
+    fonts._taken_in.cache_clear()
 
 
 def glyphs(family):
@@ -86,14 +86,14 @@ def test_fonts_that_matplotlib_has_not_seen_yet_are_found(monkeypatch):
     path = font_manager.findfont(font_manager.FontProperties(family=families[1:2]))
     before = [entry for entry in font_manager.fontManager.ttflist if entry.name == "DejaVu Sans"]
     monkeypatch.setattr(font_manager.fontManager, "ttflist", before)
-    monkeypatch.setattr(lettering.font_manager, "findSystemFonts", lambda: [str(path), "/no/such/font.ttf"])
-    lettering._taken_in.cache_clear()
-    lettering._signs_of.cache_clear()
+    monkeypatch.setattr(fonts.font_manager, "findSystemFonts", lambda: [str(path), "/no/such/font.ttf"])
+    fonts._taken_in.cache_clear()
+    fonts._signs_of.cache_clear()
     try:
         assert len(families_for(SENTENCE)) == 2
     finally:
-        lettering._taken_in.cache_clear()
-        lettering._signs_of.cache_clear()
+        fonts._taken_in.cache_clear()
+        fonts._signs_of.cache_clear()
 
 
 @pytest.mark.parametrize(

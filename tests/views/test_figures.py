@@ -15,14 +15,14 @@ from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.axes3d import Axes3D
 
 from regard import figures, heads, masks
-from regard.attention import reference
+from regard.kernels import reference
 from regard.recording import Call, Recording
-from regard.views.figures.arrows import THINNEST, WIDEST, SpaceArrow, space_of
-from regard.views.figures.distances import bin_of, shares_by_distance
-from regard.views.figures.maskmaps import verdict_map
-from regard.views.figures.matrices import Matrix, matrices_of
-from regard.views.figures.reducing import reduced
-from regard.views.figures.strands import MOST, strands_of
+from regard.views.figures.distance_bars import bin_of, shares_by_distance
+from regard.views.figures.downsampling import reduced
+from regard.views.figures.geometry import THINNEST, WIDEST, SpaceArrow, space_of
+from regard.views.figures.lines import MOST, strands_of
+from regard.views.figures.mask_picture import verdict_map
+from regard.views.figures.weight_matrix import Matrix, matrices_of
 from views.scenes import HEADS, KEYS, QUERIES, call_and_weights, recording, softmax, words
 
 CLOSE = {"atol": 2e-6, "rtol": 0}
@@ -341,7 +341,7 @@ def test_a_mask_with_words_and_a_tensor():
 def test_a_pixel_of_a_long_mask_is_true_of_its_block(text):
     mask, tall, wide = masks.parse(text), 7, 5
     dense = mask.dense(101, 103).numpy()
-    verdicts = verdict_map(mask, masks.positions.Extent(101, 103), tall, wide)
+    verdicts = verdict_map(mask, masks.extent.Extent(101, 103), tall, wide)
     for (row, column), verdict in np.ndenumerate(verdicts):
         block = dense[row * tall : (row + 1) * tall, column * wide : (column + 1) * wide]
         assert verdict == 1 or block.all() == block.any() == (verdict == 2)

@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import Error
 
 from app.served import Words, running, served, translation
-from regard.app.server import work
+from regard.app.server import tasks
 from regard.app.server.assets import assets
 from regard.app.server.safety import Door
 from views.planes import exact
@@ -381,7 +381,7 @@ def test_a_reading_is_cancelled_and_a_closed_page_ends_its_job(visit, kept, monk
 
 
 def test_a_large_recording_has_a_page_for_each_call(visit, monkeypatch):
-    monkeypatch.setattr(work, "WHOLE_PAGE", 1000)
+    monkeypatch.setattr(tasks, "WHOLE_PAGE", 1000)
     visitor = visit().open("/map/book#call=1&head=1&query=60&key=7").settled()
     visitor.page.click(".pair-links a")
     visitor.until("location.pathname === '/look/book' && window.regard?.state?.now.view === 'lines'")

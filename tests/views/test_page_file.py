@@ -15,7 +15,7 @@ from parity import tensors
 from regard import masks
 from regard.errors import ArgumentError, RecordingError, ShapeError
 from regard.recording import Call, Recording
-from regard.views.page import html, writing
+from regard.views.page import page_html, write_page
 from views.decoding import Decoded, unpacked
 from views.recordings import case, recorded
 
@@ -67,7 +67,7 @@ def test_a_hostile_text_does_not_run_and_survives(opened, tmp_path):
 
 
 def test_the_browser_runs_no_script_but_the_page_s(opened, tmp_path):
-    text = html.document(writing.payload_for(case()[0], writing.Options()))
+    text = page_html.document(write_page.payload_for(case()[0], write_page.Options()))
     broken = tmp_path / "x.html"
     # As if something had slipped through: the policy of the page stops it.
     broken.write_text(text.replace("</body>", "<script>window.ran = true</script></body>"), encoding="utf-8")
@@ -144,7 +144,7 @@ def test_nothing_in_the_file_points_outside(tmp_path):
 
 def test_json_in_a_script():
     value = {"a": "</script>\u2028&\ud800", "b": [1.5, None, "猫"]}
-    text = html.json_in_html(value)
+    text = page_html.json_in_html(value)
     assert not re.search("[<>&\u2028]", text)
     text.encode("utf-8")
     assert json.loads(text) == value
@@ -166,8 +166,8 @@ def test_modules_come_after_what_they_import(tmp_path):
         b='import { a } from "./a.js";\nexport function b() { return a; }\n',
         a="export const a = 1;\n",
     )
-    assert html.modules(folder, "main.js") == ["a.js", "b.js", "main.js"]
-    assert html.inlined(folder, "main.js").split() == [
+    assert page_html.modules(folder, "main.js") == ["a.js", "b.js", "main.js"]
+    assert page_html.inlined(folder, "main.js").split() == [
         "const",
         "a",
         "=",
@@ -205,12 +205,12 @@ def test_modules_come_after_what_they_import(tmp_path):
 )
 def test_modules_that_cannot_be_joined(tmp_path, sources, message):
     with pytest.raises(AssertionError, match=message):
-        html.inlined(folder_of(tmp_path, **sources), "main.js")
+        page_html.inlined(folder_of(tmp_path, **sources), "main.js")
 
 
 def test_a_skeleton_without_a_place():
     with pytest.raises(AssertionError, match="needs each of these once"):
-        html.replaced("<p></p>", {"<b>": ""})
+        page_html.replaced("<p></p>", {"<b>": ""})
 
 
 # ---- writing -------------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ def test_every_head_of_minilm_in_a_few_megabytes(tmp_path, tokens, values, most)
 
 
 def test_very_large_pages_are_written_only_if_one_insists(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "LARGEST", 1_000)
+    monkeypatch.setattr(write_page, "LARGEST", 1_000)
     with pytest.raises(
         RecordingError, match=r"at most 0 MB.*Got 1 call, about .* Choose fewer layers with layers="
     ):

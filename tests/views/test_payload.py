@@ -14,13 +14,13 @@ from masks.strategies import expressions
 from parity import tensors
 from regard import masks
 from regard.errors import ArgumentError, RecordingError
-from regard.masks.positions import Extent
+from regard.masks.extent import Extent
 from regard.recording import Call, Recording
-from regard.views.page import digits, exactness
-from regard.views.page.digits import DIGITS, in_digits
-from regard.views.page.intervals import intervals
-from regard.views.page.packing import Shelf
-from regard.views.page.quantising import quantise
+from regard.views.page import base85, rounding_error
+from regard.views.page.array_packing import Shelf
+from regard.views.page.base85 import DIGITS, in_digits
+from regard.views.page.mask_intervals import intervals
+from regard.views.page.quantisation import quantise
 from views.decoding import Decoded, array_of, bytes_of
 from views.recordings import CASES, case, dense, recorded
 
@@ -94,7 +94,7 @@ def test_bytes_as_digits(data):
 def test_digits_go_on_after_what_is_written_at_once(monkeypatch):
     data = np.random.default_rng(0).integers(0, 256, 1001).astype(np.uint8).tobytes()
     whole = in_digits(data)
-    monkeypatch.setattr(digits, "AT_ONCE", 7)
+    monkeypatch.setattr(base85, "AT_ONCE", 7)
     assert in_digits(data) == whole
 
 
@@ -169,7 +169,7 @@ def test_more_bits_where_sixteen_are_too_few(tmp_path, size, bits):
 
 
 def test_an_infinite_bias_travels_as_it_is(tmp_path):
-    from regard.attention.biases import TensorBias
+    from regard.kernels.biases import TensorBias
 
     q, k, _ = tensors(1, heads=2, queries=5, dtype=torch.float32)
     table = torch.zeros(1, 1, 5, 5)
@@ -188,7 +188,7 @@ def test_shown_rows_sum_to_one(tmp_path):
 
 
 def test_long_texts_are_compared_on_a_sample(tmp_path, monkeypatch):
-    monkeypatch.setattr(exactness, "EXHAUSTIVE", 6 * 101 * 20)
+    monkeypatch.setattr(rounding_error, "EXHAUSTIVE", 6 * 101 * 20)
     seen, wanted = case(size=5.0, sizes={"queries": 101, "keys": 101})
     page = Decoded(regard.page(seen, tmp_path / "x.html"))
     call = page.header["calls"][0]
@@ -203,7 +203,7 @@ def test_values_have_sixteen_bits_while_they_are_few(tmp_path, monkeypatch):
     seen, _ = case()
     places = []
     for limit in (10**6, 10):
-        monkeypatch.setattr("regard.views.page.payload.FINE_VALUES", limit)
+        monkeypatch.setattr("regard.views.page.page_payload.FINE_VALUES", limit)
         page = Decoded(regard.page(seen, tmp_path / "x.html"))
         described = page.header["calls"][0]["v"]
         places.append(page.header["arrays"][described["codes"]]["type"])

@@ -8,13 +8,13 @@ import pytest
 from click.testing import CliRunner
 
 from heads.survey.conftest import folders, sentences  # noqa: F401 - a fixture
-from regard.app.command import main
+from regard.app.main import main
 from regard.errors import ArgumentError
-from regard.heads.findings import ROLES
+from regard.heads.role_results import ROLES
 from regard.views import wording
-from regard.views.report.html import ASSETS, COLUMNS
+from regard.views.report.report_html import ASSETS, COLUMNS
 from regard.views.report.wording import TEXTS, Words
-from regard.views.report.writing import write_report
+from regard.views.report.write_report import write_report
 
 ENGLISH = re.compile("[A-Za-z]{2,}")
 HAN = re.compile("[\u3400-\u9fff]")

@@ -1,4 +1,4 @@
-from regard.views.terminal import bar, shade
+from regard.views.terminal_weights import bar, shade
 
 
 def test_bars_are_exact_to_an_eighth():

@@ -3,7 +3,7 @@
 import pytest
 
 from regard.errors import ShapeError
-from regard.views.page.tokens import numbered, text_of
+from regard.views.page.display_tokens import numbered, text_of
 
 
 @pytest.mark.parametrize(

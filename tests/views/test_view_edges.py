@@ -4,7 +4,7 @@ import torch
 
 from regard import masks
 from regard.recording import Call, Recording
-from regard.views.page.html import frame_size
+from regard.views.page.page_html import frame_size
 from views import stage
 from views.viewing import VIEWS, open_stage, words_of
 

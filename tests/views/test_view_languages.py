@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from regard.views.page.html import ASSETS
+from regard.views.page.page_html import ASSETS
 from views import stage
 from views.viewing import VIEWS, open_stage
 

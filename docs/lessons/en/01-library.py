@@ -23,9 +23,9 @@ import torch
 
 import regard
 from regard import figures
-from regard.attention import reference
+from regard.kernels import reference
 from regard.lessons import demonstration
-from regard.lessons.languages import words
+from regard.lessons.facts import words
 
 # %% [markdown]
 # ## Query, key, value
@@ -63,7 +63,7 @@ print("weights", weights.round(3), "sum", weights.sum().round(6))
 print("output ", (weights @ pages).round(1))
 
 # %% [markdown]
-# `regard.attention.reference` is the same definition in NumPy, for any shape, and it writes down every step. `regard.attention` is the
+# `regard.kernels.reference` is the same definition in NumPy, for any shape, and it writes down every step. `regard.attention` is the
 # fast one in PyTorch. All three agree; with many queries each row is one query on its own.
 
 # %%

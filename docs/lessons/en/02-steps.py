@@ -20,12 +20,12 @@ import torch
 
 import regard
 from regard import figures
-from regard.attention import reference
 from regard.errors import TextError
+from regard.kernels import reference
 from regard.lessons import demonstration
-from regard.lessons.multiple import BareMultiHead
-from regard.lessons.words import attend_words
-from regard.views.terminal import bar
+from regard.lessons.multi_head_parameters import BareMultiHead
+from regard.lessons.word_attention import attend_words
+from regard.views.terminal_weights import bar
 
 # %% [markdown]
 # ## By hand

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 import regard
-from regard.attention.reference import softmax
+from regard.kernels.reference import softmax
 from regard.lessons import demonstration
 
 # %% [markdown]

@@ -22,9 +22,9 @@ import torch
 
 import regard
 from regard import figures
-from regard.attention import reference
+from regard.kernels import reference
 from regard.lessons import demonstration
-from regard.lessons.languages import words
+from regard.lessons.facts import words
 
 # %% [markdown]
 # ## 查询、键、值
@@ -58,7 +58,7 @@ print("权重", weights.round(3), "总和", weights.sum().round(6))
 print("输出", (weights @ pages).round(1))
 
 # %% [markdown]
-# `regard.attention.reference` 是同一个定义的 NumPy 实现，适用于任意形状，并记下每一步。`regard.attention` 是 PyTorch 里的快速实现。三者结果一致；有许多查询时，每一行就是一个独立的查询。
+# `regard.kernels.reference` 是同一个定义的 NumPy 实现，适用于任意形状，并记下每一步。`regard.attention` 是 PyTorch 里的快速实现。三者结果一致；有许多查询时，每一行就是一个独立的查询。
 
 # %%
 trace = reference.attention(wish[None], spines, pages)

@@ -20,9 +20,9 @@ import torch
 
 import regard
 from regard import figures, masks, nn
-from regard.attention import reference
+from regard.kernels import reference
 from regard.lessons import demonstration
-from regard.lessons.multiple import BareMultiHead
+from regard.lessons.multi_head_parameters import BareMultiHead
 
 # %% [markdown]
 # ## 同一个头的两种写法

@@ -1,6 +1,6 @@
 """Whether regard works on this machine, point by point: what ``regard doctor`` says."""
 
-from regard.diagnosis.examining import doctor
-from regard.diagnosis.findings import Check, Diagnosis
+from regard.diagnosis.examination import doctor
+from regard.diagnosis.finding import Check, Diagnosis
 
 __all__ = ["Check", "Diagnosis", "doctor"]

@@ -8,14 +8,14 @@
 [0, 1]
 """
 
-from regard.heads.averages import table
-from regard.heads.differences import Divergence, divergence
-from regard.heads.findings import Example, Head, Roles, Score
-from regard.heads.flow import Rollout, rollout
-from regard.heads.judging import roles
-from regard.heads.norms import ValueWeighted, value_weighted
-from regard.heads.repeating import induction, repeated_tokens
-from regard.heads.tables import Table
+from regard.heads.divergence import Divergence, divergence
+from regard.heads.head_table import table
+from regard.heads.induction import induction, repeated_tokens
+from regard.heads.role_results import Example, Head, Roles, Score
+from regard.heads.roles import roles
+from regard.heads.rollout import Rollout, rollout
+from regard.heads.value_weighted import ValueWeighted, value_weighted
+from regard.table import Table
 
 __all__ = [
     "Divergence",

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from regard.masks import Mask
+from regard.masks.extent import Bools, Extent
 from regard.masks.mask import Both, Constant, Either
-from regard.masks.pairings import Dense
+from regard.masks.pair_patterns import Dense
 from regard.masks.patterns import Lengths, Padding
-from regard.masks.positions import Bools, Extent
 from regard.recording import Call, Recording
-from regard.recording.stacking import Stacked
+from regard.recording.step_masks import Stacked
 
 
 def real_queries(recording: Recording, call: Call) -> Tensor:

@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.masks.positions import Integers
+from regard.masks.extent import Integers
 
 Numbers = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
-from regard.attention.reference import Numbers, attention
-from regard.lessons.languages import Fact, text, words
+from regard.kernels.reference import Numbers, attention
+from regard.lessons.facts import Fact, text, words
 from regard.views.figures import geometry
 
 QUERY = (1.0, 0.8, 0.6)

@@ -9,22 +9,22 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from regard.errors import ArgumentError
-from regard.lessons.averaging import draw_averages, learn_averages
+from regard.lessons.by_hand import calculate_by_hand, draw_hand
+from regard.lessons.common_mistakes import draw_mistakes, find_mistakes
 from regard.lessons.directions import draw_directions, point_keys
-from regard.lessons.filtering import draw_filter, filter_keys
-from regard.lessons.hand import calculate_by_hand, draw_hand
-from regard.lessons.languages import text
-from regard.lessons.library import draw_library, search_library
-from regard.lessons.masking import draw_masks, show_masks
-from regard.lessons.mistakes import draw_mistakes, find_mistakes
-from regard.lessons.multiple import compare_multiple, draw_multiple
-from regard.lessons.order import compare_order, draw_order
-from regard.lessons.places import draw_places, place_tokens
-from regard.lessons.scaling import draw_scaling, scale_scores
-from regard.lessons.scratch import attend_from_scratch, draw_scratch
-from regard.lessons.single import compare_single, draw_single
-from regard.lessons.splitting import draw_split, split_heads
-from regard.lessons.words import attend_words, draw_words
+from regard.lessons.facts import text
+from regard.lessons.head_splitting import draw_split, split_heads
+from regard.lessons.learned_average import draw_averages, learn_averages
+from regard.lessons.library_search import draw_library, search_library
+from regard.lessons.mask_gallery import draw_masks, show_masks
+from regard.lessons.multi_head_parameters import compare_multiple, draw_multiple
+from regard.lessons.numpy_self_attention import attend_from_scratch, draw_scratch
+from regard.lessons.position_vectors import draw_places, place_tokens
+from regard.lessons.recurrent_comparison import compare_order, draw_order
+from regard.lessons.score_scaling import draw_scaling, scale_scores
+from regard.lessons.single_head import compare_single, draw_single
+from regard.lessons.threshold_filter import draw_filter, filter_keys
+from regard.lessons.word_attention import attend_words, draw_words
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.attention import attention, cost, linear_attention
 from regard.errors import ArgumentError
-from regard.lessons.memory import available_bytes, peak_bytes
+from regard.kernels import attention, cost, linear_attention
+from regard.lessons.process_memory import available_bytes, peak_bytes
 from regard.masks import causal, local_global, window
 
 REACH = 64

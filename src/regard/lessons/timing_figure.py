@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from regard.lessons.drawing import Curves, draw
-from regard.lessons.languages import text
+from regard.lessons.facts import text
+from regard.lessons.panels import Curves, draw
 from regard.lessons.timing import Bench
 
 

@@ -8,7 +8,8 @@ A mask is a value. It is asked about tiles and pairs; it becomes n×n only throu
 """
 
 from regard.masks.mask import Mask, as_mask
-from regard.masks.pairings import dense, documents
+from regard.masks.pair_patterns import dense, documents
+from regard.masks.parser import parse
 from regard.masks.patterns import (
     causal,
     every,
@@ -19,7 +20,6 @@ from regard.masks.patterns import (
     prefix,
     window,
 )
-from regard.masks.text import parse
 
 __all__ = [
     "Mask",

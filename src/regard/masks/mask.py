@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import ArgumentError, MaskError
-from regard.masks.positions import LONGEST, Array, Bools, Extent, Integers, Pairs, Strip
-from regard.masks.tables import as_table, causal_bias, is_causal_bias, is_tensor
+from regard.masks.extent import LONGEST, Array, Bools, Extent, Integers, Pairs, Strip
+from regard.masks.id_table import as_table, causal_bias, is_causal_bias, is_tensor
 
 if TYPE_CHECKING:
     import torch
@@ -168,7 +168,7 @@ class Mask(ABC):
         Give the lengths where they differ or where a table must be aligned; without them as many
         queries as keys are meant.
         """
-        from regard.masks.flex import mask_mod
+        from regard.masks.block_mask import mask_mod
 
         return mask_mod(self, queries, keys, device=device)
 
@@ -176,7 +176,7 @@ class Mask(ABC):
         self, queries: int, keys: int | None = None, *, device: Any = None, block_size: int = 128
     ) -> BlockMask:
         """The mask for FlexAttention, planned from tiles: nothing of n×n is built."""
-        from regard.masks.flex import block_mask
+        from regard.masks.block_mask import block_mask
 
         return block_mask(self, extent_of(queries, keys), device=device, block_size=block_size)
 
@@ -444,7 +444,7 @@ def as_mask(given: object, extent: Extent | None = None) -> Mask:
 
     ``extent``, where it is known, is what the mask is for; a causal bias is for its own sizes alone.
     """
-    from regard.masks.pairings import Dense
+    from regard.masks.pair_patterns import Dense
     from regard.masks.patterns import causal, upper_left_causal
 
     if isinstance(given, Mask):

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import ArgumentError, MaskError, ShapeError
+from regard.masks.extent import LONGEST, Array, Bools, Extent, Integers, Pairs, Strip
+from regard.masks.id_table import Table, aligned, as_array, as_table, with_head, without_head
 from regard.masks.mask import Constant, Mask, Verdicts, verdicts
-from regard.masks.positions import LONGEST, Array, Bools, Extent, Integers, Pairs, Strip
-from regard.masks.tables import Table, aligned, as_array, as_table, with_head, without_head
-from regard.masks.writing import write_table
+from regard.masks.table_text import write_table
 
 
 def everything() -> Mask:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from regard.masks.extent import Extent, Integers, Pairs, Strip
 from regard.masks.mask import ALL, NONE, SOME, Mask, Verdicts
-from regard.masks.positions import Extent, Integers, Pairs, Strip
 
 COARSE = 32
 """Fine tiles along each side of a coarse block."""

@@ -8,17 +8,17 @@
 torch.Size([2, 5, 16])
 """
 
-from regard.nn.attention import MultiHeadAttention, RelativePositionAttention
 from regard.nn.cache import Cache, KeyValueCache, LinearCache
-from regard.nn.convert import from_torch
 from regard.nn.dropout import Dropout
 from regard.nn.embedding import TokenEmbedding
 from regard.nn.generation import Generated, generate
 from regard.nn.layers import DecoderLayer, EncoderLayer, FeedForward
 from regard.nn.linear import LinearAttention
 from regard.nn.models import Encoded, LanguageModel, Seq2Seq
+from regard.nn.multi_head import MultiHeadAttention, RelativePositionAttention
 from regard.nn.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from regard.nn.stacks import Decoder, Encoder, Transformer
+from regard.nn.torch_modules import from_torch
 
 __all__ = [
     "Cache",

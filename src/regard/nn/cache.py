@@ -16,8 +16,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from regard.attention import LinearState
 from regard.errors import ShapeError
+from regard.kernels import LinearState
 
 
 class KeyValueCache:

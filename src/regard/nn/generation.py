@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ArgumentError, DtypeError
-from regard.nn.beams import beam_search
+from regard.nn.beam_search import beam_search
 from regard.nn.checks import check_whole
 from regard.nn.decoding import Decoding, begin
 from regard.nn.models import LanguageModel, Seq2Seq

@@ -14,10 +14,10 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.nn.attention import MultiHeadAttention, RelativePositionAttention
 from regard.nn.cache import KeyValueCache
 from regard.nn.checks import check_name, check_probability, check_vectors, check_whole
 from regard.nn.dropout import Dropout
+from regard.nn.multi_head import MultiHeadAttention, RelativePositionAttention
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
 NORMS = ("pre", "post")

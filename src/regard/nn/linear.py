@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from regard.attention import linear_attention, linear_attention_with_state
-from regard.attention.linear import FeatureMap
 from regard.errors import ArgumentError, ShapeError
+from regard.kernels import linear_attention, linear_attention_with_state
+from regard.kernels.linear_attention import FeatureMap
 from regard.nn.cache import LinearCache
-from regard.nn.heads import ProjectedHeads
+from regard.nn.head_projections import ProjectedHeads
 
 
 class LinearAttention(ProjectedHeads):

@@ -9,10 +9,10 @@ torch.Size([2, 5])
 """
 
 from regard.recording.call import Call
-from regard.recording.files import load
-from regard.recording.reading import Reader, load_reader
+from regard.recording.estimate import Estimate, estimate
+from regard.recording.reader import Reader, load_reader
 from regard.recording.recording import Recording
-from regard.recording.sizes import Estimate, estimate
-from regard.recording.watching import watch
+from regard.recording.recording_file import load
+from regard.recording.watcher import watch
 
 __all__ = ["Call", "Estimate", "Reader", "Recording", "estimate", "load", "load_reader", "watch"]

@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.attention import Statistics, attention_statistics
-from regard.attention.biases import Bias
-from regard.attention.plain import Rules, full_precision, scores_of
 from regard.errors import ArgumentError, RecordingError
+from regard.kernels import Statistics, attention_statistics
+from regard.kernels.biases import Bias
+from regard.kernels.plain_kernel import Rules, full_precision, scores_of
 from regard.masks import Mask, everything
-from regard.masks.positions import Extent, Integers
-from regard.recording.summaries import fewer_top, statistics_of_weights
+from regard.masks.extent import Extent, Integers
+from regard.recording.kept_statistics import fewer_top, statistics_of_weights
 
 Kind = Literal["encoder", "decoder", "cross"]
 KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")

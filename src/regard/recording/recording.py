@@ -8,7 +8,7 @@ from typing import Any
 
 from regard.errors import ArgumentError, RecordingError, ShapeError
 from regard.recording.call import Call, Kind
-from regard.recording.tape import Tape
+from regard.recording.recorder import Tape
 
 Tokens = list[list[str]]
 """The tokens of each sequence of the batch."""
@@ -213,7 +213,7 @@ class Recording:
         Missing folders are made. Where a model gave NaN or infinity, the recording is not saved: the
         error names the call and the tensor.
         """
-        from regard.recording.files import save
+        from regard.recording.recording_file import save
 
         save(self, Path(path))
 

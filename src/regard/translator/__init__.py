@@ -5,18 +5,18 @@
 192
 """
 
-from regard.translator.aligning import Alignment, AlignmentHead, align, measure_heads
-from regard.translator.averaging import average
-from regard.translator.data import Corpus, HeldOut, Pair, read_pairs, split
+from regard.translator.alignment import Alignment, AlignmentHead, align, measure_heads
 from regard.translator.embedded import embedded, embedded_alignment_head, translate
 from regard.translator.evaluation import Scores, evaluate, score
 from regard.translator.export import export
-from regard.translator.looking import Look, look
 from regard.translator.recipe import Recipe
-from regard.translator.run import Run, recipe_of
+from regard.translator.sentence_pairs import Corpus, HeldOut, Pair, read_pairs, split
 from regard.translator.training import Report, train
-from regard.translator.translating import Translator, load_translator
+from regard.translator.training_folder import Run, recipe_of
+from regard.translator.translate_text import Translator, load_translator
 from regard.translator.vocabulary import ChineseCharacters, EnglishTokens, Vocabularies
+from regard.translator.watched_translation import Look, look
+from regard.translator.weight_average import average
 
 __all__ = [
     "Alignment",

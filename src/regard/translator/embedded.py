@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, overload
 
-from regard.translator.aligning import Alignment, AlignmentHead, read_alignment_head
-from regard.translator.aligning import align as align_text
-from regard.translator.translating import Translator, load_translator
+from regard.translator.alignment import Alignment, AlignmentHead, read_alignment_head
+from regard.translator.alignment import align as align_text
+from regard.translator.translate_text import Translator, load_translator
 
 FOLDER = Path(__file__).parent / "weights"
 

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any
 
 from regard.errors import ArgumentError
-from regard.translator.data import HeldOut
-from regard.translator.translating import Translator
+from regard.translator.sentence_pairs import HeldOut
+from regard.translator.translate_text import Translator
 
 
 @dataclass(frozen=True)

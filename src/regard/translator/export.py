@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from regard.nn.checks import check_whole
-from regard.translator.aligning import FILE as ALIGNMENT
-from regard.translator.aligning import measure_heads
-from regard.translator.averaging import average
+from regard.translator.alignment import FILE as ALIGNMENT
+from regard.translator.alignment import measure_heads
 from regard.translator.card import FILE as CARD
 from regard.translator.card import card
-from regard.translator.checkpoints import expected_snapshots, load_position
 from regard.translator.evaluation import check_scoring, evaluate
 from regard.translator.files import write_text
-from regard.translator.run import Run, locked_folder
-from regard.translator.translating import count_parameters, load_translator, save_translator
+from regard.translator.training_checkpoint import expected_snapshots, load_position
+from regard.translator.training_folder import Run, locked_folder
+from regard.translator.translate_text import count_parameters, load_translator, save_translator
+from regard.translator.weight_average import average
 
 MODEL, SCORES = "model", "scores.json"
 

@@ -22,13 +22,13 @@ from regard import nn
 from regard.checked_files import digest
 from regard.errors import ArgumentError, FileError, TrainingError
 from regard.processes import Processes
-from regard.translator import checkpoints, log
-from regard.translator.batches import Example, encode_pairs, epoch_batches, pad
-from regard.translator.checkpoints import Position
-from regard.translator.data import Pair
+from regard.translator import training_checkpoint, training_log
 from regard.translator.recipe import Recipe
-from regard.translator.run import Run, begin_run, locked_folder, open_run
-from regard.translator.translating import build_model
+from regard.translator.sentence_batches import Example, encode_pairs, epoch_batches, pad
+from regard.translator.sentence_pairs import Pair
+from regard.translator.training_checkpoint import Position
+from regard.translator.training_folder import Run, begin_run, locked_folder, open_run
+from regard.translator.translate_text import build_model
 from regard.translator.vocabulary import PADDING
 
 REDRAWN = 60.0
@@ -60,7 +60,7 @@ def train(
     minutes: float | None = None,
     processes: Processes | None = None,
     report: Listener | None = None,
-    lettering: log.Lettering | None = None,
+    lettering: training_log.Lettering | None = None,
 ) -> Run:
     """Train by a recipe into a folder, or go on with the training in it.
 
@@ -130,7 +130,7 @@ class _Training:
     """The moving parts of one training."""
 
     def __init__(
-        self, run: Run, processes: Processes, report: Listener, lettering: log.Lettering | None
+        self, run: Run, processes: Processes, report: Listener, lettering: training_log.Lettering | None
     ) -> None:
         self.run, self.recipe, self.processes, self.report = run, run.recipe, processes, report
         self.lettering = lettering
@@ -153,13 +153,15 @@ class _Training:
         return encode_pairs(pairs, self.run.vocabularies, longest=self.recipe.length)
 
     def _resumed(self) -> Position:
-        found = checkpoints.load_checkpoint(self.run.folder, self.model, self.optimizer, self.processes.own)
+        found = training_checkpoint.load_checkpoint(
+            self.run.folder, self.model, self.optimizer, self.processes.own
+        )
         position = found or Position(log_digest=digest(b""))
         if self.processes.first and position.step < self.recipe.steps:
-            checkpoints.drop_snapshots(
+            training_checkpoint.drop_snapshots(
                 self.run.folder, after=position.step, every=self.recipe.checkpoint_every
             )
-            log.cut_after(self.run.folder, position.log_bytes, position.log_digest)
+            training_log.cut_after(self.run.folder, position.log_bytes, position.log_digest)
         return position
 
     def go(self, minutes: float | None) -> None:
@@ -179,7 +181,7 @@ class _Training:
             pace = spent / (self.position.step - first)
             self._tell(min(pace * (self.recipe.steps - self.position.step), max(0.0, budget - spent)))
         if self.processes.first:
-            log.draw(self.run.folder, self.lettering)
+            training_log.draw(self.run.folder, self.lettering)
         self.processes.wait()
 
     def _batches(self, epoch: int) -> list[list[int]]:
@@ -238,7 +240,7 @@ class _Training:
         position = self.position
         if self.processes.first:
             entry = {"step": position.step, "epoch": position.epoch, **numbers}
-            log.append(self.run.folder, {**entry, "seconds": round(position.seconds, 1)})
+            training_log.append(self.run.folder, {**entry, "seconds": round(position.seconds, 1)})
 
     def _checkpoint(self) -> None:
         chances = self.processes.all(torch.get_rng_state())
@@ -247,11 +249,11 @@ class _Training:
         folder, step = self.run.folder, self.position.step
         self.held_out_loss = held_out_loss(self.model, self.held_out, self.recipe.tokens_per_batch)
         self._log({"held_out": self.held_out_loss})
-        self.position.log_bytes, self.position.log_digest = log.written(folder)
-        checkpoints.save_snapshot(folder, self.model, step, kept=self.recipe.averaged)
-        checkpoints.save_checkpoint(folder, self.model, self.optimizer, self.position, chances)
+        self.position.log_bytes, self.position.log_digest = training_log.written(folder)
+        training_checkpoint.save_snapshot(folder, self.model, step, kept=self.recipe.averaged)
+        training_checkpoint.save_checkpoint(folder, self.model, self.optimizer, self.position, chances)
         if time.monotonic() - self.drawn > REDRAWN:
-            log.draw(folder, self.lettering)
+            training_log.draw(folder, self.lettering)
             self.drawn = time.monotonic()
 
     def _tell(self, left: float) -> None:

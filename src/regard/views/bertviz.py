@@ -17,9 +17,9 @@ from torch import Tensor
 from regard.errors import ArgumentError, PackageError, ShapeError
 from regard.recording import Call, Recording
 from regard.recording.call import Kind
-from regard.views.page.display import Display, displayed
-from regard.views.page.payload import Wording
-from regard.views.page.writing import Options, Start
+from regard.views.page.notebook import Display, displayed
+from regard.views.page.page_payload import Wording
+from regard.views.page.write_page import Options, Start
 
 HEIGHT = 720
 

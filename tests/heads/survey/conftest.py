@@ -11,7 +11,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from regard.recording.reading import load_reader
+from regard.recording.reader import load_reader
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 PLAIN = "the a cat dog bird sat ran saw on under mat tree and then it was . , ! </script>"

@@ -7,11 +7,11 @@ import os
 import signal
 import sys
 
-from regard.app.command import main
-from regard.heads.survey import batches
-from regard.heads.survey.subject import Subject
+from regard.app.main import main
+from regard.heads.survey import corpus_batches
+from regard.heads.survey.surveyed_model import Subject
 
-batches.STRETCH = 17  # as in the tests of one process
+corpus_batches.STRETCH = 17  # as in the tests of one process
 
 
 def die_after(count):

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.heads.survey import distances
+from regard.heads.survey import distance_bins
 from regard.heads.survey.examples import Examples
 from regard.heads.survey.moments import Moments
-from regard.heads.survey.sketches import quantile, sketch
+from regard.heads.survey.quantile_sketch import quantile, sketch
 
 VALUES = st.lists(st.floats(0, 1e4, width=32), min_size=1, max_size=60)
 
@@ -72,19 +72,19 @@ def test_a_sketch_of_nothing_has_no_quantiles():
 @pytest.mark.parametrize("first", [0, 5])
 def test_sums_by_distance(first):
     sums = torch.rand(3, 7, 53)
-    found = distances.by_distance(sums, first)
-    wanted = torch.zeros(3, distances.count(), dtype=torch.float64)
+    found = distance_bins.by_distance(sums, first)
+    wanted = torch.zeros(3, distance_bins.count(), dtype=torch.float64)
     for query in range(7):
         for key in range(53):
-            at = int(distances.bin_of(np.array([key - query - first]))[0])
+            at = int(distance_bins.bin_of(np.array([key - query - first]))[0])
             wanted[:, at] += sums[:, query, key]
     assert torch.allclose(found, wanted, atol=1e-12)
-    ranges = distances.ranges()
-    assert len(ranges) == distances.count()
-    assert ranges[distances.count() // 2] == (0, 0)
+    ranges = distance_bins.ranges()
+    assert len(ranges) == distance_bins.count()
+    assert ranges[distance_bins.count() // 2] == (0, 0)
     for low, high in ((0, 0), (1, 1), (-1, -1), (16, 19), (-19, -16)):
         assert (low, high) in ranges
-        assert distances.bin_of(np.array([low])) == distances.bin_of(np.array([high]))
+        assert distance_bins.bin_of(np.array([low])) == distance_bins.bin_of(np.array([high]))
 
 
 def example(score, document, ids=None):

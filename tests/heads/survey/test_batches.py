@@ -2,8 +2,8 @@ import pytest
 
 from heads.survey.conftest import sentences
 from regard.heads.survey import Corpus
-from regard.heads.survey import batches as module
-from regard.heads.survey.batches import Batches, Bookmark
+from regard.heads.survey import corpus_batches as module
+from regard.heads.survey.corpus_batches import Batches, Bookmark
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import regard
 from heads.survey.conftest import sentences
 from regard.heads.survey import Corpus, measures, survey
 from regard.heads.survey.measures import MEASURES
-from regard.heads.survey.results import ROLES
+from regard.heads.survey.survey_results import ROLES
 
 TEXTS = sentences(7, seed=5)
 

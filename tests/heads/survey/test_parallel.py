@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from heads.survey.conftest import sentences
-from regard.app.command import main
-from regard.app.survey import told_of_an_end
-from regard.heads.survey import Corpus, batches, survey
-from regard.heads.survey.subject import Subject
-from regard.recording.reading import load_reader
+from regard.app.commands.survey import told_of_an_end
+from regard.app.main import main
+from regard.heads.survey import Corpus, corpus_batches, survey
+from regard.heads.survey.surveyed_model import Subject
+from regard.recording.reader import load_reader
 
 SCRIPT = Path(__file__).with_name("survey_process.py")
 
@@ -76,7 +76,7 @@ def test_a_killed_process_ends_the_run_and_four_others_finish_it(folders, tmp_pa
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.count("report.html") == 1  # one process speaks
 
-    monkeypatch.setattr(batches, "STRETCH", 17)
+    monkeypatch.setattr(corpus_batches, "STRETCH", 17)
     alone = CliRunner().invoke(main, ["survey", *map(str, options), "--out", str(tmp_path / "one")])
     assert alone.exit_code == 0, alone.output
     assert_same_results(tmp_path / "four", tmp_path / "one")

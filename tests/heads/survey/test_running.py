@@ -12,16 +12,16 @@ import torch
 
 from heads.survey.conftest import sentences
 from regard.errors import ArgumentError, DataError, FileError, SurveyError
-from regard.heads.survey import Corpus, batches, survey
+from regard.heads.survey import Corpus, corpus_batches, survey
 from regard.heads.survey.accumulators import Accumulators
-from regard.heads.survey.batches import Failure
-from regard.heads.survey.checkpoints import Folder, Notes
-from regard.heads.survey.subject import Subject
+from regard.heads.survey.corpus_batches import Failure
+from regard.heads.survey.survey_folder import Folder, Notes
+from regard.heads.survey.surveyed_model import Subject
 
 
 @pytest.fixture(autouse=True)
 def _short_stretches(monkeypatch):
-    monkeypatch.setattr(batches, "STRETCH", 17)
+    monkeypatch.setattr(corpus_batches, "STRETCH", 17)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # a hundred checkpoints, and no power fails here
 
 
@@ -91,11 +91,11 @@ def test_killed_again_and_again_it_ends_with_the_same_numbers(readers, difficult
 @pytest.mark.parametrize("moment", ["part", "state", "failed", "merged"])
 def test_killed_while_it_writes(readers, difficult, tmp_path, monkeypatch, moment):
     from regard import atomic
-    from regard.heads.survey import running
+    from regard.heads.survey import survey_run
 
     wanted = run(readers, difficult, tmp_path / "undisturbed")
     folder, count = tmp_path / "killed", 0
-    write, close = atomic.write_bytes, running.close_generation
+    write, close = atomic.write_bytes, survey_run.close_generation
 
     def dies(path, contents):
         """Half a file is written when the end comes."""
@@ -115,7 +115,7 @@ def test_killed_while_it_writes(readers, difficult, tmp_path, monkeypatch, momen
         close(*arguments)
 
     if moment == "merged":
-        monkeypatch.setattr(running, "close_generation", dies_before)
+        monkeypatch.setattr(survey_run, "close_generation", dies_before)
     else:
         monkeypatch.setattr(atomic, "write_bytes", dies)
     found = None

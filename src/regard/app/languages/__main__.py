@@ -19,7 +19,7 @@ def compare() -> tuple[dict[str, str], list[str]]:
 
 def compare_help() -> tuple[dict[str, str], list[str]]:
     """Texts of help without Chinese, with the command that has them; and Chinese without a text."""
-    from regard.app.command import main as program
+    from regard.app.main import main as program
 
     return _against(of_help(program), helping.FILE)
 

@@ -24,7 +24,7 @@ class _Remembering(ChineseFormatter):
 def of_help(program: click.Group, name: str = "regard") -> dict[str, str]:
     """Every text of the help of a program, with the first command that has it.
 
-    >>> from regard.app.command import main
+    >>> from regard.app.main import main
     >>> of_help(main)["Print CSV."]
     'regard heads'
     """

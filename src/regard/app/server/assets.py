@@ -13,11 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.views.page.html import ASSETS as PAGE
-from regard.views.page.html import data_elements, replaced, visible_text
+from regard.views.page.page_html import ASSETS as PAGE
+from regard.views.page.page_html import data_elements, replaced, visible_text
 
 if TYPE_CHECKING:
-    from regard.views.page.payload import Payload
+    from regard.views.page.page_payload import Payload
 
 OWN = Path(__file__).parent / "assets"
 MAP = Path(__file__).parents[2] / "views" / "map" / "assets"

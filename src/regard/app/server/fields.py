@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from regard.app.server.refusing import RefusedError
+from regard.app.server.refused import RefusedError
 
 _NUMBER = re.compile("[0-9]{1,9}")
 

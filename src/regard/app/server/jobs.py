@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from regard.app.server.limits import Limits
-from regard.app.server.refusing import RefusedError, in_language
+from regard.app.server.refused import RefusedError, in_language
 from regard.errors import RegardError
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]

@@ -24,15 +24,15 @@ from regard.app.server.fields import (
     word_field,
 )
 from regard.app.server.jobs import Subscription
-from regard.app.server.library import Entry
-from regard.app.server.models import Wish
-from regard.app.server.refusing import Json, RefusedError, answer_with, wanted_language
-from regard.app.server.schema import schema
-from regard.app.server.work import Desk
+from regard.app.server.openapi import schema
+from regard.app.server.recording_store import Entry
+from regard.app.server.refused import Json, RefusedError, answer_with, wanted_language
+from regard.app.server.served_models import Wish
+from regard.app.server.tasks import Desk
 from regard.errors import RegardError
 from regard.version import __version__
 from regard.views.map import HIDING, KINDS, TILE, TYPES, Plane, encoded, peak, tile
-from regard.views.map.encoding import SCALES
+from regard.views.map.tile_encoding import SCALES
 
 Answer = TypeVar("Answer")
 

@@ -25,7 +25,7 @@ from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from regard.app.server.refusing import RefusedError, answer_with
+from regard.app.server.refused import RefusedError, answer_with
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "

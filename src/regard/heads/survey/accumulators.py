@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.heads.survey import distances
-from regard.heads.survey.batches import Part
+from regard.heads.survey import distance_bins
+from regard.heads.survey.corpus_batches import Part
 from regard.heads.survey.examples import LEAST, Examples
 from regard.heads.survey.measures import MEASURES, Rows, measured
 from regard.heads.survey.moments import Moments
-from regard.heads.survey.reading import Texts
-from regard.heads.survey.sketches import BINS, sketch
+from regard.heads.survey.quantile_sketch import BINS, sketch
+from regard.heads.survey.tokenized_batch import Texts
 from regard.processes import Processes
 from regard.recording.call import Call, Kind
 
@@ -73,7 +73,7 @@ class Accumulators:
     @classmethod
     def blank(cls, heads: int) -> Accumulators:
         """Of no texts."""
-        measures, bins = len(MEASURES), distances.count()
+        measures, bins = len(MEASURES), distance_bins.count()
 
         def zeros(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
             return torch.zeros(shape, dtype=dtype)
@@ -131,8 +131,8 @@ class Accumulators:
 
     def _add_distances(self, at: slice, rows: Rows) -> None:
         first = rows.rows.start
-        self.mass[at] += distances.by_distance(rows.weights.sum(0), first).cpu()
-        self.pairs[at] += distances.by_distance(rows.pairs, first).cpu()
+        self.mass[at] += distance_bins.by_distance(rows.weights.sum(0), first).cpu()
+        self.pairs[at] += distance_bins.by_distance(rows.pairs, first).cpu()
         self.squares[at] += torch.linalg.vector_norm(rows.weights, dim=(0, 2, 3)).double().square().cpu()
 
     def _add_examples(

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.attention.plain import Rules, full_precision, scores_of
-from regard.attention.scene import flatten_lead
-from regard.heads.survey.reading import FEATURES, PAIRS, Texts
+from regard.heads.survey.tokenized_batch import FEATURES, PAIRS, Texts
+from regard.kernels.plain_kernel import Rules, full_precision, scores_of
+from regard.kernels.tile_pass import flatten_lead
 from regard.recording.call import Call
 
 AT_ONCE = 1 << 22

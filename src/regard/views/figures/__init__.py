@@ -8,15 +8,15 @@
 Every function returns its figure. None opens a window, and nothing of matplotlib's settings changes.
 """
 
-from regard.views.figures.arrows import geometry
-from regard.views.figures.barcharts import bars
-from regard.views.figures.costs import cost
-from regard.views.figures.differences import divergence
-from regard.views.figures.distances import distance
-from regard.views.figures.grids import grid
-from regard.views.figures.heatmaps import heatmap
-from regard.views.figures.maskmaps import mask
-from regard.views.figures.saving import save
-from regard.views.figures.strands import lines
+from regard.views.figures.bars import bars
+from regard.views.figures.cost_curves import cost
+from regard.views.figures.distance_bars import distance
+from regard.views.figures.divergence_map import divergence
+from regard.views.figures.geometry import geometry
+from regard.views.figures.grid import grid
+from regard.views.figures.heatmap import heatmap
+from regard.views.figures.lines import lines
+from regard.views.figures.mask_picture import mask
+from regard.views.figures.save import save
 
 __all__ = ["bars", "cost", "distance", "divergence", "geometry", "grid", "heatmap", "lines", "mask", "save"]

@@ -11,11 +11,11 @@
 (150, 150)
 """
 
-from regard.views.map.encoding import TYPES, encoded
-from regard.views.map.keeping import Kept
+from regard.views.map.byte_cache import Kept
 from regard.views.map.levels import Levels, build
+from regard.views.map.map_tile import KINDS, Peak, peak, tile
 from regard.views.map.plane import HIDING, TILE, Plane, hidden_keys
-from regard.views.map.tiles import KINDS, Peak, peak, tile
+from regard.views.map.tile_encoding import TYPES, encoded
 
 __all__ = [
     "HIDING",

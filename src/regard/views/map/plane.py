@@ -20,10 +20,10 @@ from torch import Tensor
 
 from regard.errors import ArgumentError, ShapeError
 from regard.masks import padding
+from regard.masks.extent import Bools, Strip
 from regard.masks.mask import NONE
-from regard.masks.positions import Bools, Strip
 from regard.recording import Call
-from regard.views.page.pieces import Piece
+from regard.views.page.head_groups import Piece
 from regard.views.page.sequence import narrowed
 
 TILE = 256

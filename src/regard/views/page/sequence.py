@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from regard.attention.biases import Bias, DistanceBias, Sum, TensorBias
+from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias
 from regard.masks import Mask, dense
 from regard.recording import Call
 

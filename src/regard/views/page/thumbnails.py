@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.threads import each
-from regard.views.page.pieces import Piece
+from regard.views.page.head_groups import Piece
 
 SIDE = 32
 """Blocks along each side, at most."""

@@ -1,0 +1,98 @@
+"""``regard heads``: the table of heads, in the terminal or as CSV or JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from regard.app.languages import lang_option
+from regard.app.number_list import NUMBERS
+from regard.app.output_errors import show
+from regard.app.text_argument import HELP, read_argument
+
+
+@click.command(epilog=HELP)
+@click.argument("text", required=False)
+@click.option("--recording", type=click.Path(path_type=Path), help="A saved recording in place of TEXT.")
+@click.option(
+    "--model", metavar="NAME-OR-PATH", help="A model of transformers; the embedded translator without it."
+)
+@click.option("--pair", metavar="TEXT", help="A second sentence, or the decoder's side.")
+@click.option("--generate", type=click.IntRange(0), default=0, metavar="N", help="Go on for N tokens.")
+@click.option("--layers", type=NUMBERS, help="These layers alone: 0,3-5.")
+@click.option("--roles", is_flag=True, help="What each head does: scores of its roles.")
+@click.option("--sort", metavar="COLUMN", help="Order by a column, greatest first.")
+@click.option("--ascending", is_flag=True, help="Least first.")
+@click.option("--most", type=click.IntRange(1), help="Only so many rows.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@lang_option
+def heads(
+    text: str | None,
+    recording: Path | None,
+    model: str | None,
+    pair: str | None,
+    generate: int,
+    layers: list[int] | None,
+    roles: bool,
+    sort: str | None,
+    ascending: bool,
+    most: int | None,
+    as_csv: bool,
+    as_json: bool,
+    lang: str,
+) -> None:
+    """Print what each head does with TEXT, one row per head.
+
+    \b
+    regard heads "The cat sat on the mat." --sort entropy --ascending --most 10
+    regard heads "The cat sat on the mat." --roles
+    regard heads @text.txt --model ./bert-base-uncased --csv > heads.csv
+    """
+    from regard import machine
+
+    machine.prepare()  # before torch is imported
+
+    from regard import heads as measured
+    from regard.app.languages.wording import TEXTS
+    from regard.app.model_input import progress, record
+    from regard.recording import load
+    from regard.views.terminal_tables import short_text, show_table
+    from regard.views.terminal_weights import SafeConsole
+    from regard.views.wording import column_of
+
+    if (text is None) == (recording is None):
+        raise click.UsageError("Give a TEXT or a --recording, one of them.")
+    if as_csv and as_json:
+        raise click.UsageError("Choose --csv or --json.")
+    console = SafeConsole()
+    quiet = SafeConsole(stderr=True)  # what is printed on standard output is the table alone
+    if recording is not None:
+        if layers is not None:
+            raise click.UsageError("--layers chooses what is recorded; a --recording is there already.")
+        seen = load(recording)
+    else:
+        assert text is not None
+        options = {} if layers is None else {"layers": layers}
+        other = None if pair is None else read_argument(pair)
+        seen = record(
+            quiet, read_argument(text), model=model, pair=other, generate=generate, lang=lang, **options
+        ).recording
+    if roles:
+        with progress(TEXTS.say("reading.roles", lang)) as tell:
+            played = measured.roles(seen, progress=tell)
+        if not (as_csv or as_json):
+            show_table(console, played, most or 10**9, sort, descending=not ascending, lang=lang)
+            return
+        if played.short:
+            quiet.print(short_text(played, lang), style="yellow")
+    found = played.table if roles else measured.table(seen)
+    if sort is not None:
+        found = found.sort(column_of(found.columns, sort), descending=not ascending)
+    if most is not None:
+        found = found[:most]
+    if as_csv or as_json:
+        show(found.to_csv() if as_csv else found.to_json())
+    else:
+        show_table(console, found, len(found), sort, descending=not ascending, lang=lang)

@@ -1,0 +1,186 @@
+"""``regard train``: a translator from a file of sentence pairs."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from regard.app.languages import lang_option
+from regard.app.languages.wording import TEXTS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from regard.translator import Recipe, Report, Run
+    from regard.translator.training import Listener
+    from regard.translator.training_log import Lettering
+
+
+@click.command()
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option(
+    "--out", "folder", type=click.Path(path_type=Path), required=True, help="Folder for everything written."
+)
+@click.option(
+    "--recipe", "recipe_file", type=click.Path(path_type=Path), help="JSON file; the default without it."
+)
+@click.option("--resume", is_flag=True, help="Go on from the last checkpoint in the folder.")
+@click.option("--steps", type=int, help="Steps of the optimizer, in place of the recipe's.")
+@click.option("--seed", type=int, help="Chance of split, weights and batches, in place of the recipe's.")
+@click.option("--minutes", type=click.FloatRange(0), help="Stop after so long; --resume goes on.")
+@click.option(
+    "--beams", type=click.IntRange(1), default=4, show_default=True, help="Beams of the second evaluation."
+)
+@lang_option
+def train(
+    data: Path,
+    folder: Path,
+    recipe_file: Path | None,
+    resume: bool,
+    steps: int | None,
+    seed: int | None,
+    minutes: float | None,
+    beams: int,
+    lang: str,
+) -> None:
+    """Train an English→Chinese translator on the sentence pairs in DATA.
+
+    DATA is tab-separated: English, Chinese, attribution; cmn.txt of www.manythings.org/anki, or the
+    same with a header. The folder gets checkpoints, a log, a picture of the loss, and in the end
+    model/: averaged weights, vocabularies, recipe and scores on held-out sentences.
+
+    \b
+    regard train cmn.txt --out run
+    regard train cmn.txt --out run --resume          # after a kill: exactly as if nothing had been
+    regard train cmn.txt --out quick --steps 500
+    torchrun --nproc-per-node 2 -m regard train cmn.txt --out run
+    """
+    from regard import machine
+
+    machine.prepare()  # before torch is imported
+
+    from regard.processes import joined
+    from regard.translator import read_pairs
+    from regard.translator import train as train_translator
+    from regard.translator.evaluation import check_scoring
+    from regard.views.terminal_weights import SafeConsole
+
+    check_scoring()  # now, and not after hours of training
+    changes = {name: value for name, value in (("steps", steps), ("seed", seed)) if value is not None}
+    with joined() as processes:
+        console = SafeConsole(quiet=not processes.first)
+        recipe = _recipe(recipe_file, folder if resume else None, changes)
+        pairs = read_pairs(data)
+        with _progress(console, recipe, lang) as report:
+            run = train_translator(
+                pairs,
+                folder,
+                recipe,
+                resume=resume,
+                minutes=minutes,
+                processes=processes,
+                report=report,
+                lettering=_lettering(lang),
+            )
+        if processes.first:
+            _finish(console, run, beams, lang)
+
+
+def _recipe(file: Path | None, begun: Path | None, changes: dict[str, Any]) -> Recipe:
+    """The recipe of the file, of the training that goes on, or the default; with changes."""
+    from regard.translator import Recipe, recipe_of
+
+    if file is not None:
+        recipe = Recipe.read(file)
+    else:
+        recipe = (recipe_of(begun) if begun is not None else None) or Recipe()
+    return replace(recipe, **changes)
+
+
+def _lettering(lang: str) -> Lettering:
+    """How the picture of the loss is written; in English where this machine has no Chinese letters."""
+    from regard.translator import training_log
+
+    if lang == "en":
+        return training_log.Lettering()
+    from regard.errors import FontError
+    from regard.views.figures.fonts import families_for
+
+    try:
+        return training_log.Lettering(lang, tuple(families_for(training_log.TEXTS.table(lang).values())))
+    except FontError:
+        return training_log.Lettering()
+
+
+def _progress(console: Console, recipe: Recipe, lang: str) -> AbstractContextManager[Listener]:
+    if console.quiet:
+        return nullcontext(lambda _: None)
+    return _Bar(console, recipe.steps, lang)
+
+
+class _Bar(AbstractContextManager["Listener"]):
+    """A bar with the loss and the time left."""
+
+    def __init__(self, console: Console, steps: int, lang: str = "en") -> None:
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        self.lang = lang
+        columns = ("{task.description}", "{task.completed}/{task.total}", "{task.fields[says]}")
+        texts = [TextColumn(text) for text in columns]
+        self.progress = Progress(texts[0], BarColumn(), *texts[1:], console=console)
+        self.held_out: float | None = None
+        self.task = self.progress.add_task(TEXTS.say("train.begun", lang), total=steps, says="")
+
+    def __enter__(self) -> Listener:
+        return self._show
+
+    def __exit__(self, *_: object) -> None:
+        if self.progress.live.is_started:
+            self.progress.stop()
+
+    def _show(self, report: Report) -> None:
+        # Not before the first step, so that an error stands alone; starting again does nothing.
+        self.progress.start()
+        says = self._words(report)
+        self.progress.update(self.task, completed=report.step, says=says)
+        if not self.progress.console.is_terminal and report.held_out != self.held_out:
+            # In a file a bar shows itself only in the end; there a line per checkpoint tells.
+            self.progress.console.print(f"{report.step}/{report.steps}  {says}", highlight=False)
+        self.held_out = report.held_out
+
+    def _words(self, report: Report) -> str:
+        known = {"epoch": report.epoch + 1, "loss": report.loss, "left": _clock(report.left)}
+        if report.held_out is None:
+            return TEXTS.say("train.says", self.lang, **known)
+        return TEXTS.say("train.says.held_out", self.lang, **known, held_out=report.held_out)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}" if minutes >= 60 else f"{minutes}:{rest:02d}"
+
+
+def _finish(console: Console, run: Run, beams: int, lang: str) -> None:
+    from rich.markup import escape
+
+    from regard.languages import padded
+    from regard.translator.export import MODEL, export, megabytes
+
+    console.print(TEXTS.say("train.exporting", lang), highlight=False)
+    scores: dict[str, Any] = export(run, beams=beams)
+    model = run.folder / MODEL
+    size = {"parameters": scores["parameters"], "megabytes": megabytes(model)}
+    console.print(TEXTS.say("train.done", lang, model=escape(str(model)), **size), highlight=False)
+    if scores["missing"]:
+        missing = escape(", ".join(scores["missing"]))
+        counted = {"averaged": len(scores["averaged"]), "missing": missing}
+        console.print(TEXTS.say("train.missing", lang, **counted), highlight=False)
+    labels = {"greedy": TEXTS.say("train.greedy", lang), "beam": TEXTS.say("train.beams", lang, beams=beams)}
+    for name, label in labels.items():
+        one = scores[name]
+        said = f"  {padded(label, -8)}  BLEU {one['bleu']:5.2f}   chrF {one['chrf']:5.2f}"
+        console.print(said, highlight=False)

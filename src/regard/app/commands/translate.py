@@ -1,0 +1,64 @@
+"""``regard translate``: English to Chinese by the embedded translator, or by one that was trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from regard.app.languages import lang_option
+from regard.app.output_errors import show
+from regard.app.text_argument import HELP, read_argument
+
+
+@click.command(epilog=HELP)
+@click.argument("text")
+@click.option("--align", is_flag=True, help="Show which English words each Chinese character looked at.")
+@click.option(
+    "--model",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="A folder that regard train wrote (run/model), in place of the embedded translator.",
+)
+@click.option(
+    "--beams",
+    type=click.IntRange(1, 64),
+    default=4,
+    show_default=True,
+    help="Translations followed at once.",
+)
+@lang_option
+def translate(text: str, align: bool, folder: Path | None, beams: int, lang: str) -> None:
+    """Translate English TEXT to Chinese, line by line.
+
+    \b
+    regard translate "The cat sat on the mat."
+    regard translate "The cat sat on the mat." --align
+    regard translate @letter.txt
+    """
+    from regard import machine
+
+    machine.prepare()  # before torch is imported
+
+    from regard.errors import TextError
+    from regard.translator.embedded import FOLDER
+    from regard.translator.translate_text import load_translator
+
+    lines = [line.strip() for line in read_argument(text).splitlines() if line.strip()]
+    if not lines:
+        raise TextError("A text has at least one word.", got=repr(text), do='Pass "I love AI", say.')
+    translator = load_translator(folder or FOLDER)
+    if not align:
+        for line in translator.translate_all(lines, beams=beams):
+            show(f"{line}\n")
+        return
+
+    from regard.translator.alignment import align as align_text
+    from regard.translator.alignment import read_alignment_head
+    from regard.views.terminal_alignment import show_alignment
+    from regard.views.terminal_weights import SafeConsole
+
+    by = read_alignment_head(folder or FOLDER)
+    console = SafeConsole()
+    for line in lines:
+        show_alignment(console, align_text(translator, line, by, beams=beams), lang=lang)

@@ -1,0 +1,121 @@
+"""The ``regard`` command. Rooms are imported inside the commands, so that ``--help`` is instant."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from regard.app import output_errors
+from regard.app.commands.bench import bench
+from regard.app.commands.cost import cost
+from regard.app.commands.demo import demo
+from regard.app.commands.doctor import doctor
+from regard.app.commands.explain import explain
+from regard.app.commands.heads import heads
+from regard.app.commands.look import look
+from regard.app.commands.mask import mask
+from regard.app.commands.serve import serve
+from regard.app.commands.survey import survey
+from regard.app.commands.train import train
+from regard.app.commands.translate import translate
+from regard.app.languages import (
+    HANDED_ON,
+    LANGUAGE,
+    LanguageContext,
+    chinese_refusal,
+    chinese_usage_error,
+    lang_option,
+    language_of,
+)
+from regard.errors import RegardError
+from regard.printing import safe
+from regard.version import __version__
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class _Clean(click.Group):
+    """Turns regard's own errors into one clean message; everything else is a bug and shows itself.
+
+    Errors and help are in the language of the command line.
+    """
+
+    context_class = LanguageContext
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        """Run a command line; what it prints may be in any encoding and go anywhere."""
+        lang = language_of(sys.argv[1:] if args is None else args)
+        with output_errors.guarded(lambda error: _refusal(error, lang).show()):
+            return super().main(args, *rest, **options)
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        cmd.context_class = LanguageContext
+        super().add_command(cmd, name)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        lang = ctx.meta[LANGUAGE] = language_of(args)
+        if args in (["--lang", lang], [f"--lang={lang}"]):
+            args = []  # a language and nothing else: the help, as without anything
+        with _said_in(ctx.meta[LANGUAGE]):
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        # Threads that spin while they wait for each other keep the others of a busy machine from running.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read once, when torch is loaded
+        with _said_in(ctx.meta[LANGUAGE]):
+            return super().invoke(ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if ctx.meta.get(LANGUAGE) != "zh":
+            super().format_commands(ctx, formatter)
+            return
+        from regard.app.languages.helping import first_paragraph
+
+        # Click would cut the English to one line, and what is cut is in no catalogue.
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, first_paragraph(self.commands[name])) for name in sorted(self.commands)]
+            )
+
+
+@contextmanager
+def _said_in(lang: str) -> Iterator[None]:
+    """Errors inside are told to the user in a language."""
+    try:
+        yield
+    except RegardError as error:
+        raise _refusal(error, lang) from error
+    except click.UsageError as error:
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            raise
+        if lang == "zh":
+            raise chinese_usage_error(error) from error
+        raise click.UsageError(safe(error.format_message()), ctx=error.ctx) from error
+    except OSError as error:
+        explained = output_errors.explain(error)
+        if explained is None:
+            raise SystemExit(1) from None  # nobody reads any more
+        raise _refusal(explained, lang) from error
+
+
+def _refusal(error: RegardError, lang: str) -> click.ClickException:
+    """What is refused, as click prints it."""
+    return chinese_refusal(error) if lang == "zh" else click.ClickException(safe(str(error)))
+
+
+@click.group(cls=_Clean, context_settings=CONTEXT)
+@click.version_option(__version__, message="regard %(version)s")
+@lang_option
+@click.pass_context
+def main(ctx: click.Context, lang: str) -> None:
+    """Compute, see and measure attention, exactly, at any length."""
+    ctx.meta[HANDED_ON] = lang
+
+
+for command in (look, heads, explain, mask, cost, bench, demo, translate, train, survey, serve, doctor):
+    main.add_command(command)

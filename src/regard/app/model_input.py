@@ -1,0 +1,139 @@
+"""What a command is about: a text read by the embedded translator or by a model that the user names."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from regard.app.languages.wording import TEXTS
+from regard.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+    from torch import nn
+
+    from regard.recording import Recording
+    from regard.translator import Alignment
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A text that was read: the recording, a name for the model, what came out."""
+
+    text: str
+    model: str
+    recording: Recording
+    alignment: Alignment | None = None
+
+
+def record(
+    console: Console,
+    text: str,
+    *,
+    model: str | None = None,
+    pair: str | None = None,
+    generate: int = 0,
+    lang: str = "en",
+    **watching: Any,
+) -> Subject:
+    """Read a text and record it, saying what takes time."""
+    if model is None:
+        return _by_the_translator(console, text, pair, generate, lang, watching)
+    from regard.recording import load_reader
+
+    with busy(console, TEXTS.say("reading.loading", lang, model=model)):
+        reader = load_reader(model)
+    says = TEXTS.say("reading.reading", lang)
+    with busy(console, says) as sign, progress(says, sign) as tell, _steps(reader.model, tell):
+        seen = reader.read(text, pair=pair, generate=generate, **watching)
+    return Subject(text, model, seen)
+
+
+def _by_the_translator(
+    console: Console, text: str, pair: str | None, generate: int, lang: str, watching: dict[str, Any]
+) -> Subject:
+    if generate:
+        raise ArgumentError(
+            "The embedded translator writes its whole translation.",
+            got=f"--generate {generate}",
+            do="Leave it out, or name a decoder with --model.",
+        )
+    from regard.translator import embedded, embedded_alignment_head, look
+    from regard.translator.alignment import alignment_of
+
+    sentence = " ".join(text.split())
+    with busy(console, TEXTS.say("reading.translating", lang)):
+        translator = embedded()
+        seen = look(translator, sentence, translation=pair, **watching)
+        aligned = None
+        if "layers" not in watching and "heads" not in watching:
+            aligned = alignment_of(seen, translator.vocabularies.english, embedded_alignment_head())
+    return Subject(sentence, TEXTS.say("reading.translator", lang), seen.recording, aligned)
+
+
+@contextmanager
+def busy(console: Console, says: str) -> Iterator[Status]:
+    """A sign of life while something takes time; nothing of it stays."""
+    from rich.text import Text
+
+    with console.status(Text(says)) as sign:  # as a str, brackets in a name would be marks of rich
+        yield sign
+
+
+SOON = 2.0
+"""Seconds after which something that takes time shows how far it is."""
+
+
+@contextmanager
+def progress(says: str, sign: Status | None = None) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error for what takes longer than two seconds; only in a terminal, and it goes away.
+
+    What is yielded is called with how much is done, and of how much. ``sign`` ends when the bar begins.
+    """
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress
+
+    begun, task = time.monotonic(), None
+    bar = Progress(console=Console(stderr=True), transient=True)
+
+    def tell(done: int, total: int) -> None:
+        nonlocal task
+        if not bar.console.is_terminal or time.monotonic() - begun < SOON:
+            return
+        if task is None:
+            if sign is not None:
+                sign.stop()
+            bar.start()
+            task = bar.add_task(escape(says), total=total)
+        bar.update(task, completed=done)
+
+    try:
+        yield tell
+    finally:
+        if task is not None:
+            bar.stop()
+
+
+@contextmanager
+def _steps(model: nn.Module, tell: Callable[[int, int], None]) -> Iterator[None]:
+    """Every module of the model says, before it runs, how many have run."""
+    parts = [module for module in model.modules() if next(module.children(), None) is None]
+    done = 0
+
+    def hook(module: nn.Module, args: object) -> None:
+        nonlocal done
+        del module, args
+        done += 1
+        tell(min(done, len(parts)), len(parts))
+
+    hooks = [part.register_forward_pre_hook(hook) for part in parts]
+    try:
+        yield
+    finally:
+        for one in hooks:
+            one.remove()

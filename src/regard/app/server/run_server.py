@@ -1,0 +1,180 @@
+"""The server put together, and run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from regard.app.server.connections import Connection
+from regard.app.server.limits import Limits
+from regard.app.server.recording_store import Library, remove_parts
+from regard.app.server.refused import RefusedError, answer_with
+from regard.app.server.routes import Routes
+from regard.app.server.safety import Door, Guard, is_loopback
+from regard.app.server.served_models import Model
+from regard.app.server.tasks import Desk
+from regard.errors import ArgumentError, RecordingFileError, RegardError
+from regard.views.page.page_html import visible_text
+
+
+def make_app(
+    models: list[Model],
+    library: Library,
+    door: Door,
+    limits: Limits | None = None,
+    *,
+    lang: str | None = None,
+) -> ASGIApp:
+    """The app with its guard; ``app.desk`` is what stands behind it.
+
+    ``lang`` is the language in which its pages begin; without it, that of the reader's browser.
+    """
+    limits = limits or Limits()
+    desk = Desk(models, library, limits, lang)
+    routes = Routes(desk)
+
+    @contextlib.asynccontextmanager
+    async def life(app: Starlette) -> AsyncIterator[None]:
+        del app
+        yield
+        desk.jobs.close()
+        routes.close()
+
+    app = Starlette(
+        routes=routes.all(),
+        lifespan=life,
+        exception_handlers={HTTPException: _refused, Exception: _failed},
+    )
+    guard = Guard(app, door, body_bytes=limits.body_bytes, body_seconds=limits.body_seconds)
+    guard.desk = desk  # type: ignore[attr-defined]
+    return guard
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        refused = RefusedError(405, "This address does not take that method.", headers=headers)
+    else:
+        refused = RefusedError(error.status_code, "There is nothing at this address.", headers=headers)
+    return answer_with(refused, request.headers)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """Starlette has put it into the log; it may name files, so the browser hears no more than this."""
+    del error
+    return answer_with(
+        RefusedError(500, "Something went wrong; the server's terminal says what."), request.headers
+    )
+
+
+def open_library(
+    paths: Sequence[Path],
+    keep: Path | None,
+    limits: Limits,
+    skipped: Callable[[str, RegardError], None] | None = None,
+) -> Library:
+    """The recordings at these paths, those that an earlier server kept, and the folder for new ones.
+
+    ``skipped`` hears the name of each kept file that cannot be offered, and why.
+    """
+    from regard.recording import load
+
+    library = Library(limits.recording_bytes, keep)
+    for path in paths:
+        recording = load(path)
+        if not recording.calls:
+            raise RecordingFileError(
+                "A recording to look at has calls.", got=f"none in {path}", do="Record it again."
+            )
+        library.give(path, recording)
+    if keep is not None:
+        if not keep.is_dir():
+            raise ArgumentError("--keep names a folder.", got=str(keep), do="Make it first.")
+        remove_parts(keep)
+        known = {path.resolve() for path in paths}
+        for file, error in library.offer_kept(known):
+            if skipped is not None:
+                skipped(visible_text(file.name), error)
+    return library
+
+
+def door_of(host: str, port: int, token: str | None) -> Door:
+    """The door of an address; one that others reach has a token, made up if none was given."""
+    if token is not None and len(token) < 8:
+        raise ArgumentError(
+            "A token has at least 8 letters.", got=f"{len(token)}", do="Leave it out to have one made."
+        )
+    if token is not None and not token.isprintable():
+        # Half characters of a broken argument, line breaks: no browser can send these.
+        raise ArgumentError(
+            "A token has characters that can be typed.", got=ascii(token)[:60], do="Choose another."
+        )
+    if token is None and not is_loopback(host):
+        token = secrets.token_urlsafe(24)
+    return Door(host, port, token)
+
+
+def serve(app: ASGIApp, door: Door, ready: Callable[[], None], limits: Limits | None = None) -> None:
+    """Answer until somebody ends it; ``ready`` is called when the address is taken."""
+    family = socket.AF_INET6 if ":" in door.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((door.host, door.port))
+    except OSError as error:
+        listener.close()
+        raise ArgumentError(
+            "The server takes an address that is free.",
+            got=f"{door.host}:{door.port}: {error.strerror}",
+            do="Choose another --port.",
+        ) from error
+    server = Server(app, limits or Limits())
+    ready()
+    # uvicorn hands the signal on after it has ended everything; that is how this is meant to end.
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets=[listener])
+
+
+class Server(uvicorn.Server):
+    """uvicorn with the connections and deadlines of this app."""
+
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        self._app = app
+        connection: Any = partial(Connection, limits=limits)
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=connection,
+                ws="none",
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                lifespan="on",
+                timeout_keep_alive=limits.idle_seconds,  # type: ignore[arg-type]
+                h11_max_incomplete_event_size=32_768,
+                timeout_graceful_shutdown=3,
+                # Anybody can write X-Forwarded-For; it counts where somebody names a proxy.
+                proxy_headers="FORWARDED_ALLOW_IPS" in os.environ,
+            )
+        )
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the jobs first, so that questions about them are answered and not cut off."""
+        jobs = getattr(getattr(self._app, "desk", None), "jobs", None)
+        if jobs is not None:
+            jobs.stop()
+        await super().shutdown(sockets)

@@ -1,0 +1,172 @@
+"""What the jobs do: read a text, build the levels of a map, write a page; and what is kept of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from regard.app.server.assets import page_of
+from regard.app.server.jobs import Jobs, Subscription, Tell, log
+from regard.app.server.limits import Limits
+from regard.app.server.recording_store import Entry, Library, title_of
+from regard.app.server.served_models import Model, Wish
+from regard.errors import ArgumentError, RecordingError
+from regard.views.map import Kept, Levels, Plane, build, hidden_keys
+from regard.views.map.levels import base_level
+
+if TYPE_CHECKING:
+    from regard.recording import Call
+
+WHOLE_PAGE = 24_000_000
+"""Bytes up to which a page shows all calls; larger recordings have a page for each call."""
+
+Place = tuple[str, int, int, str]
+"""Which map: recording, call, the model's number of the head, what is hidden."""
+
+
+class Desk:
+    """The models, the library and the jobs of one server, and what they have made."""
+
+    def __init__(
+        self, models: list[Model], library: Library, limits: Limits, lang: str | None = None
+    ) -> None:
+        self.models = {model.id: model for model in models}
+        self.library = library
+        self.limits = limits
+        self.lang = lang  # in which pages begin; None leaves it to the browser
+        self.jobs = Jobs(limits)
+        self.planes: Kept[Plane] = Kept(limits.plane_bytes, lambda plane: plane.nbytes)
+        self.levels: Kept[Levels] = Kept(limits.level_bytes, lambda levels: levels.nbytes)
+        self.pages: Kept[bytes] = Kept(limits.page_bytes, len)
+        self._lock = threading.Lock()
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    def read(self, model: Model, wish: Wish, client: str = "") -> Subscription:
+        """Read a text; the result names the recording."""
+
+        def work(tell: Tell) -> dict[str, Any]:
+            recording = model.read(wish, self.limits, tell)
+            entry = self.library.add(title_of(wish.text), recording)
+            self._forget()
+            kept = self._save(entry, tell)
+            # Whoever started the server wanted it kept, and should know that it is not.
+            unsaved = not kept and self.library.keep is not None
+            return {"recording": entry.id, "title": entry.title, "kept": kept, "unsaved": unsaved}
+
+        return self.jobs.submit("reading", work, client=client)
+
+    def _forget(self) -> None:
+        """Let go of what was made of recordings that had to make room; it would keep them in memory."""
+        for kept in (self.planes, self.levels, self.pages):
+            kept.drop(lambda place: place[0] not in self.library)
+
+    def _save(self, entry: Entry, tell: Tell) -> bool:
+        """Whether it is on the disk now; one that cannot be saved can be looked at all the same."""
+        if self.library.keep is None:
+            return False
+        tell(0.0, "saving")
+        try:
+            self.library.save(entry)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the reading itself has succeeded
+            log.warning("a recording could not be saved: %s", error)
+            return False
+        return True
+
+    # ---- maps ------------------------------------------------------------------------------------
+
+    def plane(self, entry: Entry, call: int, head: int, sinks: str) -> Plane:
+        """A head made ready for tiles."""
+        place = (entry.id, call, head, sinks)
+        found = self.planes.get(place)
+        if found is None:
+            keys = entry.calls[call].keys
+            # Which tokens of a long text are special takes a moment to find out.
+            hidden = hidden_keys(
+                sinks, entry.key_text(call).special if sinks == "special" else [False] * keys
+            )
+            # One at a time, so that two tiles of one head share what the plane finds out.
+            with self._lock:
+                found = self.planes.get(place)
+                if found is None:
+                    found = Plane(entry.calls[call], head, entry.batch, hidden if hidden.any() else None)
+                    self.planes.put(place, found)
+        return found
+
+    def needs_levels(self, plane: Plane, level: int) -> bool:
+        """Whether a level is one of those that a pass makes."""
+        return level >= base_level(plane)
+
+    def build(self, entry: Entry, call: int, head: int, sinks: str, client: str = "") -> Subscription | None:
+        """Build the levels and margins of a head; None where they are there."""
+        place = (entry.id, call, head, sinks)
+        if self.levels.get(place) is not None:
+            return None
+        plane = self.plane(entry, call, head, sinks)
+
+        def work(tell: Tell) -> dict[str, Any]:
+            self.levels.put(place, build(plane, lambda share: tell(share)))
+            return {"recording": entry.id, "call": call, "head": head, "sinks": sinks}
+
+        return self.jobs.submit("mapping", work, key=("map", *place), client=client)
+
+    # ---- pages -----------------------------------------------------------------------------------
+
+    def write_page(self, entry: Entry, call: int | None, client: str = "") -> Subscription | None:
+        """Write the page of a recording, or of one call of it; None where it is there."""
+        if self.pages.get((entry.id, call)) is not None:
+            return None
+        self.check_page(entry, call)
+
+        def work(tell: Tell) -> dict[str, Any]:
+            from regard.views.page.page_payload import payload_of
+
+            calls = list(entry.calls) if call is None else [entry.calls[call]]
+            payload = payload_of(entry.recording, _Walked(calls, tell), batch=entry.batch, title=entry.title)
+            self.pages.put((entry.id, call), page_of(payload, self.lang))
+            return {"recording": entry.id, "call": call}
+
+        return self.jobs.submit("writing", work, key=("page", entry.id, call), client=client)
+
+    def check_page(self, entry: Entry, call: int | None) -> None:
+        """Raise where a page would be too large, or cannot be."""
+        from regard.views.page.write_page import LARGEST
+
+        chosen = entry.calls if call is None else entry.calls[call : call + 1]
+        if any(one.kept is not None for one in chosen) or not chosen:
+            raise RecordingError(
+                "A page needs Q and K.", got="statistics only", do="Record without statistics=True."
+            )
+        most = WHOLE_PAGE if call is None else LARGEST
+        size = _page_bytes(chosen)
+        if size > most:
+            raise ArgumentError(
+                f"A page of {'all calls' if call is None else 'one call'} has at most {most / 1e6:.0f} MB.",
+                got=f"about {size / 1e6:.0f} MB",
+                do="Ask for one call of it." if call is None else "Look at the map, which has no such bound.",
+            )
+
+    def whole(self, entry: Entry) -> bool:
+        """Whether one page shows all calls."""
+        return _page_bytes(entry.calls) <= WHOLE_PAGE
+
+
+def _page_bytes(calls: Sequence[Call]) -> int:
+    from regard.recording import Recording
+    from regard.views.page import estimate_page
+
+    return estimate_page(Recording("", calls)).nbytes
+
+
+class _Walked(list["Call"]):
+    """Calls that tell how far a walk over them is, which can also end the walk."""
+
+    def __init__(self, calls: list[Call], tell: Tell) -> None:
+        super().__init__(calls)
+        self._tell = tell
+
+    def __iter__(self) -> Iterator[Call]:
+        for at in range(len(self)):
+            self._tell(at / len(self))
+            yield self[at]

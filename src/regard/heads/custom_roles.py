@@ -1,0 +1,120 @@
+"""Roles of one's own: pairs of positions, or a mask, that a head may put its weight on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from regard.errors import ArgumentError
+from regard.heads.role_results import ROLES
+from regard.heads.role_scores import Scene, Tally, add_pairs
+from regard.kernels import attention_statistics
+from regard.masks import Mask
+from regard.masks.extent import Integers
+from regard.masks.mask import as_mask
+
+OwnRole = Integers | Mask
+"""Pairs ``(query, key)`` in the order of their queries, or a mask."""
+
+
+def own_roles(given: Mapping[str, object]) -> dict[str, OwnRole]:
+    """The roles as pairs or masks; raises on what is neither."""
+    return {_name(name): _role(name, role) for name, role in given.items()}
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str) or not name or name in ROLES:
+        raise ArgumentError(
+            "A role of one's own has a name that is not yet taken.",
+            got=f"{name!r}",
+            do=f"Choose another than {', '.join(ROLES)}.",
+        )
+    return name
+
+
+def _role(name: str, given: object) -> OwnRole:
+    if isinstance(given, Mask):
+        return given
+    try:
+        pairs = np.asarray(given)
+    except ValueError:
+        pairs = np.empty(0)
+    if pairs.dtype == np.bool_ and pairs.ndim >= 2:
+        return as_mask(torch.from_numpy(np.ascontiguousarray(pairs)))
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu" or not len(pairs):
+        raise ArgumentError(
+            "A role of one's own is a list of pairs (query, key) of positions, or a mask.",
+            got=f"{name!r}: {given!r:.60}",
+            do="Pass [(3, 17), (17, 3)], say, or masks.window(4, 0).",
+        )
+    return np.unique(pairs.astype(np.int64), axis=0)  # each pair once, in the order of the queries
+
+
+def on_own(scene: Scene, name: str, role: OwnRole) -> Tally:
+    """The weight on the keys that a role of one's own names, of the queries that have some in sight."""
+    return _under_mask(scene, role) if isinstance(role, Mask) else _at_pairs(scene, name, role)
+
+
+def _at_pairs(scene: Scene, name: str, pairs: Integers) -> Tally:
+    query, key = pairs[:, 0], pairs[:, 1]
+    if pairs.min() < 0 or query.max() >= scene.call.queries or key.max() >= scene.call.keys:
+        raise ArgumentError(
+            f"Pairs are positions of the {scene.call.kind} {scene.call.name} "
+            f"(queries = {scene.call.queries}, keys = {scene.call.keys}).",
+            got=f"{name!r} with queries up to {query.max()} and keys up to {key.max()}",
+            do="Count from 0, and choose the layers that are meant with layers=.",
+        )
+    tally = Tally(scene.call.heads)
+    for batch in scene.batches:
+        real = scene.real[batch].numpy()[query]
+        add_pairs(scene, tally, batch, query[real], key[real])
+    tally.shared = int(np.bincount(key).max())
+    return tally
+
+
+def _under_mask(scene: Scene, mask: Mask) -> Tally:
+    """``exp(lse under both masks − lse)``: the mass of a region without any pair of it."""
+    call, tally = scene.call, Tally(scene.call.heads)
+    both = scene.mask & mask
+    if call.own_weights is not None:
+        dense = both.dense(*call.extent).to(call.own_weights.device)
+        inside = call.own_weights * dense
+        mass, peak, peak_key = inside.sum(-1), *inside.max(-1)
+    else:
+        assert call.q is not None
+        assert call.k is not None
+        found = attention_statistics(
+            call.q, call.k, mask=both, bias=call.bias, scale=call.scale, softcap=call.softcap
+        )
+        whole = torch.where(scene.found.lse == -torch.inf, 0.0, scene.found.lse)
+        mass = torch.exp(found.lse - whole)
+        peak, peak_key = found.peak * mass, found.peak_key
+    there, turned = (_visible(scene, each, sizes) for each, sizes in _both_ways(scene, both))
+    tally.shared = max(1, int(turned.max()))
+    for batch in scene.batches:
+        rows = scene.rows(batch)
+        at = torch.from_numpy(rows)
+        count = there[batch][:, at].expand(call.heads, -1).to(mass.device)
+        even = scene.even(batch, rows)
+        tally.add(mass[batch][:, at], count * even, count > 0, count * scene.peak(batch, rows))
+        above = torch.where(count > 0, peak[batch][:, at] - even, -torch.inf)
+        tally.offer(batch, rows, peak_key[batch][:, at].cpu().numpy(), peak[batch][:, at], above)
+    return tally
+
+
+def _both_ways(scene: Scene, mask: Mask) -> list[tuple[Mask, tuple[int, int]]]:
+    """The mask, and turned around: how many keys a query sees, and how many queries see a key."""
+    queries, keys = scene.call.extent
+    return (
+        [(mask, (queries, keys)), (mask.T, (keys, queries))]
+        if queries == keys
+        else [(mask, (queries, keys))] * 2
+    )
+
+
+def _visible(scene: Scene, mask: Mask, sizes: tuple[int, int]) -> torch.Tensor:
+    heads = scene.call.heads if mask.lead and mask.lead[-1] > 1 else 1
+    q, k = (torch.zeros(scene.call.batch, heads, size, 1) for size in sizes)
+    return attention_statistics(q, k, mask=mask, scale=1.0).visible

@@ -1,0 +1,165 @@
+"""Sets of keys as channels of a value: the weight on each set comes out of one pass of attention.
+
+``Σ_{j ∈ S} w_ij`` is attention with the value 1 at the keys of S and 0 at the others. So separators cost one
+channel, and every frequent word two, instead of one computed weight for each pair. Words that are rare
+have few pairs, which are cheaper one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.kernels import Statistics, attention_statistics
+from regard.kernels.attention import attention_with_lse
+from regard.masks import Mask, causal, padding, window
+from regard.masks.extent import Bools, Integers
+from regard.masks.mask import Both, Constant, Either
+from regard.masks.patterns import Window
+from regard.recording import Call
+from regard.recording.step_masks import Stacked
+
+FREQUENT, SHARE = 64, 64
+"""A word that stands more often than so, and at more than one in so many keys, gets channels of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Channels:
+    """The values: a channel for separators, then one for each frequent word, then one for what follows it."""
+
+    values: Tensor  # (batch, key, channel)
+    separators: Bools | None  # (batch, key)
+    marks: Bools | None  # those of them that are neither padding nor the first key
+    words: tuple[dict[int, int], ...]  # of each sequence: the number of a frequent word → its place
+    count: int  # places for words
+
+    @property
+    def first_word(self) -> int:
+        """The channel of the first word."""
+        return 0 if self.marks is None else 1
+
+    def of_rows(self, numbers: Sequence[Integers]) -> Tensor:
+        """The place of each query's word, ``(batch, query)``; −1 for a rare one."""
+        found = [[known.get(int(one), -1) for one in row] for known, row in zip(self.words, numbers)]
+        return torch.tensor(found, dtype=torch.int64)
+
+
+def channels(separators: Bools | None, numbers: Sequence[Integers] | None, shown: Tensor) -> Channels:
+    """Channels for separators and for the frequent among these words; None for what is not asked.
+
+    ``shown`` are the keys that are no padding, ``(batch, key)``.
+    """
+    batch, keys = shown.shape
+    marks = None
+    if separators is not None:
+        marks = separators & shown.numpy()
+        marks[np.arange(batch), shown.int().argmax(1).numpy()] = False
+    words: list[dict[int, int]] = [{} for _ in range(batch)]
+    if numbers is not None:
+        for known, row in zip(words, numbers):
+            often = np.flatnonzero(np.bincount(row) > max(FREQUENT, len(row) / SHARE))
+            known.update({int(word): place for place, word in enumerate(often)})
+    count = max((len(known) for known in words), default=0)
+    first = 0 if marks is None else 1
+    values = torch.zeros(batch, keys, first + 2 * count)
+    if marks is not None:
+        values[..., 0] = torch.from_numpy(marks)
+    for one, known in enumerate(words):
+        for word, place in known.items():
+            assert numbers is not None
+            there = torch.from_numpy(numbers[one] == word)
+            values[one, :, first + place] = there
+            values[one, 1:, first + count + place] = there[:-1].to(values.dtype)
+    return Channels(values, separators, marks, tuple(words), count)
+
+
+def measured(call: Call, found: Channels) -> Statistics:
+    """The statistics of a call, whose output is the weight on each set, ``(batch, head, query, channel)``."""
+    if call.kept is not None or not found.values.shape[-1]:
+        return call.statistics()
+    if call.own_weights is not None:
+        statistics = call.statistics()
+        output = call.own_weights.to(statistics.lse) @ found.values[:, None].to(statistics.lse)
+        return Statistics(**{**vars(statistics), "output": output})
+    assert call.q is not None
+    assert call.k is not None
+    wide = torch.promote_types(call.q.dtype, torch.float32)  # a sum of weights is as exact as the weights
+    v = found.values.to(call.k.device, wide)[:, None].expand(-1, call.k.shape[1], -1, -1)
+    return attention_statistics(
+        call.q.to(wide),
+        call.k.to(wide),
+        v,
+        mask=call.mask,
+        bias=call.bias,
+        scale=call.scale,
+        softcap=call.softcap,
+        sinks=call.sinks,
+    )
+
+
+def by_chance(mask: Mask, call: Call, found: Channels) -> Statistics:
+    """The same of even weights: how many keys of each set a row sees, and what each key then receives.
+
+    Axes of the batch and of heads are 1 where the mask does not differ over them.
+    """
+    heads = call.heads if mask.lead and mask.lead[-1] > 1 else 1
+    q, k = (torch.zeros(call.batch, heads, length, 1) for length in call.extent)
+    v = found.values[:, None].expand(-1, heads, -1, -1)
+    return attention_statistics(q, k, v if v.shape[-1] else None, mask=mask, scale=1.0)
+
+
+def before_queries(call: Call, found: Channels) -> Tensor:
+    """The weight on keys of each set that stand before the query, where later ones are seen too."""
+    back = BEFORE
+    if call.own_weights is not None:
+        values = found.values[:, None].to(call.own_weights)
+        earlier = back.dense(*call.extent).to(call.own_weights.device)
+        return (call.own_weights * earlier) @ values
+    assert call.q is not None
+    assert call.k is not None
+    assert call.lse is not None
+    wide = torch.promote_types(call.q.dtype, torch.float32)
+    v = found.values.to(call.k.device, wide)[:, None].expand(-1, call.k.shape[1], -1, -1)
+    output, lse = attention_with_lse(
+        call.q.to(wide),
+        call.k.to(wide),
+        v,
+        mask=call.mask & back,
+        bias=call.bias,
+        scale=call.scale,
+        softcap=call.softcap,
+    )
+    whole = torch.where(call.lse == -torch.inf, 0.0, call.lse.to(wide))
+    return output * torch.exp(lse - whole)[..., None]
+
+
+BEFORE = causal() & ~window(0, 0)
+"""The keys that stand before the query."""
+
+
+def looks_back(mask: Mask) -> bool:
+    """Whether the mask surely hides every key behind the query."""
+    if isinstance(mask, Window):
+        return mask.after == 0
+    if isinstance(mask, Both):
+        return any(looks_back(part) for part in mask.parts)
+    if isinstance(mask, Either):
+        return all(looks_back(part) for part in mask.parts)
+    if isinstance(mask, Stacked):
+        return all(looks_back(rows.mask) for rows in mask.steps)
+    return isinstance(mask, Constant) and not mask.value
+
+
+def effective_mask(call: Call, shown: Tensor, real: Tensor) -> Mask:
+    """The mask of a call with padding queries blind.
+
+    A call that kept no mask answers by its kind: a decoder looks back, and nobody sees padding.
+    """
+    mask = call.mask
+    if call.q is None and isinstance(mask, Constant):
+        mask = (causal() if call.kind == "decoder" else mask) & padding(shown)
+    return mask if bool(real.all()) else mask & padding(real).T

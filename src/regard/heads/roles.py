@@ -1,0 +1,293 @@
+"""``roles(recording)``: what each head does, told by how much weight it puts where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from regard.errors import ArgumentError, RecordingError
+from regard.heads.custom_roles import OwnRole, on_own, own_roles
+from regard.heads.head_selection import Chosen, chosen
+from regard.heads.head_table import check_batch, check_recording, without_padding
+from regard.heads.key_sets import Channels, by_chance, channels, effective_mask, measured
+from regard.heads.padding import real_keys, real_queries
+from regard.heads.role_results import ROLES, Head, Roles, Score, check_role
+from regard.heads.role_scores import (
+    Scene,
+    Text,
+    aligned,
+    at_offset,
+    broadly,
+    by_distance,
+    on_equal_tokens,
+    on_first,
+    on_separators,
+)
+from regard.heads.separators import is_separator
+from regard.heads.significance import adjusted
+from regard.kernels import Statistics
+from regard.recording import Call, Recording
+
+REACH = 16
+"""How far the positional role looks, unless told."""
+
+PAIRS = ("next", "separator", "induction", "duplicate", "same", "positional")
+"""Roles that need weights at pairs which no pass of statistics has taken."""
+
+TOKENS = ("separator", "induction", "duplicate", "same")
+"""Roles that ask what the tokens are."""
+
+OF_CROSS = ("first", "separator", "alignment", "broad")
+"""Roles that mean something where queries and keys are different texts."""
+
+
+def roles(
+    recording: Recording,
+    tokens: Sequence[str] | Sequence[Sequence[str]] | Mapping[str, object] | None = None,
+    *,
+    source_tokens: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    own: Mapping[str, object] | None = None,
+    layers: Chosen = None,
+    heads: Chosen = None,
+    batch: int | None = None,
+    names: str | Sequence[str] | None = None,
+    separators: Collection[str] | Callable[[str], bool] = is_separator,
+    reach: int = REACH,
+    progress: Callable[[int, int], None] | None = None,
+) -> Roles:
+    """A score in [0, 1] for every role of every head, with the pair of tokens that shows it.
+
+    Weights are computed at the pairs that a role asks about and nowhere else.
+    The definitions, with papers, stand in ``docs/statistics.md``.
+
+    Args:
+        recording: Q and K, dense weights, or statistics alone, of which fewer roles can be told.
+        tokens: those of the recording unless given; without any, roles that ask for tokens are left out.
+            A mapping in this place is ``own``.
+        source_tokens: the same for the encoder's side of an encoder-decoder.
+        own: roles of one's own: for each name the pairs (query, key) that belong to it, or a mask.
+        layers: only these layers.
+        heads: only these heads.
+        batch: one sequence; all of them together unless told.
+        names: only these roles; an error says so where one of them cannot be told.
+        separators: the tokens that separate, or a function that tells them.
+        reach: how many positions to each side the positional role looks.
+        progress: called after each call with how many are done, and of how many.
+
+    >>> import torch, regard
+    >>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
+    >>> with regard.watch(model) as seen:
+    ...     _ = model(torch.randn(1, 5, 16))
+    >>> found = roles(seen, ["a", "b", "a", "b", "."])
+    >>> list(found[0].scores)[:6]
+    ['previous', 'next', 'self', 'first', 'separator', 'induction']
+    >>> 0 <= found[0].scores["induction"].value <= 1
+    True
+    """
+    check_recording(recording)
+    if isinstance(tokens, Mapping):
+        own, tokens = (tokens if own is None else {**tokens, **own}), None
+    mine = own_roles(own or {})
+    wanted = _wanted(names, tuple(mine))
+    if isinstance(reach, bool) or not isinstance(reach, int) or reach < 1:
+        raise ArgumentError("reach is a whole number, 1 or more.", got=f"reach = {reach!r}", do="Try 16.")
+    if tokens is not None or source_tokens is not None:
+        recording = _with_tokens(recording, tokens, source_tokens)
+    calls = chosen(recording, layers, heads)
+    if names is not None and "alignment" in wanted:
+        _check_cross([call for _, call in calls])
+    beside = len({call.kind for call in recording}) > 1
+    stage = _Stage(recording, wanted, separators, reach, batch)
+    found: list[Head] = []
+    tokens_read = 0
+    for done, (number, call) in enumerate(calls, start=1):
+        check_batch(call, batch)
+        scene = stage.scene(call)
+        if names is not None:
+            _check_possible(scene, wanted)
+        possible = [role for role in wanted if not _missing(scene, role)]
+        found += _heads(number, scene, possible, mine, beside=beside)
+        tokens_read = max(tokens_read, sum(len(scene.rows(one)) for one in scene.batches))
+        if progress is not None:
+            progress(done, len(calls))
+    return Roles(_corrected(found), tokens_read)
+
+
+class _Stage:
+    """Makes the scene of every call; what does not differ from layer to layer is made once."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        wanted: Collection[str],
+        separators: Collection[str] | Callable[[str], bool],
+        reach: int,
+        batch: int | None,
+    ) -> None:
+        self.recording, self.wanted, self.reach, self.batch = recording, wanted, reach, batch
+        self.separates = separators if callable(separators) else frozenset(separators).__contains__
+        self._channels: dict[Any, Channels] = {}
+        self._chance: dict[Any, Statistics] = {}
+
+    def scene(self, call: Call) -> Scene:
+        text, real, shown = _text(self.recording, call), real_queries(self.recording, call), real_keys(call)
+        mask = effective_mask(call, shown, real)
+        place = (call.kind, call.run, call.batch, call.extent, shown.numpy().tobytes())
+        if place not in self._channels:
+            self._channels[place] = self._made(call, text, shown)
+        sets = self._channels[place]
+        key = (*place, mask, call.heads if mask.lead and mask.lead[-1] > 1 else 1)
+        if key not in self._chance:
+            self._chance[key] = by_chance(mask, call, sets)
+        return Scene(
+            call=call,
+            text=text,
+            real=real,
+            shown=shown,
+            batches=range(call.batch) if self.batch is None else (self.batch,),
+            reach=min(self.reach, call.keys),
+            mask=mask,
+            channels=sets,
+            found=measured(without_padding(call, real), sets),
+            chance=self._chance[key],
+        )
+
+    def _made(self, call: Call, text: Text, shown: Tensor) -> Channels:
+        marks = numbers = None
+        if call.kept is None and "separator" in self.wanted and text.keys is not None:
+            known: dict[str, bool] = {}
+            marks = np.array(
+                [[known.setdefault(token, self.separates(token)) for token in row] for row in text.keys]
+            )
+        asked = {"same", "duplicate", "induction"} & set(self.wanted)
+        if (
+            call.kept is None
+            and call.kind != "cross"
+            and asked
+            and text.queries is not None
+            and text.keys is not None
+        ):
+            numbers = [text.numbers(batch)[1] for batch in range(call.batch)]
+        return channels(marks, numbers, shown)
+
+
+def _corrected(heads: Sequence[Head]) -> tuple[Head, ...]:
+    """The heads with p-values corrected for all heads and roles together."""
+    places = [
+        (at, role) for at, head in enumerate(heads) for role, s in head.scores.items() if s.p is not None
+    ]
+    corrected = adjusted([p for at, role in places if (p := heads[at].scores[role].p) is not None])
+    scores = [dict(head.scores) for head in heads]
+    for (at, role), value in zip(places, corrected):
+        scores[at][role] = replace(scores[at][role], adjusted=value)
+    return tuple(replace(head, scores=new) for head, new in zip(heads, scores))
+
+
+def _heads(
+    number: int, scene: Scene, wanted: Sequence[str], mine: Mapping[str, OwnRole], *, beside: bool
+) -> list[Head]:
+    call = scene.call
+    by_role = _scores(scene, wanted, mine)
+    found = []
+    for index, head in enumerate(call.head_numbers):
+        scores = {role: score for role in wanted if (score := by_role[role][index]) is not None}
+        found.append(Head(number, call.name, call.kind, call.layer, head, call.run, scores, beside))
+    return found
+
+
+def _scores(
+    scene: Scene, wanted: Sequence[str], mine: Mapping[str, OwnRole]
+) -> dict[str, list[Score | None]]:
+    alone: dict[str, Callable[[], Any]] = {
+        "previous": lambda: at_offset(scene, -1),
+        "next": lambda: at_offset(scene, 1),
+        "self": lambda: at_offset(scene, 0),
+        "first": lambda: on_first(scene),
+        "separator": lambda: on_separators(scene),
+        "positional": lambda: by_distance(scene),
+        "broad": lambda: broadly(scene),
+        "alignment": lambda: aligned(scene),
+    }
+    together = {"same", "duplicate", "induction"} & set(wanted)
+    tallies = on_equal_tokens(scene, together) if together else {}
+    tallies |= {role: measure() for role, measure in alone.items() if role in wanted}
+    tallies |= {role: on_own(scene, role, where) for role, where in mine.items() if role in wanted}
+    return {role: tallies[role].scores(scene.text) for role in wanted}
+
+
+# ---- what is asked, and what can be told -----------------------------------------------------
+
+
+def _wanted(names: str | Sequence[str] | None, own: tuple[str, ...]) -> tuple[str, ...]:
+    known = (*ROLES, *own)
+    asked = known if names is None else (names,) if isinstance(names, str) else tuple(names)
+    for role in asked:
+        check_role(role, known)
+    return tuple(role for role in known if role in asked)
+
+
+def _check_cross(calls: Sequence[Call]) -> None:
+    """Raise unless there is cross-attention, whose heads alone can align."""
+    if not any(call.kind == "cross" for call in calls):
+        raise RecordingError(
+            "The role 'alignment' is one of cross-attention, between two texts.",
+            got=f"heads of the {' and '.join(sorted({call.kind for call in calls}))} alone",
+            do="Record an encoder-decoder, or leave the role out.",
+        )
+
+
+def _missing(scene: Scene, role: str) -> str | None:
+    """Why a role cannot be told of a call: the word for what is missing, or None."""
+    call = scene.call
+    if role not in ROLES:
+        return None if call.kept is None else "weights"
+    if role not in OF_CROSS if call.kind == "cross" else role == "alignment":
+        return "kind"
+    if role in TOKENS and (scene.text.keys is None or (call.kind != "cross" and scene.text.queries is None)):
+        return "tokens"
+    if call.kept is None:
+        return None
+    late = role == "first" and any(scene.first(batch) for batch in scene.batches)
+    return "weights" if role in PAIRS or late else None
+
+
+def _check_possible(scene: Scene, wanted: Sequence[str]) -> None:
+    """Raise if a role that was asked for by name cannot be told for want of something the user has."""
+    for role in wanted:
+        missing = _missing(scene, role)
+        if missing == "tokens":
+            raise RecordingError(
+                f"The role {role!r} asks what the tokens are.",
+                got=f"no tokens for {scene.call.name}",
+                do="Pass tokens= (and source_tokens= for an encoder-decoder), or set seen.tokens.",
+            )
+        if missing == "weights":
+            raise RecordingError(
+                f"The role {role!r} needs Q and K, and {scene.call.name} kept its statistics only.",
+                do="Record with watch(model) instead of watch(model, statistics=True).",
+            )
+
+
+def _with_tokens(recording: Recording, tokens: Any, source_tokens: Any) -> Recording:
+    """The recording under other tokens; the user's own stays as it is."""
+    named = Recording(recording.model, recording.calls)
+    named.tokens = recording.tokens if tokens is None else tokens
+    if source_tokens is not None or recording.source_tokens is not None:
+        named.source_tokens = recording.source_tokens if source_tokens is None else source_tokens
+    return named
+
+
+def _text(recording: Recording, call: Call) -> Text:
+    return Text(
+        _all_or_none([recording.query_tokens(call, batch) for batch in range(call.batch)]),
+        _all_or_none([recording.key_tokens(call, batch) for batch in range(call.batch)]),
+    )
+
+
+def _all_or_none(texts: Sequence[list[str] | None]) -> list[list[str]] | None:
+    known = [text for text in texts if text is not None]
+    return known if len(known) == len(texts) else None

@@ -1,0 +1,181 @@
+"""Attention rollout: how much of each input token has flowed into each position after all layers.
+
+Abnar & Zuidema (2020). A layer mixes what stands at the positions, by its mean attention and by the
+residual connection around it::
+
+    Â = r · I + (1 − r) · (Ā + diag(1 − Ā 1))        R = Â_L ⋯ Â_2 Â_1
+
+Ā is the mean over heads. Where its row sums to less than 1 (a sink took weight, or nothing was in
+sight) attention added that much less, and what is missing stays with the token; so rows of R sum to 1.
+
+With cross-attention, two texts flow into the decoder. A decoder layer first mixes the target by its
+own attention and then takes a part ``1 − r`` from the source, as the encoder left it.
+
+Rows of R are computed from the last layer down, ``x ← x Â``, with the matrix of a layer made a few
+rows at a time. Nothing of n×n exists unless all rows are asked for, and then only the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.errors import ArgumentError, RecordingError
+from regard.heads.head_selection import Chosen, chosen
+from regard.heads.head_table import check_batch, check_recording
+from regard.kernels.plain_kernel import AT_ONCE
+from regard.recording import Call, Recording
+from regard.recording.call import Part
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """Where what stands at some positions in the end came from.
+
+    ``own[r, j]`` is the share of token j of the text in row r; ``source`` the same for the other text of
+    an encoder-decoder. Both together sum to 1 in each row.
+    """
+
+    own: Tensor  # (row, token)
+    source: Tensor | None = None  # (row, token of the source)
+
+
+@torch.no_grad()
+def rollout(
+    recording: Recording,
+    batch: int = 0,
+    residual: float = 0.5,
+    *,
+    rows: Part = slice(None),
+    run: int = 0,
+    layers: Chosen = None,
+    heads: Chosen = None,
+) -> Rollout:
+    """Attention rollout through all layers, for an encoder, a decoder or both together.
+
+    ``residual`` is the share r of the residual connection. ``rows`` asks for some positions only, which
+    is cheaper: time and memory are those of the rows. ``layers`` and ``heads`` choose through which
+    attention the text flows; other layers pass on what they are given.
+    ``run`` chooses a pass where several were recorded.
+
+    >>> import torch, regard
+    >>> model = torch.nn.TransformerEncoder(
+    ...     torch.nn.TransformerEncoderLayer(16, 2, batch_first=True), 3, enable_nested_tensor=False
+    ... )
+    >>> with regard.watch(model) as seen:
+    ...     _ = model(torch.randn(1, 5, 16))
+    >>> flow = rollout(seen, rows=0)
+    >>> flow.own.shape, round(float(flow.own.sum()), 4)
+    (torch.Size([1, 5]), 1.0)
+    """
+    check_recording(recording)
+    if isinstance(residual, bool) or not isinstance(residual, float | int) or not 0 <= residual <= 1:
+        raise ArgumentError(
+            "residual is a share between 0 and 1.", got=f"residual = {residual!r}", do="0.5 is usual."
+        )
+    recording = Recording(recording.model, recording.calls)  # one that runs on makes its calls anew
+    calls = [call for call in recording if call.run == run]
+    if not calls:
+        raise ArgumentError(
+            f"run is one of the recorded passes (0 … {max(call.run for call in recording)}).",
+            got=f"run = {run!r}",
+            do="Count from 0.",
+        )
+    for call in calls:
+        check_batch(call, batch)
+    used = dict(chosen(recording, layers, heads))
+    kept = {id(call): used[number] for number, call in enumerate(recording) if number in used}
+    cross = _stack(calls, "cross")
+    if cross:
+        return _two_texts(calls, cross, batch, float(residual), rows, kept)
+    if len({call.kind for call in calls}) > 1:
+        raise RecordingError(
+            "Rollout follows one text, or two that cross-attention joins.",
+            got="encoder and decoder without cross-attention between them",
+            do="Record the part that you mean: watch(model.text_model), say.",
+        )
+    stack = _stack(calls, calls[0].kind)
+    x = _started(stack[0], rows)
+    for call in reversed(stack):
+        x = _through(kept.get(id(call)), x, batch, float(residual))
+    return Rollout(x)
+
+
+def _two_texts(
+    calls: list[Call], cross: list[Call], batch: int, residual: float, rows: Part, kept: dict[int, Call]
+) -> Rollout:
+    encoder, decoder = _stack(calls, "encoder"), _stack(calls, "decoder")
+    if not encoder or len(decoder) != len(cross):
+        raise RecordingError(
+            "Rollout through cross-attention needs every layer of encoder and decoder.",
+            got=f"{len(encoder)} encoder, {len(decoder)} decoder and {len(cross)} cross layers",
+            do="Record all of them: watch(model) without layers=.",
+        )
+    own = _started(decoder[0], rows)
+    source = own.new_zeros(len(own), cross[0].keys)
+    for itself, other in zip(reversed(decoder), reversed(cross)):
+        if id(other) in kept:
+            taken, left = _attended(kept[id(other)], own, batch)
+            source, own = source + (1 - residual) * taken, residual * own + (1 - residual) * left
+        own = _through(kept.get(id(itself)), own, batch, residual)
+    for call in reversed(encoder):
+        source = _through(kept.get(id(call)), source, batch, residual)
+    return Rollout(own, source)
+
+
+def _stack(calls: list[Call], kind: str) -> list[Call]:
+    """The layers of a kind in order, all of them, over one text."""
+    found = sorted((call for call in calls if call.kind == kind), key=lambda call: call.layer)
+    if [call.layer for call in found] != list(range(len(found))):
+        raise RecordingError(
+            "Rollout goes through every layer, from 0 on.",
+            got=f"{kind} layers {[call.layer for call in found]}",
+            do="Record all of them: watch(model) without layers=.",
+        )
+    sizes = {tuple(call.extent) for call in found}
+    if len(sizes) > 1 or (kind != "cross" and any(queries != keys for queries, keys in sizes)):
+        raise RecordingError(
+            "Rollout needs as many queries as keys, the same in every layer.",
+            got=" and ".join(f"{queries} queries × {keys} keys" for queries, keys in sorted(sizes)),
+            do="Watch one forward pass over the whole text, of one model.",
+        )
+    return found
+
+
+def _started(call: Call, rows: Part) -> Tensor:
+    """The chosen rows of the identity."""
+    try:
+        wanted = np.atleast_1d(np.arange(call.queries)[rows])
+    except IndexError:
+        raise ArgumentError(
+            f"rows are a slice or positions below {call.queries}.", got=f"{rows!r}", do="Count from 0."
+        ) from None
+    x = torch.zeros(len(wanted), call.queries, dtype=torch.float64)
+    x[torch.arange(len(wanted)), torch.from_numpy(wanted)] = 1
+    return x
+
+
+def _through(call: Call | None, x: Tensor, batch: int, residual: float) -> Tensor:
+    """``x Â`` of one layer of self-attention; of a layer that is left out, x itself."""
+    if call is None:
+        return x
+    taken, left = _attended(call, x, batch)
+    return residual * x + (1 - residual) * (taken + left)
+
+
+def _attended(call: Call, x: Tensor, batch: int) -> tuple[Tensor, Tensor]:
+    """``x Ā`` and ``x diag(1 − Ā 1)``: what comes from the keys, and what attention did not replace."""
+    taken, left = x.new_zeros(len(x), call.keys), torch.empty_like(x)
+    step = max(1, AT_ONCE // call.keys)
+    for start in range(0, call.queries, step):
+        part = slice(start, min(start + step, call.queries))
+        heads = (call.weights(head, part, batch=batch).double().cpu() for head in call.head_numbers)
+        mean = sum(heads, start=x.new_zeros(())) / call.heads
+        mass = mean.sum(-1)
+        # Rounding may carry a row a hair beyond 1.
+        taken += x[:, part] / mass.clamp(min=1) @ mean
+        left[:, part] = x[:, part] * (1 - mass).clamp(min=0)
+    return taken, left

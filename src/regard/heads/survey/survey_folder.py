@@ -1,0 +1,353 @@
+"""The folder of a survey: what it is a survey of, and how far each process has come.
+
+``checkpoint/state.safetensors`` holds what earlier runs found, with a number, its *generation*. While a run
+is under way each process writes what it has found beyond that into a part of its own, with the generation it
+builds on, and its failures into a file beside it. A new run first adds the parts to the state, under the next
+generation; parts of an older generation are in it already, and count no more. Every file is written under
+another name and renamed when whole, and holds its numbers and its position together. So whenever a run is
+killed, each batch is either in the state or in a part, once, or not done.
+
+Every file has a digest: of its tensors, of its fields, or, for failures, in the checkpoint that counts them.
+Each checkpoint also names the survey that it belongs to. What is damaged, missing or of another survey is an
+error that says which file it is and what to remove; nothing of it is ever counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard import atomic
+from regard.checked_files import (
+    DamagedError,
+    digest,
+    digest_of,
+    json_bytes,
+    read_json,
+    read_tensors,
+    write_json,
+    write_tensors,
+)
+from regard.errors import SurveyError
+from regard.folder_lock import locked
+from regard.heads.survey.accumulators import Accumulators
+from regard.heads.survey.corpus_batches import Bookmark, Failure
+
+IDENTITY = "survey.json"
+STATE = "state.safetensors"
+
+
+@dataclass(frozen=True)
+class Written:
+    """How much of a file of failures counts, and the digest of that much."""
+
+    bytes: int = 0
+    digest: str = ""
+
+
+@dataclass
+class Position:
+    """Which batches were done: all of the stretches before the bookmark, and some behind it."""
+
+    generation: int = 0
+    stretch: int = 0
+    first: int = 0  # batch of the stretch
+    done: list[int] = field(default_factory=list)  # batches behind the first
+    complete: bool = False
+    failed_bytes: int = 0
+    failed_digest: str = ""
+    seconds: float = 0.0
+
+    @property
+    def failed(self) -> Written:
+        """How much of its file of failures counts."""
+        return Written(self.failed_bytes, self.failed_digest)
+
+    @property
+    def bookmark(self) -> Bookmark:
+        """Where to go on reading."""
+        return Bookmark(self.stretch, self.first)
+
+
+@dataclass
+class Progress:
+    """How far one process has come in its run."""
+
+    generation: int
+    own: int
+    count: int
+    stretch: int
+    first: int
+    upto: int = 0  # every batch of its own below this is done
+    failed_bytes: int = 0
+    failed_digest: str = ""
+    seconds: float = 0.0
+
+    @property
+    def failed(self) -> Written:
+        """How much of its file of failures counts."""
+        return Written(self.failed_bytes, self.failed_digest)
+
+    def did(self, batch: int, before: set[int]) -> bool:
+        """Whether this process did a batch that was not done before its run."""
+        return batch < self.upto and batch % self.count == self.own and batch not in before
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The files of a survey."""
+
+    path: Path
+    identity: dict[str, Any]
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where its checkpoints lie."""
+        return self.path / "checkpoint"
+
+    # ---- what it is of ---------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Make the folder for a survey, or find that it is the folder of this very survey."""
+        try:
+            self.checkpoint.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SurveyError(
+                "A survey writes its results into a folder.",
+                got=f"{type(error).__name__} at {self.path}",
+                do="Name a folder that can be written to with --out.",
+            ) from error
+        path = self.path / IDENTITY
+        if not path.exists():
+            write_json(path, self.identity)
+            return
+        known = self._known(path)
+        for name, value in self.identity.items():
+            if known.get(name) != value:
+                raise SurveyError(
+                    f"A folder holds one survey ({_short(name, known.get(name))} in {self.path}).",
+                    got=_short(name, value),
+                    do="Name another folder with --out; what is in this one is kept.",
+                )
+
+    def _known(self, path: Path) -> dict[str, Any]:
+        try:
+            return read_json(path)
+        except DamagedError as error:
+            if str(error) == "no digest":
+                raise SurveyError(
+                    "The files of a survey have digests, by which damage is noticed.",
+                    got=f"{path} without one, of an earlier version of regard or of something else",
+                    do="Name another folder with --out; what is in this one is kept.",
+                ) from error
+            raise SurveyError(
+                f"{IDENTITY} is as the survey wrote it.",
+                got=f"{error} in {path}",
+                do="Remove this file alone and start again: the checkpoints say which survey they belong to.",
+            ) from error
+
+    def locked(self) -> AbstractContextManager[None]:
+        """The folder for one run alone."""
+        busy = SurveyError(
+            "One survey at a time runs in a folder.",
+            got=f"another one under way in {self.path}",
+            do="Wait for it, or name another folder with --out.",
+        )
+        return locked(self.checkpoint, busy=busy)
+
+    # ---- checkpoints -------------------------------------------------------------------------------
+
+    def save_part(self, progress: Progress, found: Accumulators) -> None:
+        """Write what one process has found and how far it has come, together."""
+        self._save(self._part(progress.own), found, asdict(progress))
+
+    def save_state(self, position: Position, found: Accumulators) -> None:
+        """Write what all have found."""
+        self._save(self.checkpoint / STATE, found, asdict(position))
+
+    def load_state(self) -> tuple[Position, Accumulators | None]:
+        """What earlier runs found; nothing, in a new folder."""
+        path = self.checkpoint / STATE
+        if not path.exists():
+            return Position(), None
+        try:
+            facts, found = self._load(path)
+            return Position(**facts), found
+        except (DamagedError, TypeError) as error:
+            raise _lost(path, str(error)) from error
+
+    def parts(self, generation: int) -> Iterator[tuple[Progress, Accumulators]]:
+        """The parts that build on the state."""
+        for path in sorted(self.checkpoint.glob("part-*.safetensors")):
+            try:
+                facts, found = self._load(path)
+                progress = Progress(**facts)
+            except (DamagedError, TypeError) as error:
+                raise SurveyError(
+                    "A part of a checkpoint is as the survey wrote it.",
+                    got=f"{error} in {path}",
+                    do="Remove this file and start again: only the texts that it stands for are read again.",
+                ) from error
+            if progress.generation > generation:
+                raise _lost(self.checkpoint / STATE, f"none that {path.name} builds on")
+            if progress.generation == generation:
+                yield progress, found
+
+    def drop_parts(self, generation: int) -> None:
+        """Take away parts, which are in the state by now, and failures of older generations."""
+        kept = self.failures(generation)
+        for path in [*self.checkpoint.glob("part-*"), *self.checkpoint.glob("failed-*.jsonl")]:
+            if path != kept:
+                with atomic.explained(path):
+                    path.unlink()
+
+    def failures(self, generation: int) -> Path:
+        """The file of failures that belongs to a state."""
+        return self.checkpoint / f"failed-{generation}.jsonl"
+
+    def own_failures(self, own: int) -> Path:
+        """The file of failures of one process."""
+        return self.checkpoint / f"part-{own}.failed.jsonl"
+
+    def failures_of_state(self, position: Position) -> bytes:
+        """The failures that belong to the state, as they were written."""
+        path = self.failures(position.generation)
+        try:
+            return _counted(path, position.failed)
+        except DamagedError as error:
+            raise _lost(path, str(error)) from error
+
+    def failures_of_part(self, own: int, written: Written) -> bytes:
+        """The failures of one process, as they were written."""
+        path = self.own_failures(own)
+        try:
+            return _counted(path, written)
+        except DamagedError as error:
+            raise SurveyError(
+                "The failures of a part are as the survey wrote them.",
+                got=f"{error} in {path}",
+                do=f"Remove {self._part(own).name} beside it and start again: only the texts that it stands "
+                "for are read again.",
+            ) from error
+
+    def _part(self, own: int) -> Path:
+        return self.checkpoint / f"part-{own}.safetensors"
+
+    def _save(self, path: Path, found: Accumulators, facts: dict[str, Any]) -> None:
+        write_tensors(path, found.tensors(), {"survey": digest_of(self.identity), **facts})
+
+    def _load(self, path: Path) -> tuple[dict[str, Any], Accumulators]:
+        tensors, facts = read_tensors(path)
+        if facts.pop("survey", None) != digest_of(self.identity):
+            raise DamagedError("the numbers of another survey")
+        return facts, Accumulators.from_tensors(tensors)
+
+
+def _lost(path: Path, reason: str) -> SurveyError:
+    """What all else builds on is damaged: no part can be used without it."""
+    return SurveyError(
+        "A checkpoint is as the survey wrote it.",
+        got=f"{reason} in {path}",
+        do=f"Remove the folder {path.parent} to begin anew, or name another folder with --out.",
+    )
+
+
+def _counted(path: Path, written: Written) -> bytes:
+    """The bytes of a file that count; kills may have left more behind them."""
+    if not written.bytes:
+        return b""
+    try:
+        contents = path.read_bytes()[: written.bytes]
+    except OSError as error:
+        raise DamagedError(error.strerror or str(error)) from error
+    if digest(contents) != written.digest:
+        raise DamagedError("other contents than were written")
+    return contents
+
+
+def consolidate(folder: Folder, heads: int) -> tuple[Position, Accumulators]:
+    """Add the parts of a run that ended early to the state, and say where to go on."""
+    position, found = folder.load_state()
+    found = Accumulators.blank(heads) if found is None else found
+    parts = list(folder.parts(position.generation))
+    if not parts:
+        return position, found
+    before = set(position.done)
+    furthest = max(progress.upto for progress, _ in parts)
+    # Every process of the run has a part, unless it ended before its first batch: then nothing is sure.
+    whole = len(parts) == parts[0][0].count
+    slowest = min((progress for progress, _ in parts), key=lambda progress: progress.first)
+    stretch, first = (slowest.stretch, slowest.first) if whole else (position.stretch, position.first)
+    done = {batch for batch in before if batch >= first}
+    for progress, more in parts:
+        done |= {batch for batch in range(first, furthest) if progress.did(batch, before)}
+        found.merge(more)
+    after = Position(
+        generation=position.generation + 1,
+        stretch=stretch,
+        first=first,
+        done=sorted(done),
+        seconds=position.seconds + max(progress.seconds for progress, _ in parts),
+    )
+    failures = [folder.failures_of_state(position)]
+    failures += [folder.failures_of_part(progress.own, progress.failed) for progress, _ in parts]
+    close_generation(folder, after, found, b"".join(failures))
+    return after, found
+
+
+def close_generation(folder: Folder, after: Position, found: Accumulators, failures: bytes) -> None:
+    """Write the next state with the failures that belong to it, then take away what it is made of."""
+    replace_file(folder.failures(after.generation), failures)
+    after.failed_bytes, after.failed_digest = len(failures), digest(failures)
+    folder.save_state(after, found)
+    folder.drop_parts(after.generation)
+
+
+class Notes:
+    """The failures of one process, appended to its file and made sure of at every checkpoint."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._total = hashlib.blake2b(digest_size=16)
+        with atomic.explained(path):
+            self._file = path.open("wb")
+
+    def add(self, failures: Iterable[Failure]) -> int:
+        """Write them down; how many they were."""
+        count = 0
+        for failure in failures:
+            count += 1
+            line = json_bytes(json.dumps(failure._asdict(), ensure_ascii=False) + "\n")
+            self._total.update(line)
+            with atomic.explained(self._path):
+                self._file.write(line)
+        return count
+
+    def sure(self) -> Written:
+        """Bring them to the disk; how much there is."""
+        with atomic.explained(self._path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            return Written(self._file.tell(), self._total.hexdigest())
+
+    def close(self) -> None:
+        """No more. What a full disk does not take is in no checkpoint, and so counts for nothing."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+
+def replace_file(path: Path, contents: bytes) -> None:
+    """Replace a file by these contents, at once or not at all."""
+    atomic.write_bytes(path, contents)
+
+
+def _short(name: str, value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"{name} = {text if len(text) <= 60 else text[:57] + '…'}"

@@ -1,0 +1,306 @@
+"""``survey()``: what the heads of a model do over a corpus, on any number of processes, through any kill."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard import atomic
+from regard.errors import ArgumentError, FileError, RegardError, SurveyError
+from regard.heads.survey.accumulators import Accumulators
+from regard.heads.survey.corpus import Corpus
+from regard.heads.survey.corpus_batches import Batch, Batches, Failure, Part, failure
+from regard.heads.survey.survey_folder import (
+    Folder,
+    Notes,
+    Position,
+    Progress,
+    Written,
+    close_generation,
+    consolidate,
+)
+from regard.heads.survey.survey_results import Survey, check_parquet
+from regard.heads.survey.surveyed_model import Subject
+from regard.processes import Processes
+from regard.recording.reader import Reader
+
+FORMAT = 2
+"""Counts up when a checkpoint of before would mean something else."""
+
+LONG = ("truncate", "split")
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a run stands, for whoever shows it."""
+
+    share: float  # of the corpus, from 0 to 1
+    texts: int  # read by this process in this run
+    left: float  # seconds, about; NaN at the beginning
+
+
+Listener = Callable[[State], None]
+
+
+def survey(
+    reader: Reader,
+    corpus: Corpus,
+    folder: str | Path,
+    *,
+    report: Listener | None = None,
+    **options: Any,
+) -> Survey | None:
+    """Read every document of a corpus and add up what each head does; the result, in the first process.
+
+    A folder in which this very survey was begun goes on where it ended; one that holds another is refused.
+    ``report`` is told how far the run has come; the other options are those of :func:`prepare`.
+    """
+    return prepare(reader, corpus, folder, **options).go(report)
+
+
+def prepare(
+    reader: Reader,
+    corpus: Corpus,
+    folder: str | Path,
+    *,
+    layers: Sequence[int] | None = None,
+    batch_tokens: int = 4096,
+    long: str = "truncate",
+    longest: int | None = None,
+    checkpoint_every: float = 20.0,
+    processes: Processes | None = None,
+) -> Run:
+    """A survey, checked and ready to go.
+
+    Args:
+        reader: a model with its tokenizer, from ``load_reader``.
+        corpus: the documents.
+        folder: for checkpoints and results.
+        layers: only these.
+        batch_tokens: how many tokens are computed together, padding included.
+        long: what becomes of a document that is longer than the model allows: ``"truncate"`` or ``"split"``.
+        longest: how many tokens a document, or a part of it, may have; what the model allows unless told.
+        checkpoint_every: seconds from one checkpoint to the next.
+        processes: those that share the work.
+    """
+    check_parquet()
+    if long not in LONG:
+        raise ArgumentError(f"long is one of {', '.join(LONG)}.", got=f"long = {long!r}", do="Choose one.")
+    if isinstance(batch_tokens, bool) or not isinstance(batch_tokens, int) or batch_tokens < 1:
+        raise ArgumentError(
+            "batch_tokens is a whole number, 1 or more.",
+            got=f"batch_tokens = {batch_tokens!r}",
+            do="Try 4096.",
+        )
+    subject = Subject(reader, None if layers is None else tuple(layers))
+    most = subject.longest(longest, batch_tokens)
+    identity = {
+        "format": FORMAT,
+        "model": reader.name,
+        "weights": subject.digest(),
+        "corpus": corpus.path.name,
+        "texts": corpus.digest(),
+        "unit": corpus.unit,
+        "field": corpus.field,
+        "limit": corpus.limit,
+        "layers": None if layers is None else list(layers),
+        "batch_tokens": batch_tokens,
+        "long": long,
+        "longest": most,
+    }
+    batches = Batches(corpus, reader.tokenizer, most, batch_tokens, long == "split", subject.words.special)
+    place = Folder(Path(folder), identity)
+    return Run(subject, batches, place, processes or Processes(), every=checkpoint_every)
+
+
+class Run:
+    """One run of a survey in one process."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        batches: Batches,
+        folder: Folder,
+        processes: Processes,
+        *,
+        every: float,
+    ) -> None:
+        self.subject, self.batches, self.folder = subject, batches, folder
+        self.processes, self.every = processes, every
+        self.heads = subject.layout.heads
+
+    def go(self, report: Listener | None = None) -> Survey | None:
+        """Begin or go on, to the end; what was found, in the first process."""
+        try:
+            with ExitStack() as stack:
+                return self._go(report, stack)
+        except FileError as error:
+            raise FileError(
+                error.must,
+                got=error.got,
+                do="Free some space or see to the rights, then start again with the same folder: the survey "
+                "goes on from its last checkpoint.",
+            ) from error
+
+    def _go(self, report: Listener | None, stack: ExitStack) -> Survey | None:
+        position, before = self._begin(stack)
+        if not position.complete:
+            progress, found = self._work(position, report or (lambda _: None))
+            position, before = self._end(position, before, progress, found)
+        if not self.processes.first:
+            return None
+        result = Survey(
+            self.folder.identity,
+            self.subject.layout,
+            before,
+            self.folder.failures_of_state(position),
+            position.seconds,
+            self.subject.on_repeats(self.batches.longest),
+        )
+        if not before.counted("parts"):
+            tried = f"none of {before.counted('failed')} in {self.batches.corpus.path}"
+            raise SurveyError(
+                "A survey reads at least one document.",
+                got=f"{tried}{result.first_failure()}",
+                do="Check the file and its --field, or try one text with regard look.",
+            )
+        return result
+
+    def _begin(self, stack: ExitStack) -> tuple[Position, Accumulators]:
+        """The first process makes the folder ready; the others wait and read where to go on."""
+        failed: RegardError | None = None
+        position, before = Position(), Accumulators.blank(self.heads)
+        if self.processes.first:
+            try:
+                self.folder.begin()
+                stack.enter_context(self.folder.locked())
+                for one in (self.folder.path, self.folder.checkpoint):
+                    atomic.drop_leftovers(one)
+                position, before = consolidate(self.folder, self.heads)
+            except RegardError as error:
+                failed = error
+        if bool(self.processes.total(torch.tensor([int(failed is not None)]))):
+            raise failed or SurveyError(
+                "The first process makes the folder ready.",
+                got="an error there",
+                do="Its message says which.",
+            )
+        if not self.processes.first:
+            position, _ = self.folder.load_state()
+        return position, before
+
+    def _work(self, position: Position, report: Listener) -> tuple[Progress, Accumulators]:
+        """Every batch that is left and ours."""
+        own, count = self.processes.own, self.processes.count
+        found, done = Accumulators.blank(self.heads), frozenset(position.done)
+        progress = Progress(position.generation, own, count, position.stretch, position.first)
+        notes = Notes(self.folder.own_failures(own))
+        clock = _Clock(self.batches.corpus, report)
+        saved = time.monotonic()
+        try:
+            for batch in self.batches.after(position.bookmark):
+                if batch.stretch != progress.stretch:
+                    progress.stretch, progress.first = batch.stretch, batch.number
+                progress.upto = batch.number + 1
+                if batch.number % count != own or batch.number in done:
+                    continue
+                more, failures = self._read(batch, found)
+                more.count(failed=notes.add(failures), truncated=batch.truncated, divided=batch.divided)
+                found.merge(more)
+                clock.tick(batch)
+                if time.monotonic() - saved >= self.every:
+                    self._save(progress, found, notes, clock)
+                    saved = time.monotonic()
+            self._save(progress, found, notes, clock)
+        finally:
+            notes.close()
+        return progress, found
+
+    def _save(self, progress: Progress, found: Accumulators, notes: Notes, clock: _Clock) -> None:
+        written = notes.sure()
+        progress.failed_bytes, progress.failed_digest = written.bytes, written.digest
+        progress.seconds = clock.elapsed
+        self.folder.save_part(progress, found)
+
+    def _read(self, batch: Batch, found: Accumulators) -> tuple[Accumulators, list[Failure]]:
+        """A batch together; if that fails, its texts one by one, so that only those at fault are left out."""
+        failures = list(batch.failures)
+        if not batch.parts:
+            return Accumulators.blank(self.heads), failures
+        bar = found.examples.bar
+        try:
+            return self.subject.read(batch.parts, bar), failures
+        except Exception as error:  # noqa: BLE001 - a model may raise anything; the other texts go on
+            if len(batch.parts) == 1:
+                return Accumulators.blank(self.heads), [*failures, _failure(batch.parts[0], error)]
+        total = Accumulators.blank(self.heads)
+        for part in batch.parts:
+            more, wrong = self._read(replace(batch, parts=(part,), failures=()), found)
+            total.merge(more)
+            failures += wrong
+        return total, failures
+
+    def _end(
+        self, position: Position, before: Accumulators, progress: Progress, found: Accumulators
+    ) -> tuple[Position, Accumulators]:
+        """Everything of all processes into one state. Until it is written, the parts hold it all."""
+        together = found.shared(self.processes)
+        seconds = (
+            float(self.processes.total(torch.tensor([progress.seconds]).double())) / self.processes.count
+        )
+        sizes = self.processes.all(torch.tensor([progress.failed_bytes]))
+        digests = self.processes.all(torch.tensor(list(bytes.fromhex(progress.failed_digest))))
+        after = Position(
+            generation=position.generation + 1,
+            stretch=progress.stretch,
+            first=progress.first,
+            complete=True,
+            seconds=position.seconds + seconds,
+        )
+        if self.processes.first:
+            before.merge(together)
+            failures = [self.folder.failures_of_state(position)]
+            for own, (size, one) in enumerate(zip(sizes, digests)):
+                written = Written(int(size), bytes(one.tolist()).hex())
+                failures.append(self.folder.failures_of_part(own, written))
+            close_generation(self.folder, after, before, b"".join(failures))
+        self.processes.wait()
+        return after, before
+
+
+def _failure(part: Part, error: Exception) -> Failure:
+    said = str(error).strip()
+    return failure(part, f"{type(error).__name__}: {said}" if said else type(error).__name__)
+
+
+class _Clock:
+    """How much of the corpus was read, and how long the rest will take at this pace."""
+
+    def __init__(self, corpus: Corpus, report: Listener) -> None:
+        self.size, self.limit, self.report = max(1, corpus.size), corpus.limit, report
+        self.start = time.monotonic()
+        self.begun: float | None = None
+        self.texts = 0
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of this run."""
+        return time.monotonic() - self.start
+
+    def tick(self, batch: Batch) -> None:
+        """A batch is behind us."""
+        share = batch.position / self.size
+        if self.limit is not None and batch.parts:
+            share = max(share, (1 + max(part.document for part in batch.parts)) / self.limit)
+        share = min(1.0, share)
+        self.begun = share if self.begun is None else self.begun
+        self.texts += len(batch.parts)
+        gone = share - self.begun
+        left = self.elapsed * (1 - share) / gone if gone > 0 else float("nan")
+        self.report(State(share, self.texts, left))

@@ -1,0 +1,152 @@
+"""The model that is surveyed: what of it is run, which heads it has, and what tells it from another."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.errors import ArgumentError, SurveyError
+from regard.heads.induction import induction
+from regard.heads.survey.accumulators import Accumulators, Layout, Place
+from regard.heads.survey.corpus_batches import Part
+from regard.heads.survey.tokenized_batch import Texts, Words
+from regard.recording import Recording, watch
+from regard.recording.call import Call
+from regard.recording.reader import Reader
+from regard.recording.watcher import listen
+
+PROBE = "A text to begin with."
+
+SAMPLED = 4096
+"""Values of each weight that tell a model from another."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A model with its tokenizer, as a survey runs it: without the head that generates.
+
+    Of an encoder-decoder the encoder is surveyed: a corpus has one side.
+    """
+
+    reader: Reader
+    layers: tuple[int, ...] | None
+
+    @cached_property
+    def model(self) -> Any:
+        """What is run."""
+        model = self.reader.model
+        return model.get_encoder() if self.reader.two_sided else getattr(model, "base_model", model)
+
+    @cached_property
+    def words(self) -> Words:
+        """What is known about its tokens."""
+        return Words(self.reader.tokenizer, frozenset(self.reader.tokenizer.all_special_ids))
+
+    @property
+    def device(self) -> torch.device:
+        """Where it runs."""
+        return next((parameter.device for parameter in self.model.parameters()), torch.device("cpu"))
+
+    @property
+    def padding(self) -> int:
+        """The token behind the end of a short text; nobody looks at it."""
+        known = self.reader.tokenizer.pad_token_id
+        return 0 if known is None else int(known)
+
+    def longest(self, asked: int | None, batch_tokens: int) -> int:
+        """How many tokens a part may have: the model's limit, or a batch where it has none."""
+        limit = self.reader.longest
+        if asked is not None and (
+            isinstance(asked, bool) or not isinstance(asked, int) or not 4 <= asked <= limit
+        ):
+            most = "" if limit == math.inf else f" to {limit:,}, which the model has positions for"
+            raise ArgumentError(
+                f"longest is a number of tokens from 4{most}.", got=f"longest = {asked!r}", do="Leave it out."
+            )
+        return asked or (batch_tokens if limit == math.inf else int(limit))
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Its attentions, found by a first run; raises if they cannot be seen."""
+        places: list[Place] = []
+        ids = tuple(self.reader.tokenizer(PROBE)["input_ids"])
+        texts = Texts.of([Part(0, 0, "", ids)], self.words, self.padding, self.device)
+        self._run(
+            texts, lambda call: places.append(Place(call.name, call.kind, call.layer, call.head_numbers))
+        )
+        if not places:
+            raise SurveyError("A survey is of at least one layer.", got="none", do="Leave layers out.")
+        return Layout(tuple(places))
+
+    def read(self, parts: tuple[Part, ...], bar: Tensor) -> Accumulators:
+        """What the heads do with a batch of texts; raises whatever the model raises."""
+        found = Accumulators.blank(self.layout.heads)
+        texts = Texts.of(parts, self.words, self.padding, self.device)
+        self._run(texts, lambda call: found.add(self.layout.rows(call), call, texts, parts, bar))
+        found.count(
+            parts=len(parts), tokens=int(texts.real.sum()), documents=sum(not part.part for part in parts)
+        )
+        return found
+
+    @torch.no_grad()
+    def _run(self, texts: Texts, hear: Any) -> None:
+        def heard(call: Call) -> None:
+            hear(call)
+
+        with listen(self.model, heard, layers=self.layers):
+            self.model(input_ids=texts.ids, attention_mask=texts.real.long())
+
+    def on_repeats(self, longest: int) -> tuple[float | None, ...] | None:
+        """The induction score of every head on random tokens that repeat; None for what is no decoder.
+
+        What a text repeats may be looked at for its meaning; in random tokens there is none.
+        """
+        if any(place.kind != "decoder" for place in self.layout.places):
+            return None
+        usable = len(self.reader.tokenizer) - len(self.words.special)
+        length = min(32, (longest - 1) // 2, usable - 1)
+        if length < 2:
+            return None
+        avoid = self.words.special
+        start = self.reader.tokenizer.bos_token_id
+        found = induction(
+            self.model, length=length, vocabulary=len(self.reader.tokenizer), start=start, avoid=avoid
+        )
+        scores = {(head.name, head.layer, head.head): head.scores.get("induction") for head in found}
+        places = [(place.name, place.layer, head) for place in self.layout.places for head in place.heads]
+        known = [scores.get(place) for place in places]
+        return tuple(None if score is None else score.value for score in known)
+
+    @torch.no_grad()
+    def record(self, part: Part) -> Recording:
+        """One text as a recording with its tokens, to be looked at."""
+        ids = torch.tensor([part.ids], device=self.device)
+        with watch(self.model, layers=self.layers) as seen:
+            self.model(input_ids=ids, attention_mask=torch.ones_like(ids))
+        seen.tokens = self.tokens(part.ids)
+        return seen
+
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        """The tokens of these ids."""
+        return [str(token) for token in self.reader.tokenizer.convert_ids_to_tokens(list(ids))]
+
+    def digest(self) -> str:
+        """What tells this model from another: its kind, its tokenizer, and a sample of its weights."""
+        total = hashlib.blake2b(digest_size=16)
+        tokenizer = self.reader.tokenizer
+        total.update(
+            repr((type(self.model).__name__, len(tokenizer), tokenizer(PROBE)["input_ids"])).encode()
+        )
+        for name, weight in self.model.state_dict().items():
+            flat = weight.detach().flatten()
+            sample = flat[:: max(1, len(flat) // SAMPLED)].cpu().contiguous()
+            total.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
+            total.update(sample.view(torch.uint8).numpy().tobytes() if sample.numel() else b"")
+        return total.hexdigest()

@@ -1,0 +1,82 @@
+"""Value-weighted attention: what a key adds to the output, not only how much it is looked at.
+
+Kobayashi et al. (2020). Head h adds ``w_ij · v_j W_O`` to the output at i, where W_O is the head's part of
+the output projection. Its size is ``w_ij · ‖v_j W_O‖``: a key with a large weight and a small value does
+next to nothing. One norm per key and head is all that is needed beside the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import DtypeError, RecordingError, ShapeError
+from regard.heads.output_projection import output_weight
+from regard.recording import Call
+from regard.recording.call import Part
+
+
+@dataclass(frozen=True, eq=False)
+class ValueWeighted:
+    """A call with the norm of what each key has to give to each head."""
+
+    call: Call
+    norms: Tensor  # (batch, head, key): ‖v_j W_O‖
+
+    def weights(
+        self, head: int, rows: Part = slice(None), columns: Part = slice(None), batch: int = 0
+    ) -> Tensor:
+        """``w_ij · ‖v_j W_O‖`` of one head, ``(rows, columns)``; arguments are those of ``Call.weights``."""
+        found = self.call.weights(head, rows, columns, batch)
+        norms = self.norms[batch, self.call.head_numbers.index(head)]
+        chosen = torch.arange(self.call.keys)[columns].reshape(-1).to(norms.device)
+        return found * norms[chosen].to(found.dtype)
+
+    def received(self) -> Tensor:
+        """``Σ_i w_ij · ‖v_j W_O‖``: how much each key gives to all queries, ``(batch, head, key)``."""
+        received = self.call.statistics().received
+        return received * self.norms.to(received.dtype)
+
+
+@torch.no_grad()
+def value_weighted(call: Call, projection: nn.Module | Tensor) -> ValueWeighted:
+    """The sizes of what keys add to the output of a head, for a call recorded with ``values=True``.
+
+    ``projection`` is the model that was watched, in which the output projection beside the call is found;
+    or that projection itself, as a linear module or as a weight ``(width, heads · channel)``.
+
+    >>> import torch, regard
+    >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
+    >>> x = torch.randn(1, 5, 16)
+    >>> with regard.watch(model, values=True) as seen:
+    ...     _ = model(x, x, x)
+    >>> value_weighted(seen[0], model).weights(head=1, rows=slice(0, 2)).shape
+    torch.Size([2, 5])
+    """
+    if not isinstance(call, Call):
+        raise DtypeError(
+            "value_weighted(call, projection) takes one call of a recording.",
+            got=type(call).__name__,
+            do="Pass seen[0], say.",
+        )
+    if call.v is None:
+        raise RecordingError(
+            f"Value-weighted attention needs V, and {call.name} kept none.",
+            do="Record with watch(model, values=True).",
+        )
+    weight = output_weight(projection, call).double()  # (width, heads · channel)
+    channels = call.v.shape[-1]
+    if weight.shape[1] % channels or weight.shape[1] // channels <= max(call.head_numbers):
+        raise ShapeError(
+            "The output projection takes all heads side by side "
+            f"(heads ≥ {max(call.head_numbers) + 1}, channels = {channels}).",
+            got=f"{weight.shape[1]} inputs",
+            do="Pass the model, its output projection, or a weight (width, heads · channel).",
+        )
+    heads = weight.unflatten(1, (-1, channels))[:, list(call.head_numbers)].movedim(1, 0)  # (head, width, c)
+    # ‖v W‖² = v (Wᵀ W) vᵀ: a small square per head instead of a vector of the model's width per key.
+    gram = heads.mT @ heads
+    v = call.v.double().repeat_interleave(call.heads // call.v.shape[1], 1)  # (batch, head, key, c)
+    return ValueWeighted(call, ((v @ gram.to(v.device)) * v).sum(-1).clamp(min=0).sqrt())

@@ -1,0 +1,1 @@
+"""How the attention calls of any model are seen and computed."""

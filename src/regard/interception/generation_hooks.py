@@ -1,0 +1,114 @@
+"""``generate()`` with beams, of transformers and of regard.nn: followed to the texts that it returns.
+
+Both say in the end which row of the batch chose each token: transformers as ``beam_indices`` of its
+output, regard.nn to whoever follows the search.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import nn
+
+from regard.interception.observer import Observer, observers_around
+from regard.nn.beam_search import followed
+from regard.recording.recorder import Tape
+
+
+class NnSearch:
+    """What a tape hears of a beam search of regard.nn."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def begin(self, model: nn.Module) -> None:
+        """A search begins."""
+        if self._observer.is_part_of(model):
+            self._observer.tape.begin_search()
+
+    def end(self, rows: Any) -> None:
+        """A search ends; ``rows (text, step)`` led to its texts, or None if it failed."""
+        self._observer.tape.end_search(rows)
+
+
+@contextmanager
+def searches_followed(observer: Observer, *, transformers: bool) -> Iterator[None]:
+    """Beam searches of the watched model followed, for as long as anybody watches."""
+    with followed(NnSearch(observer)):
+        if transformers:
+            with _generate_replaced():
+                yield
+        else:
+            yield
+
+
+# ---- transformers ----------------------------------------------------------------------------
+
+_users = 0
+_original: Any = None
+_lock = threading.Lock()
+
+
+@contextmanager
+def _generate_replaced() -> Iterator[None]:
+    """``GenerationMixin.generate`` with ours around it, for as long as anybody watches.
+
+    In the class and not in one model: some models have a ``generate`` of their own, which calls that of
+    the class, perhaps several times. A model that nobody watches in this thread goes straight through.
+    """
+    from transformers import GenerationMixin
+
+    global _users, _original
+    with _lock:
+        if not _users:
+            _original = GenerationMixin.generate
+            setattr(GenerationMixin, "generate", _following(_original))  # noqa: B010 - mypy wants no assignment
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if not _users:
+                setattr(GenerationMixin, "generate", _original)  # noqa: B010
+
+
+def _following(original: Any) -> Any:
+    @functools.wraps(original)
+    def generate(self: Any, *args: Any, **kwargs: Any) -> Any:
+        tapes = [observer.tape for observer in observers_around(self)]
+        if not tapes or (_option("num_beams", self, args, kwargs) or 1) < 2:
+            return original(self, *args, **kwargs)
+        return _followed_search(original, tapes, self, args, kwargs)
+
+    return generate
+
+
+def _followed_search(
+    original: Any, tapes: list[Tape], model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """The search with ``beam_indices`` in its output; the caller gets what they asked for."""
+    asked = _option("return_dict_in_generate", model, args, kwargs)
+    for tape in tapes:
+        tape.begin_search()
+    rows, prompt = None, 0
+    try:
+        output = original(model, *args, **{**kwargs, "return_dict_in_generate": True})
+        rows = getattr(output, "beam_indices", None)
+        if rows is not None:
+            prompt = output.sequences.shape[1] - rows.shape[1]
+    finally:
+        for tape in tapes:
+            tape.end_search(rows, prompt)
+    return output if asked else output.sequences
+
+
+def _option(name: str, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An option of ``generate``, as it finds it: given by name, in the given settings, or in the model's."""
+    given = kwargs.get("generation_config", args[1] if len(args) > 1 else None)
+    found = [kwargs.get(name), getattr(given, name, None), getattr(model.generation_config, name, None)]
+    return next((value for value in found if value is not None), None)

@@ -1,0 +1,175 @@
+"""Any PyTorch model: every call of torch's own attention functions, and of regard's, is seen.
+
+``F.scaled_dot_product_attention`` and ``regard.attention`` are one function each;
+``nn.MultiheadAttention`` and ``nn.Transformer*`` go through ``F.multi_head_attention_forward``, which is
+run here with an attention of ours in it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import FunctionType
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from regard.interception.observer import Observer, attend, autocast, observers_running
+from regard.kernels import attention, attention_weights
+from regard.kernels.inputs import Inputs, prepare
+from regard.masks.id_table import causal_bias, is_causal_bias
+from regard.masks.patterns import upper_left_causal
+
+
+class Listening(TorchFunctionMode):
+    """Sees the attention functions that are called while it is active, in this thread.
+
+    Several may be active, one for each watch; the innermost computes, and writes for all of them.
+    """
+
+    sees_pieces = False  # so that the pieces of a call may run on other threads
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        del types
+        kwargs = kwargs or {}
+        seen: dict[Any, Callable[..., Any]] = {
+            F.scaled_dot_product_attention: self._sdpa,
+            F.multi_head_attention_forward: self._multi_head,
+            attention: self._regard,
+        }
+        if func in seen:
+            observers = observers_running()
+            if observers:
+                return seen[func](observers, *args, **kwargs)
+        return func(*args, **kwargs)
+
+    def _regard(self, observers: list[Observer], q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+        inputs = prepare(q, k, v, **options)
+        return inputs.restore(_attend(inputs, observers))
+
+    def _sdpa(
+        self,
+        observers: list[Observer],
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        del enable_gqa  # regard tells it from the shapes
+        mask: object = attn_mask
+        if is_causal or _begins_at_the_first_key(attn_mask):
+            mask = upper_left_causal(query.shape[-2], key.shape[-2])
+        inputs = prepare(*autocast(query, key, value), mask=mask, scale=scale, dropout=dropout_p)
+        return inputs.restore(_attend(inputs, observers))
+
+    def _multi_head(
+        self, observers: list[Observer], *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor | None]:
+        """As torch does it, with the weights only if they were asked for."""
+        call = inspect.signature(F.multi_head_attention_forward).bind(*args, **kwargs)
+        call.apply_defaults()
+        asked, average = call.arguments["need_weights"], call.arguments["average_attn_weights"]
+        call.arguments["need_weights"] = False
+        inside: list[Inputs] = []
+        output, _ = _with_our_attention(observers, inside)(*call.args, **call.kwargs)
+        if not asked:
+            return output, None
+        seen = inside[0]
+        weights = attention_weights(seen.q, seen.k, mask=seen.mask, bias=seen.bias, scale=seen.scale)
+        weights = weights.mean(1) if average else weights
+        return output, weights[0] if call.arguments["query"].dim() == 2 else weights
+
+
+def _begins_at_the_first_key(attn_mask: object) -> bool:
+    """Whether torch reads this bias as ``is_causal``, whatever sizes it was made for."""
+    if not is_causal_bias(attn_mask):
+        return False
+    lower_right, (queries, keys) = causal_bias(attn_mask)
+    return not lower_right or queries == keys
+
+
+def _attend(inputs: Inputs, observers: list[Observer]) -> Tensor:
+    kind = observers[0].kind_of(inputs, observers[0].running)
+    # Without a word of the model: the last query stands at the last key.
+    return attend(inputs, observers, None, kind, view=None, past=max(0, inputs.extent.offset))
+
+
+def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Callable[..., tuple[Tensor, Any]]:
+    """torch's function over again, with ``scaled_dot_product_attention`` in it meaning ours.
+
+    A copy with names of its own, because replacing the name in torch would reach every thread.
+    """
+
+    def ours(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool) -> Tensor:
+        chosen: object = upper_left_causal(q.shape[-2], k.shape[-2]) if is_causal else mask
+        inputs = prepare(*autocast(q, k, v), mask=chosen, dropout=dropout)
+        inside.append(inputs)
+        return _attend(inputs, observers)
+
+    original = F.multi_head_attention_forward
+    names = {**vars(F), "scaled_dot_product_attention": ours, "has_torch_function": lambda _: False}
+    copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
+    copy.__kwdefaults__ = original.__kwdefaults__
+    return copy
+
+
+@contextmanager
+def compiled_runs_eagerly() -> Iterator[None]:
+    """What ``torch.compile`` made runs as it was written: compiled attention shows nothing.
+
+    The stance is that of the whole process, so the first watch takes it and the last gives it back,
+    in whatever order threads leave. Where the compiler was never loaded, nothing can have been
+    compiled, and it stays unloaded.
+    """
+    global _eager
+    if "torch._dynamo" not in sys.modules:
+        yield
+        return
+    with _lock:
+        if not _eager:
+            _stance.enter_context(torch.compiler.set_stance("force_eager"))
+        _eager += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _eager -= 1
+            if not _eager:
+                _stance.close()
+
+
+_eager = 0
+_stance = ExitStack()
+_slow = 0
+_fast_before = True
+_lock = threading.Lock()
+
+
+@contextmanager
+def fast_path_off() -> Iterator[None]:
+    """torch's fused encoder layer switched off, for it shows nothing; for as long as anybody watches."""
+    global _slow, _fast_before
+    with _lock:
+        if not _slow:
+            _fast_before = torch.backends.mha.get_fastpath_enabled()
+            torch.backends.mha.set_fastpath_enabled(False)
+        _slow += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _slow -= 1
+            if not _slow:
+                torch.backends.mha.set_fastpath_enabled(_fast_before)

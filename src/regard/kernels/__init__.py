@@ -1,0 +1,28 @@
+"""Attention itself: the definition, the fast exact paths, biases, linear attention, statistics and costs."""
+
+from __future__ import annotations
+
+from regard.kernels import biases, reference
+from regard.kernels.attention import attention, attention_weights, attention_with_lse
+from regard.kernels.cost import Cost, cost
+from regard.kernels.linear_attention import LinearState, linear_attention, linear_attention_with_state
+from regard.kernels.plan import Plan, plan
+from regard.kernels.statistics import attention_statistics
+from regard.kernels.statistics_totals import Statistics
+
+__all__ = [
+    "Cost",
+    "LinearState",
+    "Plan",
+    "Statistics",
+    "attention",
+    "attention_statistics",
+    "attention_weights",
+    "attention_with_lse",
+    "biases",
+    "cost",
+    "linear_attention",
+    "linear_attention_with_state",
+    "plan",
+    "reference",
+]

@@ -1,0 +1,256 @@
+"""``attention()`` and ``attention_weights()``: what users call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import handle_torch_function, has_torch_function
+
+from regard.kernels.flex_kernel import flex_can, run_flex
+from regard.kernels.inputs import Inputs, prepare
+from regard.kernels.plain_kernel import Rules, exp, full_precision, scores_of
+from regard.kernels.plan import Plan, plan_extent
+from regard.kernels.tile_pass import flatten_lead
+from regard.kernels.tiled import run
+from regard.masks import Mask
+from regard.masks.extent import Extent
+
+KEPT_ENTRIES = 1 << 20
+"""Evaluated masks of up to so many entries, one byte each, are kept for the next call."""
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: object = None,
+    bias: object = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Softmax attention: ``output_i = Σ_j exp(s_ij − lse_i) · v_j``, exact, and never n×n for a lazy mask.
+
+    Scores are ``s_ij = cap(scale · q_i · k_j) + bias_ij``, −∞ where the mask forbids. A query that
+    may see nothing gets output 0.
+
+    Args:
+        q: queries ``(..., head, query, channel)``; the head axis may be missing.
+        k: keys ``(..., key head, key, channel)``; fewer heads than queries means grouped heads.
+        v: values ``(..., key head, key, value channel)``.
+        mask: a regard mask, a bool tensor (True = may attend) or an additive float tensor.
+        bias: a tensor that broadcasts to ``(..., head, query, key)``, or one of ``regard.biases``.
+        scale: factor on the dot products; 1/√channel unless told.
+        softcap: bend the scaled products smoothly into ±softcap.
+        sinks: ``(head,)``, one extra logit per head that takes weight and gives nothing.
+        dropout: probability of dropping a weight. It acts whenever it is above 0.
+
+    Returns:
+        ``(..., head, query, value channel)`` in the dtype of q.
+
+    >>> from regard import masks
+    >>> q, k, v = (torch.randn(2, 8, 1000, 64) for _ in range(3))
+    >>> attention(q, k, v).shape
+    torch.Size([2, 8, 1000, 64])
+    >>> attention(q, k, v, mask=masks.window(10, 0)).shape
+    torch.Size([2, 8, 1000, 64])
+    >>> attention(q, k[:, :2], v[:, :2]).shape  # four query heads share a key head
+    torch.Size([2, 8, 1000, 64])
+    """
+    options: dict[str, Any] = {
+        "mask": mask,
+        "bias": bias,
+        "scale": scale,
+        "softcap": softcap,
+        "sinks": sinks,
+        "dropout": dropout,
+    }
+    if has_torch_function((q, k, v)):
+        # Torch's protocol for whoever wants to see or replace a call: a watch does.
+        seen: Tensor = handle_torch_function(attention, (q, k, v), q, k, v, **options)
+        return seen
+    inputs = prepare(q, k, v, **options)
+    plan = plan_extent(inputs.mask, inputs.extent)
+    if _sdpa_can(inputs, plan):
+        with full_precision(inputs.q):
+            return inputs.restore(_sdpa(inputs, plan))
+    return inputs.restore(_planned(inputs, plan)[0])
+
+
+def attention_with_lse(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: object = None,
+    bias: object = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+    dropout: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    """``attention()`` together with the log-sum-exp of every row, ``(..., head, query)``.
+
+    The lse is what makes a weight: ``exp(s_ij − lse_i)``. It is −inf for a query that sees nothing,
+    in at least float32, and carries no gradient.
+
+    >>> q = k = v = torch.zeros(1, 4, 8)
+    >>> attention_with_lse(q, k, v)[1]  # four equal scores of 0: log 4
+    tensor([[1.3863, 1.3863, 1.3863, 1.3863]])
+    """
+    inputs = prepare(
+        q, k, v, mask=mask, bias=bias, scale=scale, softcap=softcap, sinks=sinks, dropout=dropout
+    )
+    output, lse = _planned(inputs, plan_extent(inputs.mask, inputs.extent))
+    return inputs.restore(output), inputs.restore(lse)
+
+
+def attention_weights(
+    q: Tensor,
+    k: Tensor,
+    *,
+    mask: object = None,
+    bias: object = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+) -> Tensor:
+    """The weights themselves, ``(..., head, query, key)``: n×n, because you asked for it.
+
+    Rows sum to 1; to 0 where a query sees nothing; to less than 1 where a sink takes the rest.
+    Gradients flow as through :func:`attention`.
+
+    >>> q = k = torch.eye(2)
+    >>> attention_weights(q, k, scale=1.0)
+    tensor([[0.7311, 0.2689],
+            [0.2689, 0.7311]])
+    """
+    inputs = prepare(q, k, None, mask=mask, bias=bias, scale=scale, softcap=softcap, sinks=sinks)
+    wide = torch.float64 if inputs.steep else torch.promote_types(inputs.q.dtype, torch.float32)
+    group = inputs.heads // max(1, inputs.k.shape[1])
+    keys = inputs.k.repeat_interleave(group, 1) if group > 1 else inputs.k
+    with full_precision(inputs.q):
+        scores, _ = scores_of(
+            inputs.q.to(wide), keys.to(wide), _dense_bias(inputs), Rules(inputs.scale, inputs.softcap)
+        )
+    allowed = _dense_mask(inputs)
+    if allowed is not None:
+        scores = scores.masked_fill(~allowed, -torch.inf)
+    if not scores.shape[-1]:
+        return inputs.restore(scores.to(inputs.q.dtype))
+    highest = scores.detach().amax(-1, keepdim=True)
+    sink = None if inputs.sinks is None else inputs.sinks.to(wide)[:, None, None]
+    if sink is not None:
+        highest = torch.maximum(highest, sink.detach())
+    # Rows that see nothing: any finite number will do, their powers are 0.
+    powers = exp(scores - torch.where(highest == -torch.inf, 0.0, highest))
+    total = powers.sum(-1, keepdim=True)
+    if sink is not None:
+        total = total + torch.exp(sink - highest)
+    return inputs.restore((powers / torch.where(total > 0, total, 1.0)).to(inputs.q.dtype))
+
+
+# ---- the ways to the result ------------------------------------------------------------------
+
+
+def _sdpa_can(inputs: Inputs, plan: Plan) -> bool:
+    """Whether one call of torch's own function is the whole job."""
+    return (
+        plan.path in ("full", "causal", "masked")
+        and not inputs.steep
+        and inputs.softcap is None
+        and inputs.sinks is None
+        and _even_channels(inputs)
+        and (plan.path == "masked" or inputs.bias is None)
+        and all(inputs.q.shape)
+        and all(inputs.k.shape)
+    )
+
+
+def _sdpa(inputs: Inputs, plan: Plan) -> Tensor:
+    inputs = inputs.with_positive_scale()
+    added: Tensor | None = None
+    if plan.path == "masked":
+        added = _dense_mask(inputs)
+        if inputs.bias is not None:
+            bias = _dense_bias(inputs)
+            assert bias is not None
+            added = bias if added is None else bias.masked_fill(~added, -torch.inf)
+            added = added.to(inputs.q.dtype)
+    return F.scaled_dot_product_attention(
+        inputs.q,
+        inputs.k,
+        inputs.v,
+        attn_mask=added,
+        dropout_p=inputs.dropout,
+        is_causal=plan.path == "causal",
+        scale=inputs.scale,
+        enable_gqa=inputs.heads != inputs.k.shape[1],
+    )
+
+
+def _planned(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
+    if inputs.steep and inputs.q.dtype != torch.float64:
+        output, lse = _planned(inputs.in_double(), plan)
+        return output.to(inputs.q.dtype), lse.float()
+    if flex_can(inputs, plan):
+        return run_flex(inputs)
+    channels, values = inputs.q.shape[-1], inputs.v.shape[-1]
+    if channels == values:
+        return run(inputs, plan)
+    # The fused kernel wants one number of channels; added zeros change neither scores nor sums.
+    widest = max(channels, values)
+    even = replace(
+        inputs,
+        q=F.pad(inputs.q, (0, widest - channels)),
+        k=F.pad(inputs.k, (0, widest - channels)),
+        v=F.pad(inputs.v, (0, widest - values)),
+    )
+    output, lse = run(even, plan)
+    return output[..., :values], lse
+
+
+def _even_channels(inputs: Inputs) -> bool:
+    return inputs.q.shape[-1] == inputs.v.shape[-1]
+
+
+# ---- n×n, for short sequences and on request -------------------------------------------------
+
+
+def _dense_mask(inputs: Inputs) -> Tensor | None:
+    """The whole mask ``(batch or 1, head or 1, query, key)``, or None where it allows everything."""
+    entries = prod(inputs.mask.lead) * prod(inputs.extent)
+    evaluate = _kept_dense if entries <= KEPT_ENTRIES else _new_dense
+    allowed = evaluate(inputs.mask, inputs.extent, inputs.q.device)
+    return None if allowed is None else flatten_lead(allowed, inputs.lead)
+
+
+def _new_dense(mask: Mask, extent: Extent, device: torch.device) -> Tensor | None:
+    # Never an inference tensor: it is kept, and the next call may need it for a backward pass.
+    with torch.inference_mode(False):
+        allowed = mask.dense(*extent, device=device)
+        return None if bool(allowed.all()) else allowed
+
+
+# Every layer of a model asks for the same mask; the next batch has another.
+_kept_dense = lru_cache(maxsize=16)(_new_dense)
+
+
+def _dense_bias(inputs: Inputs) -> Tensor | None:
+    """The whole bias ``(batch or 1, head or 1, query, key)`` in at least float32."""
+    if inputs.bias is None:
+        return None
+    extent: Extent = inputs.extent
+    device = inputs.q.device
+    q, k = torch.arange(extent.offset, extent.keys, device=device), torch.arange(extent.keys, device=device)
+    return inputs.bias.tile(inputs.bias.tables, q, k, extent).to(
+        torch.promote_types(inputs.q.dtype, torch.float32)
+    )

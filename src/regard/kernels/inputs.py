@@ -1,0 +1,372 @@
+"""What the user passed, checked and brought into one form.
+
+Tensors become ``(batch, head, length, channel)`` whatever number of leading axes they came with;
+masks and biases of every accepted kind become a Mask and a Bias.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+import torch
+from torch import Tensor
+
+from regard.errors import ArgumentError, DeviceError, DtypeError, MaskError, ShapeError
+from regard.kernels.biases import Bias, Sum, TensorBias
+from regard.masks import Mask, dense, everything
+from regard.masks.extent import Extent
+from regard.masks.id_table import is_causal_bias
+from regard.masks.mask import as_mask
+
+STEEP = 4096.0
+"""A scale beyond this leaves float32 scores no digits behind the point: they are computed in float64."""
+
+LARGEST_SCALE = 1e8
+"""Beyond this, float64 has none left either."""
+
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """One call of attention, in one form."""
+
+    q: Tensor  # (batch, head, query, channel)
+    k: Tensor  # (batch, key head, key, channel)
+    v: Tensor  # (batch, key head, key, value channel)
+    lead: tuple[int, ...]  # the leading axes as they came, without the head axis
+    has_heads: bool  # whether there was a head axis
+    extent: Extent  # of the whole text, which may be more than the tensors hold
+    mask: Mask
+    bias: Bias | None
+    scale: float
+    softcap: float | None
+    sinks: Tensor | None  # (head,)
+    dropout: float
+
+    @property
+    def heads(self) -> int:
+        """How many query heads."""
+        return self.q.shape[1]
+
+    @property
+    def steep(self) -> bool:
+        """Whether the scores are so large that they are computed in float64."""
+        return abs(self.scale) > STEEP
+
+    def in_double(self) -> Inputs:
+        """The same call in float64."""
+        return replace(self, q=self.q.double(), k=self.k.double(), v=self.v.double())
+
+    def with_positive_scale(self) -> Inputs:
+        """The same call with a scale above 0, its sign taken over by the queries.
+
+        Kernels with a causal mask of their own write −inf first and multiply by the scale then, which
+        gives NaN for a scale of 0 and +inf for one below; others take the greatest product for the
+        greatest score. A scale that the precision of the scores cannot hold is 0 to them.
+        """
+        precision = torch.promote_types(self.q.dtype, torch.float32)
+        if abs(self.scale) < torch.finfo(precision).tiny:
+            return replace(self, q=self.q * 0.0, scale=1.0)
+        return self if self.scale > 0 else replace(self, q=-self.q, scale=-self.scale)
+
+    def restore(self, result: Tensor) -> Tensor:
+        """A result ``(batch, head, ...)`` with the leading axes that the user's tensors had."""
+        shape = (*self.lead, *result.shape[1:]) if self.has_heads else (*self.lead, *result.shape[2:])
+        return result.reshape(shape)
+
+
+def prepare(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor | None,
+    *,
+    mask: object = None,
+    bias: object = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+    dropout: float = 0.0,
+    extent: Extent | None = None,
+) -> Inputs:
+    """Check everything once, at the boundary. Without values the keys stand in for them.
+
+    ``extent`` is that of the whole text, where the tensors hold only a share of it.
+    """
+    v = k if v is None else v
+    lead, heads = check_tensors(q, k, v)
+    has_heads = q.ndim > 2
+    batch = prod(lead)
+    extent = Extent(q.shape[-2], k.shape[-2]) if extent is None else extent
+    q4 = _four_axes(q, lead, has_heads)
+    k4, v4 = (_four_axes(x, lead, has_heads) for x in (k, v))
+    own_mask, from_mask = _mask_of(mask, lead, heads, extent, q.device)
+    return Inputs(
+        q4,
+        k4,
+        v4,
+        lead,
+        has_heads,
+        extent,
+        own_mask,
+        _bias_of(bias, from_mask, lead, batch, heads, extent, q.device),
+        _scale(scale, q.shape[-1]),
+        None if softcap is None else _positive("softcap", softcap),
+        None if sinks is None else _check_sinks(sinks, heads, q.device),
+        _check_dropout(dropout),
+    )
+
+
+# ---- tensors ---------------------------------------------------------------------------------
+
+
+def check_tensors(q: Tensor, k: Tensor, v: Tensor | None) -> tuple[tuple[int, ...], int]:
+    """Raise unless the tensors fit together; the leading axes without heads, and how many query heads."""
+    v = k if v is None else v
+    _check_kinds(q=q, k=k, v=v)
+    return _check_shapes(q, k, v)
+
+
+def _check_kinds(**tensors: object) -> None:
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise DtypeError(
+                "q, k and v are torch tensors.",
+                got=f"{name} = {type(tensor).__name__}",
+                do="Use torch.as_tensor(...), or regard.kernels.reference for NumPy.",
+            )
+        if tensor.dtype not in FLOATS:
+            raise DtypeError(
+                "q, k and v hold float64, float32, float16 or bfloat16.",
+                got=f"{name}.dtype = {tensor.dtype}",
+                do=f"Convert it, for example {name}.float().",
+            )
+    found = {name: tensor for name, tensor in tensors.items() if isinstance(tensor, Tensor)}
+    if len({tensor.dtype for tensor in found.values()}) > 1:
+        kinds = ", ".join(f"{name}.dtype = {tensor.dtype}" for name, tensor in found.items())
+        raise DtypeError(
+            "q, k and v have one dtype.", got=kinds, do="Convert them to the same with .to(...)."
+        )
+    if len({tensor.device for tensor in found.values()}) > 1:
+        places = ", ".join(f"{name} on {tensor.device}" for name, tensor in found.items())
+        raise DeviceError("q, k and v live on one device.", got=places, do="Move them with .to(...).")
+
+
+def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int]:
+    """The leading axes without heads, and the number of query heads."""
+    shapes = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
+    if not q.ndim == k.ndim == v.ndim or q.ndim < 2:
+        raise ShapeError(
+            "q, k and v have the same number of axes, (..., head, length, channel).",
+            got=shapes,
+            do="Add the missing axes, for example with x[None].",
+        )
+    if q.shape[-1] != k.shape[-1]:
+        raise ShapeError(
+            f"Queries and keys have the same number of channels (q = {q.shape[-1]}).",
+            got=f"k = {k.shape[-1]} in {shapes}",
+            do="Project both to one width.",
+        )
+    if k.shape[-2] != v.shape[-2]:
+        raise ShapeError(
+            f"There are as many values as keys (keys = {k.shape[-2]}).",
+            got=f"values = {v.shape[-2]} in {shapes}",
+            do="Take both from the same sequence.",
+        )
+    if q.ndim == 2:
+        return (), 1
+    heads, key_heads = q.shape[-3], k.shape[-3]
+    if key_heads != v.shape[-3] or (heads != key_heads and (not key_heads or heads % key_heads)):
+        raise ShapeError(
+            f"Keys and values have as many heads as the queries, or a divisor of it (query heads = {heads}).",
+            got=f"key heads = {key_heads}, value heads = {v.shape[-3]}",
+            do="Grouped-query attention shares each key head among query heads / key heads of them.",
+        )
+    if q.shape[:-3] == k.shape[:-3] == v.shape[:-3]:
+        return tuple(q.shape[:-3]), heads  # the usual case; broadcast_shapes takes as long as the rest
+    try:
+        return tuple(torch.broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])), heads
+    except RuntimeError:
+        raise ShapeError(
+            "The leading axes of q, k and v are equal or broadcast.",
+            got=shapes,
+            do="Use the same batch for all three.",
+        ) from None
+
+
+def _four_axes(x: Tensor, lead: tuple[int, ...], has_heads: bool) -> Tensor:
+    if x.stride(-1) != 1:
+        x = x.contiguous()  # the fused kernels step from channel to channel by 1, whatever the tensor says
+    if not has_heads:
+        return x[None, None]
+    if x.ndim == 4 and x.shape[:1] == lead:
+        return x
+    return x.expand(*lead, *x.shape[-3:]).reshape(prod(lead), *x.shape[-3:])
+
+
+# ---- mask and bias ---------------------------------------------------------------------------
+
+
+def _mask_of(
+    given: object, lead: tuple[int, ...], heads: int, extent: Extent, device: torch.device
+) -> tuple[Mask, Tensor | None]:
+    """The mask, and what an additive mask adds besides forbidding."""
+    if given is None:
+        return everything(), None
+    rest: Tensor | None = None
+    if isinstance(given, Tensor) and not is_causal_bias(given):
+        _check_device("mask", given, device)
+        if given.is_floating_point():
+            given, rest = _split_additive(given)
+    mask = as_mask(given, extent)
+    mask.check(extent)
+    full = (*lead, heads)
+    try:
+        fits = not mask.lead or torch.broadcast_shapes(mask.lead, full) == full
+    except RuntimeError:
+        fits = False
+    if not fits:
+        shape = (*mask.lead, *extent)
+        hint = "Its axes are (..., batch, head, query, key)."
+        if mask.lead and len(mask.lead) == len(lead) and (*mask.lead, 1) != full:
+            hint = "A mask per batch element needs a head axis: use mask[:, None]."
+        raise ShapeError(
+            f"A mask broadcasts to (..., batch, head, query, key) = {(*full, *extent)}.",
+            got=f"{shape}",
+            do=hint,
+        )
+    return mask, rest
+
+
+def _split_additive(given: Tensor) -> tuple[Mask, Tensor | None]:
+    """An additive mask as who-sees-whom, and the finite values that are left, if any."""
+    if torch.isnan(given).any():
+        raise MaskError(
+            "A mask has no NaN.",
+            got="NaN in an additive mask",
+            do="Write 0 where a key may be seen and −inf where not.",
+        )
+    if torch.isposinf(given).any():
+        raise MaskError(
+            "A mask has no +inf.",
+            got="+inf in an additive mask",
+            do="Write 0 where a key may be seen and −inf where not.",
+        )
+    # Hugging Face writes the lowest number of the dtype in place of −inf; it means the same.
+    forbidden = given.detach() <= torch.finfo(given.dtype).min
+    mask = dense(~forbidden) if forbidden.any() else everything()
+    rest = torch.where(forbidden, torch.zeros_like(given), given)
+    return mask, rest if given.requires_grad or bool((rest != 0).any()) else None
+
+
+def _bias_of(
+    given: object,
+    from_mask: Tensor | None,
+    lead: tuple[int, ...],
+    batch: int,
+    heads: int,
+    extent: Extent,
+    device: torch.device,
+) -> Bias | None:
+    parts: list[Bias] = []
+    for one in (given, from_mask):
+        if one is None:
+            continue
+        if isinstance(one, Tensor):
+            _check_device("bias", one, device)
+            if not one.is_floating_point() or is_causal_bias(one):
+                raise DtypeError(
+                    "A bias holds floating-point numbers.",
+                    got="a causal bias of torch" if is_causal_bias(one) else f"{one.dtype}",
+                    do="A bool tensor is a mask: pass mask=.",
+                )
+            one = TensorBias(_bias_tensor(one, lead, heads, extent))
+        if not isinstance(one, Bias):
+            raise DtypeError(
+                "A bias is a tensor or comes from regard.biases.",
+                got=type(one).__name__,
+                do="For example biases.alibi(heads).",
+            )
+        for table in one.tables:
+            _check_device("bias", table, device)
+        one.check(batch, heads, extent)
+        parts.append(one)
+    if len(parts) > 1:
+        return Sum(tuple(parts))
+    return parts[0] if parts else None
+
+
+def _bias_tensor(given: Tensor, lead: tuple[int, ...], heads: int, extent: Extent) -> Tensor:
+    """Four axes: (batch or 1, head or 1, query or 1, key or 1)."""
+    wide = given[(None,) * (4 - given.ndim)] if given.ndim < 4 else given
+    own = tuple(wide.shape[:-3])
+    if prod(own) == 1:
+        return wide.reshape(1, *wide.shape[-3:])
+    try:
+        return wide.expand(*lead, *wide.shape[-3:]).reshape(prod(lead), *wide.shape[-3:])
+    except RuntimeError:
+        raise ShapeError(
+            f"A bias broadcasts to (..., batch, head, query, key) = {(*lead, heads, *extent)}.",
+            got=f"shape {tuple(given.shape)}",
+            do="Its last three axes are head, query and key; give 1 where it does not matter.",
+        ) from None
+
+
+def _check_device(name: str, tensor: Tensor, device: torch.device) -> None:
+    if tensor.device != device:
+        raise DeviceError(
+            f"{name} lives on the device of q ({device}).",
+            got=f"{name} on {tensor.device}",
+            do="Move it with .to(...).",
+        )
+
+
+# ---- numbers ---------------------------------------------------------------------------------
+
+
+def _scale(given: float | None, channels: int) -> float:
+    if given is None:
+        return channels**-0.5 if channels else 1.0
+    if not abs(given) <= LARGEST_SCALE:  # NaN neither
+        raise ArgumentError(
+            "scale is a finite number between −1e8 and 1e8.",
+            got=f"scale = {given}",
+            do="Leave it out for 1/√channel.",
+        )
+    return float(given)
+
+
+def _positive(name: str, value: float) -> float:
+    if not value > 0 or value == float("inf"):
+        raise ArgumentError(
+            f"{name} is a finite number above 0.", got=f"{name} = {value}", do="Leave it out for the usual."
+        )
+    return float(value)
+
+
+def _check_sinks(sinks: object, heads: int, device: torch.device) -> Tensor:
+    if not isinstance(sinks, Tensor) or not sinks.is_floating_point():
+        raise DtypeError(
+            "sinks is a float tensor, one logit per query head.",
+            got=type(sinks).__name__,
+            do="Pass shape (heads,).",
+        )
+    _check_device("sinks", sinks, device)
+    if tuple(sinks.shape) != (heads,):
+        raise ShapeError(
+            f"sinks has one logit per query head (heads = {heads}).",
+            got=f"shape {tuple(sinks.shape)}",
+            do="Pass shape (heads,).",
+        )
+    return sinks
+
+
+def _check_dropout(dropout: float) -> float:
+    if not 0.0 <= dropout < 1.0:
+        raise ArgumentError(
+            "dropout is a probability, at least 0 and below 1.",
+            got=f"dropout = {dropout}",
+            do="Pass 0.1, say; 0 for none.",
+        )
+    return float(dropout)

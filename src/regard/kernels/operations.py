@@ -1,0 +1,125 @@
+"""The steps of attention as numbers: how many operations each takes and how many bytes it keeps.
+
+The conventions stand in :mod:`regard.kernels.cost`. Operations of matrix products are those that
+``torch.utils.flop_counter.FlopCounterMode`` counts when the step is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from regard.kernels.linear_attention import CHUNK
+from regard.masks.extent import Extent
+
+SOFTMAX = 5
+"""Operations of softmax on a pair: maximum, difference, exp, sum, quotient."""
+
+FEATURE = 2
+"""Operations of ``elu(x) + 1`` on a number."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The model around the lengths."""
+
+    width: int
+    heads: int
+    key_heads: int
+    layers: int
+    batch: int
+    dtype: str
+    size: int  # bytes of a number
+    projections: bool
+
+    @property
+    def channels(self) -> int:
+        """Channels of a head."""
+        return self.width // self.heads
+
+    @property
+    def key_width(self) -> int:
+        """Channels of all key heads."""
+        return self.channels * self.key_heads
+
+    @property
+    def times(self) -> int:
+        """How often all of it happens."""
+        return self.layers * self.batch
+
+    @property
+    def wide(self) -> int:
+        """Bytes of a number that is summed up in at least float32."""
+        return max(self.size, 4)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: what it computes, in how many operations, and the bytes of what it keeps."""
+
+    name: str
+    formula: str
+    operations: int
+    bytes: int
+
+
+def softmax_steps(
+    setting: Setting, extent: Extent, pairs: int, *, masked: bool, matrix: bool, new: bool
+) -> Iterator[Step]:
+    """Attention over so many ``pairs`` of all heads together.
+
+    ``matrix`` says that the matrix is kept (softmax overwrites the scores, so once); otherwise the lse
+    is. ``new`` says that all keys but the last are projected already.
+    """
+    one = setting
+    yield from _inputs(one, extent, new_keys=1 if new else extent.keys)
+    yield Step("scores", "q kᵀ", 2 * pairs * one.channels, pairs * one.size if matrix else 0)
+    yield Step("scale", "· 1/√c", pairs, 0)
+    if masked:
+        yield Step("mask", "s_ij = −∞", pairs, 0)
+    rows = one.times * one.heads * extent.queries
+    yield Step("softmax", "exp(s − lse)", SOFTMAX * pairs, 0 if matrix else rows * one.wide)
+    yield Step("sum", "w v", 2 * pairs * one.channels, rows * one.channels * one.size)
+    yield from _output(one, extent)
+
+
+def linear_steps(setting: Setting, extent: Extent, *, causal: bool) -> Iterator[Step]:
+    """Linear attention as ``regard.linear_attention`` computes it.
+
+    In causal form what lies inside a chunk of positions is computed pair by pair, and the sums before
+    each chunk carry the rest.
+    """
+    one, (queries, keys) = setting, extent
+    each = one.times * one.heads
+    # Every value has a 1 appended, whose sum is the denominator.
+    state = one.channels * (one.channels + 1)
+    yield from _inputs(one, extent, new_keys=keys)
+    numbers = one.times * (queries * one.width + keys * one.key_width)
+    yield Step("features", "φ(q), φ(k)", FEATURE * numbers, 0)
+    if causal:
+        chunks = -(-queries // CHUNK)
+        before = keys - queries
+        inside = CHUNK * CHUNK * (one.channels + one.channels + 1)
+        yield Step("inside", f"φ(q) φ(k)ᵀ v, {CHUNK} × {CHUNK}", 2 * each * chunks * inside, 0)
+        keys, queries = before + chunks * CHUNK, chunks * CHUNK
+    yield Step("sums", "S = Σ φ(k) [v, 1]ᵀ", 2 * each * keys * state, each * state * one.wide)
+    yield Step("products", "φ(q) S", 2 * each * queries * state, 0)
+    rows = each * extent.queries * one.channels
+    yield Step("divide", "/ φ(q) Σ φ(k)", rows, rows * one.size)
+    yield from _output(one, extent)
+
+
+def _inputs(one: Setting, extent: Extent, *, new_keys: int) -> Iterator[Step]:
+    for name, formula, count, kept, width in (
+        ("queries", "x W_q", extent.queries, extent.queries, one.width),
+        ("keys", "x W_k", new_keys, extent.keys, one.key_width),
+        ("values", "x W_v", new_keys, extent.keys, one.key_width),
+    ):
+        operations = 2 * one.times * count * one.width * width if one.projections else 0
+        yield Step(name, formula, operations, one.times * kept * width * one.size)
+
+
+def _output(one: Setting, extent: Extent) -> Iterator[Step]:
+    if one.projections:
+        numbers = one.times * extent.queries * one.width
+        yield Step("output", "y W_o", 2 * numbers * one.width, numbers * one.size)

@@ -1,0 +1,240 @@
+"""``plan()``: how attention under a mask will be computed, and exactly how much of it there is.
+
+| path           | when                                               | how                             |
+|----------------|----------------------------------------------------|---------------------------------|
+| `empty`        | nobody sees anybody                                | zeros                           |
+| `full`         | everybody sees everybody                           | one call of torch SDPA          |
+| `causal`       | causal, as many queries as keys                    | one call of torch SDPA          |
+| `masked`       | short, or a dense tensor that is mostly True       | one call of torch SDPA          |
+| `banded`       | windows: what is seen depends on the distance      | row tiles, keys sliced          |
+| `block-sparse` | documents, prefixes, any other combination         | row tiles, keys sliced          |
+| `gathered`     | scattered positions: `every`, `local_global`       | gathered parts, merged by lse   |
+
+All of them are exact. Planning asks the mask about tiles, never about n×n pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from regard.errors import ArgumentError
+from regard.kernels.layout import TILE, Part, Region, lay_out, one_tile
+from regard.kernels.wording import TEXTS
+from regard.masks import Mask, as_mask, causal, everything
+from regard.masks.extent import Extent, Strip
+from regard.masks.mask import ALL, NONE, extent_of
+from regard.masks.pair_patterns import Dense
+from regard.masks.tiles import count_by_distance
+
+SHORT = 256 * 256
+"""Up to so many pairs one masked call costs less than planning does."""
+
+MOSTLY = 0.6
+"""A dense tensor that leaves more than this of the tiles is used as it is."""
+
+CACHED_ENTRIES = 1 << 20
+"""Masks with larger tables are planned anew each time instead of being kept in memory."""
+
+
+LONGEST = 1 << 27
+"""Planning looks at each position once. Beyond this many it would take minutes and gigabytes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """The plan of one element of the leading axes, or of all of them where the mask is the same."""
+
+    index: tuple[int, ...]
+    path: str
+    mask: Mask
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How attention under a mask is computed for so many queries and keys.
+
+    >>> from regard import masks
+    >>> p = plan(masks.window(128, 128), 8192, 8192)
+    >>> p.path, p.pairs
+    ('banded', 2088832)
+    >>> print(p)
+    window(128, 128) over 8,192 queries × 8,192 keys: banded
+      allowed   2,088,832 of 67,108,864 pairs (3.11 %)
+      computed  2,605,056 pairs, as many as 636 tiles of 64 × 64, in 126 calls
+    """
+
+    mask: Mask
+    extent: Extent
+    region: Region
+    members: tuple[Member, ...]
+
+    @property
+    def path(self) -> str:
+        """The path, or the paths of the batch elements joined by ``+`` where they differ."""
+        return " + ".join(dict.fromkeys(member.path for member in self.members)) or "empty"
+
+    @cached_property
+    def pairs(self) -> int:
+        """How many pairs the mask allows, exactly; summed over the leading axes of the mask."""
+        return sum(_allowed(member, self.extent, self.region) for member in self.members)
+
+    @cached_property
+    def computed(self) -> int:
+        """How many pairs the kernels compute, exactly. Causal SDPA leaves out its empty half."""
+        return sum(
+            _allowed(member, self.extent, self.region)
+            if member.path == "causal"
+            else prod(member.mask.lead) * sum(row.pairs for part in member.parts for row in part.rows)
+            for member in self.members
+        )
+
+    @property
+    def tiles(self) -> int:
+        """How many tiles of 64 × 64 the computed pairs fill."""
+        return -(-self.computed // (TILE * TILE))
+
+    @property
+    def calls(self) -> int:
+        """How many times a kernel is called."""
+        return sum(len(part.rows) for member in self.members for part in member.parts)
+
+    @property
+    def total(self) -> int:
+        """How many pairs there would be without a mask."""
+        return prod(self.mask.lead) * self.region.pairs
+
+    def __str__(self) -> str:
+        return self.in_words()
+
+    def in_words(self, lang: str = "en") -> str:
+        """The plan explained, in English or Chinese.
+
+        >>> print(plan(causal(), 4).in_words("zh"))
+        causal()，4 个查询 × 4 个键：causal
+          允许  16 对中的 10 对（62.5 %）
+          计算  10 对，相当于 1 个 64 × 64 的块，只用一次调用
+        """
+        text = repr(self.mask)
+        queries, keys = map(len, self.region)
+        said = {
+            "mask": text if len(text) <= 60 else text[:57] + "…",
+            "queries": queries,
+            "keys": keys,
+            "lead": self.mask.lead,
+            "path": self.path,
+            "pairs": self.pairs,
+            "total": self.total,
+            "share": 100 * self.pairs / self.total if self.total else 0.0,
+            "computed": self.computed,
+            "tiles": self.tiles,
+            "side": TILE,
+            "calls": self.calls,
+        }
+        lines = (
+            "plan.each" if self.mask.lead else "plan",
+            "plan.allowed" if self.total else "plan.allowed.none",
+            "plan.computed.once" if self.calls == 1 else "plan.computed",
+        )
+        return "\n".join(TEXTS.say(line, lang, **said) for line in lines)
+
+
+def _allowed(member: Member, extent: Extent, region: Region) -> int:
+    if member.mask.shifts and all(extent) and region == Region.whole(extent):
+        return count_by_distance(member.mask, extent)
+    if member.mask.lead or member.path == "masked":
+        allowed = member.mask.evaluate(extent, region.query_positions(extent), region.key_positions())
+        return int(np.broadcast_to(allowed, (*member.mask.lead, *map(len, region))).sum())
+    return sum(part.allowed(extent) for part in member.parts)
+
+
+def plan(mask: object, queries: int, keys: int | None = None) -> Plan:
+    """How attention under ``mask`` will be computed; ``str()`` of the result explains it.
+
+    ``mask`` is a regard mask, a bool tensor, or None for no mask at all.
+
+    >>> from regard import masks
+    >>> plan(masks.local_global(64), 4096).path
+    'gathered'
+    >>> plan(None, 10, 20).path
+    'full'
+    """
+    extent = extent_of(queries, keys)
+    if max(extent) > LONGEST:
+        raise ArgumentError(
+            f"A plan is made for at most {LONGEST:,} queries and keys.",
+            got=f"{extent}",
+            do="Plan a shorter text; costs grow evenly from there on.",
+        )
+    return plan_extent(everything() if mask is None else as_mask(mask, extent), extent)
+
+
+def plan_extent(mask: Mask, extent: Extent, region: Region | None = None) -> Plan:
+    """The plan for a mask that is surely a mask; kept, because every layer asks for the same one.
+
+    A region is the share of the queries and keys that the tensors hold, all of them unless told.
+    """
+    region = Region.whole(extent) if region is None else region
+    entries = sum(prod(pattern.lead) * prod(pattern.table_lengths()) for pattern in mask.patterns())
+    make = _kept_plan if entries <= CACHED_ENTRIES else _new_plan
+    return make(mask, extent, region)
+
+
+def _new_plan(mask: Mask, extent: Extent, region: Region) -> Plan:
+    mask.check(extent)
+    if mask.lead and (region.pairs <= SHORT or _holds_matrix(mask, extent)):
+        return Plan(mask, extent, region, (Member((), "masked", mask, one_tile(mask, region)),))
+    laid: dict[Mask, Member] = {}
+    members = []
+    for index in product(*map(range, mask.lead)):
+        chosen = mask.select(index)
+        if chosen not in laid:
+            laid[chosen] = _member(chosen, extent, region)
+        members.append(replace(laid[chosen], index=index))
+    return Plan(mask, extent, region, tuple(members))
+
+
+_kept_plan = lru_cache(maxsize=256)(_new_plan)
+
+
+def _member(mask: Mask, extent: Extent, region: Region) -> Member:
+    """The path for a mask without leading axes."""
+    verdict = _verdict(mask, extent, region)
+    if verdict == NONE:
+        return Member((), "empty", mask, ())
+    if verdict == ALL:
+        return Member((), "full", everything(), one_tile(everything(), region))
+    if mask == causal() and extent.queries == extent.keys and region == Region.whole(extent):
+        return Member((), "causal", mask, one_tile(mask, region))
+    if region.pairs <= SHORT:
+        return Member((), "masked", mask, one_tile(mask, region))
+    parts = lay_out(mask, extent, region)
+    rows = [row for part in parts for row in part.rows]
+    if _holds_matrix(mask, extent) and sum(row.pairs for row in rows) > MOSTLY * region.pairs:
+        return Member((), "masked", mask, one_tile(mask, region))
+    if any(part.queries is not None or part.keys is not None for part in parts):
+        path = "gathered"
+    elif not parts:
+        path = "empty"
+    else:
+        path = "banded" if mask.shifts and all(len(row.runs) == 1 for row in rows) else "block-sparse"
+    return Member((), path, mask, parts)
+
+
+def _verdict(mask: Mask, extent: Extent, region: Region) -> int:
+    """ALL, NONE or SOME for the whole rectangle."""
+    if not region.pairs:
+        return NONE
+    whole = np.zeros(1, np.int64)
+    rows, columns = Strip(region.query_positions(extent), whole), Strip(region.key_positions(), whole)
+    return int(mask.tiles(rows, columns, extent)[0, 0])
+
+
+def _holds_matrix(mask: Mask, extent: Extent) -> bool:
+    """Whether the user's own tensor has n×n entries, so that using it costs no further memory."""
+    return any(isinstance(part, Dense) and part.table.values.shape[-2:] == extent for part in mask.patterns())

@@ -1,0 +1,97 @@
+"""Statistics of one text that lies in several processes: keys go round, results stay and add up by lse.
+
+Every process holds its queries. The keys and values of all go round the ring, so that each process
+meets every block once and never holds more than two. Twice round:
+
+1. output and lse of each block, merged by ``lse = log Σ_blocks exp lse_block``;
+2. with the lse of whole rows known, every weight of a block is ``exp(s − lse)`` and everything else is
+   a sum of weights. What each key received travels with its keys and comes home with the last step.
+
+A single time round could keep all sums of a row relative to a running maximum, the entropy too. But
+what a key receives is a sum over rows, each divided by the sum of its whole row, which is not known
+before all blocks were met: keys need a second time round in any case. So the first is left to the fused
+kernel, which finds output and lse fastest, and no sum is ever rescaled.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.errors import RegardError
+from regard.kernels.inputs import Inputs, check_tensors, prepare
+from regard.kernels.plan import plan_extent
+from regard.kernels.shards import Ring, agree, check_group, gather_ring
+from regard.kernels.statistics_rows import TALLEST, collect
+from regard.kernels.statistics_totals import Totals
+from regard.kernels.tiled import merge, pieces_of, run
+
+
+def prepare_share(
+    q: Tensor, k: Tensor, v: Tensor | None, group: Any, *, top: int, **options: Any
+) -> tuple[Inputs, Ring]:
+    """The share of this process, checked, and the ring. Masks and biases are those of the whole text."""
+    check_group(group)
+    failed: RegardError | None = None
+    try:
+        check_tensors(q, k, v)
+    except RegardError as error:
+        failed = error
+    ring = gather_ring(q, k, v, group, failed, _told(top, **options))
+    inputs: Inputs | None = None
+    try:
+        inputs = prepare(q, k, v, extent=ring.extent, **options)
+    except RegardError as error:
+        failed = error
+    agree(ring, failed, q.device)
+    assert inputs is not None
+    return inputs, ring
+
+
+def _told(top: int, **options: Any) -> dict[str, float]:
+    """The options as numbers that can be compared; infinity, which none of them may be, stands for none."""
+    numbers = {name: options[name] for name in ("scale", "softcap")}
+    told = {name: math.inf if value is None else float(value) for name, value in numbers.items()}
+    given = {name: float(options[name] is not None) for name in ("mask", "bias", "sinks")}
+    return {**told, **given, "top": float(top)}
+
+
+def collect_around(inputs: Inputs, ring: Ring, *, with_output: bool, top: int) -> Totals:
+    """Everything about our queries, and about our keys what all queries gave them."""
+    totals = Totals.blank(inputs, with_output=False, top=top)
+    output, totals.lse = _first_round(inputs, ring, with_output=with_output)
+    for owner, (k,) in ring.blocks(inputs.k):
+        block = replace(inputs, k=k, v=k)
+        plan = plan_extent(inputs.mask, inputs.extent, ring.region(owner))
+        for piece in pieces_of(block, plan, own_causal=False, tallest=TALLEST):
+            for part in piece.parts:
+                collect(block, piece, part, totals, known=True)
+        # The sums for these keys go on with them; the last step brings our own home.
+        totals.received = ring.hand_on(totals.received, owner)
+    totals.output = None if output is None else output.to(inputs.q.dtype)
+    return totals
+
+
+def _first_round(inputs: Inputs, ring: Ring, *, with_output: bool) -> tuple[Tensor | None, Tensor]:
+    """Output, if wanted, and lse of our queries over all keys."""
+    wide = torch.promote_types(inputs.q.dtype, torch.float32)
+    q = inputs.q.to(wide)
+    channels = inputs.v.shape[-1] if with_output else 0
+    output = q.new_zeros((*q.shape[:3], channels))
+    lse = q.new_full(q.shape[:3], -torch.inf)
+    own = (inputs.k, inputs.v) if with_output else (inputs.k,)
+    for owner, held in ring.blocks(*own):
+        k, v = (x.to(wide) for x in (held[0], held[-1]))
+        block = replace(inputs, q=q, k=k, v=v, sinks=None)
+        found, found_lse = run(block, plan_extent(inputs.mask, inputs.extent, ring.region(owner)))
+        merge(output, lse, found[..., :channels], found_lse)
+    if inputs.sinks is not None:
+        # The sink belongs to the whole row: it is met once, behind all keys.
+        total = torch.logaddexp(lse, inputs.sinks.to(wide)[:, None])
+        output.mul_(torch.exp(lse - total)[..., None])
+        lse = total
+    return output if with_output else None, lse

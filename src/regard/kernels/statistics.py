@@ -1,0 +1,105 @@
+"""What every row of attention looks like, in one streaming pass: entropy, peaks, distances, mass.
+
+A few rows of scores exist at a time, all keys that these rows may see side by side; never n×n.
+The definitions stand in ``docs/statistics.md``.
+
+How it is computed was chosen by measuring (2 threads, n = 4096, 8 heads × 64; plain SDPA = 1.0). Heads
+and stretches of rows run side by side, with torch at one thread in each (``regard/threads.py``); with
+torch's own threads inside every operation it takes about as long on a quiet machine and several times
+as long beside a busy neighbour. A compiled kernel would need a compiler on the user's machine, and
+numba a further dependency; neither was measured. So this is plain torch. What makes it fast is what
+it leaves out:
+
+* the shifted scores ``t = s − max`` are kept, so the entropy is ``log Σ e^t − Σ e^t t / Σ e^t``:
+  one multiplication per pair, and exact where scores are large, for nothing large is subtracted;
+* weights are never normalised: each result of a row is scaled once, ``e^{max − lse}``;
+* the greatest score is searched in blocks; only the winning block is searched for its key;
+* distances to far keys are a sum and a product with the key positions, not one subtraction per pair.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.errors import ArgumentError
+from regard.kernels.inputs import Inputs, prepare
+from regard.kernels.plain_kernel import full_precision
+from regard.kernels.plan import Plan, plan_extent
+from regard.kernels.ring import collect_around, prepare_share
+from regard.kernels.statistics_rows import TALLEST, collect
+from regard.kernels.statistics_totals import Statistics, Totals
+from regard.kernels.tiled import pieces_of, run
+from regard.threads import spread
+
+
+@torch.no_grad()
+def attention_statistics(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor | None = None,
+    *,
+    mask: object = None,
+    bias: object = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+    top: int = 0,
+    group: Any = None,
+) -> Statistics:
+    """Output and statistics of attention in one pass, without the matrix; no gradients.
+
+    Arguments are those of :func:`regard.attention`; ``v`` may be left out, then there is no output.
+    ``top`` asks for the greatest weights of each row and their keys.
+
+    With ``group``, a process group of ``torch.distributed``, the text lies in several processes: each
+    passes its own queries, keys and values, which follow each other in the order of the ranks, and gets
+    the statistics of its own queries and keys. Masks and biases are those of the whole text, alike in
+    all processes, and positions count from its beginning.
+
+    >>> q = k = torch.zeros(1, 4, 8)  # one head, four equal scores
+    >>> s = attention_statistics(q, k)
+    >>> s.entropy  # log 4
+    tensor([[1.3863, 1.3863, 1.3863, 1.3863]])
+    >>> s.distance[0, 0]  # (0 + 1 + 2 + 3) / 4
+    tensor(1.5000)
+    """
+    if isinstance(top, bool) or not isinstance(top, int) or top < 0:
+        raise ArgumentError("top is a whole number, 0 or more.", got=f"top = {top!r}", do="Ask for 5, say.")
+    options: dict[str, Any] = {
+        "mask": mask,
+        "bias": bias,
+        "scale": scale,
+        "softcap": softcap,
+        "sinks": sinks,
+    }
+    if group is not None:
+        share, ring = prepare_share(q, k, v, group, top=top, **options)
+        share = share.in_double() if share.steep else share
+        with full_precision(q):
+            found = collect_around(share, ring, with_output=v is not None, top=top).finish(share)
+            return found.in_precision_of(q)
+    inputs = prepare(q, k, v, **options)
+    inputs = inputs.in_double() if inputs.steep else inputs
+    with full_precision(q):
+        plan = plan_extent(inputs.mask, inputs.extent)
+        batch, heads, _, channels = inputs.q.shape
+        size = plan.computed * batch * heads * channels if q.device.type == "cpu" else 0
+        found = spread(lambda: _collect(inputs, plan, with_output=v is not None, top=top), size)
+        return found.in_precision_of(q)
+
+
+def _collect(inputs: Inputs, plan: Plan, *, with_output: bool, top: int) -> Statistics:
+    pieces = list(pieces_of(inputs, plan, own_causal=False, tallest=TALLEST))
+    totals = Totals.blank(inputs, with_output=with_output, top=top)
+    # Rows in several parts need the lse of the whole row first; the fused kernel finds it fastest.
+    known = any(len(piece.parts) > 1 for piece in pieces)
+    if known:
+        output, totals.lse = run(inputs, plan)
+        totals.output = output if with_output else None
+    for piece in pieces:
+        for part in piece.parts:
+            collect(inputs, piece, part, totals, known=known)
+    return totals.finish(inputs)

@@ -1,0 +1,344 @@
+"""One part of a plan, a few rows at a time: scores, powers, and everything that is read off them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.kernels.inputs import Inputs
+from regard.kernels.layout import Part, RowTile
+from regard.kernels.statistics_totals import Totals
+from regard.kernels.tile_pass import Piece, flatten_lead, gather, key_heads_of, take
+from regard.masks.extent import Integers
+from regard.threads import each
+
+AT_ONCE = 1 << 20
+"""Scores that a thread holds at one time: 4 MB in float32, twice. More falls out of the cache."""
+
+ENOUGH = 1 << 20
+"""Scores of a tile above which heads are taken apart. Less costs more calls."""
+
+STRETCHES = 16
+"""Pieces of work of a part, about: heads, and stretches of rows where there are fewer heads."""
+
+TALLEST = 128
+"""Rows taken at one time, however short they are."""
+
+FLOOR = -1e30
+"""The score of a pair that may not be seen: finite, so that 0 · score is 0 and not NaN."""
+
+BITS = math.log2(math.e)
+"""Scores are kept in units of log 2: torch's exp takes a path thirty times as slow wherever the result
+underflows, which masked and far-off pairs do; its exp2 does not."""
+
+NEAR = 128
+"""Keys up to so many positions away have their distances taken one by one."""
+
+BLOCK = 64
+"""Scores among which the greatest is searched at once."""
+
+
+class Rows(NamedTuple):
+    """Some rows under way; the axes are (batch, key head, query head of the group, query, ...)."""
+
+    tile: RowTile
+    k_positions: Integers
+    powers: Tensor  # 2^(score − highest), (..., key)
+    highest: Tensor  # (...)
+    sums: Tensor  # Σ powers
+    distances: Tensor  # Σ powers · |position − key|
+    shifted: Tensor  # Σ powers · (score − highest)
+    factor: Tensor  # powers · factor = weights; 0 where nothing is seen
+    sees: Tensor  # whether the row sees any key
+
+
+def collect(inputs: Inputs, piece: Piece, part: Part, totals: Totals, *, known: bool) -> None:
+    """Take the rows of one part through the calculation and add what is found to the totals.
+
+    Heads, and stretches of rows of all heads, are worked on side by side.
+    """
+    batch, heads, _, _ = inputs.q.shape
+    group = heads // inputs.k.shape[1]
+    elements = len(range(batch)[piece.batch]) * len(range(heads)[piece.heads])
+    rows = sum(row.stop - row.start for row in part.rows)
+    width = sum(row.pairs for row in part.rows) // max(1, rows)
+    cuts = max(1, elements * TALLEST * width // ENOUGH)
+    passes = each(
+        lambda one: PartPass(inputs, one, part, totals, known=known), piece.cut(batch, heads, group, cuts)
+    )
+    stretches = [(one, tiles) for one in passes for tiles in one.stretches(-(-STRETCHES // len(passes)))]
+    received = each(lambda one: one[0].stretch(one[1]), stretches)
+    # Several stretches may have given to the same key; in their order, so that sums do not vary.
+    for (one, _), found in zip(stretches, received):
+        one.add_received(found)
+
+
+class PartPass:
+    """One part of some batch elements and heads, ready to be taken through the calculation."""
+
+    def __init__(self, inputs: Inputs, piece: Piece, part: Part, totals: Totals, *, known: bool) -> None:
+        self.inputs, self.piece, self.part, self.totals = inputs, piece, part, totals
+        self.known = known  # whether the lse, and with it the output, was found before
+        extent, device = inputs.extent, inputs.q.device
+        key_heads, self.group = key_heads_of(piece.heads, inputs.q.shape[1], inputs.k.shape[1])
+        self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(device)
+        self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(device)
+        self.q_positions, self.k_positions = part.query_positions(extent), part.key_positions()
+        wide = totals.lse.dtype
+        self.q = gather(inputs.q[piece.batch, piece.heads], self.queries)
+        k = gather(inputs.k[piece.batch, key_heads], self.keys).to(wide)
+        self.batch, self.key_heads = k.shape[:2]
+        # Keys as columns: the product runs a quarter faster than with a transposed view.
+        self.k_columns = k.transpose(-1, -2).contiguous().flatten(0, 1)  # (batch · key head, channel, key)
+        v = None if totals.output is None or known else inputs.v[piece.batch, key_heads]
+        self.v = None if v is None else gather(v, self.keys).to(wide).flatten(0, 1)
+        self.store: list[Tensor] = []
+        self.received = torch.empty(0)
+
+    def stretches(self, count: int) -> list[list[RowTile]]:
+        """All rows, a few at a time, in about so many stretches with as many scores in each."""
+        tiles = list(self._tiles())
+        done = list(accumulate(tile.pairs for tile in tiles))
+        found: dict[int, list[RowTile]] = {}
+        for tile, so_far in zip(tiles, done):
+            found.setdefault(count * (so_far - 1) // done[-1], []).append(tile)
+        return list(found.values())
+
+    def stretch(self, tiles: list[RowTile]) -> Tensor:
+        """Take some rows through the calculation; what each key of the part received from them."""
+        # Memory of its own, so that other stretches can be worked on meanwhile.
+        own = copy(self)
+        wide = self.k_columns
+        own.store = [wide.new_empty(0) for _ in range(2)]
+        own.received = wide.new_zeros(self.batch, self.key_heads * self.group, wide.shape[-1])
+        for tile in tiles:
+            own._write(own._rows(tile))
+        return own.received
+
+    def add_received(self, found: Tensor) -> None:
+        """Add what a stretch gave to the keys."""
+        target = self.totals.received[self.piece.batch, self.piece.heads]
+        if self.keys is None:
+            target += found
+        else:
+            target.index_add_(2, self.keys, found)
+
+    def _tiles(self) -> Iterator[RowTile]:
+        heads = self.batch * self.key_heads * self.group
+        for row in self.part.rows:
+            step = min(TALLEST, max(1, AT_ONCE // max(1, heads * row.width)))
+            for start in range(row.start, row.stop, step):
+                yield replace(row, start=start, stop=min(start + step, row.stop))
+
+    # ---- scores and powers -------------------------------------------------------------------
+
+    def _rows(self, tile: RowTile) -> Rows:
+        """The powers of some rows and their sums."""
+        k_positions = np.concatenate([self.k_positions[start:stop] for start, stop in tile.runs])
+        scores, hidden = self._scores(tile, k_positions)
+        highest, peak_column = _greatest(scores)
+        visible = self._visible(tile, scores, hidden)
+        sees = visible > 0
+        scores.sub_(highest[..., None])
+        powers = torch.exp2(scores, out=self._buffer(1, scores.shape))
+        sums, distances = self._moments(tile, k_positions, powers)
+        shifted = torch.mul(powers, scores, out=scores).sum(-1)
+        lse = self._lse(tile, highest, sums, sees)
+        factor = torch.exp2(highest - torch.where(lse == -torch.inf, 0.0, lse * BITS)) * sees
+        peak_key = torch.from_numpy(k_positions).to(scores.device)[peak_column]
+        self._keep_peaks(tile, visible, factor, peak_key)
+        return Rows(tile, k_positions, powers, highest, sums, distances, shifted, factor, sees)
+
+    def _scores(self, tile: RowTile, k_positions: Integers) -> tuple[Tensor, Tensor]:
+        """The scores ``(batch, key head, group, query, key)`` in bits, FLOOR where the mask forbids.
+
+        Also how many keys the mask forbids to each row, which broadcasts.
+        """
+        count = tile.stop - tile.start
+        softcap = self.inputs.softcap
+        scale = self.inputs.scale * BITS if softcap is None else self.inputs.scale / softcap
+        q = self.q[:, :, tile.start : tile.stop].to(self.k_columns.dtype) * scale
+        flat = q.reshape(self.batch * self.key_heads, self.group * count, q.shape[-1])
+        scores = self._buffer(0, (*flat.shape[:2], tile.width))
+        torch.bmm(flat, take(self.k_columns, tile, axis=-1), out=scores)
+        scores = scores.view(self.batch, self.key_heads, self.group, count, tile.width)
+        if softcap is not None:
+            scores.tanh_().mul_(softcap * BITS)
+        if self.inputs.bias is not None:
+            scores.add_(self._bias(tile, k_positions)).clamp_(min=FLOOR)
+        hidden = torch.zeros((1, 1, 1, count), dtype=torch.int64, device=scores.device)
+        for columns, allowed in self.part.questions(tile, self.inputs.extent):
+            forbidden = np.broadcast_to(~allowed, (*allowed.shape[:-2], count, columns.stop - columns.start))
+            flat_lead = flatten_lead(torch.from_numpy(forbidden.copy()), self.inputs.lead)
+            by_head = self._by_group(self.piece.own(flat_lead)).to(scores.device)
+            scores[..., columns].masked_fill_(by_head, FLOOR)
+            hidden = hidden + by_head.sum(-1)
+        return scores, hidden
+
+    def _bias(self, tile: RowTile, k_positions: Integers) -> Tensor:
+        bias = self.inputs.bias
+        assert bias is not None
+        device = self.q.device
+        q = torch.from_numpy(self.q_positions[tile.start : tile.stop]).to(device)
+        tables = bias.narrow(bias.tables, self.piece.batch, self.piece.heads)
+        values = bias.tile(tables, q, torch.from_numpy(k_positions).to(device), self.inputs.extent)
+        return self._by_group(values.to(self.k_columns.dtype) * BITS)
+
+    def _by_group(self, x: Tensor) -> Tensor:
+        """``(batch or 1, head or 1, ...)`` with the head axis split into key heads and groups."""
+        return x.unsqueeze(2) if x.shape[1] == 1 else x.reshape(x.shape[0], -1, self.group, *x.shape[2:])
+
+    def _visible(self, tile: RowTile, scores: Tensor, hidden: Tensor) -> Tensor:
+        """How many keys each row may see, ``(batch, key head, group, query)``."""
+        if self.inputs.bias is not None:  # a bias may forbid anywhere
+            return (scores > 0.5 * FLOOR).sum(-1)
+        return (tile.width - hidden).expand(scores.shape[:-1])
+
+    def _lse(self, tile: RowTile, highest: Tensor, sums: Tensor, sees: Tensor) -> Tensor:
+        """The lse of the whole rows: looked up, or found here and written down."""
+        place = self._place(tile)
+        if self.known:
+            return self._grouped(self.totals.lse[self.piece.batch, self.piece.heads][:, :, place])
+        lse = torch.where(sees, (highest + torch.log2(sums)) / BITS, -torch.inf)
+        if self.inputs.sinks is not None:
+            sinks = self.inputs.sinks[self.piece.heads].to(lse.dtype)
+            lse = torch.logaddexp(lse, self._by_group(sinks.view(1, -1, 1)))
+        self.totals.lse[self.piece.batch, self.piece.heads][:, :, place] = lse.flatten(1, 2)
+        return lse
+
+    # ---- what is read off --------------------------------------------------------------------
+
+    def _write(self, rows: Rows) -> None:
+        """Add up everything that the powers tell."""
+        place = self._place(rows.tile)
+        lse = self._grouped(self.totals.lse[self.piece.batch, self.piece.heads][:, :, place])
+        # Σ w (lse − s), with lse − s = (lse − highest) − (s − highest); from bits back to nats.
+        above = torch.where(rows.sees, lse * BITS - rows.highest, 0.0)
+        self._add("entropy", place, rows.factor * (above * rows.sums - rows.shifted) / BITS)
+        self._add("mass", place, rows.factor * rows.sums)
+        self._add("far", place, rows.factor * rows.distances)
+        own = self.q_positions[rows.tile.start : rows.tile.stop]
+        self._add("self_weight", place, self._weight_at(rows, own))
+        self._add("previous_weight", place, self._weight_at(rows, own - 1))
+        self._add("first_weight", place, self._weight_at(rows, np.zeros_like(own)))
+        self._add_received(rows)
+        if self.totals.top_weights.shape[-1]:
+            self._merge_top(rows, place)
+        if self.v is not None and self.totals.output is not None:
+            flat = rows.powers.flatten(0, 1).flatten(1, 2)
+            found = torch.bmm(flat, take(self.v, rows.tile, axis=-2)).view(*rows.powers.shape[:-1], -1)
+            output = (found * rows.factor[..., None]).flatten(1, 2)
+            target = self.totals.output[self.piece.batch, self.piece.heads]
+            target[:, :, place] = output.to(target.dtype)
+
+    def _keep_peaks(self, tile: RowTile, visible: Tensor, factor: Tensor, key: Tensor) -> None:
+        place = self._place(tile)
+        self._add("visible", place, visible)
+        peak = self.totals.peak[self.piece.batch, self.piece.heads]
+        peak_key = self.totals.peak_key[self.piece.batch, self.piece.heads]
+        # The greatest power is 1, so the greatest weight is the factor itself.
+        mine, before = factor.flatten(1, 2), peak[:, :, place]
+        key, earlier = key.flatten(1, 2), peak_key[:, :, place]
+        # Parts come in any order; of equals the first key counts.
+        better = (mine > before) | ((mine == before) & (key < earlier))
+        peak_key[:, :, place] = torch.where(better, key, earlier)
+        peak[:, :, place] = torch.maximum(mine, before)
+
+    def _moments(self, tile: RowTile, k: Integers, powers: Tensor) -> tuple[Tensor, Tensor]:
+        """``Σ_j power`` and ``Σ_j power · |position − key|``.
+
+        Distances are taken one by one near the rows, by products further off. Far off,
+        ``Σ p (k − q) = Σ p k − q Σ p`` loses nothing; near, the difference of the two would.
+        """
+        q = self.q_positions[tile.start : tile.stop]
+        left = int(np.searchsorted(k, q[0] - NEAR))
+        right = max(left, int(np.searchsorted(k, q[-1] + NEAR, side="right")))
+        own = torch.from_numpy(q - q[0]).to(powers.device, powers.dtype)
+        places = torch.from_numpy(k - q[0]).to(powers.device, powers.dtype)
+        near = powers[..., left:right]
+        sums = near.sum(-1)
+        distances = (near * (places[left:right] - own[:, None]).abs()).sum(-1)
+        flat = powers.view(-1, len(k))
+        for far, sign in ((slice(0, left), -1.0), (slice(right, len(k)), 1.0)):
+            if far.start < far.stop:
+                mass = powers[..., far].sum(-1)
+                moment = torch.mv(flat[:, far], places[far]).view(sums.shape)
+                sums += mass
+                distances += sign * (moment - own * mass)
+        return sums, distances
+
+    def _weight_at(self, rows: Rows, position: Integers) -> Tensor:
+        """The weight of each row on the key at a position of its own; 0 where it is not among the keys."""
+        column = np.searchsorted(rows.k_positions, position).clip(max=len(rows.k_positions) - 1)
+        there = torch.from_numpy(rows.k_positions[column] == position).to(rows.powers.device)
+        index = torch.from_numpy(column).to(rows.powers.device)[:, None]
+        found = rows.powers.gather(-1, index.expand(*rows.powers.shape[:-1], 1)).squeeze(-1)
+        return found * rows.factor * there
+
+    def _add_received(self, rows: Rows) -> None:
+        heads = rows.powers.flatten(0, 2)  # (batch · head, query, key)
+        found = torch.bmm(rows.factor.flatten(0, 2).unsqueeze(1), heads).view(self.batch, -1, rows.tile.width)
+        for start, stop in rows.tile.runs:
+            column = rows.tile.column(start)
+            self.received[..., start:stop] += found[..., column : column + stop - start]
+
+    def _merge_top(self, rows: Rows, place: slice | Tensor) -> None:
+        weights = self.totals.top_weights[self.piece.batch, self.piece.heads]
+        keys = self.totals.top_keys[self.piece.batch, self.piece.heads]
+        top = weights.shape[-1]
+        found, column = rows.powers.topk(min(top, rows.tile.width), dim=-1)
+        found = (found * rows.factor[..., None]).flatten(1, 2)
+        key = torch.from_numpy(rows.k_positions).to(found.device)[column].flatten(1, 2)
+        key = torch.where(found > 0, key, -1)
+        both = torch.cat([weights[:, :, place], found], -1)
+        both_keys = torch.cat([keys[:, :, place], key], -1)
+        best, index = both.topk(top, dim=-1)
+        weights[:, :, place], keys[:, :, place] = best, both_keys.gather(-1, index)
+
+    # ---- places ------------------------------------------------------------------------------
+
+    def _place(self, tile: RowTile) -> slice | Tensor:
+        """The rows of a tile among all queries."""
+        rows = slice(tile.start, tile.stop)
+        return rows if self.queries is None else self.queries[rows]
+
+    def _add(self, name: str, place: slice | Tensor, value: Tensor) -> None:
+        target: Tensor = getattr(self.totals, name)[self.piece.batch, self.piece.heads]
+        target[:, :, place] += value.flatten(1, 2)
+
+    def _grouped(self, x: Tensor) -> Tensor:
+        grouped: Tensor = x.unflatten(1, (self.key_heads, self.group))
+        return grouped
+
+    def _buffer(self, number: int, shape: tuple[int, ...]) -> Tensor:
+        """Memory that is used again for every tile."""
+        size = int(np.prod(shape))
+        if self.store[number].numel() < size:
+            self.store[number] = self.store[number].new_empty(size)
+        return self.store[number][:size].view(shape)
+
+
+def _greatest(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """The greatest score of each row and its column: blocks first, then inside the best block."""
+    width = scores.shape[-1]
+    whole = width - width % BLOCK
+    if not whole:
+        best_of_all = scores.max(-1)
+        return best_of_all.values, best_of_all.indices
+    blocks = scores[..., :whole].unflatten(-1, (-1, BLOCK))
+    highest, block = blocks.amax(-1).max(-1)
+    best = blocks.gather(-2, block[..., None, None].expand(*block.shape, 1, BLOCK)).squeeze(-2)
+    column = block * BLOCK + best.argmax(-1)
+    if whole < width:
+        rest, rest_column = scores[..., whole:].max(-1)
+        column = torch.where(rest > highest, whole + rest_column, column)
+        highest = torch.maximum(highest, rest)
+    return highest, column

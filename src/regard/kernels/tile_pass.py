@@ -1,0 +1,332 @@
+"""One part of a plan with its tensors in place, and its row tiles taken through a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.kernels import fused_kernel, plain_kernel
+from regard.kernels.inputs import Inputs
+from regard.kernels.layout import Part, RowTile
+from regard.masks.extent import Integers
+
+WHOLE = slice(None)
+
+AT_ONCE = 1 << 21
+"""Values of a bias that are held at one time: 8 MB in float32."""
+
+
+TILES = 16
+"""Row tiles of a part, at least, where there are rows enough."""
+
+LOWEST = 64
+"""Rows of a tile that is not cut any further."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some batch elements and heads that share one layout."""
+
+    batch: slice
+    heads: slice
+    causal: bool  # the kernel's own causal mask does it all
+    parts: tuple[Part, ...]
+
+    @property
+    def calls(self) -> int:
+        """How many row tiles there are, each a call of the kernel."""
+        return sum(len(part.rows) for part in self.parts)
+
+    def own(self, x: Tensor) -> Tensor:
+        """What ``(batch or 1, head or 1, ...)`` says of these elements and heads."""
+        batch, heads = (WHOLE if size == 1 else own for size, own in zip(x.shape, (self.batch, self.heads)))
+        return x[batch, heads]
+
+    def cut(self, batch: int, heads: int, group: int, pieces: int) -> list[Piece]:
+        """About so many pieces of fewer elements and heads; heads that share a key head stay together.
+
+        ``batch`` and ``heads`` are the sizes of the tensors, ``group`` how many heads share a key head.
+        """
+        elements, own = range(batch)[self.batch], range(heads)[self.heads]
+        group = min(group, len(own))
+        by_batch = min(len(elements), pieces)
+        by_head = min(len(own) // group, -(-pieces // by_batch))
+        return [
+            replace(self, batch=some, heads=others)
+            for some in _slices(elements, by_batch, 1)
+            for others in _slices(own, by_head, group)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A planned call: everything that is no tensor of the autograd graph."""
+
+    inputs: Inputs
+    pieces: tuple[Piece, ...]
+    use_fused: bool
+    seed: int
+    # Additive masks of windows, which look the same all along the diagonal.
+    kept: dict[Any, tuple[Tensor | None, Tensor | None]] = field(default_factory=dict)
+
+
+class Known(NamedTuple):
+    """What the backward pass knows of whole rows, ``(batch, head, query, ...)``."""
+
+    grad: Tensor  # of the output
+    output: Tensor
+    lse: Tensor  # finite: any number where a row sees nothing
+    drained: Tensor  # Σ grad · output
+
+
+class Scene:
+    """The queries, keys and values of one part of one piece."""
+
+    def __init__(
+        self,
+        job: Job,
+        piece: Piece,
+        part: Part,
+        tensors: tuple[Tensor, Tensor, Tensor],
+        tables: tuple[Tensor, ...],
+        of_tables: tuple[Tensor, ...],
+        seed: int,
+    ) -> None:
+        q, k, v = tensors
+        self.key_heads, self.group = key_heads_of(piece.heads, q.shape[1], k.shape[1])
+        extent, device = job.inputs.extent, q.device
+        self.job, self.piece, self.part, self.seed = job, piece, part, seed
+        self.rules = plain_kernel.Rules(job.inputs.scale, job.inputs.softcap, job.inputs.dropout)
+        self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(device)
+        self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(device)
+        self.q = gather(q[piece.batch, piece.heads], self.queries)
+        self.k = gather(k[piece.batch, self.key_heads], self.keys)
+        self.v = gather(v[piece.batch, self.key_heads], self.keys)
+        self.q_positions: Integers = part.query_positions(extent)
+        self.k_positions: Integers = part.key_positions()
+        bias = job.inputs.bias
+        self.rows = part.rows if bias is None else tuple(_shorter(part.rows, job.inputs.heads))
+        self.tables = bias.narrow(tables, piece.batch, piece.heads) if bias is not None else ()
+        self.of_tables = (
+            bias.narrow(of_tables, piece.batch, piece.heads) if bias is not None and of_tables else ()
+        )
+
+    # ---- the two passes ----------------------------------------------------------------------
+
+    def forward(self, output: Tensor, lse: Tensor) -> list[Callable[[], None]]:
+        """What writes output and lse of the part's queries, to be called in any order or side by side.
+
+        Rows outside its tiles stay as they are.
+        """
+        # Dropout draws once for each tile of the layout, so that the backward pass can draw the same.
+        whole = self.piece.causal or self.rules.dropout or self.piece.calls == 1
+        rows = self.rows if whole else tuple(_lower(self.rows))
+        return [partial(self._write, output, lse, number, row) for number, row in enumerate(rows)]
+
+    def _write(self, output: Tensor, lse: Tensor, number: int, row: RowTile) -> None:
+        rows = slice(row.start, row.stop)
+        k, v = self._spread(take(self.k, row)), self._spread(take(self.v, row))
+        additive, sees = self._additive(row)
+        q = self.q[:, :, rows]
+        if self.job.use_fused:
+            found = fused_kernel.forward(
+                q, k, v, additive, sees, scale=self.rules.scale, causal=self.piece.causal
+            )
+        else:
+            found = plain_kernel.forward(q, k, v, additive, self.rules, self.seed + number)
+        output[:, :, rows], lse[:, :, rows] = found
+
+    def backward(self, known: Known, grad_q: Tensor, grad_k: Tensor, grad_v: Tensor) -> None:
+        """Add the part's gradients to ``grad_q``, ``grad_k``, ``grad_v`` and those of the bias."""
+        grad, output, lse, drained = (gather(x, self.queries) for x in known)
+        own_k = grad_k if self.keys is None else torch.zeros_like(self.k, dtype=grad_k.dtype)
+        own_v = grad_v if self.keys is None else torch.zeros_like(self.v, dtype=grad_v.dtype)
+        for number, row in enumerate(self.rows):
+            rows = slice(row.start, row.stop)
+            k, v = self._spread(take(self.k, row)), self._spread(take(self.v, row))
+            additive, _ = self._additive(row)
+            here = (grad[:, :, rows], self.q[:, :, rows], k, v)
+            if self.job.use_fused:
+                found = fused_kernel.backward(
+                    *here,
+                    output[:, :, rows],
+                    lse[:, :, rows],
+                    additive,
+                    scale=self.rules.scale,
+                    causal=self.piece.causal,
+                )
+            else:
+                found = plain_kernel.backward(
+                    *here,
+                    drained[:, :, rows],
+                    lse[:, :, rows],
+                    additive,
+                    self.rules,
+                    self.seed + number,
+                    self._collector(row),
+                )
+            of_q, of_k, of_v = found
+            _add(grad_q, rows if self.queries is None else self.queries[rows], of_q)
+            for into, piece in _run_slices(row):
+                own_k[:, :, into] += self._gathered(of_k[:, :, piece])
+                own_v[:, :, into] += self._gathered(of_v[:, :, piece])
+        if self.keys is not None:
+            _add(grad_k, self.keys, own_k)
+            _add(grad_v, self.keys, own_v)
+
+    # ---- what a row tile needs ---------------------------------------------------------------
+
+    def _additive(self, row: RowTile) -> tuple[Tensor | None, Tensor | None]:
+        """What is added to the scores of a row tile, and which of its rows see any key at all."""
+        bias = self.job.inputs.bias
+        masked = bool(row.checked) and not self.piece.causal
+        if not masked and bias is None:
+            return None, None
+        name = self._shape_of(row) if bias is None and self.part.mask.shifts else None
+        if name is not None and name in self.job.kept:
+            return self.job.kept[name]
+        found = self._new_additive(row, masked)
+        if name is not None:
+            self.job.kept[name] = found
+        return found
+
+    def _new_additive(self, row: RowTile, masked: bool) -> tuple[Tensor, Tensor | None]:
+        if self.job.inputs.bias is None:
+            forbidden, sees = self._forbidden(row)
+            return forbidden, None if bool(sees.all()) else sees
+        q, k = self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row)
+        additive = self.job.inputs.bias.tile(self.tables, *self._on_device(q, k), self.job.inputs.extent)
+        # In at least float32, and with sizes of 1 written out: the kernel wants queries and keys whole.
+        additive = additive.to(torch.promote_types(self.q.dtype, torch.float32))
+        additive = additive.expand(*additive.shape[:2], len(q), len(k))
+        if masked:
+            additive = additive + self._forbidden(row)[0]
+        sees = (additive != -torch.inf).any(-1)
+        return additive, None if bool(sees.all()) else sees
+
+    def _forbidden(self, row: RowTile) -> tuple[Tensor, Tensor]:
+        """−inf where the mask forbids, 0 elsewhere, and which rows see any key.
+
+        In NumPy: torch would wake its threads for every small tile.
+        """
+        inputs = self.job.inputs
+        wide = np.float64 if self.q.dtype == torch.float64 else np.float32
+        forbidden = np.zeros((*self.part.mask.lead, row.stop - row.start, row.width), wide)
+        for columns, allowed in self.part.questions(row, inputs.extent):
+            forbidden[..., columns] = np.where(allowed, wide(0), wide(-np.inf))
+        unasked = row.width > sum(stop - start for start, stop in row.checked)
+        sees = np.ones(forbidden.shape[:-1], np.bool_) if unasked else (forbidden == 0).any(-1)
+        additive = self.piece.own(flatten_lead(torch.from_numpy(forbidden), inputs.lead))
+        # The rows' axis keeps its place while the leading axes are flattened.
+        of_rows = self.piece.own(flatten_lead(torch.from_numpy(sees)[..., None], inputs.lead))[..., 0]
+        return additive.to(self.q.device), of_rows.to(self.q.device)
+
+    def _on_device(self, q: Integers, k: Integers) -> tuple[Tensor, Tensor]:
+        return torch.from_numpy(q).to(self.q.device), torch.from_numpy(k).to(self.q.device)
+
+    def _shape_of(self, row: RowTile) -> Any:
+        """What makes two tiles of a window look the same, or None if nothing does."""
+        if self.part.queries is not None or self.part.keys is not None:
+            return None
+        here = int(self.q_positions[row.start]) if len(self.q_positions) else 0
+        return self.part.mask, row.stop - row.start, tuple((a - here, b - here) for a, b in row.runs)
+
+    def _collector(self, row: RowTile) -> Any:
+        """Where the plain kernel leaves the gradients of the additive scores, if a bias wants them."""
+        bias = self.job.inputs.bias
+        if bias is None or not self.of_tables:
+            return None
+        q, k = self._on_device(self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row))
+
+        def collect(rows: slice, grad_scores: Tensor) -> None:
+            bias.add_gradient(self.of_tables, grad_scores, self.tables, q[rows], k, self.job.inputs.extent)
+
+        return collect
+
+    def _spread(self, x: Tensor) -> Tensor:
+        """Each key head once for every query head that shares it."""
+        return x if self.group == 1 else x.repeat_interleave(self.group, dim=1)
+
+    def _gathered(self, grad: Tensor) -> Tensor:
+        """The way back of ``_spread``."""
+        return grad if self.group == 1 else grad.unflatten(1, (-1, self.group)).sum(2)
+
+
+def _lower(rows: tuple[RowTile, ...]) -> Iterator[RowTile]:
+    """Row tiles cut so that there are several to be worked on side by side."""
+    height = max(LOWEST, sum(row.stop - row.start for row in rows) // TILES)
+    for row in rows:
+        for start in range(row.start, row.stop, height):
+            yield replace(row, start=start, stop=min(start + height, row.stop))
+
+
+def _shorter(rows: tuple[RowTile, ...], heads: int) -> Iterator[RowTile]:
+    """Row tiles cut so that the values of a bias, which differ by head, stay small."""
+    for row in rows:
+        step = max(1, AT_ONCE // max(1, heads * row.width))
+        for start in range(row.start, row.stop, step):
+            yield replace(row, start=start, stop=min(start + step, row.stop))
+
+
+def _slices(of: range, count: int, step: int) -> Iterator[slice]:
+    """``count`` slices of about one length, each a multiple of ``step``."""
+    edges = [of.start + step * (len(of) // step * number // count) for number in range(count + 1)]
+    for start, stop in pairwise(edges):
+        yield slice(start, stop)
+
+
+def key_heads_of(heads: slice, query_heads: int, key_heads: int) -> tuple[slice, int]:
+    """The key heads that some query heads look at, and how many query heads share each."""
+    group = query_heads // key_heads
+    if heads == WHOLE:
+        return WHOLE, group
+    # Either one query head alone, or all that share a key head.
+    first, last = heads.start // group, (heads.stop - 1) // group
+    return slice(first, last + 1), (heads.stop - heads.start) // (last + 1 - first)
+
+
+def flatten_lead(x: Tensor, lead: tuple[int, ...]) -> Tensor:
+    """``(..., head or 1, query, key)`` with any leading axes as ``(batch or 1, head or 1, query, key)``."""
+    x = x[(None,) * max(0, 4 - x.ndim)]
+    if all(size == 1 for size in x.shape[:-3]):
+        return x.reshape(1, *x.shape[-3:])
+    return x.expand(*lead, *x.shape[-3:]).reshape(prod(lead), *x.shape[-3:])
+
+
+def gather(x: Tensor, index: Tensor | None) -> Tensor:
+    """Some positions of ``(batch, head, position, ...)``; None stands for all."""
+    return x if index is None else x.index_select(2, index)
+
+
+def take(x: Tensor, row: RowTile, *, axis: int = -2) -> Tensor:
+    """The keys of a row tile side by side: a view where they are one run."""
+    runs = [x.narrow(axis, start, stop - start) for start, stop in row.runs]
+    return runs[0] if len(runs) == 1 else torch.cat(runs, axis)
+
+
+def _take_positions(positions: Integers, row: RowTile) -> Integers:
+    return np.concatenate([positions[start:stop] for start, stop in row.runs])
+
+
+def _run_slices(row: RowTile) -> Iterator[tuple[slice, slice]]:
+    """Each run as a slice of the part's keys, and as a slice of what ``_take`` made of it."""
+    done = 0
+    for start, stop in row.runs:
+        yield slice(start, stop), slice(done, done + stop - start)
+        done += stop - start
+
+
+def _add(total: Tensor, index: Any, values: Tensor) -> None:
+    """``total[index] += values`` along the positions; an index tensor names each position once."""
+    if isinstance(index, slice):
+        total[:, :, index] += values
+    else:
+        total.index_add_(2, index, values.to(total.dtype))

@@ -1,0 +1,36 @@
+"""Numbers with names, and who looks at whom most: the parts that every explanation has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from regard.kernels.reference import Numbers
+from regard.lessons.facts import text as say
+from regard.views.explanation import Grid, Look
+
+MOST = 3
+"""How many keys are named for each word."""
+
+
+def grid_of(
+    values: Numbers, rows: Sequence[str], columns: Sequence[str], *, title: str = "", weights: bool = False
+) -> Grid:
+    """Numbers with their names."""
+    numbers = tuple(tuple(float(value) for value in line) for line in values)
+    return Grid(tuple(rows), tuple(columns), numbers, title, weights)
+
+
+def looks_of(words: Sequence[str], keys: Sequence[str], weights: Numbers, lang: str) -> tuple[Look, ...]:
+    """For each word the three it looks at most; ``weights`` is (query, key)."""
+    return tuple(
+        Look(
+            word,
+            tuple(
+                (keys[key], float(row[key])) for key in np.argsort(-row, kind="stable")[:MOST] if row[key] > 0
+            ),
+            say("explain.nothing", lang),
+        )
+        for word, row in zip(words, weights)
+    )

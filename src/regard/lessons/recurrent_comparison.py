@@ -1,0 +1,163 @@
+"""A recurrent net against attention: steps in a row, the way between two tokens, and measured time.
+
+|                                     | recurrent | attention |
+|-------------------------------------|-----------|-----------|
+| steps that must wait for each other | n         | 1         |
+| steps from the first token to the last | n − 1  | 1         |
+| operations, width d                 | O(n · d²) | O(n · d² + n² · d) |
+
+So attention is not less work. It is work that needs no waiting, and nothing lies far away in it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+from regard.lessons.facts import Fact, text
+from regard.lessons.panels import Curves, draw
+from regard.nn import MultiHeadAttention
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Both nets at one length."""
+
+    length: int
+    recurrent_steps: int
+    attention_steps: int
+    recurrent_path: int
+    attention_path: int
+    recurrent_seconds: float
+    attention_seconds: float
+    recurrent_reach: float  # what the last output feels of the first token, as a share of the last token
+    attention_reach: float
+
+
+@dataclass(frozen=True)
+class Order:
+    """The comparison at every length."""
+
+    width: int
+    rows: tuple[Compared, ...]
+    shuffled: float  # how much attention without positions changes when its tokens change places
+
+    def facts(self) -> tuple[Fact, ...]:
+        """What was found."""
+        last = self.rows[-1]
+        return (
+            Fact("order.steps", {"length": last.length, "attention": last.attention_steps}),
+            Fact("order.path", {"recurrent": last.recurrent_path, "attention": last.attention_path}),
+            Fact("order.reach", {"recurrent": last.recurrent_reach, "attention": last.attention_reach}),
+            *(
+                Fact(
+                    "order.time",
+                    {
+                        "length": row.length,
+                        "recurrent": 1000 * row.recurrent_seconds,
+                        "attention": 1000 * row.attention_seconds,
+                        "ratio": row.recurrent_seconds / row.attention_seconds,
+                    },
+                )
+                for row in self.rows
+            ),
+            Fact("order.shuffled", {"difference": self.shuffled}),
+        )
+
+
+def compare_order(
+    lengths: Sequence[int] = (64, 256, 1024),
+    *,
+    width: int = 64,
+    heads: int = 4,
+    rounds: int = 3,
+    seed: int = 0,
+) -> Order:
+    """``torch.nn.GRU`` and multi-head attention on the same tokens ``(1, length, width)``.
+
+    The reach is ``|∂ last output / ∂ first token|`` as a share of the same for the last token.
+
+    >>> row = compare_order((48,), width=16, rounds=1).rows[0]
+    >>> row.recurrent_steps, row.recurrent_path, row.attention_steps, row.attention_path
+    (48, 47, 1, 1)
+    >>> row.recurrent_reach < 0.01 < row.attention_reach
+    True
+    """
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(seed)
+        recurrent = nn.GRU(width, width, batch_first=True)
+        attend = MultiHeadAttention(width, heads)
+        rows = tuple(
+            _compare(lambda x: recurrent(x)[0], attend, torch.randn(1, length, width), rounds)
+            for length in lengths
+        )
+        x = torch.randn(1, 32, width)
+        places = torch.randperm(32)
+    with torch.no_grad():
+        shuffled = float((attend(x)[:, places] - attend(x[:, places])).abs().max())
+    return Order(width, rows, shuffled)
+
+
+def _compare(
+    recurrent: Callable[[Tensor], Tensor], attend: Callable[[Tensor], Tensor], x: Tensor, rounds: int
+) -> Compared:
+    length = x.shape[1]
+    with torch.no_grad():
+        seconds = [_seconds(net, x, rounds) for net in (recurrent, attend)]
+    reach = [_reach(net, x) for net in (recurrent, attend)]
+    return Compared(length, length, 1, length - 1, 1, *seconds, *reach)
+
+
+def _seconds(net: Callable[[Tensor], Tensor], x: Tensor, rounds: int) -> float:
+    net(x)
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        net(x)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def _reach(net: Callable[[Tensor], Tensor], x: Tensor) -> float:
+    x = x.clone().requires_grad_()
+    # The sum of squares stands for the whole output; a plain sum could cancel out.
+    net(x)[0, -1].square().sum().backward()
+    assert x.grad is not None
+    first, last = x.grad[0, 0].norm(), x.grad[0, -1].norm()
+    return float(first / last)
+
+
+def draw_order(found: Order, lang: str = "en") -> Figure:
+    """Time and reach over the length."""
+    lengths = [row.length for row in found.rows]
+    recurrent, attend = text("order.recurrent", lang), text("order.attention", lang)
+    return draw(
+        Curves(
+            text("order.time.title", lang),
+            lengths,
+            {
+                recurrent: [1000 * row.recurrent_seconds for row in found.rows],
+                attend: [1000 * row.attention_seconds for row in found.rows],
+            },
+            side=text("axis.tokens", lang),
+            logarithmic=True,
+        ),
+        Curves(
+            text("order.reach.title", lang),
+            lengths,
+            {
+                # A reach of 0 has no place on a logarithmic axis; float32 ends at 1e-45.
+                recurrent: [max(row.recurrent_reach, 1e-45) for row in found.rows],
+                attend: [row.attention_reach for row in found.rows],
+            },
+            side=text("axis.tokens", lang),
+            logarithmic=True,
+        ),
+        title=text("demo.order.claim", lang),
+    )

@@ -1,0 +1,75 @@
+"""Attention on a short sentence with small vectors: every number can be followed by hand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from regard.errors import ArgumentError
+from regard.kernels.reference import Trace, multi_head
+from regard.masks import Mask
+
+MOST_WORDS = 64
+"""More words than this no longer fit on a screen as a table."""
+
+_WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+(?:['’][^\W_]+)*|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class SentenceLesson:
+    """The words of a sentence and every step of multi-head attention over them."""
+
+    words: tuple[str, ...]
+    heads: int
+    mask: Mask | None
+    trace: Trace
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The words and signs of a text; each Chinese character counts as a word unless spaces part them.
+
+    >>> words_of("I love AI.")
+    ('I', 'love', 'AI', '.')
+    >>> words_of("我 喜欢 AI")
+    ('我', '喜欢', 'AI')
+    """
+    spaced = text.split()
+    if len(spaced) > 1 and any("\u3400" <= sign <= "\u9fff" for sign in text):
+        return tuple(spaced)
+    return tuple(_WORD.findall(text))
+
+
+def attend_sentence(
+    text: str, *, width: int = 4, heads: int = 1, mask: Mask | None = None, seed: int = 42
+) -> SentenceLesson:
+    """Multi-head attention over the words of ``text`` with small random vectors, as a trace.
+
+    The same word always gets the same vector, whatever stands around it; ``seed`` chooses the
+    vectors and the four projections.
+
+    >>> lesson = attend_sentence("I love AI")
+    >>> lesson.trace["weights"].shape  # (head, query, key)
+    (1, 3, 3)
+    """
+    words = words_of(text)
+    if not words:
+        raise ArgumentError("The text has at least one word.", got=repr(text), do='Try "I love AI".')
+    if len(words) > MOST_WORDS:
+        raise ArgumentError(
+            f"The text has at most {MOST_WORDS} words, so that every number can be shown.",
+            got=f"{len(words)} words",
+            do="Shorten it.",
+        )
+    if width < 1 or heads < 1 or width % heads:
+        raise ArgumentError(
+            "width and heads are 1 or more, and the heads divide the width.",
+            got=f"width = {width}, heads = {heads}",
+            do="Try --width 4 --heads 2.",
+        )
+    rng = np.random.default_rng(seed)
+    vectors = {word: rng.normal(size=width) for word in sorted(set(words))}
+    w_q, w_k, w_v, w_o = (rng.normal(size=(width, width)) / np.sqrt(width) for _ in range(4))
+    x = np.stack([vectors[word] for word in words])
+    return SentenceLesson(words, heads, mask, multi_head(x, w_q, w_k, w_v, w_o, heads=heads, mask=mask))

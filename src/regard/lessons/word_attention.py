@@ -1,0 +1,149 @@
+"""Attention over a sentence with a table of word vectors: ``softmax(x xᵀ / √d) x``, x from the table.
+
+The table is JSON: ``{"我": [0.9, 0.1, …], "喜欢": […], …}``. One ships with regard, for 我 喜欢 学习 AI 技术.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from math import isfinite
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from regard.errors import DataError, TextError
+from regard.kernels.reference import Numbers, Trace, attention
+from regard.lessons.facts import Fact, text
+from regard.lessons.sentence_explanation import words_of
+from regard.masks import Mask
+from regard.views.figures import heatmap
+
+EXAMPLE = Path(__file__).parent / "word_vectors.json"
+"""The table that ships with regard."""
+
+SENTENCE = "我 喜欢 学习 AI 技术"
+
+Vectors = Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class WordAttention:
+    """The words of a sentence and every step of attention over them."""
+
+    words: tuple[str, ...]
+    trace: Trace
+
+    @property
+    def weights(self) -> Numbers:
+        """``(query, key)``."""
+        return self.trace["weights"]
+
+    def strongest(self, most: int = 3) -> list[list[tuple[str, float]]]:
+        """For each word the words it looks at most, with their weights, strongest first."""
+        return [
+            [
+                (self.words[key], float(row[key]))
+                for key in np.argsort(-row, kind="stable")[:most]
+                if row[key] > 0
+            ]
+            for row in self.weights
+        ]
+
+    def facts(self) -> tuple[Fact, ...]:
+        """What was found."""
+        return tuple(
+            Fact(
+                "words.strongest" if found else "words.nothing",
+                {"word": word, "found": ", ".join(f"{key} {100 * weight:.1f} %" for key, weight in found)},
+            )
+            for word, found in zip(self.words, self.strongest())
+        )
+
+
+def read_vectors(path: Path = EXAMPLE) -> Vectors:
+    """The table in a JSON file, checked.
+
+    >>> sorted(map(len, read_vectors().values()))
+    [4, 4, 4, 4, 4]
+    """
+    try:
+        table = json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise DataError(
+            "A table of word vectors is a file that can be read.",
+            got=f"{path}: {error.strerror or error}",
+            do="Correct the path.",
+        ) from error
+    except ValueError as error:
+        raise DataError(
+            'A table of word vectors is JSON in UTF-8, {"word": [numbers], …}.',
+            got=f"{path}: {error}",
+            do="Correct the file.",
+        ) from error
+    return check_vectors(table, str(path))
+
+
+def check_vectors(table: object, where: str) -> Vectors:
+    """``table`` as word vectors: at least one word, all with equally many finite numbers."""
+    if not isinstance(table, dict) or not table:
+        raise DataError(
+            "A table of word vectors is an object with at least one word.",
+            got=f"{type(table).__name__} in {where}",
+            do='Write {"I": [1.0, 0.5], …}.',
+        )
+    length: int | None = None
+    for word, vector in table.items():
+        numbers = isinstance(vector, list) and all(
+            isinstance(x, (int, float)) and not isinstance(x, bool) and isfinite(x) for x in vector
+        )
+        if not numbers or not vector or (length is not None and len(vector) != length):
+            many = "finite numbers" if length is None else f"{length} finite numbers, as the first"
+            raise DataError(
+                f"Every word has {many}.", got=f"{word!r}: {vector!r}"[:80] + f" in {where}", do="Correct it."
+            )
+        length = len(vector)
+    return {str(word): tuple(map(float, vector)) for word, vector in table.items()}
+
+
+def attend_words(
+    sentence: str = SENTENCE, vectors: Vectors | None = None, *, mask: Mask | None = None
+) -> WordAttention:
+    """Attention over the words of a sentence, queries, keys and values taken from the table.
+
+    >>> found = attend_words()
+    >>> [word for word, weight in found.strongest()[3]]  # AI
+    ['AI', '技术', '学习']
+    """
+    known = read_vectors() if vectors is None else vectors
+    parts = sentence.split()
+    # Words that the table has with the spaces between them; else cut as everywhere in the lessons.
+    found = tuple(parts) if all(part in known for part in parts) else words_of(sentence)
+    if not found:
+        raise TextError("A text has at least one word.", got=repr(sentence), do=f'Try "{SENTENCE}".')
+    unknown = [word for word in dict.fromkeys(found) if word not in known]
+    if unknown:
+        near = {word: get_close_matches(word, known, n=1) for word in unknown}
+        hints = ", ".join(f"{word} → {match[0]}" for word, match in near.items() if match)
+        shown = ", ".join(list(known)[:12]) + ("…" if len(known) > 12 else "")
+        raise TextError(
+            f"Every word stands in the table ({shown}).",
+            got=f"unknown: {', '.join(unknown)}",
+            do=f"Did you mean {hints}?" if hints else "Add them to the table, or part the words by spaces.",
+        )
+    x = np.array([known[word] for word in found])
+    return WordAttention(found, attention(x, x, x, mask=mask))
+
+
+def draw_words(found: WordAttention, lang: str = "en") -> Figure:
+    """A heat map with the numbers, words on both axes."""
+    return heatmap(
+        found.weights,
+        queries=found.words,
+        keys=found.words,
+        title=text("demo.words.claim", lang),
+        lang=lang,
+    )

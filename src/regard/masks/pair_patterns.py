@@ -1,0 +1,166 @@
+"""Patterns that pair queries with keys by tables of both axes: documents, dense."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from regard.errors import MaskError, ShapeError
+from regard.masks.extent import Array, Extent, Pairs, Strip
+from regard.masks.id_table import Table, aligned, as_array, as_table, with_head, without_head
+from regard.masks.mask import Mask, Verdicts, verdicts
+from regard.masks.table_text import write_table
+
+
+@dataclass(frozen=True, repr=False)
+class Documents(Mask):
+    """Pairs within one document. The tables hold the document of each position."""
+
+    query_ids: Table  # (lead..., length)
+    key_ids: Table
+
+    def __repr__(self) -> str:
+        tables = [self.query_ids] if self.query_ids == self.key_ids else [self.query_ids, self.key_ids]
+        return f"documents({', '.join(write_table(without_head(table.values)) for table in tables)})"
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        return np.broadcast_shapes(self.query_ids.values.shape[:-1], self.key_ids.values.shape[:-1])
+
+    def allows(self, pairs: Pairs) -> Array:
+        of_query = pairs.look_up(self.query_ids.values, aligned(pairs.q, self.query_ids, pairs.extent))
+        of_key = pairs.look_up(self.key_ids.values, aligned(pairs.k, self.key_ids, pairs.extent))
+        return of_query == of_key
+
+    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+        of_query = self.query_ids.values[aligned(rows.positions, self.query_ids, extent)]
+        of_key = self.key_ids.values[aligned(columns.positions, self.key_ids, extent)]
+        (q_least, q_greatest), (k_least, k_greatest) = rows.span(of_query), columns.span(of_key)
+        apart = (q_greatest[:, None] < k_least) | (q_least[:, None] > k_greatest)
+        one_document = (q_least == q_greatest)[:, None] & (k_least == k_greatest)
+        return verdicts(one_document & (q_least[:, None] == k_least), apart)
+
+    def table_lengths(self) -> tuple[int, ...]:
+        return (self.query_ids.values.shape[-1], self.key_ids.values.shape[-1])
+
+    def select(self, index: tuple[int, ...]) -> Mask:
+        return Documents(self.query_ids.at(index, 1), self.key_ids.at(index, 1)) if self.lead else self
+
+    def check(self, extent: Extent) -> None:
+        queries, keys = self.query_ids.values.shape[-1], self.key_ids.values.shape[-1]
+        shared = self.query_ids == self.key_ids and queries == max(extent)
+        if not shared and (queries, keys) != extent:
+            raise ShapeError(
+                f"documents(ids) has one id per position ({extent}).",
+                got=f"{queries} ids for the queries and {keys} for the keys",
+                do="Pass ids of shape (batch, length) or (length,), or documents(query_ids, key_ids).",
+            )
+
+    @property
+    def T(self) -> Mask:  # noqa: N802
+        return Documents(self.key_ids, self.query_ids)
+
+
+def documents(ids: object, key_ids: object = None) -> Mask:
+    """Everybody sees only positions of the same document; ``ids`` name the document of each.
+
+    For several documents packed into one sequence: ``documents(ids) & causal()`` is causal inside
+    each. ``key_ids`` are needed only where queries and keys are different sequences.
+
+    >>> documents([0, 0, 1]).dense(3).int().tolist()
+    [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
+    """
+    of_queries = _document_ids(ids)
+    of_keys = of_queries if key_ids is None else _document_ids(key_ids)
+    leads = [table.values.shape[:-1] for table in (of_queries, of_keys)]
+    try:
+        np.broadcast_shapes(*leads)
+    except ValueError:
+        raise MaskError(
+            "documents(query_ids, key_ids) differ over the same batch.",
+            got=f"{leads[0][:-1]} and {leads[1][:-1]}",
+            do="Give both the same batch size.",
+        ) from None
+    return Documents(of_queries, of_keys)
+
+
+def _document_ids(given: object) -> Table:
+    values = as_array(given)
+    # Those from 2**63 on would turn negative, and then might be the ids of other documents.
+    whole = not values.size or (values.dtype.kind in "iu" and int(values.max()) < 1 << 63)
+    if not whole or not values.ndim:
+        raise MaskError(
+            "Document ids are whole numbers of 64 bits, one per position.",
+            got=f"{values.dtype} of shape {values.shape}",
+            do="Pass a list or an integer tensor.",
+        )
+    return with_head(Table(values.astype(np.int64)), own_axes=1)
+
+
+@dataclass(frozen=True, repr=False)
+class Dense(Mask):
+    """Any table of truth values ``(..., queries, keys)``; axes of size 1 serve every position."""
+
+    table: Table
+
+    def __repr__(self) -> str:
+        if not self.table.values.shape[-2]:
+            return f"{self.T!r}.T"  # a list of no rows would not say how long they are
+        return f"dense({write_table(self.table.values)})"
+
+    def __post_init__(self) -> None:
+        if self.table.values.ndim < 2:
+            row = self.table.values.reshape(1, -1)
+            object.__setattr__(self, "table", Table(row))
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        return self.table.values.shape[:-2]
+
+    def allows(self, pairs: Pairs) -> Array:
+        rows, columns = self.table.values.shape[-2:]
+        # Multiplying keeps the shape of the positions while every index becomes 0.
+        i = (pairs.q - pairs.extent.offset) * (rows != 1)
+        j = pairs.k * (columns != 1)
+        return pairs.look_up(self.table.values, i, j)
+
+    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+        table = self.table.values
+        i = (rows.positions - extent.offset) * (table.shape[0] != 1)
+        j = columns.positions * (table.shape[1] != 1)
+        least = np.minimum.reduceat(table[i], rows.starts, axis=0)[:, j]
+        greatest = np.maximum.reduceat(table[i], rows.starts, axis=0)[:, j]
+        return verdicts(
+            np.minimum.reduceat(least, columns.starts, axis=1),
+            ~np.maximum.reduceat(greatest, columns.starts, axis=1),
+        )
+
+    def table_lengths(self) -> tuple[int, ...]:
+        return tuple(size for size in self.table.values.shape[-2:] if size != 1)
+
+    def select(self, index: tuple[int, ...]) -> Mask:
+        return Dense(self.table.at(index, 2)) if self.lead else self
+
+    def check(self, extent: Extent) -> None:
+        rows, columns = self.table.values.shape[-2:]
+        if rows not in (1, extent.queries) or columns not in (1, extent.keys):
+            raise ShapeError(
+                f"A dense mask broadcasts to (..., queries, keys) ({extent}).",
+                got=f"shape {tuple(self.table.values.shape)}",
+                do="Give it one row per query and one column per key; for padding use masks.padding(keep).",
+            )
+
+    @property
+    def T(self) -> Mask:  # noqa: N802
+        return Dense(Table(np.swapaxes(self.table.values, -1, -2)))
+
+
+def dense(table: object) -> Mask:
+    """Any bool tensor ``(..., queries, keys)``, or an additive one of 0 and −inf, as a mask.
+
+    >>> from regard.masks import causal
+    >>> dense([[1, 0], [1, 1]]) & causal()
+    dense([[1, 0], [1, 1]]) & causal()
+    """
+    return Dense(as_table(table))

@@ -1,0 +1,311 @@
+"""A mask from its text: ``masks.parse("causal & (window(4, 0) | prefix(2))")``.
+
+The text is the ``repr`` of a mask. The grammar, with ``&`` binding tighter than ``|``::
+
+    mask    = term { "|" term }
+    term    = factor { "&" factor }
+    factor  = "~" factor | unit { ".T" }
+    unit    = "(" mask ")" | name [ "(" [ value { "," value } ] ")" ]
+    value   = [ name "=" ] ( number | "True" | "False" | "None" | "[" item { "," item } "]" )
+    item    = value [ "*" number ]                       (so many times)
+
+Nothing is evaluated: names come from the table of patterns, and everything else is an error
+that points at its character. A text may come from anybody, so it has a budget: characters, patterns,
+levels of brackets, and entries of its tables, all of them together. Reading takes a time and a memory
+in proportion to characters and entries.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.errors import MaskSyntaxError, RegardError
+from regard.masks.mask import Both, Combined, Either, Joining, Mask
+from regard.masks.pair_patterns import dense, documents
+from regard.masks.patterns import causal, every, everything, local_global, nothing, padding, prefix, window
+
+CHARACTERS = 1 << 24
+"""Characters of a text: eight for each entry."""
+
+TERMS = 10_000
+"""Patterns of a text; ``local_global`` is three."""
+
+ENTRIES = 1 << 21
+"""Entries of all tables of a text together, so that ``0*9999999999`` does not fill the memory."""
+
+DEEPEST = 100
+"""Brackets within brackets; more is a mistake or an attack, not a mask."""
+
+AXES = 16
+"""Lists within lists: a table has few axes."""
+
+LONGEST_NAME = 64
+"""Letters of a name for which a similar one is looked for."""
+
+_TOKEN = re.compile(r"\s*(?:(?P<number>-?[0-9]+)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>[&|~()\[\],.=*]))")
+_WORDS = {"True": True, "False": False, "None": None}
+
+
+_PATTERNS: dict[str, Callable[..., Mask]] = {
+    pattern.__name__: pattern
+    for pattern in (
+        *(causal, window, padding, prefix, documents),
+        *(every, local_global, dense, everything, nothing),
+    )
+}
+
+
+class _Token(NamedTuple):
+    kind: str  # "number", "name", "sign" or "end"
+    text: str
+    position: int
+
+    def __str__(self) -> str:
+        return repr(self.text if len(self.text) <= LONGEST_NAME else f"{self.text[:LONGEST_NAME]}…")
+
+
+def parse(text: str) -> Mask:
+    """The mask that ``text`` describes.
+
+    >>> parse("causal & (window(4, 0) | prefix(2))")
+    causal() & (window(4, 0) | prefix(2))
+    >>> parse("~documents([0*8, 1*8]) | every(4).T")
+    ~documents([0*8, 1*8]) | every(4).T
+    """
+    if not isinstance(text, str):
+        raise MaskSyntaxError(
+            f"A mask text is a string. Got {type(text).__name__}.", text=repr(text)[:60], position=0
+        )
+    return _Reader(text).whole()
+
+
+class _Reader:
+    """Reads one text from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.depth = self.axes = self.terms = self.entries = 0
+        if len(text) > CHARACTERS:
+            self._fail(f"A mask text has at most {CHARACTERS:,} characters. Got {len(text):,}.", CHARACTERS)
+        self._tokens = self._cut()
+        self.here = next(self._tokens)
+        self.next = next(self._tokens)
+
+    def _cut(self) -> Iterator[_Token]:
+        """The tokens one by one, then the end again and again."""
+        text, position = self.text, 0
+        end = len(text.rstrip())
+        while position < end:
+            found = _TOKEN.match(text, position)
+            if found is None:
+                position = next(at for at in range(position, end) if not text[at].isspace())
+                self._fail(
+                    f"A mask is written with names, numbers and & | ~ ( ) [ ]. Got {text[position]!r}.",
+                    position,
+                )
+            kind = str(found.lastgroup)
+            yield _Token(kind, found[kind], found.start(kind))
+            position = found.end()
+        while True:
+            yield _Token("end", "the end of the text", len(text))
+
+    def _fail(self, problem: str, position: int) -> NoReturn:
+        raise MaskSyntaxError(problem, text=self.text, position=position)
+
+    # ---- moving through the tokens -----------------------------------------------------------
+
+    def _at(self, sign: str) -> bool:
+        return self.here.kind == "sign" and self.here.text == sign
+
+    def _take(self) -> _Token:
+        taken, self.here = self.here, self.next
+        self.next = next(self._tokens)
+        return taken
+
+    def _accept(self, sign: str) -> bool:
+        if self._at(sign):
+            self._take()
+            return True
+        return False
+
+    def _expect(self, sign: str, why: str) -> None:
+        if not self._accept(sign):
+            self._fail(f"Expected {sign!r} {why}. Got {self.here}.", self.here.position)
+
+    # ---- the budget --------------------------------------------------------------------------
+
+    def _deeper(self) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            self._fail(f"A mask nests at most {DEEPEST} levels.", self.here.position)
+
+    def _count_terms(self, made: Mask, position: int) -> None:
+        self.terms += sum(1 for _ in made.patterns())
+        if self.terms > TERMS:
+            self._fail(f"A mask text has at most {TERMS:,} patterns.", position)
+        if isinstance(made, Combined) and self.depth >= DEEPEST:
+            self._fail(f"A mask nests at most {DEEPEST} levels.", position)  # it is written with brackets
+
+    def _count_entries(self, count: int, position: int) -> None:
+        self.entries += count
+        if self.entries > ENTRIES:
+            self._fail(f"The lists of a mask text have at most {ENTRIES:,} entries in all.", position)
+
+    # ---- masks -------------------------------------------------------------------------------
+
+    def whole(self) -> Mask:
+        mask = self.mask()
+        if self.here.kind != "end":
+            self._fail(f"Expected & or | or the end of the text. Got {self.here}.", self.here.position)
+        return mask
+
+    def mask(self) -> Mask:
+        either = Joining(Either)
+        self._join(either, self.term(), self.here.position)
+        while self._at("|"):
+            position = self._take().position
+            self._join(either, self.term(), position)
+        return either.mask()
+
+    def term(self) -> Mask:
+        both = Joining(Both)
+        self._join(both, self.factor(), self.here.position)
+        while self._at("&"):
+            position = self._take().position
+            self._join(both, self.factor(), position)
+        return both.mask()
+
+    def _join(self, joining: Joining, mask: Mask, position: int) -> None:
+        try:
+            joining.add(mask)
+        except RegardError as error:
+            self._fail(str(error), position)
+
+    def factor(self) -> Mask:
+        self._deeper()
+        if self._accept("~"):
+            mask = ~self.factor()
+        else:
+            mask = self.unit()
+            if self._is_transposed():
+                mask = mask.T
+        self.depth -= 1
+        return mask
+
+    def _is_transposed(self) -> bool:
+        """Whether ``.T`` stands here an odd number of times: twice is not at all."""
+        odd = False
+        while self._accept("."):
+            after = self._take()
+            if after.text != "T":
+                self._fail(f"Expected T after the dot. Got {after}.", after.position)
+            odd = not odd
+        return odd
+
+    def unit(self) -> Mask:
+        if self._accept("("):
+            mask = self.mask()
+            self._expect(")", "to close the bracket")
+            return mask
+        token = self._take()
+        if token.kind != "name":
+            self._fail(f"Expected a mask such as causal or window(4, 0). Got {token}.", token.position)
+        pattern = _PATTERNS.get(token.text)
+        if pattern is None:
+            near = difflib.get_close_matches(token.text[:LONGEST_NAME], _PATTERNS, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(_PATTERNS)}."
+            self._fail(f"No mask is called {token}. {hint}", token.position)
+        values, named = self.arguments() if self._at("(") else ([], {})
+        try:
+            made: Mask = pattern(*values, **named)
+        except RegardError as error:
+            self._fail(str(error), token.position)
+        except TypeError:
+            call = list(inspect.signature(pattern).parameters)
+            self._fail(f"{token.text} is written {token.text}({', '.join(call)}).", token.position)
+        self._count_terms(made, token.position)
+        return made
+
+    # ---- values ------------------------------------------------------------------------------
+
+    def arguments(self) -> tuple[list[Any], dict[str, Any]]:
+        values: list[Any] = []
+        named: dict[str, Any] = {}
+        self._expect("(", "before the values")
+        while not self._at(")"):
+            if self.here.kind == "name" and self.next.text == "=":
+                name = self._take()
+                self._take()
+                if name.text in named:
+                    self._fail(f"{name} is given twice.", name.position)
+                named[name.text] = self.value()
+            else:
+                values.append(self.value())
+            if not self._accept(","):
+                break
+        self._expect(")", "after the values")
+        return values, named
+
+    def value(self) -> Any:
+        token = self._take()
+        if token.kind == "number":
+            return self._number(token)
+        if token.text in _WORDS:
+            return _WORDS[token.text]
+        if token.text == "[":
+            return self.items(token.position)
+        return self._fail(f"Expected a number, True, False, None or a list. Got {token}.", token.position)
+
+    def _number(self, token: _Token) -> int:
+        # As many as 64 bits hold; the length is asked first, because reading long ones takes long.
+        if len(token.text) > 20 or not -(1 << 63) <= (number := int(token.text)) < 1 << 63:
+            self._fail("Numbers lie between -2**63 and 2**63 - 1.", token.position)
+        return number
+
+    def items(self, start: int) -> NDArray[Any]:
+        """A list after its bracket, as an array: runs are never written out as Python objects."""
+        self.axes += 1
+        if self.axes > AXES:
+            self._fail(f"Lists nest at most {AXES} levels.", start)
+        values: list[Any] = []
+        counts: list[int] = []
+        while not self._at("]"):
+            position = self.here.position
+            value = self.value()
+            if value is None:
+                self._fail("A list holds numbers, True, False or lists. Got None.", position)
+            position = self.next.position if self._at("*") else position
+            values.append(value)
+            counts.append(self._times())
+            # A list was counted when it was read. Whatever is written takes room, also zero times.
+            again = max(value.size, 1) * (counts[-1] - 1) if isinstance(value, np.ndarray) else counts[-1]
+            self._count_entries(max(again, 1), position)
+            if not self._accept(","):
+                break
+        self._expect("]", "to close the list")
+        self.axes -= 1
+        if not any(counts):
+            return np.empty(0)
+        try:
+            return np.repeat(np.asarray(values), counts, axis=0)
+        except ValueError:
+            self._fail(
+                "A table has rows of one length. Got rows of different lengths. "
+                "Pad the rows, or pass lengths=.",
+                start,
+            )
+
+    def _times(self) -> int:
+        if not self._accept("*"):
+            return 1
+        times = self._take()
+        if times.kind != "number" or times.text.startswith("-"):
+            self._fail(f"Expected how many times after '*'. Got {times}.", times.position)
+        return self._number(times)

@@ -1,0 +1,150 @@
+"""Beam search: which row of the batch each token of a returned text came through, pass by pass.
+
+A search reads several continuations of a prompt side by side, and after each pass the rows of the
+batch go on from other rows than before. The recording keeps every pass as it was computed; when the
+search ends and says which rows led to the texts it returns, the rows of those texts are taken out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from regard.interception.hf_masks import FunctionMask
+from regard.interception.steps import View
+from regard.kernels.biases import Bias, Sum, TensorBias
+from regard.masks import Mask, padding
+from regard.masks.id_table import Table
+from regard.masks.mask import Both, Either, Not
+from regard.masks.pair_patterns import Dense, Documents
+from regard.masks.patterns import Lengths, Padding
+from regard.recording.step_masks import Stacked
+
+if TYPE_CHECKING:
+    from regard.recording.recorder import Grows
+
+
+@dataclass(frozen=True, eq=False)
+class Lineage:
+    """The rows of the batch that led to the returned texts.
+
+    The pass that read the prompt chose token 0 of a text in row ``rows[text, 0]``; the pass that read
+    token t − 1 chose token t in row ``rows[text, t]``. Behind the end of a text stands −1.
+    """
+
+    rows: Tensor  # (text, step)
+    prompt: int  # how many positions stand before the first generated token
+
+    @property
+    def stop(self) -> int:
+        """Where the longest text ends, without its last token, which was never read."""
+        return self.prompt + self.rows.shape[1] - 1
+
+    def at(self, start: int, stop: int) -> Tensor:
+        """The row of each position ``start … stop − 1``, ``(text, position)``."""
+        step = torch.arange(start, stop, device=self.rows.device) - self.prompt + 1
+        return self.rows[:, step.clamp(0, self.rows.shape[1] - 1)]
+
+
+@dataclass
+class Search:
+    """A beam search while it runs, and the records that it wrote into."""
+
+    tracks: list[Grows] = field(default_factory=list)
+    again: bool = False  # whether a text was read anew, as a search without a cache does at each step
+
+    def touch(self, track: Grows) -> None:
+        """Remember a record that the search wrote into."""
+        if all(track is not known for known in self.tracks):
+            self.tracks.append(track)
+
+    def follow(self, rows: Tensor, prompt: int) -> None:
+        """Take the returned texts out of every record."""
+        if not self.again:
+            for track in self.tracks:
+                track.follow(rows.long(), prompt)
+
+
+def along(tensor: Tensor, rows: Tensor) -> Tensor:
+    """``(row, head, position, …)`` → ``(text, head, position, …)``; 0 where there is no row."""
+    rows = rows.to(tensor.device)
+    position = torch.arange(rows.shape[1], device=tensor.device)
+    found = tensor.transpose(1, 2)[rows.clamp(min=0), position]  # (text, position, head, …)
+    found[rows < 0] = 0
+    return found.transpose(1, 2).contiguous()
+
+
+def parents(ours: Tensor, theirs: Tensor) -> Tensor | None:
+    """The row of ours that each row of theirs is equal to, the first if several are; None if any has none."""
+    same = (theirs[:, None] == ours[None]).flatten(2).all(2)  # (theirs, ours)
+    return same.int().argmax(1) if bool(same.any(1).all()) else None
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenView:
+    """A view of which some rows of the batch are left."""
+
+    view: View
+    rows: Tensor  # (text,)
+
+    def over(self, first: int, stop: int) -> Mask:
+        """The mask of these rows."""
+        return mask_of_rows(self.view.over(first, stop), self.rows)
+
+    def after(self, before: View, length: int) -> View | None:
+        """Nothing is merged once rows were chosen."""
+        del before, length
+        return None
+
+
+def without_ended(mask: Mask, queries: Tensor, keys: Tensor | None) -> Mask:
+    """The mask, where a text has no rows and no keys behind its end: False in ``(text, position)``."""
+    if bool(queries.all()):
+        return mask
+    mask = mask & padding(queries.cpu()).T
+    return mask if keys is None else mask & padding(keys.cpu())
+
+
+def mask_of_rows(mask: Mask, rows: Tensor) -> Mask:
+    """The mask of some elements of the batch."""
+    if len(mask.lead) < 2 or mask.lead[-2] == 1:
+        return mask
+    if isinstance(mask, Both | Either):
+        return type(mask).of(*(mask_of_rows(part, rows) for part in mask.parts))
+    if isinstance(mask, Not):
+        return ~mask_of_rows(mask.part, rows)
+    if isinstance(mask, Stacked):
+        return Stacked(tuple(replace(step, mask=mask_of_rows(step.mask, rows)) for step in mask.steps))
+    if isinstance(mask, Padding):
+        return replace(mask, keep=_rows_of(mask.keep, rows, 1))
+    if isinstance(mask, Lengths):
+        return replace(mask, lengths=_rows_of(mask.lengths, rows, 0))
+    if isinstance(mask, Documents):
+        return Documents(_rows_of(mask.query_ids, rows, 1), _rows_of(mask.key_ids, rows, 1))
+    if isinstance(mask, Dense):
+        return Dense(_rows_of(mask.table, rows, 2))
+    assert isinstance(mask, FunctionMask)
+    function, index = mask.function, rows.cpu()
+    return replace(mask, function=lambda b, h, q, k: function(index[b], h, q, k), batch=len(rows))
+
+
+def _rows_of(table: Table, rows: Tensor, own_axes: int) -> Table:
+    """A table ``(batch, head, …)`` of some elements of the batch; one that serves all of them stays."""
+    values = table.values
+    if values.ndim < own_axes + 2 or values.shape[0] == 1:
+        return table
+    return Table(values[rows.cpu().numpy()])
+
+
+def bias_of_rows(bias: Bias | None, rows: Tensor) -> Bias | None:
+    """The bias of some elements of the batch."""
+    if isinstance(bias, Sum):
+        return Sum(
+            tuple(part for part in (bias_of_rows(part, rows) for part in bias.parts) if part is not None)
+        )
+    if isinstance(bias, TensorBias) and bias.values.shape[0] > 1:
+        return TensorBias(bias.values[rows.to(bias.values.device)])
+    return bias

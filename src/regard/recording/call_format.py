@@ -1,0 +1,212 @@
+"""Calls, masks, biases and statistics as a description beside named tensors, and back; all is checked."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from itertools import pairwise
+from typing import Any
+
+import torch
+from msgspec import convert, to_builtins
+from torch import Tensor
+
+from regard.errors import RecordingFileError
+from regard.interception.hf_masks import FunctionMask
+from regard.kernels import Statistics
+from regard.kernels.biases import T5, Alibi, Bias, Relative, Sum, TensorBias, relative, t5
+from regard.masks import Mask, dense, parse
+from regard.masks.extent import Extent
+from regard.masks.mask import Both, Either, Not
+from regard.masks.pair_patterns import Dense
+from regard.recording.call import Call
+from regard.recording.call_validation import AXES, check_call
+from regard.recording.recording_schema import (
+    AlibiDescription,
+    BiasDescription,
+    CallDescription,
+    Count,
+    RelativeDescription,
+    SumDescription,
+    T5Description,
+    TensorDescription,
+)
+from regard.recording.step_masks import Rows, Stacked
+
+DEEPEST = 50
+"""Masks within masks, or sums within sums; more is a mistake or an attack."""
+
+_STATISTICS = tuple(field.name for field in fields(Statistics))
+
+
+class Shelf:
+    """Tensors by name. Equal masks share theirs."""
+
+    def __init__(self, tensors: dict[str, Tensor] | None = None) -> None:
+        self.tensors = {} if tensors is None else tensors
+        self._tables: dict[Mask, str] = {}
+
+    def put(self, name: str, tensor: Tensor) -> str:
+        """Keep a tensor; a copy, because safetensors wants each to have memory of its own."""
+        self.tensors[name] = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+        return name
+
+    def put_table(self, mask: Mask, table: Tensor) -> str:
+        """Keep the table of a mask, once."""
+        if mask not in self._tables:
+            self._tables[mask] = self.put(f"mask.{len(self._tables)}", table)
+        return self._tables[mask]
+
+    def get(self, name: str) -> Tensor:
+        """A tensor that must be there."""
+        if name not in self.tensors:
+            raise RecordingFileError("A recording holds the tensors it names.", got=repr(name)[:60])
+        return self.tensors[name]
+
+
+# ---- calls -----------------------------------------------------------------------------------
+
+
+def call_to(call: Call, shelf: Shelf) -> CallDescription:
+    """A call as its description, its tensors on the shelf."""
+    place = f"call.{sum(name.endswith('.lse') or name.endswith('.own_weights') for name in shelf.tensors)}"
+    # A bias beside statistics is not used again.
+    bias = call.bias if call.kept is None else None
+    return CallDescription(
+        name=call.name,
+        kind=call.kind,
+        layer=call.layer,
+        run=call.run,
+        scale=float(call.scale),
+        softcap=None if call.softcap is None else float(call.softcap),
+        heads=None if call.numbers is None else list(call.numbers),
+        tensors={name: shelf.put(f"{place}.{name}", tensor) for name, tensor in call.tensors().items()},
+        mask=mask_to(call.mask, call.extent, shelf),
+        bias=None if bias is None else bias_to(bias, place, shelf),
+    )
+
+
+def call_from(described: CallDescription, shelf: Shelf, number: int) -> Call:
+    """The call that was described; its parts must fit together."""
+    tensors = {name: shelf.get(place) for name, place in described.tensors.items()}
+    unknown = sorted(set(tensors) - set(AXES))
+    if unknown:
+        raise RecordingFileError("A call has tensors that regard knows.", got=f"{unknown[0]!r}"[:60])
+    kept = {name: tensors.pop(f"kept.{name}", None) for name in _STATISTICS}
+    call = Call(
+        name=described.name,
+        kind=described.kind,
+        layer=described.layer,
+        mask=mask_from(described.mask, shelf),
+        bias=None if described.bias is None else bias_from(described.bias, shelf),
+        scale=described.scale,
+        softcap=described.softcap,
+        run=described.run,
+        numbers=None if described.heads is None else tuple(described.heads),
+        # Which of them are missing is said by check_call.
+        kept=Statistics(**kept) if any(part is not None for part in kept.values()) else None,  # type: ignore[arg-type]
+        **tensors,
+    )
+    check_call(call, number)
+    return call
+
+
+# ---- masks -----------------------------------------------------------------------------------
+
+
+def mask_to(mask: Mask, extent: Extent, shelf: Shelf) -> Any:
+    """A mask as JSON: operators as lists, patterns as their text, tables as tensors."""
+    if isinstance(mask, Both | Either):
+        return [mask.sign, *(mask_to(part, extent, shelf) for part in mask.parts)]
+    if isinstance(mask, Not):
+        return ["~", mask_to(mask.part, extent, shelf)]
+    if isinstance(mask, Stacked):
+        return ["rows", *([r.start, r.stop, mask_to(r.mask, r.extent, shelf)] for r in mask.steps)]
+    if isinstance(mask, Dense):
+        return ["table", shelf.put_table(mask, torch.from_numpy(mask.table.values.copy()))]
+    if isinstance(mask, FunctionMask):
+        # A function cannot go into a file; what it says can.
+        return ["table", shelf.put_table(mask, mask.dense(*extent))]
+    return repr(mask)
+
+
+def mask_from(described: object, shelf: Shelf, depth: int = 0) -> Mask:
+    """The mask that was described."""
+    if isinstance(described, str):
+        return parse(described)
+    if not isinstance(described, list) or not described or depth > DEEPEST:
+        raise RecordingFileError(
+            f"A mask is a text, or a list with its kind first, nested at most {DEEPEST} levels.",
+            got=repr(described)[:60],
+        )
+    sign, *parts = described
+    if sign == "table":
+        (name,) = convert(parts, tuple[str])
+        return dense(_mask_table(shelf.get(name)))
+    if sign == "rows":
+        return _stacked(convert(parts, list[tuple[Count, Count, Any]]), shelf, depth)
+    inner = [mask_from(part, shelf, depth + 1) for part in parts]
+    if sign == "~" and len(inner) == 1:
+        return ~inner[0]
+    if sign not in ("&", "|") or not inner:
+        raise RecordingFileError("Masks are joined by & | ~.", got=repr(described)[:60])
+    return Both.of(*inner) if sign == "&" else Either.of(*inner)
+
+
+def _mask_table(table: Tensor) -> Tensor:
+    if table.dtype != torch.bool or not 2 <= table.ndim <= 4 or not table.numel():
+        raise RecordingFileError(
+            "The table of a mask holds bools (batch, head, query, key).",
+            got=f"{table.dtype} of shape {tuple(table.shape)}",
+        )
+    return table
+
+
+def _stacked(parts: list[tuple[int, int, Any]], shelf: Shelf, depth: int) -> Mask:
+    ends = [start for start, _, _ in parts[:1]] + [stop for _, stop, _ in parts]
+    starts = [start for start, _, _ in parts]
+    if not parts or starts != ends[:-1] or any(a >= b for a, b in pairwise(ends)):
+        raise RecordingFileError(
+            "The rows of a mask follow each other without a gap.", got=str([part[:2] for part in parts])[:60]
+        )
+    return Stacked(tuple(Rows(a, b, mask_from(part, shelf, depth + 1)) for a, b, part in parts))
+
+
+# ---- biases ----------------------------------------------------------------------------------
+
+
+def bias_to(bias: Bias, place: str, shelf: Shelf) -> dict[str, Any]:
+    """A bias as JSON, its tables on the shelf."""
+    if isinstance(bias, Sum):
+        return {"sum": [bias_to(part, f"{place}.{i}", shelf) for i, part in enumerate(bias.parts)]}
+    table = shelf.put(f"{place}.bias", bias.tables[0])
+    written: dict[str, Any] = to_builtins(_one_bias(bias, table))
+    return written
+
+
+def _one_bias(bias: Bias, table: str) -> BiasDescription:
+    if isinstance(bias, T5):
+        return T5Description(table, bias.bidirectional, bias.max_distance)
+    if isinstance(bias, Alibi):
+        return AlibiDescription(table)
+    return RelativeDescription(table) if isinstance(bias, Relative) else TensorDescription(table)
+
+
+def bias_from(described: dict[str, Any], shelf: Shelf, depth: int = 0) -> Bias:
+    """The bias that was described."""
+    if depth > DEEPEST:
+        raise RecordingFileError(f"A bias nests at most {DEEPEST} levels.", got="more")
+    if "sum" in described:
+        parts = convert(described, SumDescription).sum
+        return Sum(tuple(bias_from(part, shelf, depth + 1) for part in parts))
+    one: BiasDescription = convert(described, BiasDescription)
+    table = shelf.get(one.table)
+    if isinstance(one, T5Description):
+        return t5(table, one.bidirectional, max_distance=one.max_distance)
+    if isinstance(one, RelativeDescription):
+        return relative(table)
+    axes, kind = (1, Alibi) if isinstance(one, AlibiDescription) else (4, TensorBias)
+    if table.ndim != axes or not table.numel():
+        raise RecordingFileError(
+            f"The table of this bias has {axes} axes, none of them empty.", got=f"shape {tuple(table.shape)}"
+        )
+    return kind(table)

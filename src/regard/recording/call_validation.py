@@ -1,0 +1,243 @@
+"""Whether a recorded call is whole: the right tensors, of kinds and sizes that fit together, without NaN.
+
+Both directions pass through here. What ``save`` writes is what ``load`` takes, and everything that is
+loaded can be looked at: weights, statistics, tables, roles and pages.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.errors import RecordingFileError
+from regard.kernels.biases import Bias, DistanceBias, Sum
+from regard.masks.extent import Extent
+from regard.recording.call import Call
+from regard.recording.recording_schema import LARGEST
+
+COMPARED = 1 << 20
+"""Up to so many weights of a call are computed to see that they sum to 1; of more, in rows evenly spread."""
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+ROWS = "batch head query"
+AXES = {
+    "q": "batch head query channel",
+    "k": "batch group key channel",
+    "v": "batch group key value",
+    "lse": ROWS,
+    "sinks": "head",
+    "own_weights": "batch head query key",
+    "kept.output": "batch head query value",
+    "kept.lse": ROWS,
+    "kept.entropy": ROWS,
+    "kept.visible": ROWS,
+    "kept.received": "batch head key",
+    "kept.self_weight": ROWS,
+    "kept.previous_weight": ROWS,
+    "kept.first_weight": ROWS,
+    "kept.distance": ROWS,
+    "kept.peak": ROWS,
+    "kept.peak_key": ROWS,
+    "kept.top_weights": "batch head query top",
+    "kept.top_keys": "batch head query top",
+}
+"""The axes of every tensor that a call may have; an axis has one size in all tensors of a call."""
+
+OPTIONAL = ("v", "sinks", "kept.output", "kept.top_weights", "kept.top_keys")
+INTEGERS = {"kept.visible": 0, "kept.peak_key": -1, "kept.top_keys": -1}
+"""Tensors of whole numbers, with the least that each may hold."""
+
+MINUS_INFINITE = ("lse", "kept.lse", "sinks")
+"""Where −inf means something: a query that sees nothing, or a sink that takes nothing."""
+
+
+def check_call(call: Call, number: int) -> None:
+    """Raise RecordingFileError, naming the call and the tensor, unless the call is whole."""
+    where = f"call {number} ({call.name[:60]!r})"
+    _check_names(call, where)
+    sizes = _check_sizes(call.tensors(), where)
+    for name, tensor in call.tensors().items():
+        _check_numbers(name, tensor, sizes["key"], where)
+    _check_heads(call, sizes, where)
+    _check_mask(call, where)
+    if call.bias is not None:
+        call.bias.check(call.batch, call.heads, call.extent)
+        _check_bias(call.bias, call.extent, where)
+    _check_scores(call, where)
+
+
+# ---- one tensor after the other ------------------------------------------------------------------
+
+
+def _check_names(call: Call, where: str) -> None:
+    """A call has Q, K and lse, or statistics, or weights; nothing of another kind beside them."""
+    names = set(call.tensors())
+    kinds = {
+        "q": {"q", "k", "lse"},
+        "own_weights": {"own_weights"},
+        "kept.lse": {name for name in AXES if name.startswith("kept.")} - set(OPTIONAL),
+    }
+    optional = {
+        "q": {"v", "sinks"},
+        "own_weights": {"sinks"},
+        "kept.lse": {name for name in OPTIONAL if name != "v"},
+    }
+    first = next((name for name in kinds if name in names), "q")
+    needed = kinds[first]
+    wrong = sorted(needed - names) + sorted(names - needed - optional[first])
+    if wrong:
+        raise RecordingFileError(
+            f"The tensors of {where} include {', '.join(sorted(needed))}.",
+            got=f"{'no ' if wrong[0] in needed else ''}{wrong[0]}",
+        )
+
+
+def _check_sizes(tensors: dict[str, Tensor], where: str) -> dict[str, int]:
+    """The size of every axis; it is the same in all tensors, and never 0."""
+    sizes: dict[str, int] = {}
+    for name, tensor in tensors.items():
+        axes = AXES[name].split()
+        fits = tensor.ndim == len(axes) and all(
+            size > 0 and size == sizes.setdefault(axis, size) for axis, size in zip(axes, tensor.shape)
+        )
+        if not fits:
+            wanted = ", ".join(f"{axis} = {sizes[axis]}" if sizes.get(axis) else axis for axis in axes)
+            raise RecordingFileError(
+                f"The shape of {name} in {where} is ({wanted}), and no axis is empty.",
+                got=f"{tuple(tensor.shape)}",
+            )
+    if sizes["head"] % sizes.get("group", 1):
+        raise RecordingFileError(
+            f"The heads of {where} share its key heads evenly (heads = {sizes['head']}).",
+            got=f"{sizes['group']} key heads",
+        )
+    return sizes
+
+
+def _check_numbers(name: str, tensor: Tensor, keys: int, where: str) -> None:
+    if name in INTEGERS:
+        least, most = INTEGERS[name], keys if name == "kept.visible" else keys - 1
+        if tensor.dtype != torch.int64 or int(tensor.min()) < least or int(tensor.max()) > most:
+            raise RecordingFileError(
+                f"The numbers of {name} in {where} are whole, from {least} to {most}, as int64.",
+                got=f"{tensor.dtype}, {_range(tensor)}",
+            )
+        return
+    _check_floats(f"{name} in {where}", tensor, -math.inf if name in MINUS_INFINITE else -LARGEST)
+
+
+def _check_floats(name: str, tensor: Tensor, least: float) -> None:
+    """Raise unless these are floating-point numbers from ``least`` to ``LARGEST``."""
+    if tensor.dtype not in FLOATS:
+        raise RecordingFileError(
+            f"The dtype of {name} is float16, bfloat16, float32 or float64.", got=f"{tensor.dtype}"
+        )
+    # NaN goes through both, and no second tensor of this size is made.
+    low, high = (float(bound) for bound in tensor.aminmax())
+    if low >= least and high <= LARGEST:
+        return
+    got = "NaN" if math.isnan(low) else _range(tensor)
+    if least == -math.inf:
+        raise RecordingFileError(f"The numbers of {name} are −inf or at most {LARGEST:.0e} in size.", got=got)
+    raise RecordingFileError(f"The numbers of {name} are at most {LARGEST:.0e} in size.", got=got)
+
+
+def _range(tensor: Tensor) -> str:
+    return f"{tensor.min().item():.3g} … {tensor.max().item():.3g}"
+
+
+# ---- how they fit together -----------------------------------------------------------------------
+
+
+def _check_heads(call: Call, sizes: dict[str, int], where: str) -> None:
+    if call.q is not None:
+        kinds = {str(tensor.dtype) for tensor in (call.q, call.k, call.v) if tensor is not None}
+        if len(kinds) > 1:
+            raise RecordingFileError(f"q, k and v of {where} are of one dtype.", got=", ".join(sorted(kinds)))
+    if call.kept is not None and (call.kept.top_keys is None) != (call.kept.top_weights is None):
+        raise RecordingFileError(f"The top keys of {where} come with their weights.", got="one of them")
+    if call.kind != "cross" and sizes["query"] > sizes["key"]:
+        raise RecordingFileError(
+            f"The queries of {where} are among its keys, because it is not cross-attention.",
+            got=f"{sizes['query']} queries and {sizes['key']} keys",
+        )
+    numbers = call.numbers
+    if numbers is not None and (len(numbers) != sizes["head"] or len(set(numbers)) < len(numbers)):
+        raise RecordingFileError(
+            f"The heads of {where} have one number each, all different (heads = {sizes['head']}).",
+            got=str(numbers)[:60],
+        )
+
+
+def _check_mask(call: Call, where: str) -> None:
+    call.mask.check(call.extent)
+    lead = call.mask.lead
+    own = (call.heads, call.batch)
+    if len(lead) > 2 or any(size not in (1, known) for size, known in zip(reversed(lead), own)):
+        raise RecordingFileError(
+            f"The mask of {where} fits its batch and heads (batch = {call.batch}, heads = {call.heads}).",
+            got=f"a mask for {lead}",
+        )
+    # Numbers beyond what arrays can hold show themselves at the first question.
+    last = np.array([call.keys - 1])
+    call.mask.select((0, 0)).evaluate(call.extent, last, last)
+
+
+def _check_bias(bias: Bias, extent: Extent, where: str) -> None:
+    if isinstance(bias, Sum):
+        for part in bias.parts:
+            _check_bias(part, extent, where)
+        return
+    least = -LARGEST if isinstance(bias, DistanceBias) else -math.inf
+    _check_floats(f"bias in {where}", bias.tables[0], least)
+
+
+def _check_scores(call: Call, where: str) -> None:
+    """No score overflows, and lse is that of the scores: the weights of a row sum to 1."""
+    if call.q is None or call.k is None or call.lse is None:
+        return
+    greatest = abs(call.scale) * call.q.shape[-1] * _greatest(call.q) * _greatest(call.k)
+    if greatest > LARGEST:
+        raise RecordingFileError(
+            f"The scores of {where} are at most {LARGEST:.0e} in size.", got=f"scale = {call.scale:.3g}"
+        )
+    added = 0.0 if call.bias is None else sum(map(_greatest, call.bias.tables))
+    some = max(1, COMPARED // (call.batch * call.heads * call.keys))
+    rows = np.unique(np.linspace(0, call.queries - 1, min(some, call.queries)).astype(int)).tolist()
+    for batch in range(call.batch):
+        for index, head in enumerate(call.head_numbers):
+            weights = call.weights(head, rows=rows, batch=batch).sum(-1).double()
+            lse = call.lse[batch, index][rows].double()
+            if call.sinks is not None:
+                weights = weights + (call.sinks[index].double() - lse).exp().nan_to_num(1.0)
+            # Kept in half precision, Q and K give scores that are rounded in proportion to their size.
+            play = 0.1 + 0.01 * (_largest_scores(call, batch, index, rows) + added)
+            blind = (lse == -torch.inf) & (weights == 0)
+            if not bool((blind | (weights.log().abs() <= play)).all()):
+                raise RecordingFileError(
+                    f"The weights of each row of {where} sum to 1, sinks included (head = {head}).",
+                    got=f"{weights.min():.3g} … {weights.max():.3g}",
+                )
+
+
+def _largest_scores(call: Call, batch: int, head: int, rows: list[int]) -> Tensor:
+    """How large the scores of some rows can be, by the lengths of their queries and of the longest key."""
+    assert call.q is not None
+    assert call.k is not None
+    k = call.k[batch, head // (call.heads // call.k.shape[1])].double()
+    q = call.q[batch, head][rows].double()
+    longest = torch.linalg.vector_norm(k, dim=-1).max()
+    found: Tensor = abs(call.scale) * torch.linalg.vector_norm(q, dim=-1) * longest
+    return found
+
+
+def _greatest(tensor: Tensor) -> float:
+    """The greatest absolute value that is finite."""
+    low, high = tensor.aminmax()
+    if low == -torch.inf:  # only then a copy
+        low, high = tensor.masked_fill(tensor == -torch.inf, 0.0).aminmax()
+    return max(abs(float(low)), abs(float(high)))

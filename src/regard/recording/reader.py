@@ -1,0 +1,230 @@
+"""Reading a text with a model of transformers: model and tokenizer by name, a recording with its tokens.
+
+A decoder reads the text, and goes on with it if asked. An encoder-decoder reads the text on the
+encoder's side; its own side is a second text, or what it generates. An encoder reads one text or two.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+
+from regard.errors import ArgumentError, ModelFileError, TextError
+from regard.recording.recording import Recording
+from regard.recording.tokenizer_check import check_known, check_tokenizer
+from regard.recording.watcher import watch
+
+ANSWER = 40
+"""How many tokens an encoder-decoder generates where nothing else was said."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """A model of transformers with its tokenizer."""
+
+    model: Any
+    tokenizer: Any
+    name: str
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether this is an encoder-decoder."""
+        return bool(getattr(self.model.config, "is_encoder_decoder", False))
+
+    @property
+    def writes(self) -> bool:
+        """Whether it can generate."""
+        return bool(self.model.can_generate())
+
+    @property
+    def longest(self) -> float:
+        """How many tokens the model has positions for; infinity where nothing limits it."""
+        config = self.model.config.get_text_config()
+        known = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
+        # Models of the RoBERTa family count positions from behind the padding token.
+        offset = 2 if getattr(config, "model_type", "") in _COUNTED_FROM_TWO else 0
+        limits = [limit - offset for limit in known if isinstance(limit, int) and limit > 0]
+        # A tokenizer without a limit of its own says 10^30.
+        told = getattr(self.tokenizer, "model_max_length", None)
+        return min([*limits, told if isinstance(told, int) and told < 10**9 else math.inf])
+
+    @torch.no_grad()
+    def read(self, text: str, *, pair: str | None = None, generate: int = 0, **watching: Any) -> Recording:
+        """Record the model while it reads ``text``; ``watching`` are options of :func:`regard.watch`.
+
+        Args:
+            text: what is read.
+            pair: a second text: the second sentence of an encoder, the decoder's side of an
+                encoder-decoder.
+            generate: how many tokens to go on with.
+        """
+        if isinstance(generate, bool) or not isinstance(generate, int) or generate < 0:
+            raise ArgumentError("generate is a number of tokens.", got=f"{generate!r}", do="Pass 40, say.")
+        if self.two_sided:
+            return self._read_two_sides(text, pair, generate, watching)
+        return self._read_one_side(text, pair, generate, watching)
+
+    def _read_one_side(
+        self, text: str, pair: str | None, generate: int, watching: dict[str, Any]
+    ) -> Recording:
+        if generate:
+            self._check_writes()
+        inputs = self._inputs(text, pair, generate)
+        with watch(self.model, **watching) as seen:
+            if generate:
+                ids = self.model.generate(**inputs, max_new_tokens=generate, do_sample=False)
+            else:
+                self.model(**inputs, **self._no_more_logits())
+                ids = inputs["input_ids"]
+        # The last generated token was never read, so it has no row.
+        seen.tokens = self._tokens(ids)[: seen[0].keys]
+        return seen
+
+    def _read_two_sides(
+        self, text: str, pair: str | None, generate: int, watching: dict[str, Any]
+    ) -> Recording:
+        inputs = self._inputs(text, None, 0)
+        if pair is not None and generate:
+            raise ArgumentError(
+                "The decoder's side is a second text or generated, not both.",
+                got=f"pair = {pair[:40]!r}, generate = {generate}",
+                do="Leave one out.",
+            )
+        if pair is not None:
+            answer = self.tokenizer(text_target=pair, return_tensors="pt").input_ids
+            check_known(self.tokenizer, answer[0].tolist(), self.name)
+            target = torch.cat([torch.tensor([[self._decoder_start()]]), answer], 1)
+        else:
+            self._check_writes()
+            target = self.model.generate(**inputs, max_new_tokens=generate or ANSWER, do_sample=False)[:, :-1]
+        # Read again in one go: one call per layer instead of one per generated token.
+        with watch(self.model, **watching) as seen:
+            self.model(**inputs, decoder_input_ids=target)
+        seen.tokens = self._tokens(target)
+        seen.source_tokens = self._tokens(inputs["input_ids"])
+        return seen
+
+    def _inputs(self, text: str, pair: str | None, generate: int) -> dict[str, torch.Tensor]:
+        for name, given in (("text", text), ("pair", pair)):
+            if given is not None and not (isinstance(given, str) and given.strip()):
+                raise TextError(
+                    "A text has at least one word.", got=f"{name} = {given!r}", do='Pass "I love AI", say.'
+                )
+        both = (text,) if pair is None else (text, pair)
+        found = dict(self.tokenizer(*both, return_tensors="pt"))
+        length = found["input_ids"].shape[1]
+        if length == 0:
+            raise TextError(
+                f"A text has at least one token that {self.name} knows.",
+                got=repr(text[:60]),
+                do="Write it in a language of the model.",
+            )
+        check_known(self.tokenizer, found["input_ids"][0].tolist(), self.name)
+        if length + generate > self.longest:
+            raise TextError(
+                f"A text fits the positions of the model (longest = {self.longest:,}).",
+                got=f"{length + generate:,} tokens" + (f", {generate} of them generated" if generate else ""),
+                do="Shorten it, or take a model with more positions.",
+            )
+        return {name: tensor for name, tensor in found.items() if name != "token_type_ids" or pair}
+
+    def _no_more_logits(self) -> dict[str, int]:
+        """Logits of one position only, where the model can: those of all take more than everything else."""
+        can = "logits_to_keep" in inspect.signature(self.model.forward).parameters
+        return {"logits_to_keep": 1} if can else {}
+
+    def _tokens(self, ids: torch.Tensor) -> list[str]:
+        return [str(token) for token in self.tokenizer.convert_ids_to_tokens(ids[0].tolist())]
+
+    def _decoder_start(self) -> int:
+        told = (self.model.generation_config, self.model.config)
+        found = [getattr(config, "decoder_start_token_id", None) for config in told]
+        known = [*found, self.tokenizer.bos_token_id, 0]
+        return int(next(start for start in known if start is not None))
+
+    def _check_writes(self) -> None:
+        if not self.writes:
+            raise ArgumentError(
+                "Only a model with a decoder generates.",
+                got=f"{type(self.model).__name__} of {self.name}",
+                do="Leave generate out.",
+            )
+
+
+_COUNTED_FROM_TWO = ("roberta", "xlm-roberta", "camembert", "longformer")
+
+
+def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32) -> Reader:
+    """The model and tokenizer in a folder, or of that name on the hub (fetched by transformers)."""
+    with _quiet() as transformers:
+        folder = Path(name).expanduser()
+        if not folder.is_dir() and (folder.exists() or not _is_hub_name(str(name))):
+            raise ModelFileError(
+                "A model is a folder with config.json, weights and tokenizer, or a name on the hub.",
+                got=f"{str(name)!r}, which is neither",
+                do="Name a folder that save_pretrained wrote.",
+            )
+        source = folder if folder.is_dir() else str(name)
+        try:
+            config = transformers.AutoConfig.from_pretrained(source)
+            model = _kind(transformers, config).from_pretrained(source, dtype=dtype)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+        except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
+            raise ModelFileError(
+                "A model is a folder with config.json, weights and tokenizer, or a name on the hub.",
+                got=f"{str(name)!r}: {_first_line(error)}",
+                do="Name a folder that save_pretrained wrote, or connect to the hub.",
+            ) from error
+    check_tokenizer(tokenizer, str(name), folder if folder.is_dir() else None)
+    return Reader(model.eval(), tokenizer, str(name))
+
+
+def _is_hub_name(name: str) -> bool:
+    """Whether this can be ``owner/model`` or ``model``; a path is not to be asked of the hub."""
+    parts: Sequence[str] = name.split("/")
+    return 1 <= len(parts) <= 2 and all(part and part[0] not in "._~" for part in parts) and "\\" not in name
+
+
+def _kind(transformers: Any, config: Any) -> Any:
+    """The class that loads the model with the part that generates, where it has one."""
+    names = " ".join(getattr(config, "architectures", None) or ())
+    if config.is_encoder_decoder:
+        return transformers.AutoModelForSeq2SeqLM
+    if "CausalLM" in names or "LMHeadModel" in names:
+        return transformers.AutoModelForCausalLM
+    return transformers.AutoModel
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+@contextmanager
+def _quiet() -> Iterator[Any]:
+    """transformers, without its reports on weights that a bare encoder does not need."""
+    try:
+        import transformers
+    except ImportError as error:
+        raise ModelFileError(
+            "Models other than the embedded one are loaded by transformers.",
+            got="an installation without it",
+            do='Install it: pip install "regard[hf]".',
+        ) from error
+    logging = transformers.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield transformers
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

@@ -1,0 +1,174 @@
+"""One recording, one file: safetensors with a JSON description; nothing in it can be executed.
+
+The file is written under another name and renamed when it is whole. Its description carries a
+digest of everything, so that a file which was cut, changed or made by others is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from msgspec import json
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from regard import atomic
+from regard.errors import RecordingError, RecordingFileError, RegardError
+from regard.recording.call_format import Shelf, call_from, call_to
+from regard.recording.call_validation import check_call
+from regard.recording.recording_schema import Description
+from regard.version import __version__
+
+if TYPE_CHECKING:
+    from regard.recording.recording import Recording
+
+FORMAT = "regard recording 1"
+
+
+def save(recording: Recording, path: Path) -> None:
+    """Write the recording; a file that stood there is replaced at the very end, or not at all.
+
+    A recording with NaN or infinity, as a model gives that overflowed, is refused: none of its views
+    would mean anything. So is one with an empty axis.
+    """
+    if not recording.closed:
+        raise RecordingError(
+            "A recording is saved when it is closed.", got="a running watch", do="Save after the with block."
+        )
+    shelf = Shelf()
+    text = _described(recording, shelf)
+    header = {"format": FORMAT, "description": text, "digest": _digest(text, shelf.tensors)}
+    with atomic.replaced(path) as part:
+        try:
+            save_file(shelf.tensors, part, metadata=header)
+        except SafetensorError as error:
+            raise _system_error(error) from error
+
+
+def _described(recording: Recording, shelf: Shelf) -> str:
+    try:
+        for number, call in enumerate(recording.calls):
+            check_call(call, number)
+        description = Description(
+            regard=__version__,
+            model=recording.model,
+            tokens=recording.tokens,
+            source_tokens=recording.source_tokens,
+            calls=[call_to(call, shelf) for call in recording.calls],
+        )
+        text = json.encode(description).decode()
+        json.decode(text, type=Description)
+    except RegardError as error:
+        raise RecordingError(
+            error.must,
+            got=error.got,
+            do="Find out where the model gives it (half precision overflows), or record other layers: "
+            "watch(model, layers=[…]).",
+        ) from error
+    except (ValueError, TypeError) as error:
+        raise RecordingError(
+            "A recording that is saved has names and tokens of Unicode text, and finite numbers.",
+            got=_brief(error),
+            do="Change seen.tokens or seen.model.",
+        ) from error
+    return text
+
+
+def _system_error(error: SafetensorError) -> OSError:
+    """What the system said to safetensors, which has it in its own words: ``… (os error 28)``."""
+    code = re.search(r"(?:os error |code: )(\d+)", str(error))
+    return OSError(int(code[1]), os.strerror(int(code[1]))) if code else OSError(None, str(error))
+
+
+def load(path: str | Path) -> Recording:
+    """The recording that ``seen.save(path)`` wrote.
+
+    >>> import torch, regard
+    >>> model = torch.nn.MultiheadAttention(8, 2)
+    >>> with regard.watch(model) as seen:
+    ...     _ = model(*[torch.randn(3, 8)] * 3)
+    >>> file = getfixture("tmp_path") / "seen.safetensors"
+    >>> seen.save(file)
+    >>> regard.load(file)
+    <Recording of MultiheadAttention: 1 call>
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise RecordingFileError(
+            "load(path) names a file.", got=str(path), do="Write one with seen.save(path)."
+        )
+    try:
+        return _loaded(path)
+    except RecordingFileError as error:
+        raise RecordingFileError(error.must, got=f"{error.got} in {path}", do="Record it again.") from error
+    except _FLAWS as error:
+        raise RecordingFileError(
+            "A recording describes its calls.", got=f"{_brief(error)} in {path}", do="Record it again."
+        ) from error
+
+
+_FLAWS = (RegardError, ValueError, TypeError, ArithmeticError, RecursionError)
+"""What masks, biases and the schema raise over a description that cannot be."""
+
+
+def _loaded(path: Path) -> Recording:
+    from regard.recording.recording import Recording
+
+    header, tensors = _read(path)
+    text = header.get("description", "")
+    if header.get("format") != FORMAT:
+        raise RecordingFileError(
+            f"A recording says that it is one ({FORMAT!r}).", got=repr(header.get("format"))[:60]
+        )
+    if header.get("digest") != _digest(text, tensors):
+        raise RecordingFileError("A recording is as it was written.", got="changed contents")
+    described = json.decode(text, type=Description)
+    shelf = Shelf(tensors)
+    calls = [call_from(call, shelf, number) for number, call in enumerate(described.calls)]
+    found = Recording(described.model, calls)
+    found.tokens, found.source_tokens = described.tokens, described.source_tokens
+    return found
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            names = list(file.keys())
+            for name in names:
+                _check_kind(name, file.get_slice(name).get_dtype())
+            # Copies: mapped memory ends with the file, and begins where a product may round otherwise.
+            return dict(file.metadata() or {}), {name: file.get_tensor(name).clone() for name in names}
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        if isinstance(error, RecordingFileError):
+            raise
+        raise RecordingFileError("A recording is a whole safetensors file.", got=_brief(error)) from error
+
+
+def _check_kind(name: str, kind: str) -> None:
+    if kind not in ("BOOL", "I64", "F16", "BF16", "F32", "F64"):
+        raise RecordingFileError(
+            "The tensors of a recording are of bool, int64, float16, bfloat16, float32 or float64.",
+            got=f"{kind} in {name[:60]!r}",
+        )
+
+
+def _brief(error: Exception) -> str:
+    """What went wrong; the texts of masks may be long."""
+    said = str(error) or type(error).__name__
+    return said if len(said) <= 300 else f"{said[:299]}…"
+
+
+def _digest(text: str, tensors: dict[str, Tensor]) -> str:
+    total = hashlib.blake2b(text.encode(), digest_size=32)
+    for name in sorted(tensors):
+        tensor = tensors[name].contiguous()
+        total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        if tensor.numel():
+            total.update(tensor.flatten().view(torch.uint8).numpy().data)
+    return total.hexdigest()

@@ -1,0 +1,108 @@
+"""Some heads of a step, and biases of several steps: what ``heads=`` and generation need of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.errors import ArgumentError, DtypeError, RecordingError
+from regard.interception.steps import Step
+from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias
+from regard.masks import Mask, dense
+from regard.masks.extent import Extent
+from regard.recording.kept_statistics import some_heads
+
+
+def of_heads(step: Step, heads: tuple[int, ...] | None) -> Step:
+    """The step with the wanted heads only; each of them then has a key head of its own."""
+    if heads is None:
+        return step
+    check_heads(heads, step.q.shape[1])
+    group = step.q.shape[1] // step.k.shape[1]
+    own = torch.tensor(heads, device=step.q.device)
+    return replace(
+        step,
+        q=step.q.index_select(1, own),
+        k=step.k.index_select(1, own // group),
+        v=step.v.index_select(1, own // group),
+        lse=None if step.lse is None else step.lse.index_select(1, own),
+        statistics=None if step.statistics is None else some_heads(step.statistics, own),
+        bias=None if step.bias is None else bias_of_heads(step.bias, own),
+        sinks=None if step.sinks is None else step.sinks.index_select(0, own),
+    )
+
+
+def check_heads(heads: tuple[int, ...], known: int) -> None:
+    """Raise if a head was asked for that the model does not have."""
+    if any(head >= known for head in heads):
+        raise ArgumentError(
+            f"heads= names heads of the model (0 … {known - 1}).",
+            got=f"heads = {list(heads)}",
+            do="Leave it out to record all of them.",
+        )
+
+
+def bias_of_heads(bias: Bias, heads: Tensor) -> Bias:
+    """The bias of some heads."""
+    if isinstance(bias, Sum):
+        return Sum(tuple(bias_of_heads(part, heads) for part in bias.parts))
+    if bias.heads == 1:
+        return bias
+    if isinstance(bias, DistanceBias):
+        return replace(bias, table=bias.table.index_select(bias.head_axis, heads))
+    assert isinstance(bias, TensorBias)
+    return TensorBias(bias.values[:, heads])
+
+
+def mask_of_heads(mask: Mask, heads: tuple[int, ...] | None, extent: Extent) -> Mask:
+    """The mask of the wanted heads. One that differs by head is a table, and stays one."""
+    if heads is None or not mask.lead or mask.lead[-1] == 1:
+        return mask
+    return dense(mask.dense(*extent)[..., list(heads), :, :])
+
+
+def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -> Bias | None:
+    """The bias of all rows: one that knows distances serves them all; tables are put together."""
+    if before is None and after is None:
+        return None
+    if isinstance(before, DistanceBias) and isinstance(after, DistanceBias):
+        return after
+    if isinstance(before, TensorBias) and isinstance(after, TensorBias):
+        old, new = before.values, after.values
+        if old.shape[2] == 1 and new.shape[2] == 1 and old.shape[3] == 1 and new.shape[3] == 1:
+            return before
+        more = new.shape[3] - old.shape[3]
+        old = old.expand(-1, -1, rows, -1)
+        # Earlier queries never saw the later keys, so any number stands for their bias.
+        wide = F.pad(old, (0, more))
+        return TensorBias(torch.cat([wide, new.expand(wide.shape[0], wide.shape[1], -1, -1)], 2))
+    raise RecordingError(
+        "Steps that are joined have one kind of bias.",
+        got=f"{type(before).__name__} and then {type(after).__name__} in {name}",
+        do="Watch one forward pass over the whole text instead.",
+    )
+
+
+def bias_of_rows_and_keys(bias: Bias | None, rows: slice, keys: int) -> Bias | None:
+    """The bias of some queries and of the first keys. One that knows distances serves any of them."""
+    if isinstance(bias, Sum):
+        parts = (bias_of_rows_and_keys(part, rows, keys) for part in bias.parts)
+        return Sum(tuple(part for part in parts if part is not None))
+    if not isinstance(bias, TensorBias):
+        return bias
+    values = bias.values if bias.values.shape[2] == 1 else bias.values[:, :, rows]
+    return TensorBias(values if values.shape[3] == 1 else values[..., :keys])
+
+
+def detached(bias: Bias) -> Bias:
+    """The bias with tables of its own, which no training changes."""
+    if isinstance(bias, Sum):
+        return Sum(tuple(detached(part) for part in bias.parts))
+    if isinstance(bias, TensorBias):
+        return TensorBias(bias.values.detach())
+    if isinstance(bias, DistanceBias):
+        return replace(bias, table=bias.table.detach().clone())
+    raise DtypeError("A recorded bias comes from regard.biases.", got=type(bias).__name__)

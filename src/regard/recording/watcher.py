@@ -1,0 +1,184 @@
+"""``watch(model)``: record every attention call of a model while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+
+import torch
+from torch import nn
+
+from regard.errors import ArgumentError, DtypeError, RecordingError
+from regard.interception import hf_registry
+from regard.interception.dense_fallback import own_weights_kept
+from regard.interception.generation_hooks import searches_followed
+from regard.interception.observer import Observer, observed, uncompiled
+from regard.interception.steps import Wanted
+from regard.interception.torch_functions import Listening, compiled_runs_eagerly, fast_path_off
+from regard.kernels.inputs import FLOATS
+from regard.recording.call import Call
+from regard.recording.estimate import known_layers
+from regard.recording.recorder import Passing, Tape, raise_unknown_layers
+from regard.recording.recording import Recording
+
+
+def watch(
+    model: nn.Module,
+    *,
+    layers: int | Sequence[int] | None = None,
+    heads: int | Sequence[int] | None = None,
+    statistics: bool = False,
+    top: int = 0,
+    values: bool = False,
+    dtype: torch.dtype | None = None,
+) -> Watch:
+    """Record what every head of ``model`` looks at, in a ``with`` block; the matrix is never built.
+
+    Works with models of transformers, with ``torch.nn`` and with every model that calls
+    ``F.scaled_dot_product_attention``. The model computes what it always computes.
+
+    Args:
+        model: any PyTorch module.
+        layers: record only these layers of each kind (encoder, decoder, cross), counted from 0.
+        heads: record only these heads.
+        statistics: keep the statistics of each call and drop Q and K.
+        top: with ``statistics``, how many of the greatest weights of each row to keep.
+        values: also keep V.
+        dtype: keep Q, K and V in this dtype; that of the model unless told.
+
+    >>> import torch, regard
+    >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
+    >>> x = torch.randn(1, 5, 16)
+    >>> with regard.watch(model) as seen:
+    ...     _ = model(x, x, x)
+    >>> seen[0]
+    <encoder 'MultiheadAttention', layer 0: 1 × 2 heads, 5 queries × 5 keys>
+    """
+    if not isinstance(model, nn.Module):
+        raise DtypeError(
+            "watch(model) takes a PyTorch module.",
+            got=type(model).__name__,
+            do="Pass the model itself, not a pipeline or its output.",
+        )
+    if dtype is not None and dtype not in FLOATS:
+        raise DtypeError(
+            "Q and K are kept as float64, float32, float16 or bfloat16.",
+            got=f"dtype = {dtype}",
+            do="Choose one.",
+        )
+    if top and not statistics:
+        raise ArgumentError(
+            "top is for watch(model, statistics=True).",
+            got=f"top = {top}, statistics = False",
+            do="Ask later: seen[0].statistics(top=…).",
+        )
+    wanted = Wanted(
+        _numbers("layers", layers), _numbers("heads", heads), statistics, _number("top", top), values, dtype
+    )
+    _check_layers(model, wanted)
+    return Watch(model, Tape(wanted))
+
+
+def listen(
+    model: nn.Module, hear: Callable[[Call], None], *, layers: int | Sequence[int] | None = None
+) -> Watch:
+    """Like :func:`watch`, but every call goes to ``hear`` as soon as it is made, and none is kept.
+
+    >>> import torch
+    >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
+    >>> x = torch.randn(1, 5, 16)
+    >>> with listen(model, print):
+    ...     _ = model(x, x, x)
+    <encoder 'MultiheadAttention', layer 0: 1 × 2 heads, 5 queries × 5 keys>
+    """
+    wanted = Wanted(_numbers("layers", layers))
+    _check_layers(model, wanted)
+    return Watch(model, Passing(wanted, hear))
+
+
+def _check_layers(model: nn.Module, wanted: Wanted) -> None:
+    known = known_layers(model)
+    missing = [layer for layer in wanted.layers or () if known is not None and layer >= known]
+    if missing and known is not None:
+        raise_unknown_layers(missing, known)
+
+
+def _number(name: str, given: object) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise ArgumentError(f"{name} holds whole numbers, 0 or more.", got=f"{given!r}", do="Count from 0.")
+    return given
+
+
+def _numbers(name: str, given: int | Sequence[int] | None) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    numbers = tuple(sorted({_number(name, one) for one in ([given] if isinstance(given, int) else given)}))
+    if not numbers:
+        raise ArgumentError(f"{name} names at least one.", got="an empty list", do="Leave it out for all.")
+    return numbers
+
+
+class Watch:
+    """A watch that can be entered once; what it sees is the recording it gives."""
+
+    def __init__(self, model: nn.Module, tape: Tape) -> None:
+        self._model = model
+        self._tape = tape
+        self._recording = Recording(type(uncompiled(model)).__name__, tape=self._tape)
+        self._stack: ExitStack | None = None
+
+    def __enter__(self) -> Recording:
+        if self._stack is not None or self._recording.closed:
+            raise RecordingError(
+                "A watch is entered once, and its recording is closed when the block ends.",
+                got="a second with block",
+                do="Call watch(model) again.",
+            )
+        with ExitStack() as stack:
+            observer = Observer(self._model, self._tape)
+            stack.enter_context(observed(observer))
+            stack.enter_context(compiled_runs_eagerly())
+            self._listen(stack, observer)
+            self._stack = stack.pop_all()
+        return self._recording
+
+    def _listen(self, stack: ExitStack, observer: Observer) -> None:
+        """Every part of transformers in the way it can be seen, and all the rest through torch."""
+        parts = list(hf_registry.pretrained_parts(self._model))
+        through_torch = self._model not in parts
+        for part in parts:
+            if hf_registry.is_on_the_interface(part):
+                stack.enter_context(hf_registry.switched(part))
+            elif getattr(part.config, "_attn_implementation", None) == "sdpa":
+                through_torch = True  # off the registry, but it calls torch's own function
+            else:
+                stack.enter_context(own_weights_kept(part, self._tape))
+        if through_torch:
+            stack.enter_context(fast_path_off())
+            stack.enter_context(Listening())
+        stack.enter_context(observer.hooks(leaves=through_torch))
+        stack.enter_context(searches_followed(observer, transformers=bool(parts)))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._stack is not None
+        try:
+            self._stack.__exit__(kind, error, trace)
+        finally:
+            self._recording.close()
+        if error is not None:
+            return
+        if not self._tape.steps:
+            self._refuse_nothing()
+        self._tape.check_layers()
+
+    def _refuse_nothing(self) -> None:
+        raise RecordingError(
+            "A watched model calls attention inside the with block.",
+            got=f"no attention from {self._recording.model}",
+            do="Run the watched model itself inside the block, in the same thread; a model that computes "
+            "softmax by hand or in a compiled kernel shows nothing: let it call "
+            "F.scaled_dot_product_attention. Call torch.compile before the block, not in it.",
+        )

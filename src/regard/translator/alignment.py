@@ -1,0 +1,223 @@
+"""Which English words each Chinese character comes from, read off one head of the cross-attention.
+
+Which head that is was measured: :func:`measure_heads` counts, for word pairs that were checked by
+hand, how often the English word that a head looks at most is the right one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.errors import ModelFileError, TextError
+from regard.nn import DecoderLayer
+from regard.recording import Call, Recording
+from regard.translator.files import read_text
+from regard.translator.translate_text import Translator
+from regard.translator.vocabulary import EnglishTokens
+from regard.translator.watched_translation import Look, look
+
+FILE = "alignment.json"
+
+
+class Word(NamedTuple):
+    """A word of the source as it was typed, and the pieces that it was cut into: first to stop − 1."""
+
+    text: str
+    first: int
+    stop: int
+
+
+def words_of(english: EnglishTokens, text: str) -> list[Word]:
+    """The words of a text; signs between them stand alone.
+
+    >>> english = EnglishTokens.learn(["The cat sat.", "The cat ran."] * 9, 60)
+    >>> [word.text for word in words_of(english, "The cats sat.")]
+    ['The', 'cats', 'sat', '.']
+    """
+    found = english.tokenizer.encode(text, add_special_tokens=False)
+    words: list[Word] = []
+    joined = False
+    for place, (piece, (begin, end)) in enumerate(zip(found.tokens, found.offsets, strict=True)):
+        typed = text[begin:end].strip()
+        letters = _has_letters(typed)
+        if letters and joined and not piece.startswith("▁"):
+            before = words.pop()
+            words.append(Word(before.text + typed, before.first, place + 1))
+        else:
+            words.append(Word(typed or piece, place, place + 1))
+        joined = letters
+    return words
+
+
+def _proper_words(english: EnglishTokens, text: str) -> list[Word]:
+    """The words without the signs between them, where heads rest that have nothing to look at."""
+    return [word for word in words_of(english, text) if _has_letters(word.text)]
+
+
+def _has_letters(piece: str) -> bool:
+    return any(character.isalnum() for character in piece)
+
+
+@dataclass(frozen=True)
+class AlignmentHead:
+    """A head of the cross-attention, and how many of the checked pairs it gets right."""
+
+    layer: int
+    head: int
+    right: int
+    pairs: int
+
+    @property
+    def share(self) -> float:
+        """Right ones among the checked pairs."""
+        return self.right / self.pairs
+
+    def to_json(self) -> str:
+        """The head as text."""
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> AlignmentHead:
+        """The head that a text holds."""
+        try:
+            return cls(**{name: int(value) for name, value in json.loads(text).items()})
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ModelFileError(
+                "The head that aligns is a JSON object with layer, head, right and pairs.",
+                got=str(error),
+                do="Export the model again.",
+            ) from error
+
+
+def read_alignment_head(folder: str | Path) -> AlignmentHead:
+    """The head that aligns best in an exported model."""
+    return AlignmentHead.from_json(read_text(Path(folder) / FILE))
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Which English words each character of a translation looked at: ``weights (character, word)``.
+
+    Rows sum to less than 1: the rest is on the full stop, other signs and the end of the text.
+    """
+
+    text: str
+    translation: str
+    words: tuple[str, ...]
+    weights: Tensor  # (character, word)
+    by: AlignmentHead
+
+    def strongest(self, character: int) -> str:
+        """The word that a character looked at most."""
+        return self.words[int(self.weights[character].argmax())]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{character} ← {self.strongest(row)} {self.weights[row].amax():.0%}"
+            for row, character in enumerate(self.translation)
+            if _has_letters(character)
+        ]
+        return "\n".join([self.translation, *lines])
+
+
+def align(translator: Translator, text: str, by: AlignmentHead, *, beams: int = 4) -> Alignment:
+    """Translate a text and read its alignment off one head."""
+    return alignment_of(look(translator, text, beams=beams), translator.vocabularies.english, by)
+
+
+def alignment_of(seen: Look, english: EnglishTokens, by: AlignmentHead) -> Alignment:
+    """The alignment in a recording, read off one head."""
+    words = _proper_words(english, seen.text)
+    call = cross_call(seen.recording, by.layer)
+    # Row t writes character t; the last row writes the end.
+    weights = _by_word(call.weights(by.head, rows=slice(len(seen.translation))), words)
+    return Alignment(seen.text, seen.translation, tuple(word.text for word in words), weights, by)
+
+
+def cross_call(recording: Recording, layer: int) -> Call:
+    """The cross-attention of one layer of the decoder."""
+    for call in recording:
+        if call.kind == "cross" and call.layer == layer:
+            return call
+    raise ModelFileError(
+        "The head that aligns is one of the model's cross-attention.",
+        got=f"layer = {layer}",
+        do="Export the model again.",
+    )
+
+
+def _by_word(weights: Tensor, words: Sequence[Word]) -> Tensor:
+    """``(character, piece)`` → ``(character, word)``: what the pieces of a word got together."""
+    return torch.stack([weights[:, word.first : word.stop].sum(1) for word in words], 1)
+
+
+# ---- which head aligns -----------------------------------------------------------------------
+
+
+class Checked(NamedTuple):
+    """A sentence, its translation, and words of the one with the words of the other that they are."""
+
+    english: str
+    chinese: str
+    pairs: tuple[tuple[str, str], ...]
+
+
+@cache
+def checked_sentences() -> tuple[Checked, ...]:
+    """The sentences whose words were paired by hand."""
+    text = files("regard.translator").joinpath("checked_alignments.json").read_text(encoding="utf-8")
+    return tuple(
+        Checked(one["english"], one["chinese"], tuple((pair[0], pair[1]) for pair in one["pairs"]))
+        for one in json.loads(text)
+    )
+
+
+def measure_heads(translator: Translator, sentences: Sequence[Checked] | None = None) -> list[AlignmentHead]:
+    """How many of the checked pairs each head of the cross-attention gets right, the best head first.
+
+    The Chinese word is right if the English word that its characters look at most, taken together,
+    is the one that was paired with it. The hand-made translation is given to the decoder, so that
+    every model is asked about the same words.
+    """
+    sentences = checked_sentences() if sentences is None else sentences
+    right = dict.fromkeys(_cross_heads(translator), 0)
+    for sentence in sentences:
+        try:
+            seen = look(translator, sentence.english, translation=sentence.chinese)
+        except TextError:
+            continue  # a model that cannot read a sentence gets its pairs wrong
+        words = _proper_words(translator.vocabularies.english, sentence.english)
+        for call in seen.recording:
+            if call.kind != "cross":
+                continue
+            for head in call.head_numbers:
+                weights = _by_word(call.weights(head), words)
+                hits = sum(_is_right(weights, words, sentence, pair) for pair in sentence.pairs)
+                right[call.layer, head] += hits
+    pairs = sum(len(sentence.pairs) for sentence in sentences)
+    # Equal heads in the order of the model.
+    return [
+        AlignmentHead(*place, right=hits, pairs=pairs)
+        for place, hits in sorted(right.items(), key=lambda item: (-item[1], item[0]))
+    ]
+
+
+def _cross_heads(translator: Translator) -> list[tuple[int, int]]:
+    layers = [layer for layer in translator.model.decoder.layers if isinstance(layer, DecoderLayer)]
+    return [(number, head) for number, layer in enumerate(layers) for head in range(layer.cross.heads)]
+
+
+def _is_right(weights: Tensor, words: Sequence[Word], sentence: Checked, pair: tuple[str, str]) -> bool:
+    english, chinese = pair
+    first = sentence.chinese.index(chinese)
+    together = weights[first : first + len(chinese)].sum(0)
+    return words[int(together.argmax())].text == english

@@ -1,0 +1,153 @@
+"""The folder of a training: what it was begun with, so that it goes on with nothing else.
+
+run.json                  recipe, data, number of processes, digests of the vocabularies
+english.json, chinese.json  the vocabularies
+checkpoint.safetensors    where it stands
+weights-*.safetensors     the last weights, to be averaged
+log.jsonl, loss.png       how it went
+model/                    what it gave
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from regard import atomic
+from regard.checked_files import DamagedError, digest, read_json, write_json
+from regard.errors import ModelFileError, TrainingError
+from regard.folder_lock import locked
+from regard.translator.files import read_text
+from regard.translator.recipe import Recipe
+from regard.translator.sentence_pairs import Corpus, Pair, split
+from regard.translator.sentence_pairs import digest as digest_of_pairs
+from regard.translator.translate_text import CHINESE, ENGLISH, read_vocabularies, write_vocabularies
+from regard.translator.vocabulary import ChineseCharacters, EnglishTokens, Vocabularies
+
+RUN = "run.json"
+FORMAT = "regard training 2"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training: its folder, recipe, sentences and vocabularies."""
+
+    folder: Path
+    recipe: Recipe
+    corpus: Corpus
+    vocabularies: Vocabularies
+
+
+def recipe_of(folder: str | Path) -> Recipe | None:
+    """The recipe that the training in a folder was begun with; None where there is no training."""
+    path = Path(folder) / RUN
+    return Recipe.from_fields(dict(_read(path)["recipe"])) if path.exists() else None
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """The folder for one training alone; made if it is not there, left alone if it holds something else."""
+    other = not folder.is_dir() or any(folder.glob("*.safetensors"))
+    if folder.exists() and not (folder / RUN).exists() and other:
+        raise TrainingError(
+            "A training has a folder of its own.",
+            got=f"{folder}, which holds something else",
+            do="Name another folder.",
+        )
+    with atomic.explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    busy = TrainingError(
+        "One training at a time runs in a folder.",
+        got=f"another one under way in {folder}",
+        do="Wait for it, or name another folder with --out.",
+    )
+    with locked(folder, busy=busy):
+        atomic.drop_leftovers(folder)
+        yield
+
+
+def begin_run(
+    folder: Path, pairs: Sequence[Pair], recipe: Recipe, *, processes: int = 1, resume: bool = False
+) -> None:
+    """Make the folder of a training, or check that the one in it is this one. Overwrites nothing."""
+    path = folder / RUN
+    wanted = {"recipe": asdict(recipe), "data": digest_of_pairs(pairs), "processes": processes}
+    if path.exists():
+        if not resume:
+            raise TrainingError(
+                "A new training begins in a folder without one.",
+                got=str(folder),
+                do="Go on with --resume, or name another folder.",
+            )
+        _check_same(_read(path), wanted)
+        return
+    corpus = split(pairs, held_out=recipe.held_out, seed=recipe.seed)
+    write_vocabularies(folder, _learn(corpus, recipe))
+    files = {name: digest((folder / name).read_bytes()) for name in (ENGLISH, CHINESE)}
+    # Written last: where it stands, everything else does.
+    write_json(path, {"format": FORMAT, **wanted, "files": files})
+
+
+def open_run(folder: Path, pairs: Sequence[Pair], recipe: Recipe) -> Run:
+    """The training that ``begin_run`` made or checked."""
+    corpus = split(pairs, held_out=recipe.held_out, seed=recipe.seed)
+    for name, written in _read(folder / RUN)["files"].items():
+        if digest(read_text(folder / name).encode()) != written:
+            raise ModelFileError(
+                "The vocabularies of a training are as it wrote them.",
+                got=f"other contents in {folder / name}",
+                do="Begin anew in another folder.",
+            )
+    # Read, not learned again: the files are what the checkpoints were trained with.
+    return Run(folder, recipe, corpus, read_vocabularies(folder))
+
+
+def _learn(corpus: Corpus, recipe: Recipe) -> Vocabularies:
+    return Vocabularies(
+        EnglishTokens.learn((pair.english for pair in corpus.training), recipe.english_tokens),
+        ChineseCharacters.learn((pair.chinese for pair in corpus.training), least=recipe.chinese_least),
+    )
+
+
+def _check_same(begun: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    before, now = _flat(begun), _flat(wanted)
+    names = [name for name in now if before.get(name) != now[name]]
+    if names:
+        raise TrainingError(
+            f"A training goes on as it began ({_list(before, names)}).",
+            got=_list(now, names),
+            do="Leave these as they were, or begin anew in another folder.",
+        )
+
+
+def _flat(described: Mapping[str, Any]) -> dict[str, Any]:
+    return {**described["recipe"], "data": described["data"], "processes": described["processes"]}
+
+
+def _list(values: Mapping[str, Any], names: Sequence[str]) -> str:
+    return ", ".join(f"{name} = {values.get(name)}" for name in names)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        described = read_json(path)
+        if described["format"] != FORMAT:
+            raise ValueError(f"format {described['format']!r}")
+        _flat(described)
+        dict(described["files"])
+    except DamagedError as error:
+        raise ModelFileError(
+            f"{RUN} describes a training and has a digest ({FORMAT!r}).",
+            got=f"{error} in {path}",
+            do="Begin anew in another folder.",
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelFileError(
+            f"{RUN} describes a training ({FORMAT!r}).",
+            got=f"{type(error).__name__} ({error}) in {path}",
+            do="Begin anew in another folder.",
+        ) from error
+    return described

@@ -1,0 +1,160 @@
+"""A trained model with its vocabularies: text in, text out; saved as a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from regard import nn
+from regard.errors import TextError
+from regard.translator.files import read_tensors, read_text, write_tensors, write_text
+from regard.translator.recipe import Recipe
+from regard.translator.sentence_batches import pad_ids
+from regard.translator.training_checkpoint import load_weights
+from regard.translator.vocabulary import (
+    END,
+    PADDING,
+    START,
+    ChineseCharacters,
+    EnglishTokens,
+    Vocabularies,
+)
+
+WEIGHTS, ENGLISH, CHINESE, RECIPE = "model.safetensors", "english.json", "chinese.json", "recipe.json"
+TOGETHER = 64
+"""How many sentences are translated at once."""
+
+
+def build_model(recipe: Recipe, vocabularies: Vocabularies) -> nn.Seq2Seq:
+    """The model of a recipe, with random weights."""
+    return nn.Seq2Seq(
+        len(vocabularies.english),
+        len(vocabularies.chinese),
+        width=recipe.width,
+        heads=recipe.heads,
+        hidden=recipe.hidden,
+        encoder_layers=recipe.encoder_layers,
+        decoder_layers=recipe.decoder_layers,
+        dropout=recipe.dropout,
+        attention_dropout=recipe.attention_dropout,
+        norm=recipe.norm,
+        positions=recipe.positions,
+        length=recipe.length,
+        padding=PADDING,
+        tied=True,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Translator:
+    """A model and its vocabularies."""
+
+    model: nn.Seq2Seq
+    vocabularies: Vocabularies
+
+    def translate(self, text: str, *, beams: int = 4, length_penalty: float = 1.0) -> str:
+        """The Chinese of an English text."""
+        return self.translate_all([text], beams=beams, length_penalty=length_penalty)[0]
+
+    def translate_all(
+        self, texts: Sequence[str], *, beams: int = 4, length_penalty: float = 1.0
+    ) -> list[str]:
+        """The Chinese of many texts, in their order."""
+        sources = [self.encode(text) for text in texts]
+        # Sentences of like length together: less padding, and no waiting for one long one.
+        order = sorted(range(len(sources)), key=lambda index: len(sources[index]))
+        found = [""] * len(sources)
+        for first in range(0, len(order), TOGETHER):
+            rows = order[first : first + TOGETHER]
+            made = nn.generate(
+                self.model,
+                pad_ids([sources[row] for row in rows]),
+                maximum=self._room(max(len(sources[row]) for row in rows)),
+                start=START,
+                end=END,
+                beams=beams,
+                length_penalty=length_penalty,
+            )
+            for row, ids in zip(rows, made.lists(END), strict=True):
+                found[row] = self.vocabularies.chinese.decode(ids)
+        return found
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of an English text with their end, after checking that it can be translated."""
+        if not text.strip():
+            raise TextError("A text has at least one word.", got=repr(text), do='Pass "I love AI", say.')
+        english = self.vocabularies.english
+        ids = [*english.encode(text), END]
+        if not english.knows(ids[:-1]):
+            raise TextError(
+                "A text has at least one character that the model knows.",
+                got=repr(text[:60]),
+                do="Write it in English.",
+            )
+        if len(ids) > self.model.length:
+            raise TextError(
+                f"A text fits the positions of the model (longest = {self.model.length}).",
+                got=f"{len(ids)} tokens",
+                do="Translate it sentence by sentence.",
+            )
+        return ids
+
+    def reads(self, text: str) -> bool:
+        """Whether a text can be translated at all."""
+        try:
+            self.encode(text)
+        except TextError:
+            return False
+        return True
+
+    def _room(self, tokens: int) -> int:
+        """How many characters a translation may have: far more than any needs, so that none runs on."""
+        return min(self.model.length - 1, 3 * tokens + 10)
+
+
+def save_translator(
+    folder: Path, weights: Mapping[str, Tensor], vocabularies: Vocabularies, recipe: Recipe
+) -> None:
+    """Write weights in half precision, both vocabularies and the recipe into a folder."""
+    half = {name: tensor.half() for name, tensor in weights.items()}
+    write_vocabularies(folder, vocabularies)
+    write_text(folder / RECIPE, recipe.to_json())
+    write_tensors(folder / WEIGHTS, half, {"format": "regard translator 1"})
+
+
+def load_translator(folder: str | Path) -> Translator:
+    """The translator in a folder that ``regard train`` wrote, in single precision, ready to translate."""
+    folder = Path(folder)
+    vocabularies = read_vocabularies(folder)
+    model = build_model(Recipe.from_json(read_text(folder / RECIPE)), vocabularies)
+    weights, _ = read_tensors(folder / WEIGHTS)
+    load_weights(model, {name: tensor.float() for name, tensor in weights.items()}, folder / WEIGHTS)
+    return Translator(model.eval(), vocabularies)
+
+
+def write_vocabularies(folder: Path, vocabularies: Vocabularies) -> None:
+    """Write both vocabularies into a folder."""
+    # Without the spaces of the pretty form: these files are shipped.
+    compact = json.dumps(
+        json.loads(vocabularies.english.to_json()), ensure_ascii=False, separators=(",", ":")
+    )
+    write_text(folder / ENGLISH, compact)
+    write_text(folder / CHINESE, vocabularies.chinese.to_json())
+
+
+def read_vocabularies(folder: Path) -> Vocabularies:
+    """The vocabularies in a folder."""
+    return Vocabularies(
+        EnglishTokens.from_json(read_text(folder / ENGLISH)),
+        ChineseCharacters.from_json(read_text(folder / CHINESE)),
+    )
+
+
+def count_parameters(model: torch.nn.Module) -> int:
+    """How many numbers were learned."""
+    return sum(parameter.numel() for parameter in model.parameters())

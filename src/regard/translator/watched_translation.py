@@ -1,0 +1,63 @@
+"""A translation with everything that every head looked at while it was made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from regard.errors import TextError
+from regard.recording import Recording, watch
+from regard.translator.translate_text import Translator
+from regard.translator.vocabulary import END, SPECIALS, START, UNKNOWN
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """A text, its translation, and the recording of the model that reads the one and writes the other.
+
+    Row t of the decoder and of the cross-attention is the step that writes character t; its token is
+    the character before, which that step reads. The last row writes the end.
+    """
+
+    text: str
+    translation: str
+    recording: Recording
+
+
+@torch.no_grad()
+def look(
+    translator: Translator, text: str, *, translation: str | None = None, beams: int = 4, **watching: Any
+) -> Look:
+    """Translate ``text`` and record how; or record how a given ``translation`` would be written.
+
+    ``watching`` are options of :func:`regard.watch`.
+    """
+    source = translator.encode(text)
+    if translation is None:
+        translation = translator.translate(text, beams=beams)
+    target = [START, *_known(translator, translation)]
+    # The model reads its own translation in one go: the same numbers as step by step, one call per layer.
+    with watch(translator.model, **watching) as seen:
+        translator.model(torch.tensor([source]), torch.tensor([target]))
+    seen.tokens = [SPECIALS[START], *translation]
+    seen.source_tokens = [*translator.vocabularies.english.pieces(text), SPECIALS[END]]
+    return Look(text, translation, seen)
+
+
+def _known(translator: Translator, translation: str) -> list[int]:
+    ids = translator.vocabularies.chinese.encode(translation)
+    if not ids or set(ids) <= {UNKNOWN}:
+        raise TextError(
+            "A translation has at least one character that the model knows.",
+            got=repr(translation[:60]),
+            do="Write it in Chinese.",
+        )
+    if len(ids) + 1 > translator.model.length:
+        raise TextError(
+            f"A translation fits the positions of the model (longest = {translator.model.length - 1}).",
+            got=f"{len(ids)} characters",
+            do="Look at it sentence by sentence.",
+        )
+    return ids

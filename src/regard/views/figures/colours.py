@@ -1,0 +1,108 @@
+"""Numbers as colours: the scale, the image and its key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, LogNorm, Normalize
+from matplotlib.image import AxesImage
+
+from regard.errors import ArgumentError
+from regard.views.figures.downsampling import Reduced, range_of
+from regard.views.figures.figure_layout import Sheet
+from regard.views.figures.style import FAINT, MAP, PAPER, SIGNED_MAP, TEXT
+
+DECADES = 4
+"""How far down a logarithmic scale reaches; smaller weights have its lowest colour."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Which number has which colour."""
+
+    norm: Normalize
+    map: Colormap
+    log: bool = False
+
+    def colour(self, value: float) -> tuple[float, float, float, float]:
+        """Red, green, blue and opacity of a number."""
+        red, green, blue, alpha = self.map(self.norm(value))
+        return red, green, blue, alpha
+
+    def ink(self, value: float) -> str:
+        """Dark or white, whichever is read more easily on the colour of a number."""
+        linear = [
+            part / 12.92 if part <= 0.04 else ((part + 0.055) / 1.055) ** 2.4 for part in self.colour(value)
+        ]
+        luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+        return TEXT if luminance > 0.2 else "white"
+
+
+def scale_for(pictures: Sequence[Reduced], scale: str, largest: float | None = None) -> Scale:
+    """One scale for all pictures: from 0, or around 0 where there are numbers below it.
+
+    ``largest`` is the number that gets the last colour; the greatest one there is unless told.
+    """
+    if scale not in ("linear", "log"):
+        raise ArgumentError('scale is "linear" or "log".', got=f"scale = {scale!r}", do="Choose one.")
+    if largest is not None and not (isinstance(largest, (int, float)) and 0 < largest < np.inf):
+        raise ArgumentError("largest is a number above 0.", got=f"largest = {largest!r}", do="Try 1.0.")
+    low, high = range_of(pictures)
+    top = largest or max(high, -low if low < 0 else 0.0) or 1.0
+    if low < 0:
+        if scale == "log":
+            raise ArgumentError(
+                "A logarithmic scale shows numbers from 0 on.", got=f"{low:.4g}", do='Use scale="linear".'
+            )
+        return Scale(Normalize(-top, top, clip=True), _map(SIGNED_MAP))
+    if scale == "linear":
+        return Scale(Normalize(0.0, top, clip=True), _map(MAP))
+    positive = [values[values > 0] for values in (np.ma.compressed(one.values) for one in pictures)]
+    least = min((float(values.min()) for values in positive if len(values)), default=top)
+    bottom = min(max(least, top * 10.0**-DECADES), top / 10)
+    return Scale(LogNorm(bottom, top, clip=True), _map(MAP), log=True)
+
+
+def _map(name: str) -> Colormap:
+    return mpl.colormaps[name].with_extremes(bad=PAPER)
+
+
+def paint(axes: Axes, picture: Reduced, scale: Scale) -> AxesImage:
+    """The picture in the axes; pairs that may not attend show the paper."""
+    values = picture.values
+    if scale.log:
+        # Zero has no logarithm. It gets the lowest colour, not the one of pairs that are hidden.
+        assert scale.norm.vmin is not None
+        values = np.ma.maximum(values, scale.norm.vmin)
+    image = axes.imshow(
+        values, cmap=scale.map, norm=scale.norm, extent=picture.extent, aspect="auto", interpolation="nearest"
+    )
+    queries, keys = picture.shape
+    axes.set(xlim=(-0.5, keys - 0.5), ylim=(queries - 0.5, -0.5))
+    axes.spines[:].set_visible(False)
+    return image
+
+
+def colour_key(sheet: Sheet, image: AxesImage, scale: Scale, box: tuple[float, float, float, float]) -> None:
+    """The key of the colours, as a narrow bar."""
+    axes = sheet.area(*box)
+    bar = sheet.figure.colorbar(image, cax=axes)
+    bar.outline.set_visible(False)
+    assert scale.norm.vmin is not None
+    assert scale.norm.vmax is not None
+    ticks = _decades(scale.norm.vmin, scale.norm.vmax) if scale.log else bar.get_ticks()
+    inside = [tick for tick in ticks if scale.norm.vmin <= tick <= scale.norm.vmax]
+    bar.set_ticks(inside, labels=[f"{tick:g}".replace("-", "−") for tick in inside])
+    bar.minorticks_off()
+    axes.tick_params(labelsize=7.5, color=FAINT)
+
+
+def _decades(low: float, high: float) -> list[float]:
+    powers = [10.0**power for power in range(floor(log10(low)), ceil(log10(high)) + 1)]
+    inside = [power for power in powers if low <= power <= high]
+    return inside if len(inside) > 1 else [low, high]

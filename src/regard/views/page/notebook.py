@@ -1,0 +1,87 @@
+"""``regard.show()``: a page inside a notebook, also after the notebook was exported."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard import atomic
+from regard.errors import ArgumentError
+from regard.recording import Recording
+from regard.views.page.page_html import document
+from regard.views.page.page_payload import Wording
+from regard.views.page.write_page import Options, Start, payload_for
+
+
+class Display:
+    """A page that a notebook shows as the value of a cell.
+
+    It lives in a frame of its own, so that two of them, or the notebook around them, cannot get
+    in each other's way. ``data`` is the page as a whole; ``save`` writes it.
+    """
+
+    def __init__(self, data: str, height: int) -> None:
+        self.data = data
+        self.height = height
+
+    def __repr__(self) -> str:
+        return f"<Display of a page, {len(self.data) / 1e6:.2g} MB: show it in a notebook, or save(path) it>"
+
+    def _repr_html_(self) -> str:
+        # Sandboxed: the page runs its script and may offer a file, and reaches nothing of the notebook.
+        return (
+            f'<iframe srcdoc="{html.escape(self.data)}" title="attention" '
+            f'sandbox="allow-scripts allow-downloads" allow="clipboard-write" '
+            f'style="width: 100%; height: {self.height}px; border: 0;"></iframe>'
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page as a file."""
+        atomic.write_text(path, self.data)
+        return Path(path)
+
+
+def show(
+    recording: Recording,
+    *,
+    height: int = 720,
+    batch: int = 0,
+    layers: Sequence[int] | int | None = None,
+    title: str = "",
+    lang: str = "en",
+    view: str | None = None,
+    layer: int | None = None,
+    head: int | None = None,
+    words: Sequence[int] | None = None,
+    source_words: Sequence[int] | None = None,
+    yes: bool = False,
+) -> Display:
+    """A recording in a Jupyter notebook: the page of :func:`regard.page`, ``height`` pixels high.
+
+    >>> import torch, regard
+    >>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
+    >>> with regard.watch(model) as seen:
+    ...     _ = model(torch.randn(1, 5, 16))
+    >>> show(seen)._repr_html_().startswith("<iframe")
+    True
+    """
+    options = Options(
+        batch=batch,
+        layers=layers,
+        title=title,
+        lang=lang,
+        start=Start(view, layer=layer, head=head),
+        wording=Wording(words, source_words),
+        yes=yes,
+    )
+    return displayed(recording, options, height)
+
+
+def displayed(recording: Recording, options: Options, height: int) -> Display:
+    """The page with these options, to be shown in a notebook."""
+    if isinstance(height, bool) or not isinstance(height, int) or height < 1:
+        raise ArgumentError(
+            "height is a whole number of pixels, 1 or more.", got=f"height = {height!r}", do="Try 720."
+        )
+    return Display(document(payload_for(recording, options)), height)

@@ -1,0 +1,207 @@
+"""What a page carries: a header in JSON and arrays as text, from which the browser computes weights.
+
+For every call: Q and K rounded to 16 bits with a scale per row, the lse of the *rounded* scores (so
+that shown rows sum to 1), intervals of keys for the mask, the bias, statistics and a small picture
+of every head. The greatest error of a weight is measured by decoding everything again; where it
+exceeds the bound, the call gets more bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from regard import heads
+from regard.errors import ArgumentError, RecordingError
+from regard.masks import Mask
+from regard.masks.extent import Extent
+from regard.recording import Call, Recording
+from regard.views.page.array_packing import Shelf
+from regard.views.page.base85 import DIGITS
+from regard.views.page.display_tokens import Text, numbered, text_of
+from regard.views.page.head_groups import pieces_of
+from regard.views.page.mask_intervals import intervals
+from regard.views.page.page_call import carried_calls
+from regard.views.page.sequence import one_sequence
+
+FORMAT = "regard page 2"
+
+STATISTICS = (
+    "entropy", "relative_entropy", "distance", "self_weight", "previous_weight", "first_weight",
+    "peak", "received_peak", "visible",
+)  # fmt: skip
+"""The columns of ``regard.heads.table`` that a page shows."""
+
+FINE_VALUES = 1 << 19
+"""Up to so many numbers, all V of a page have 16 bits each; beyond, 8: they are only looked at."""
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How tokens are shown: the word of each where the user knows better, and whether to clean them."""
+
+    words: Sequence[int] | None = None
+    source_words: Sequence[int] | None = None
+    prettify: bool = True
+
+
+@dataclass
+class Payload:
+    """The header under way, and its arrays."""
+
+    header: dict[str, Any]
+    shelf: Shelf = field(default_factory=Shelf)
+    _texts: dict[Text, int] = field(default_factory=dict)
+    _masks: dict[tuple[Mask, Extent], int | None] = field(default_factory=dict)
+
+    def put_text(self, text: Text) -> int:
+        """Keep the tokens of a side, once."""
+        if text not in self._texts:
+            self._texts[text] = len(self._texts)
+            special = [i for i, is_special in enumerate(text.special) if is_special]
+            self.header["texts"].append(
+                {"tokens": list(text.tokens), "special": special, "words": list(text.words)}
+            )
+        return self._texts[text]
+
+    def put_mask(self, mask: Mask, extent: Extent) -> int | None:
+        """Keep the intervals of a mask, once; None where everybody sees everybody."""
+        if (mask, extent) not in self._masks:
+            self._masks[mask, extent] = self._put_intervals(mask, extent)
+        return self._masks[mask, extent]
+
+    def _put_intervals(self, mask: Mask, extent: Extent) -> int | None:
+        found = intervals(mask, extent)
+        if found is None:
+            return None
+        described = {"first": self.shelf.put(found.first), "bounds": self.shelf.put(found.bounds)}
+        masks: list[dict[str, int]] = self.header["masks"]
+        if described not in masks:
+            masks.append(described)
+        return masks.index(described)
+
+
+def payload_of(
+    recording: Recording,
+    calls: Sequence[Call],
+    *,
+    batch: int = 0,
+    title: str = "",
+    language: str = "en",
+    start: dict[str, Any] | None = None,
+    wording: Wording | None = None,
+    sentence_b: int | None = None,
+) -> Payload:
+    """Everything that the page of one sequence needs.
+
+    ``sentence_b`` is the position of the first token of a second sentence, where there are two.
+
+    >>> import regard
+    >>> model = torch.nn.MultiheadAttention(8, 2)
+    >>> with regard.watch(model) as seen:
+    ...     _ = model(*[torch.randn(3, 8)] * 3)
+    >>> payload = payload_of(seen, seen.calls)
+    >>> payload.header["model"], payload.header["calls"][0]["queries"]
+    ('MultiheadAttention', 3)
+    """
+    payload = Payload(
+        {
+            "format": FORMAT,
+            "digits": DIGITS,
+            "model": recording.model,
+            "title": title,
+            "language": language,
+            "start": start or {},
+            "sentenceB": sentence_b,
+            "statistics": list(STATISTICS),
+            "texts": [],
+            "masks": [],
+            "calls": [],
+        }
+    )
+    for call in calls:
+        _check(call, batch)
+    alone = [one_sequence(call, batch) for call in calls]
+    numbers = _statistics(recording.model, alone)
+    values = sum(call.v.numel() for call in alone if call.v is not None)
+    carried = carried_calls(alone, value_bits=16 if values <= FINE_VALUES else 8)
+    for place, (call, one) in enumerate(zip(calls, alone)):
+        described = {
+            "name": call.name,
+            "layer": call.layer,
+            "kind": call.kind,
+            "run": call.run,
+            "heads": list(call.head_numbers),
+            "queries": call.queries,
+            "keys": call.keys,
+            "statistics": payload.shelf.put(numbers[place]),
+            **_texts(payload, recording, call, batch, wording or Wording()),
+            **carried[place](payload.shelf),
+        }
+        if not call.dense:
+            described["masks"] = [payload.put_mask(piece.mask, call.extent) for piece in pieces_of(one)]
+        payload.header["calls"].append(described)
+    payload.header["arrays"] = payload.shelf.described
+    return payload
+
+
+def _statistics(model: str, calls: Sequence[Call]) -> list[NDArray[np.float32]]:
+    """For every call ``(statistic, head)``; NaN where there is nothing to average."""
+    rows = iter(heads.table(Recording(model, calls)))
+    found = []
+    for call in calls:
+        own = [next(rows) for _ in range(call.heads)]
+        found.append(np.array([[row[name] for row in own] for name in STATISTICS], np.float32))
+    return found
+
+
+def _check(call: Call, batch: int) -> None:
+    if isinstance(batch, bool) or not isinstance(batch, int) or not 0 <= batch < call.batch:
+        raise ArgumentError(
+            f"batch is one of the recorded sequences (0 … {call.batch - 1}).",
+            got=f"batch = {batch!r}",
+            do="Count from 0.",
+        )
+    if call.kept is not None:
+        raise RecordingError(
+            f"A page computes its weights from Q and K, and {call.name} kept its statistics only.",
+            do="Record with watch(model) instead of watch(model, statistics=True).",
+        )
+    if not call.queries or not call.keys:
+        raise RecordingError(
+            f"A page shows calls with queries and keys, and {call.name} has none.",
+            got=str(call.extent),
+            do="Give the model a text.",
+        )
+    for name in ("q", "k", "v", "own_weights"):
+        tensor = getattr(call, name)
+        if tensor is not None and not bool(torch.isfinite(tensor[batch]).all()):
+            raise RecordingError(
+                f"A page shows finite numbers, and {name} of {call.name} has others.",
+                got="NaN or infinity",
+                do="Look at the model: its numbers ran out of range.",
+            )
+
+
+def _texts(
+    payload: Payload, recording: Recording, call: Call, batch: int, wording: Wording
+) -> dict[str, int]:
+    """The numbers of the texts of the rows and of the columns."""
+    two_sided = recording.source_tokens is not None
+    rows = (recording.query_tokens(call, batch), call.queries, two_sided and call.kind == "encoder")
+    columns = (recording.key_tokens(call, batch), call.keys, two_sided and call.kind != "decoder")
+    found = {}
+    for side, (tokens, count, of_source) in {"queryText": rows, "keyText": columns}.items():
+        if tokens is None:
+            found[side] = payload.put_text(numbered(count))
+            continue
+        known = wording.source_words if of_source else wording.words
+        # Where there are fewer queries than tokens they are the last.
+        own = None if known is None else known[len(known) - count :]
+        found[side] = payload.put_text(text_of(tokens, own, prettify=wording.prettify))
+    return found

@@ -1,0 +1,236 @@
+"""``regard.page()``: a recording as one HTML file, with its size known before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard import atomic
+from regard.errors import ArgumentError, RecordingError
+from regard.languages import check_language
+from regard.recording import Call, Recording
+from regard.views.page.page_html import document, frame_size
+from regard.views.page.page_payload import FINE_VALUES, Payload, Wording, payload_of
+from regard.views.page.thumbnails import SIDE
+from regard.views.wording import TEXTS
+
+VIEWS = ("overview", "lines", "matrix", "heads", "steps")
+
+PER_CALL = 1300
+"""Bytes of a call beside its arrays: its description, its line of statistics, and the elements around."""
+
+LARGEST = 200_000_000
+"""Bytes above which a page is only written if the user insists: browsers get slow."""
+
+
+@dataclass(frozen=True)
+class PageEstimate:
+    """The size that a page will have, about; compression makes it smaller, hard numbers larger."""
+
+    calls: int
+    nbytes: int
+
+    def __str__(self) -> str:
+        return self.in_words()
+
+    def in_words(self, lang: str = "en") -> str:
+        """The estimate in English or Chinese.
+
+        >>> PageEstimate(3, 180_000).in_words(), PageEstimate(3, 180_000).in_words("zh")
+        ('3 calls, about 0.18 MB', '3 次调用，约 0.18 MB')
+        >>> PageEstimate(96, 241_300_000).in_words()
+        '96 calls, about 240 MB'
+        """
+        key = "page.size.one" if self.calls == 1 else "page.size.several"
+        return TEXTS.say(key, lang, calls=self.calls, megabytes=float(f"{self.nbytes / 1e6:.2g}"))
+
+
+def estimate_page(recording: Recording, *, layers: Sequence[int] | int | None = None) -> PageEstimate:
+    """How large ``page(recording)`` will be, without making it.
+
+    >>> import torch, regard
+    >>> model = torch.nn.TransformerEncoderLayer(512, 8, batch_first=True).eval()
+    >>> with regard.watch(model) as seen:
+    ...     _ = model(torch.randn(1, 1000, 512))
+    >>> print(estimate_page(seen))  # doctest: +ELLIPSIS
+    1 call, about ... MB
+    """
+    calls = chosen(recording, layers)
+    values = sum(call.v[0].numel() for call in calls if call.v is not None)
+    size = sum(_bytes(call, 2 if values <= FINE_VALUES else 1) for call in calls)
+    return PageEstimate(len(calls), size * 5 // 4 + frame_size())
+
+
+def _bytes(call: Call, per_value: int) -> int:
+    """What one sequence of a call takes, before it is text."""
+    rows = call.heads * call.queries
+    pictures = call.heads * min(SIDE, call.queries) * min(SIDE, call.keys)
+    size = PER_CALL + pictures + 10 * (call.queries + call.keys)
+    if call.own_weights is not None:
+        return size + rows * (2 * call.keys + 4)
+    if call.q is None or call.k is None:
+        return size
+    size += rows * (2 * call.q.shape[-1] + 6) + call.k.shape[1] * call.keys * (2 * call.k.shape[-1] + 2)
+    return size + (0 if call.v is None else call.v[0].numel() * per_value)
+
+
+def page(
+    recording: Recording,
+    path: str | Path | None = None,
+    *,
+    batch: int = 0,
+    layers: Sequence[int] | int | None = None,
+    title: str = "",
+    lang: str = "en",
+    view: str | None = None,
+    kind: str | None = None,
+    layer: int | None = None,
+    head: int | None = None,
+    words: Sequence[int] | None = None,
+    source_words: Sequence[int] | None = None,
+    yes: bool = False,
+) -> Path:
+    """Write a recording as one HTML file that needs nothing else, and return where it is.
+
+    The page carries Q, K and lse and computes the weights that are looked at.
+
+    Args:
+        recording: what ``regard.watch`` or ``regard.load`` gave.
+        path: the file, replaced if it exists, its folder made if missing; ``attention.html`` in the current
+            folder unless told.
+        batch: which sequence.
+        layers: only these layers.
+        title: shown at the top.
+        lang: the language to begin with, "en" or "zh".
+        view: the view to begin with: overview, lines, matrix, heads or steps.
+        kind: what to begin with, "encoder", "decoder" or "cross".
+        layer: the layer to begin with.
+        head: the head to begin with.
+        words: the word of each token, for merging pieces; from the tokens themselves unless told.
+        source_words: the same on the encoder's side of an encoder-decoder.
+        yes: write it even if it is larger than 200 MB.
+
+    >>> import torch, regard
+    >>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
+    >>> with regard.watch(model) as seen:
+    ...     _ = model(torch.randn(1, 5, 16))
+    >>> page(seen, getfixture("tmp_path") / "x.html", layer=0, head=1).name
+    'x.html'
+    """
+    options = Options(
+        batch=batch,
+        layers=layers,
+        title=title,
+        lang=lang,
+        start=Start(view, kind, layer, head),
+        wording=Wording(words, source_words),
+        yes=yes,
+    )
+    target = Path("attention.html" if path is None else path)
+    atomic.write_text(target, document(payload_for(recording, options)))
+    return target
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a page opens first."""
+
+    view: str | None = None
+    kind: str | None = None
+    layer: int | None = None
+    head: int | None = None
+    heads: Sequence[int] | None = None  # lines of these heads
+    theme: str | None = None
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything that a page can be told."""
+
+    batch: int = 0
+    layers: Sequence[int] | int | None = None
+    title: str = ""
+    lang: str = "en"
+    start: Start = field(default_factory=Start)
+    wording: Wording = field(default_factory=Wording)
+    sentence_b: int | None = None
+    yes: bool = False
+
+
+def payload_for(recording: Recording, options: Options) -> Payload:
+    """The payload of a page, once its size and its options are checked."""
+    check_language(options.lang)
+    calls = chosen(recording, options.layers)
+    size = estimate_page(recording, layers=options.layers)
+    if size.nbytes > LARGEST and not options.yes:
+        raise RecordingError(
+            f"A page has at most {LARGEST / 1e6:.0f} MB, because browsers get slow beyond.",
+            got=str(size),
+            do="Choose fewer layers with layers=[…], or insist with yes=True.",
+        )
+    return payload_of(
+        recording,
+        calls,
+        batch=options.batch,
+        title=options.title,
+        language=options.lang,
+        start=start_of(calls, options.start),
+        wording=options.wording,
+        sentence_b=options.sentence_b,
+    )
+
+
+def chosen(recording: Recording, layers: Sequence[int] | int | None) -> list[Call]:
+    """The calls of some layers, in order."""
+    wanted = None if layers is None else {layers} if isinstance(layers, int) else set(layers)
+    calls = [call for call in recording.calls if wanted is None or call.layer in wanted]
+    missing = sorted((wanted or set()) - {call.layer for call in recording.calls})
+    if missing or not calls:
+        known = sorted({call.layer for call in recording.calls})
+        raise RecordingError(
+            f"A page shows recorded layers ({', '.join(map(str, known)) or 'there are none'}).",
+            got=f"layers = {missing}" if missing else "no calls",
+            do="Run the model inside the with block." if not known else "Choose some of them.",
+        )
+    return calls
+
+
+def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
+    """What the page opens first, as places in the page instead of the model's numbers."""
+    start: dict[str, Any] = {}
+    if wanted.view is not None:
+        start["view"] = _one_of("view", wanted.view, VIEWS)
+    if wanted.theme is not None:
+        start["theme"] = _one_of("theme", wanted.theme, ("light", "dark"))
+    place = 0
+    if wanted.kind is not None:
+        place = [call.kind for call in calls].index(
+            _one_of("kind", wanted.kind, list(dict.fromkeys(call.kind for call in calls)))
+        )
+        start["call"] = place
+    if wanted.layer is not None:
+        # Of the kind that was asked for, or of whichever comes first.
+        layers = {
+            call.layer: number
+            for number, call in reversed(list(enumerate(calls)))
+            if wanted.kind in (None, call.kind)
+        }
+        start["call"] = place = layers[_one_of("layer", wanted.layer, sorted(layers))]
+    numbers = calls[place].head_numbers
+    if wanted.head is not None:
+        start["head"] = numbers.index(_one_of("head", wanted.head, numbers))
+    if wanted.heads is not None:
+        start["heads"] = [numbers.index(_one_of("heads", head, numbers)) for head in wanted.heads]
+    return start
+
+
+def _one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
+    if isinstance(value, bool) or value not in known:
+        raise ArgumentError(
+            f"{name} is one of what the page has ({', '.join(map(str, known))}).",
+            got=f"{name} = {value!r}",
+            do="Choose one of these.",
+        )
+    return value
