@@ -135,7 +135,7 @@ def served(monkeypatch, *arguments, **environment):
         found["lang"] = lang
 
     monkeypatch.setattr(serving, "make_app", make_app)
-    monkeypatch.setattr(serving, "serve", lambda app, door, ready: ready())
+    monkeypatch.setattr(serving, "serve", lambda app, door, ready, limits: ready())
     shown = CliRunner(env=environment).invoke(main, ["serve", *arguments])
     assert shown.exit_code == 0, shown.output
     return shown.output, found["lang"]
