@@ -135,7 +135,7 @@ def served(monkeypatch, *arguments, **environment):
         found["lang"] = lang
 
     monkeypatch.setattr(run_server, "make_app", make_app)
-    monkeypatch.setattr(run_server, "serve", lambda app, door, ready: ready())
+    monkeypatch.setattr(run_server, "serve", lambda app, door, ready, limits: ready())
     shown = CliRunner(env=environment).invoke(main, ["serve", *arguments])
     assert shown.exit_code == 0, shown.output
     return shown.output, found["lang"]

@@ -1,10 +1,12 @@
 """Several clients and tabs: shares of the job slots, jobs that are shared, and the end of the server."""
 
+import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -181,7 +183,11 @@ def test_the_server_ends_without_a_traceback_while_jobs_wait():
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(port)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", SERVER, str(port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
     )
     assert process.stdout.readline().strip() == "ready"
     answers = []

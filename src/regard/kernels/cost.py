@@ -308,7 +308,8 @@ def _setting(
 
 
 def _extent(length: int, keys: int | None) -> Extent:
-    extent = extent_of(length, keys)
+    # Without a mask costs are plain multiplications, so any length will do.
+    extent = extent_of(length, keys, longest=None)
     if 0 in extent:
         raise ArgumentError(
             "There is at least one query and one key.", got=f"{extent}", do="Pass a length of 1 or more."

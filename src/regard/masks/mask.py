@@ -181,8 +181,8 @@ class Mask(ABC):
         return block_mask(self, extent_of(queries, keys), device=device, block_size=block_size)
 
 
-def extent_of(queries: int, keys: int | None) -> Extent:
-    """The lengths, checked; as many keys as queries unless told."""
+def extent_of(queries: int, keys: int | None, *, longest: int | None = LONGEST) -> Extent:
+    """The lengths, checked; by default as many keys as queries, and no more than a mask has positions."""
     keys = queries if keys is None else keys
     for name, length in (("queries", queries), ("keys", keys)):
         if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 0:
@@ -191,9 +191,9 @@ def extent_of(queries: int, keys: int | None) -> Extent:
                 got=f"{name} = {length!r}",
                 do="Pass a length.",
             )
-        if length > LONGEST:
+        if longest is not None and length > longest:
             raise ArgumentError(
-                f"The number of {name} is at most {LONGEST:,}.", got=f"{name} = {length}", do="Pass fewer."
+                f"The number of {name} is at most {longest:,}.", got=f"{name} = {length}", do="Pass fewer."
             )
     return Extent(int(queries), int(keys))
 

@@ -199,7 +199,8 @@ def _finish(console: Console, counts: dict[str, int], heads: int, path: Path, la
     from rich.markup import escape
 
     size = {"heads": heads, "documents": counts["documents"], "tokens": counts["tokens"]}
-    console.print(TEXTS.say("survey.done", lang, path=escape(str(path)), **size), highlight=False)
+    said = TEXTS.say("survey.done", lang, path=escape(str(path)), **size)
+    console.print(said, highlight=False, soft_wrap=True)
     for name in ("truncated", "divided", "failed"):
         if counts[name]:
             console.print(f"  {TEXTS.say(f'survey.{name}', lang, count=counts[name])}", highlight=False)

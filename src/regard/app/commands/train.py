@@ -174,11 +174,12 @@ def _finish(console: Console, run: Run, beams: int, lang: str) -> None:
     scores: dict[str, Any] = export(run, beams=beams)
     model = run.folder / MODEL
     size = {"parameters": scores["parameters"], "megabytes": megabytes(model)}
-    console.print(TEXTS.say("train.done", lang, model=escape(str(model)), **size), highlight=False)
+    said = TEXTS.say("train.done", lang, model=escape(str(model)), **size)
+    console.print(said, highlight=False, soft_wrap=True)
     if scores["missing"]:
-        missing = escape(", ".join(scores["missing"]))
-        counted = {"averaged": len(scores["averaged"]), "missing": missing}
-        console.print(TEXTS.say("train.missing", lang, **counted), highlight=False)
+        counted = {"averaged": len(scores["averaged"]), "missing": ", ".join(scores["missing"])}
+        said = TEXTS.say("train.missing", lang, **counted)
+        console.print(said, style="yellow", highlight=False, markup=False)
     labels = {"greedy": TEXTS.say("train.greedy", lang), "beam": TEXTS.say("train.beams", lang, beams=beams)}
     for name, label in labels.items():
         one = scores[name]
