@@ -3,6 +3,7 @@
 import ast
 import importlib
 import importlib.metadata
+import inspect
 import re
 import subprocess
 import sys
@@ -44,7 +45,7 @@ ROOMS = [
 
 
 def imported_rooms(file: Path) -> set[str]:
-    """The rooms of regard that a file imports, anywhere in it."""
+    """The parts of regard that a file imports, anywhere in it."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         names = []
@@ -160,7 +161,7 @@ def test_the_tests_of_names_would_notice(tmp_path):
 
 
 def test_all_is_what_is_public():
-    # What type checkers see, what a user can reach and what __all__ says are three lists in one file.
+    # What type checkers see, what users can reach and what __all__ lists must agree.
     for_types = {
         alias.name
         for node in ast.walk(ast.parse((SOURCE / "__init__.py").read_text(encoding="utf-8")))
@@ -178,7 +179,7 @@ def test_all_is_what_is_public():
 @pytest.mark.parametrize(
     "room", ["masks", "kernels", "nn", "recording", "heads", "translator", "lessons", "diagnosis"]
 )
-def test_a_room_shows_nothing_but_its_public_names(room):
+def test_a_package_shows_only_its_public_names(room):
     module = importlib.import_module(f"regard.{room}")
     files = {file.stem for file in (SOURCE / room).iterdir()}
     shown = {name for name in vars(module) if not name.startswith("_")}
@@ -192,13 +193,11 @@ def test_an_unknown_name_is_an_attribute_error():
 
 
 def test_attention_is_a_plain_function():
-    import inspect
-
     assert inspect.isfunction(regard.attention)
     assert list(inspect.signature(regard.attention).parameters)[:3] == ["q", "k", "v"]
 
 
-def test_the_version_stands_in_one_place():
+def test_the_version_is_in_one_place():
     assert regard.__version__ not in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f"## {regard.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     said = subprocess.run(
@@ -261,7 +260,7 @@ def test_the_count_of_modules_would_notice():
     assert len(imported_modules("-c", "import regard.masks") - imported_modules("-c", "pass")) > 40
 
 
-def test_make_installs_and_ci_calls_only_what_the_readme_names():
+def test_ci_calls_only_commands_that_the_readme_names():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     called = [
         line
