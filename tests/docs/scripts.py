@@ -1,4 +1,4 @@
-"""The scripts of docs/, which are no package, as modules."""
+"""The scripts in docs/, which is not a package, as modules."""
 
 import importlib.util
 from pathlib import Path
@@ -8,7 +8,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def script(name: str) -> ModuleType:
-    """A script of docs/ without running it."""
+    """Import a script from docs/ without running it."""
     spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -1,4 +1,4 @@
-"""The gallery: every demonstration is in it, and its pictures are those that the code makes."""
+"""The gallery: it shows every demonstration, and its pictures match the code beside them."""
 
 import re
 from io import BytesIO
@@ -30,7 +30,7 @@ def test_every_block_runs_and_gives_its_picture():
     assert drawn == PAGE.count("](pictures/")
 
 
-def test_pictures_are_small_and_none_is_left_over():
+def test_pictures_are_small_and_all_are_used():
     named = set(re.findall(r"\]\(pictures/([^)]+)\)", PAGE))
     assert named == {path.name for path in (DOCS / "pictures").glob("gallery-*.png")}
     for name in named:
@@ -38,6 +38,6 @@ def test_pictures_are_small_and_none_is_left_over():
 
 
 @pytest.mark.parametrize("one", demonstrations(), ids=lambda one: one.name)
-def test_every_demonstration_hangs_there(one):
+def test_every_demonstration_is_shown(one):
     assert f'demonstration("{one.name}")' in PAGE
     assert f"](pictures/gallery-{one.name}.png)" in PAGE

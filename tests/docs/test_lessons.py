@@ -1,4 +1,4 @@
-"""The lessons: every cell of them runs, both languages hold the same code, and the page needs no network."""
+"""The lessons: every cell runs, both languages have the same code, and the page needs no network."""
 
 import ast
 import io
@@ -16,7 +16,7 @@ RICH = ("_repr_html_", "_repr_markdown_")
 CHINESE = re.compile("[\u4e00-\u9fff]")
 ENGLISH = re.compile(r"[A-Za-z]{2,},? [a-z]{2,}")
 WORD = re.compile("[A-Za-z]{2,}")
-BROKEN = re.compile(".[\u4e00-\u9fff，。；：？！、）”]\n[\u4e00-\u9fff（“].")  # browsers show a blank there
+BROKEN = re.compile(".[\u4e00-\u9fff，。；：？！、）”]\n[\u4e00-\u9fff（“].")  # browsers show a space there
 NAMES = sorted(path.stem for path in (DOCS / "lessons" / "en").glob("*.py"))
 
 
@@ -26,7 +26,7 @@ def cells(lang, name, kind):
 
 
 def run(source, names, where):
-    """Run a cell as a notebook does: the value of its last line is what is shown."""
+    """Run a cell as a notebook does, and return the value of its last line."""
     tree = ast.parse(source, where)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, where, "exec"), names)
@@ -48,7 +48,7 @@ def test_every_cell_runs(name, lang, capsys):
         if isinstance(shown, Figure):
             shown.canvas.draw()
             figures.append(shown)
-        elif shown is not None:  # what a notebook would ask for
+        elif shown is not None:  # a notebook displays one of these forms
             assert any(hasattr(shown, form) and getattr(shown, form)() for form in RICH)
     assert len(figures) >= 2
     assert bool(CHINESE.search(capsys.readouterr().out)) or lang == "en"
@@ -99,9 +99,9 @@ def test_the_comparison_of_code(here, there, wanted):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_both_languages_hold_the_same_code(name):
+def test_both_languages_have_the_same_code(name):
     english, chinese = (cells(lang, name, "code") for lang in ("en", "zh"))
-    # The first cell says the language of figures and facts.
+    # The first cell sets the language of figures and facts.
     assert (english.pop(0), chinese.pop(0)) == ('lang = "en"', 'lang = "zh"')
     assert len(english) == len(chinese)
     for here, there in zip(english, chinese):
@@ -114,7 +114,7 @@ def comments(source):
 
 
 def printed_words(source):
-    """What the code prints as it stands there, without the values in it."""
+    """The literal text that the code prints, without the values in it."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print":
             for part in node.args:
@@ -124,7 +124,7 @@ def printed_words(source):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_code_speaks_the_language_of_its_lesson(name):
+def test_code_is_in_the_language_of_its_lesson(name):
     for here, there in zip(*(cells(lang, name, "code") for lang in ("en", "zh"))):
         assert len(comments(here)) == len(comments(there))
         assert all(CHINESE.search(comment) for comment in comments(there)), there
@@ -133,7 +133,7 @@ def test_code_speaks_the_language_of_its_lesson(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_prose_is_whole_in_both_languages(name):
+def test_the_prose_is_complete_in_both_languages(name):
     english, chinese = (cells(lang, name, "markdown") for lang in ("en", "zh"))
     assert len(english) == len(chinese)
     for here, there in zip(english, chinese):
@@ -148,7 +148,7 @@ def test_the_prose_is_whole_in_both_languages(name):
     assert 30 <= lines <= 150
 
 
-def test_a_lesson_becomes_a_notebook_and_a_page_without_network(tmp_path):
+def test_a_lesson_becomes_a_notebook_and_a_page_that_works_offline(tmp_path):
     site = script("make_site")
     page = site.write_lesson(site.LESSONS / "zh" / "01-library.py", tmp_path)
     text = page.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""docs/lessons.md and the lessons: whatever call or command they name could be made."""
+"""docs/lessons.md and the lessons: every call and command that they name is valid."""
 
 import ast
 import inspect
@@ -19,7 +19,7 @@ SPANS = sorted(set(re.findall(r"`([\w.]+\([^`]*)`", "\n".join(re.findall(r"^\| .
 
 @pytest.fixture(scope="module")
 def names():
-    """What the block of calls at the end of the page defines."""
+    """The names defined by the code block at the end of the page."""
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     found = {"biases": regard.biases}
     exec(code, found)
@@ -27,7 +27,7 @@ def names():
 
 
 def check_command(text):
-    """Parse a command as the shell and click would, without running it."""
+    """Parse a command as the shell and click do, without running it."""
     name, *arguments = shlex.split(text)[1:]
     command = main.commands.get(name)
     assert command is not None, f"no command {name}"
@@ -35,12 +35,10 @@ def check_command(text):
 
 
 def check_call(text, names):
-    """Every dotted name exists, and every call of one could bind its arguments; nothing is called."""
+    """Check that every dotted name exists and that calls fit the signatures, without calling anything."""
     for node in ast.walk(ast.parse(text, mode="eval")):
         if isinstance(node, ast.Call) and is_dotted(node.func):
             called = resolve(node.func, names)
-            # The room `attention` is callable and stands for the function of that name.
-            called = called.attention if called is regard.kernels else called
             inspect.signature(called).bind(*node.args, **{word.arg: word.value for word in node.keywords})
         elif is_dotted(node) and isinstance(node, ast.Attribute):
             resolve(node, names)

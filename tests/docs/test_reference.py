@@ -1,4 +1,4 @@
-"""The references: of every public name from its docstring, of every command from its help."""
+"""The references: public names from their docstrings, commands from their help."""
 
 import importlib
 import subprocess
@@ -22,14 +22,14 @@ def test_every_public_name_is_rendered_without_a_warning(tmp_path):
         module = importlib.import_module(room)
         for name in set(getattr(module, "__all__", ())) - {"__version__"}:
             value = getattr(module, name)
-            # A room has a page of its own.
+            # A module has its own page.
             shown = value.__name__ in site.ROOMS if isinstance(value, ModuleType) else f'id="{name}"' in page
             assert shown, f"{room}.{name}"
-    # Building does not change the package: what loads on first use still does.
+    # Building does not change the package: names still load on first use.
     assert "attention_weights" not in vars(regard)
 
 
-def test_every_room_of_the_front_door_is_in_the_reference():
+def test_everything_public_in_regard_is_in_the_reference():
     shown = set(script("make_site").ROOMS)
     for name, where in {**regard._ROOMS, **regard._MODULES}.items():
         assert where in shown, name
@@ -37,7 +37,7 @@ def test_every_room_of_the_front_door_is_in_the_reference():
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    # In a process of its own: click remembers the help option of a command that was called before.
+    # In its own process: click caches the help option of a command that was called before.
     folder = tmp_path_factory.mktemp("docs")
     subprocess.run([sys.executable, DOCS / "make_commands.py", folder], check=True, capture_output=True)
     return folder
