@@ -10,8 +10,8 @@ from typing import Any
 from regard.errors import ArgumentError
 from regard.heads.head_table import PLACE
 from regard.heads.significance import LEVEL
+from regard.interception.steps import Kind
 from regard.languages import Texts
-from regard.recording.call import Kind
 from regard.table import Table, Value
 
 TEXTS = Texts(Path(__file__).parent / "texts")

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from regard.errors import RecordingError
 from regard.interception.hf_masks import Placed
 from regard.interception.observer import Observer, attend, autocast, observers_here
+from regard.interception.steps import Kind
 from regard.kernels import attention_weights
 from regard.kernels.biases import Bias, t5
 from regard.kernels.inputs import Inputs, prepare
 from regard.masks import causal
-from regard.recording.call import Kind
 
 IMPLEMENTATION = "regard_watch"
 

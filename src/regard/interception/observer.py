@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.interception.steps import FixedView, Slot, Step, View
+from regard.interception.steps import AttentionStep, CallPlace, CallWriter, FixedView, Kind, View, detached
 from regard.kernels import Statistics, attention_statistics, attention_with_lse
 from regard.kernels.attention import attention
 from regard.kernels.biases import Bias
@@ -20,22 +20,19 @@ from regard.kernels.single_row import single_query
 from regard.masks.mask import Both, Either, Mask
 from regard.masks.pair_patterns import Dense
 from regard.masks.patterns import Window
-from regard.recording.call import Kind
-from regard.recording.recorder import Tape
-from regard.recording.selection import detached
 
 CROSS_WORDS = ("cross", "encoder_attn", "encdec", "multihead_attn")
 """What the modules that look at another sequence are called; the last is the name in torch.nn."""
 
 
 class Observer:
-    """One watch over one model: its tape, the names of the modules, and which of them is running.
+    """One watch over one model: the writer of its calls, the names of its modules, and which of them runs.
 
-    It writes down what the thread that began it does, and ignores all others.
+    It sees the thread that created it and ignores all others.
     """
 
-    def __init__(self, model: nn.Module, tape: Tape) -> None:
-        self.tape = tape
+    def __init__(self, model: nn.Module, writer: CallWriter) -> None:
+        self.writer = writer
         self.model = model
         self.lazy_biases: dict[int, tuple[Tensor, Bias]] = {}
         self._names = {
@@ -77,7 +74,7 @@ class Observer:
         if queries == keys or not queries:
             return "decoder" if looks_back(inputs.mask) else "encoder"
         # A module that looked at its own text before does so still: there is a cache.
-        cached = queries < keys and self.tape.kind_before(name) in ("encoder", "decoder")
+        cached = queries < keys and self.writer.kind_before(name) in ("encoder", "decoder")
         return "decoder" if cached or looks_back(inputs.mask) else "cross"
 
     @contextmanager
@@ -101,7 +98,7 @@ class Observer:
         del args
         if self.listens:
             if not self._running:
-                self.tape.begin()
+                self.writer.begin()
             self._running.append(module)
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
@@ -200,8 +197,8 @@ def attend(
         "softcap": inputs.softcap,
         "sinks": inputs.sinks,
     }
-    slots = [
-        (observer.tape, observer.tape.slot(observer.name_of(module or observer.running), kind))
+    places = [
+        (observer.writer, observer.writer.place(observer.name_of(module or observer.running), kind))
         for observer in observers
     ]
     # Where each row stands among the keys of another text is known only when all rows are there.
@@ -209,10 +206,10 @@ def attend(
     try:
         # Scores are computed in at least float32, whatever autocast would make of the products.
         with torch.autocast(inputs.q.device.type, enabled=False):
-            output, lse, statistics = _computed(inputs, slots, options, at_once=kind != "cross")
+            output, lse, statistics = _computed(inputs, places, options, at_once=kind != "cross")
     finally:
         _inside.busy = False
-    step = Step(
+    step = AttentionStep(
         inputs.q.detach(),
         inputs.k.detach(),
         inputs.v.detach(),
@@ -226,26 +223,26 @@ def attend(
         past,
         first_key,
     )
-    for tape, slot in slots:
-        unwanted = statistics is not None and not tape.wanted.statistics
-        tape.add(slot, replace(step, statistics=None) if unwanted else step)
+    bare = step if statistics is None else replace(step, statistics=None)
+    for writer, place in places:
+        writer.add(place, step if writer.statistics else bare)
     return output
 
 
 def _computed(
-    inputs: Inputs, slots: list[tuple[Tape, Slot]], options: dict[str, Any], *, at_once: bool
+    inputs: Inputs, places: list[tuple[CallWriter, CallPlace]], options: dict[str, Any], *, at_once: bool
 ) -> tuple[Tensor, Tensor | None, Statistics | None]:
-    """Output, lse and statistics, as far as anybody wants them, in as few passes as possible."""
-    wanted = [tape.wanted for tape, slot in slots if slot.wanted]
+    """Output, lse and statistics, as far as any writer needs them, in as few passes as possible."""
+    writers = [writer for writer, place in places if place.recorded]
     tensors = (inputs.q, inputs.k, inputs.v)
-    if not wanted:
+    if not writers:
         return attention(*tensors, **options, dropout=inputs.dropout), None, None
     statistics = None
-    if at_once and any(want.statistics for want in wanted):
+    if at_once and any(writer.statistics for writer in writers):
         # Statistics give the output of the same pass, but no gradient and no dropout.
         learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
         alone = not learns and not inputs.dropout
-        top = max(want.top for want in wanted)
+        top = max(writer.top for writer in writers)
         statistics = attention_statistics(*(tensors if alone else tensors[:2]), **options, top=top)
         if statistics.output is not None:
             return statistics.output, statistics.lse, replace(statistics, output=None)

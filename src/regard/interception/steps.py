@@ -1,17 +1,19 @@
-"""One attention call as a model made it, and what the user wants to keep of it."""
+"""One attention call as a model made it, and the protocol of whoever writes such calls down."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, Protocol
 
-import torch
 from torch import Tensor
 
+from regard.errors import DtypeError
 from regard.kernels import Statistics
-from regard.kernels.biases import Bias
+from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias
 from regard.masks import Mask, causal, everything
-from regard.recording.call import Kind
+
+Kind = Literal["encoder", "decoder", "cross"]
+KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
 
 
 class View(Protocol):
@@ -45,7 +47,7 @@ class FixedView:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class AttentionStep:
     """One attention call, as a model made it."""
 
     q: Tensor  # (batch, head, query, channel)
@@ -67,23 +69,55 @@ class Step:
         return self.past + self.q.shape[2]
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What the user wants of each call."""
-
-    layers: tuple[int, ...] | None = None
-    heads: tuple[int, ...] | None = None
-    statistics: bool = False
-    top: int = 0
-    values: bool = False
-    dtype: torch.dtype | None = None
-
-
-class Slot(NamedTuple):
-    """The place of a call in a pass of the model."""
+class CallPlace(NamedTuple):
+    """The place of a call in a forward pass of the model."""
 
     name: str
     kind: Kind
     layer: int
     occurrence: int
-    wanted: bool
+    recorded: bool  # whether the writer keeps the calls of this layer
+
+
+class CallWriter(Protocol):
+    """Writes down the attention calls of a model, in the order in which they are made."""
+
+    @property
+    def statistics(self) -> bool:
+        """Whether it keeps the statistics of a call in place of Q and K."""
+
+    @property
+    def top(self) -> int:
+        """How many of the greatest weights of each row belong to its statistics."""
+
+    def begin(self) -> None:
+        """A forward pass begins."""
+
+    def place(self, name: str, kind: Kind) -> CallPlace:
+        """The place of the next call."""
+
+    def kind_before(self, name: str) -> Kind | None:
+        """The kind of the last call of a module; None if it was not called yet."""
+
+    def add(self, place: CallPlace, step: AttentionStep) -> None:
+        """Write a call down."""
+
+    def add_weights(self, place: CallPlace, weights: Tensor, past: int) -> None:
+        """Write down the dense weights ``(batch, head, query, key)`` of a model that hides its Q and K."""
+
+    def begin_search(self) -> None:
+        """A beam search begins: rows of the batch may continue one another until it ends."""
+
+    def end_search(self, rows: Tensor | None = None, prompt: int = 0) -> None:
+        """A beam search ends; ``rows (text, step)`` led to its texts, or None if it failed."""
+
+
+def detached(bias: Bias) -> Bias:
+    """The bias with its own copies of its tables, so that training does not change it."""
+    if isinstance(bias, Sum):
+        return Sum(tuple(detached(part) for part in bias.parts))
+    if isinstance(bias, TensorBias):
+        return TensorBias(bias.values.detach())
+    if isinstance(bias, DistanceBias):
+        return replace(bias, table=bias.table.detach().clone())
+    raise DtypeError("A recorded bias comes from regard.biases.", got=type(bias).__name__)

@@ -27,7 +27,7 @@ from regard.masks.id_table import causal_bias, is_causal_bias
 from regard.masks.patterns import upper_left_causal
 
 
-class Listening(TorchFunctionMode):
+class AttentionFunctionMode(TorchFunctionMode):
     """Sees the attention functions that are called while it is active, in this thread.
 
     Several may be active, one for each watch; the innermost computes, and writes for all of them.

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from regard.errors import ArgumentError, RecordingError
+from regard.interception.steps import KINDS
 from regard.kernels.reference import Numbers, Trace, attention
 from regard.lessons.facts import text as say
 from regard.lessons.number_grid import grid_of, looks_of
 from regard.lessons.sentence_explanation import MOST_WORDS
 from regard.recording import Call, Recording, load_reader
-from regard.recording.call import KINDS
 from regard.recording.row import Row, row_of
 from regard.translator import embedded, embedded_alignment_head, look
 from regard.views.explanation import Explanation, Grid, Step

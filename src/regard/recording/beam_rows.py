@@ -7,8 +7,7 @@ search ends and says which rows led to the texts it returns, the rows of those t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -22,9 +21,6 @@ from regard.masks.mask import Both, Either, Not
 from regard.masks.pair_patterns import Dense, Documents
 from regard.masks.patterns import Lengths, Padding
 from regard.recording.step_masks import Stacked
-
-if TYPE_CHECKING:
-    from regard.recording.recorder import Grows
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,25 +43,6 @@ class Lineage:
         """The row of each position ``start … stop − 1``, ``(text, position)``."""
         step = torch.arange(start, stop, device=self.rows.device) - self.prompt + 1
         return self.rows[:, step.clamp(0, self.rows.shape[1] - 1)]
-
-
-@dataclass
-class Search:
-    """A beam search while it runs, and the records that it wrote into."""
-
-    tracks: list[Grows] = field(default_factory=list)
-    again: bool = False  # whether a text was read anew, as a search without a cache does at each step
-
-    def touch(self, track: Grows) -> None:
-        """Remember a record that the search wrote into."""
-        if all(track is not known for known in self.tracks):
-            self.tracks.append(track)
-
-    def follow(self, rows: Tensor, prompt: int) -> None:
-        """Take the returned texts out of every record."""
-        if not self.again:
-            for track in self.tracks:
-                track.follow(rows.long(), prompt)
 
 
 def along(tensor: Tensor, rows: Tensor) -> Tensor:

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 
-class Growing:
+class Buffer:
     """Rows appended along one axis, with room that doubles, so that n steps copy O(n) and not O(n²).
 
-    >>> grown = Growing(torch.zeros(1, 2, 3), axis=1)
-    >>> grown.append(torch.ones(1, 1, 3))
-    >>> grown.rows[0, :, 0]
+    >>> buffer = Buffer(torch.zeros(1, 2, 3), axis=1)
+    >>> buffer.append(torch.ones(1, 1, 3))
+    >>> buffer.rows[0, :, 0]
     tensor([0., 0., 1.])
     """
 

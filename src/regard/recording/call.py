@@ -9,22 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from regard.errors import ArgumentError, RecordingError
+from regard.interception.steps import Kind
 from regard.kernels import Statistics, attention_statistics
 from regard.kernels.biases import Bias
 from regard.kernels.plain_kernel import Rules, full_precision, scores_of
 from regard.masks import Mask, everything
 from regard.masks.extent import Extent, Integers
 from regard.recording.kept_statistics import fewer_top, statistics_of_weights
-
-Kind = Literal["encoder", "decoder", "cross"]
-KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
 
 Part = slice | int | Sequence[int]
 """Some positions along an axis."""

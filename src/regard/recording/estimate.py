@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from regard.errors import ArgumentError, RecordingError
-from regard.recording.call import Kind
+from regard.interception.steps import Kind
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.errors import ArgumentError, DtypeError, RecordingError
-from regard.interception.steps import Step
+from regard.errors import ArgumentError, RecordingError
+from regard.interception.steps import AttentionStep
 from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias
 from regard.masks import Mask, dense
 from regard.masks.extent import Extent
 from regard.recording.kept_statistics import some_heads
 
 
-def of_heads(step: Step, heads: tuple[int, ...] | None) -> Step:
+def of_heads(step: AttentionStep, heads: tuple[int, ...] | None) -> AttentionStep:
     """The step with the wanted heads only; each of them then has a key head of its own."""
     if heads is None:
         return step
@@ -95,14 +95,3 @@ def bias_of_rows_and_keys(bias: Bias | None, rows: slice, keys: int) -> Bias | N
         return bias
     values = bias.values if bias.values.shape[2] == 1 else bias.values[:, :, rows]
     return TensorBias(values if values.shape[3] == 1 else values[..., :keys])
-
-
-def detached(bias: Bias) -> Bias:
-    """The bias with tables of its own, which no training changes."""
-    if isinstance(bias, Sum):
-        return Sum(tuple(detached(part) for part in bias.parts))
-    if isinstance(bias, TensorBias):
-        return TensorBias(bias.values.detach())
-    if isinstance(bias, DistanceBias):
-        return replace(bias, table=bias.table.detach().clone())
-    raise DtypeError("A recorded bias comes from regard.biases.", got=type(bias).__name__)

@@ -20,8 +20,9 @@ from regard.heads.survey.measures import MEASURES, Rows, measured
 from regard.heads.survey.moments import Moments
 from regard.heads.survey.quantile_sketch import BINS, sketch
 from regard.heads.survey.tokenized_batch import Texts
+from regard.interception.steps import Kind
 from regard.processes import Processes
-from regard.recording.call import Call, Kind
+from regard.recording.call import Call
 
 COUNTS = ("documents", "parts", "tokens", "truncated", "divided", "failed")
 
