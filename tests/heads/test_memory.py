@@ -8,12 +8,13 @@ import regard
 from recording.families import GROUPED, SMALL
 from recording.test_memory import Largest, N
 from regard import heads
+from regard.heads import divergence, pair_weights, role_scores, rollout
 
 
 @pytest.fixture(autouse=True)
 def _small_stretches(monkeypatch):
     # The usual stretch is as large as the matrix of one head here; a longer text would take longer.
-    for module in (differences, flow, pairs, scores):
+    for module in (divergence, rollout, pair_weights, role_scores):
         monkeypatch.setattr(module, "AT_ONCE", N * N // 8)
 
 

@@ -379,7 +379,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, {tests!r})
 from recording.test_files import recorded
-from regard.recording import Call, files
+from regard.recording import Call, recording_file
 from regard.interception.hf_masks import FunctionMask
 from pathlib import Path
 moment = {moment!r}

@@ -21,7 +21,7 @@ from regard.masks.extent import Bools, Integers
 from regard.masks.mask import Both, Constant, Either
 from regard.masks.patterns import Window
 from regard.recording import Call
-from regard.recording.step_masks import Stacked
+from regard.recording.step_masks import StackedMask
 
 FREQUENT, SHARE = 64, 64
 """A word that stands more often than so, and at more than one in so many keys, gets channels of its own."""
@@ -149,7 +149,7 @@ def looks_back(mask: Mask) -> bool:
         return any(looks_back(part) for part in mask.parts)
     if isinstance(mask, Either):
         return all(looks_back(part) for part in mask.parts)
-    if isinstance(mask, Stacked):
+    if isinstance(mask, StackedMask):
         return all(looks_back(rows.mask) for rows in mask.steps)
     return isinstance(mask, Constant) and not mask.value
 

@@ -14,7 +14,7 @@ from regard.masks.mask import Both, Constant, Either
 from regard.masks.pair_patterns import Dense
 from regard.masks.patterns import Lengths, Padding
 from regard.recording import Call, Recording
-from regard.recording.step_masks import Stacked
+from regard.recording.step_masks import StackedMask
 
 
 def real_queries(recording: Recording, call: Call) -> Tensor:
@@ -71,7 +71,7 @@ def _shown(mask: Mask, extent: Extent) -> Bools:
         return reduce(np.logical_and, (_shown(part, extent) for part in mask.parts))
     if isinstance(mask, Either):
         return reduce(np.logical_or, (_shown(part, extent) for part in mask.parts))
-    if isinstance(mask, Stacked):
+    if isinstance(mask, StackedMask):
         steps = ((_shown(rows.mask, rows.extent), extent.keys - rows.stop) for rows in mask.steps)
         return reduce(np.logical_or, (np.pad(shown, ((0, 0), (0, later))) for shown, later in steps))
     return np.ones((1, extent.keys), np.bool_)

@@ -28,7 +28,7 @@ from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import check_batch, check_recording
 from regard.kernels.plain_kernel import AT_ONCE
 from regard.recording import Call, Recording
-from regard.recording.call import Part
+from regard.recording.call import Positions
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ def rollout(
     batch: int = 0,
     residual: float = 0.5,
     *,
-    rows: Part = slice(None),
+    rows: Positions = slice(None),
     run: int = 0,
     layers: Chosen = None,
     heads: Chosen = None,
@@ -105,7 +105,7 @@ def rollout(
 
 
 def _two_texts(
-    calls: list[Call], cross: list[Call], batch: int, residual: float, rows: Part, kept: dict[int, Call]
+    calls: list[Call], cross: list[Call], batch: int, residual: float, rows: Positions, kept: dict[int, Call]
 ) -> Rollout:
     encoder, decoder = _stack(calls, "encoder"), _stack(calls, "decoder")
     if not encoder or len(decoder) != len(cross):
@@ -145,7 +145,7 @@ def _stack(calls: list[Call], kind: str) -> list[Call]:
     return found
 
 
-def _started(call: Call, rows: Part) -> Tensor:
+def _started(call: Call, rows: Positions) -> Tensor:
     """The chosen rows of the identity."""
     try:
         wanted = np.atleast_1d(np.arange(call.queries)[rows])

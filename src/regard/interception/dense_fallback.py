@@ -24,7 +24,7 @@ FIELDS: dict[str, Kind | None] = {
 
 
 @contextmanager
-def own_weights_kept(model: Any, writer: CallWriter) -> Iterator[None]:
+def dense_weights_recorded(model: Any, writer: CallWriter) -> Iterator[None]:
     """The model asked for its weights at every forward pass; its output stays as the user wanted it."""
     asked: list[tuple[dict[str, Any], int]] = []
 

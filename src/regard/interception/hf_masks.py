@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.errors import MaskError
-from regard.interception.steps import View
+from regard.interception.steps import MaskView
 from regard.masks import Mask, causal, documents, everything, padding, window
 from regard.masks.extent import Array, Extent, Pairs, Strip
 from regard.masks.mask import SOME, Both, Constant, Either, Verdicts
@@ -28,12 +28,12 @@ from regard.masks.patterns import OneAxis
 MaskFunction = Callable[..., Any]
 
 
-class Unknown(Exception):  # noqa: N818 - it never leaves this file
+class UnknownMaskFunction(Exception):  # noqa: N818 - it never leaves this file
     """A function that is none of the known ones."""
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class TransformersMask:
     """A mask function with the stretch of the text that it is asked about.
 
     Queries stand at ``past … past + queries − 1`` and keys at ``first_key … first_key + keys − 1``.
@@ -51,7 +51,7 @@ class Placed:
     make_tensor: Callable[[], Tensor | None] = field(repr=False)
     # The last answer of ``after``: the view before it (weakly, or each would hold all before it), the
     # length, and whether this view goes on where that one ended.
-    _goes_on: list[tuple[ReferenceType[View], int, bool]] = field(
+    _goes_on: list[tuple[ReferenceType[MaskView], int, bool]] = field(
         default_factory=list, init=False, repr=False
     )
 
@@ -70,7 +70,7 @@ class Placed:
         kept = self._padding(first, stop)
         try:
             return translated(self.function, first, stop) & kept
-        except Unknown:
+        except UnknownMaskFunction:
             return FunctionMask(self.function, self.batch, first, first, self.one_by_one) & kept
 
     @cached_property
@@ -98,7 +98,7 @@ class Placed:
         kept = _stretch(self.keep, first, stop, fill=False)
         return everything() if bool(kept.all()) else padding(kept)
 
-    def after(self, before: View, length: int) -> View | None:
+    def after(self, before: MaskView, length: int) -> MaskView | None:
         """This view, if it says of the first positions what the view before it said."""
         # All layers of a pass share their view, so that the first of them answers for the others.
         for view, known, goes_on in self._goes_on:
@@ -108,8 +108,8 @@ class Placed:
         self._goes_on[:] = [(ref(before), length, goes_on)]
         return self if goes_on else None
 
-    def _repeats(self, before: View, length: int) -> bool:
-        if not isinstance(before, Placed) or not self.causal or not before.causal:
+    def _repeats(self, before: MaskView, length: int) -> bool:
+        if not isinstance(before, TransformersMask) or not self.causal or not before.causal:
             return False
         bare = [replace(view, keep=None).over(0, length) for view in (before, self)]
         return bare[0] == bare[1] and before._padding(0, length) == self._padding(0, length)
@@ -127,7 +127,7 @@ class Placed:
         """The shape of the tensor that this stands for."""
         return torch.Size((self.batch, 1, self.queries, self.keys))
 
-    def contiguous(self) -> Placed:
+    def contiguous(self) -> TransformersMask:
         """Itself: generation with a static cache prepares its masks before the model is called."""
         return self
 
@@ -161,7 +161,7 @@ class Placed:
 
 def _as_tensors(given: Any) -> Any:
     """Arguments of a function, with a tensor for every placed mask in them."""
-    if isinstance(given, Placed):
+    if isinstance(given, TransformersMask):
         return given._tensor()
     if isinstance(given, list | tuple):
         return type(given)(_as_tensors(one) for one in given)
@@ -184,7 +184,7 @@ def _ignores_queries(part: Mask) -> bool:
 def _parts(function: MaskFunction) -> tuple[str, dict[str, Any]]:
     """Which function of transformers made this one, and with which values."""
     if getattr(function, "__module__", "") != "transformers.masking_utils":
-        raise Unknown
+        raise UnknownMaskFunction
     cells = zip(function.__code__.co_freevars, function.__closure__ or ())
     return function.__qualname__.partition(".")[0], {name: cell.cell_contents for name, cell in cells}
 
@@ -192,7 +192,7 @@ def _parts(function: MaskFunction) -> tuple[str, dict[str, Any]]:
 def _is_causal(function: MaskFunction, *, strictly: bool) -> bool:
     try:
         maker, values = _parts(function)
-    except Unknown:
+    except UnknownMaskFunction:
         return False
     if maker == "and_masks" or (maker == "or_masks" and not strictly):
         return any(_is_causal(part, strictly=strictly) for part in values["mask_functions"])
@@ -206,7 +206,7 @@ def translated(function: MaskFunction, first: int, stop: int) -> Mask:
         parts = [translated(part, first, stop) for part in values["mask_functions"]]
         return Both.of(*parts) if maker == "and_masks" else Either.of(*parts)
     if maker not in KNOWN:
-        raise Unknown
+        raise UnknownMaskFunction
     return KNOWN[maker](values, first, stop)
 
 

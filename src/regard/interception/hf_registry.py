@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from regard.errors import RecordingError
-from regard.interception.hf_masks import Placed
+from regard.interception.hf_masks import TransformersMask
 from regard.interception.observer import Observer, attend, autocast, observers_here
 from regard.interception.steps import Kind
 from regard.kernels import attention_weights
@@ -42,7 +42,7 @@ def pretrained_parts(module: nn.Module) -> Iterator[Any]:
         yield from pretrained_parts(child)
 
 
-def is_on_the_interface(model: Any) -> bool:
+def uses_attention_interface(model: Any) -> bool:
     """Whether every part of the model hands its attention to the registry."""
     return all(part._can_set_attn_implementation() for part in model.modules() if is_pretrained(part))
 
@@ -51,7 +51,7 @@ def is_on_the_interface(model: Any) -> bool:
 
 
 @dataclass
-class _Switched:
+class _ReplacedConfig:
     """A configuration that names our attention, and what it named before."""
 
     config: Any
@@ -59,33 +59,33 @@ class _Switched:
     users: int = 1
 
 
-_switched: dict[int, _Switched] = {}
+_replaced_configs: dict[int, _ReplacedConfig] = {}
 _lock = threading.Lock()
 
 
 @contextmanager
-def switched(model: nn.Module) -> Iterator[None]:
+def attention_replaced(model: nn.Module) -> Iterator[None]:
     """The model with our attention, for as long as anybody watches it."""
     _register()
     configs = list(_configs(model))
     with _lock:
         for config in configs:
-            known = _switched.get(id(config))
+            known = _replaced_configs.get(id(config))
             if known is not None:
                 known.users += 1
             else:
-                _switched[id(config)] = _Switched(config, config._attn_implementation)
+                _replaced_configs[id(config)] = _ReplacedConfig(config, config._attn_implementation)
                 config._attn_implementation_internal = IMPLEMENTATION
     try:
         yield
     finally:
         with _lock:
             for config in configs:
-                known = _switched[id(config)]
+                known = _replaced_configs[id(config)]
                 known.users -= 1
                 if not known.users:
                     config._attn_implementation_internal = known.before
-                    del _switched[id(config)]
+                    del _replaced_configs[id(config)]
 
 
 def _configs(model: nn.Module) -> Iterator[Any]:
@@ -102,7 +102,7 @@ def _configs(model: nn.Module) -> Iterator[Any]:
 
 
 def _before(config: Any) -> str | None:
-    known = _switched.get(id(config))
+    known = _replaced_configs.get(id(config))
     return None if known is None else known.before
 
 
@@ -123,13 +123,13 @@ def mask_function(
     q_offset: int | Tensor = 0,
     kv_offset: int = 0,
     mask_function: Callable[..., Any] | None = None,
-    attention_mask: Tensor | Placed | None = None,
+    attention_mask: Tensor | TransformersMask | None = None,
     use_vmap: bool = False,
     config: Any = None,
     **options: Any,
-) -> Placed:
+) -> TransformersMask:
     """The mask of one forward pass, lazily; never None, so that causal models stay causal."""
-    if isinstance(attention_mask, Placed):
+    if isinstance(attention_mask, TransformersMask):
         return attention_mask  # made before, and handed through the model
     from transformers import masking_utils
 
@@ -152,7 +152,7 @@ def mask_function(
         )
 
     keep = None if attention_mask is None else attention_mask.bool()
-    return Placed(
+    return TransformersMask(
         function, keep, batch_size, q_length, kv_length, past, int(kv_offset), use_vmap, make_tensor
     )
 
@@ -174,7 +174,7 @@ def attention_function(
     """Attention of one module: computed by regard, written down by everybody who watches it."""
     _check_softcap(module, softcap)
     given, view = attention_mask, None
-    if isinstance(given, Placed):
+    if isinstance(given, TransformersMask):
         given, key, value = _fitted(given, key, value)
         view = given
         mask: object = given.here()
@@ -218,7 +218,7 @@ def _check_softcap(module: nn.Module, softcap: float | None) -> None:
         )
 
 
-def _fitted(placed: Placed, key: Tensor, value: Tensor) -> tuple[Placed, Tensor, Tensor]:
+def _fitted(placed: TransformersMask, key: Tensor, value: Tensor) -> tuple[TransformersMask, Tensor, Tensor]:
     """Keys and mask cut to one length: a static cache has room for keys that are yet to come."""
     keys = min(key.shape[2], placed.keys)
     if placed.causal:
@@ -262,7 +262,9 @@ def _bias_of(module: nn.Module, given: Tensor | None) -> Bias | Tensor | None:
     return bias
 
 
-def _kind(module: nn.Module, observers: list[Observer], inputs: Inputs, view: Placed | None) -> Kind:
+def _kind(
+    module: nn.Module, observers: list[Observer], inputs: Inputs, view: TransformersMask | None
+) -> Kind:
     if not observers:
         return "encoder"
     if view is not None and view.of_decoder:
@@ -272,7 +274,7 @@ def _kind(module: nn.Module, observers: list[Observer], inputs: Inputs, view: Pl
     return observers[0].kind_of(inputs, module)
 
 
-def _placing(view: Placed | None, inputs: Inputs) -> dict[str, Any]:
+def _placing(view: TransformersMask | None, inputs: Inputs) -> dict[str, Any]:
     if view is None or not view.aligned:
         return {"view": None, "past": max(0, inputs.extent.offset)}
     return {"view": view, "past": view.past, "first_key": view.first_key}

@@ -11,7 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.interception.steps import AttentionStep, CallPlace, CallWriter, FixedView, Kind, View, detached
+from regard.interception.steps import (
+    AttentionStep,
+    CallPlace,
+    CallWriter,
+    FixedMaskView,
+    Kind,
+    MaskView,
+    detached,
+)
 from regard.kernels import Statistics, attention_statistics, attention_with_lse
 from regard.kernels.attention import attention
 from regard.kernels.biases import Bias
@@ -182,7 +190,7 @@ def attend(
     module: nn.Module | None,
     kind: Kind,
     *,
-    view: View | None,
+    view: MaskView | None,
     past: int,
     first_key: int = 0,
 ) -> Tensor:
@@ -215,7 +223,7 @@ def attend(
         inputs.v.detach(),
         lse,
         statistics,
-        view or FixedView(inputs.mask, inputs.extent.queries),
+        view or FixedMaskView(inputs.mask, inputs.extent.queries),
         None if inputs.bias is None else detached(inputs.bias),
         inputs.scale,
         inputs.softcap,

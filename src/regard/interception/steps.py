@@ -16,18 +16,18 @@ Kind = Literal["encoder", "decoder", "cross"]
 KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
 
 
-class View(Protocol):
+class MaskView(Protocol):
     """Who may look at whom in a text, asked about any stretch of it."""
 
     def over(self, first: int, stop: int) -> Mask:
         """The mask whose key 0 stands at ``first`` and whose last query and key at ``stop − 1``."""
 
-    def after(self, before: View, length: int) -> View | None:
+    def after(self, before: MaskView, length: int) -> MaskView | None:
         """A view that says what ``before`` says of the first ``length`` positions and this of the rest."""
 
 
 @dataclass(frozen=True)
-class FixedView:
+class FixedMaskView:
     """A mask as it was given for one call."""
 
     mask: Mask
@@ -38,11 +38,11 @@ class FixedView:
         del first, stop
         return self.mask
 
-    def after(self, before: View, length: int) -> View | None:
+    def after(self, before: MaskView, length: int) -> MaskView | None:
         """One query that sees everything is one more row of a causal mask."""
         del length
         last_row = self.mask == everything() and self.queries == 1
-        is_causal = isinstance(before, FixedView) and before.mask == causal()
+        is_causal = isinstance(before, FixedMaskView) and before.mask == causal()
         return before if is_causal and (last_row or self.mask == causal()) else None
 
 
@@ -55,7 +55,7 @@ class AttentionStep:
     v: Tensor
     lse: Tensor | None
     statistics: Statistics | None
-    view: View
+    view: MaskView
     bias: Bias | None
     scale: float
     softcap: float | None

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from regard.interception.hf_masks import FunctionMask
-from regard.interception.steps import View
+from regard.interception.steps import MaskView
 from regard.kernels.biases import Bias, Sum, TensorBias
 from regard.masks import Mask, padding
 from regard.masks.id_table import Table
 from regard.masks.mask import Both, Either, Not
 from regard.masks.pair_patterns import Dense, Documents
 from regard.masks.patterns import Lengths, Padding
-from regard.recording.step_masks import Stacked
+from regard.recording.step_masks import StackedMask
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,17 +61,17 @@ def parents(ours: Tensor, theirs: Tensor) -> Tensor | None:
 
 
 @dataclass(frozen=True, eq=False)
-class ChosenView:
+class SelectedMaskView:
     """A view of which some rows of the batch are left."""
 
-    view: View
+    view: MaskView
     rows: Tensor  # (text,)
 
     def over(self, first: int, stop: int) -> Mask:
         """The mask of these rows."""
         return mask_of_rows(self.view.over(first, stop), self.rows)
 
-    def after(self, before: View, length: int) -> View | None:
+    def after(self, before: MaskView, length: int) -> MaskView | None:
         """Nothing is merged once rows were chosen."""
         del before, length
         return None
@@ -93,8 +93,8 @@ def mask_of_rows(mask: Mask, rows: Tensor) -> Mask:
         return type(mask).of(*(mask_of_rows(part, rows) for part in mask.parts))
     if isinstance(mask, Not):
         return ~mask_of_rows(mask.part, rows)
-    if isinstance(mask, Stacked):
-        return Stacked(tuple(replace(step, mask=mask_of_rows(step.mask, rows)) for step in mask.steps))
+    if isinstance(mask, StackedMask):
+        return StackedMask(tuple(replace(step, mask=mask_of_rows(step.mask, rows)) for step in mask.steps))
     if isinstance(mask, Padding):
         return replace(mask, keep=_rows_of(mask.keep, rows, 1))
     if isinstance(mask, Lengths):

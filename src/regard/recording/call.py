@@ -23,7 +23,7 @@ from regard.masks import Mask, everything
 from regard.masks.extent import Extent, Integers
 from regard.recording.kept_statistics import fewer_top, statistics_of_weights
 
-Part = slice | int | Sequence[int]
+Positions = slice | int | Sequence[int]
 """Some positions along an axis."""
 
 
@@ -132,7 +132,11 @@ class Call:
     # ---- what it shows -------------------------------------------------------------------------
 
     def weights(
-        self, head: int | None, rows: Part = slice(None), columns: Part = slice(None), batch: int = 0
+        self,
+        head: int | None,
+        rows: Positions = slice(None),
+        columns: Positions = slice(None),
+        batch: int = 0,
     ) -> Tensor:
         """The weights of one head, ``(rows, columns)``, exactly; nothing else is computed.
 
@@ -234,12 +238,12 @@ def _wide(tensor: Tensor) -> torch.dtype:
     return torch.promote_types(tensor.dtype, torch.float32)
 
 
-def _pick(tensor: Tensor, part: Part, index: Tensor) -> Tensor:
+def _pick(tensor: Tensor, part: Positions, index: Tensor) -> Tensor:
     """Some rows; a view where a slice was asked for."""
     return tensor[part] if isinstance(part, slice) else tensor[index]
 
 
-def _chosen(part: Part, length: int, name: str) -> Integers:
+def _chosen(part: Positions, length: int, name: str) -> Integers:
     """The positions meant, each from 0 to length − 1."""
     if isinstance(part, slice):
         return np.arange(length)[part]

@@ -26,7 +26,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Stack:
+class LayerStack:
     """Layers of one kind and shape."""
 
     kind: Kind
@@ -96,7 +96,7 @@ def known_layers(model: nn.Module) -> int | None:
     return sum(layers) if getattr(config, "sub_configs", None) else max(layers)
 
 
-def stacks_of(model: nn.Module) -> Iterator[Stack]:
+def stacks_of(model: nn.Module) -> Iterator[LayerStack]:
     """The stacks of a model, from its configuration or from its torch.nn layers."""
     config = getattr(model, "config", None)
     found = [] if config is None else list(_of_config(config))
@@ -108,10 +108,10 @@ def stacks_of(model: nn.Module) -> Iterator[Stack]:
             kind: Kind = (
                 "cross" if "multihead_attn" in name else "decoder" if "decoder" in name else "encoder"
             )
-            yield Stack(kind, 1, module.num_heads, module.num_heads, module.head_dim)
+            yield LayerStack(kind, 1, module.num_heads, module.num_heads, module.head_dim)
 
 
-def _of_config(config: Any) -> Iterator[Stack]:
+def _of_config(config: Any) -> Iterator[LayerStack]:
     parts = [getattr(config, name, None) for name in getattr(config, "sub_configs", None) or {}]
     parts = [part for part in parts if part is not None and _first(part, "num_hidden_layers")]
     if parts:
@@ -128,14 +128,14 @@ def _of_config(config: Any) -> Iterator[Stack]:
             yield stack
 
 
-def _stack(config: Any, kind: Kind, *names: str, side: str = "") -> Stack | None:
+def _stack(config: Any, kind: Kind, *names: str, side: str = "") -> LayerStack | None:
     layers = _first(config, *names, "num_hidden_layers", "n_layer", "num_layers")
     heads = _first(config, f"{side}_attention_heads", "num_attention_heads", "num_heads", "n_head")
     width = _first(config, "hidden_size", "d_model", "n_embd")
     if not layers or not heads or not width:
         return None
     channels = _first(config, "head_dim", "d_kv") or width // heads
-    return Stack(kind, layers, heads, _first(config, "num_key_value_heads") or heads, channels)
+    return LayerStack(kind, layers, heads, _first(config, "num_key_value_heads") or heads, channels)
 
 
 def _looks_back(config: Any) -> bool:

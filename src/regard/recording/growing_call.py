@@ -27,16 +27,16 @@ import torch
 from torch import Tensor
 
 from regard.errors import RecordingError
-from regard.interception.steps import AttentionStep, CallPlace, Kind, View
+from regard.interception.steps import AttentionStep, CallPlace, Kind, MaskView
 from regard.kernels import attention_with_lse
 from regard.masks import Mask
 from regard.masks.extent import Extent
-from regard.recording.beam_rows import ChosenView, Lineage, along, bias_of_rows, parents, without_ended
+from regard.recording.beam_rows import Lineage, SelectedMaskView, along, bias_of_rows, parents, without_ended
 from regard.recording.buffer import Buffer
 from regard.recording.call import Call
 from regard.recording.kept_statistics import joined, placed
 from regard.recording.selection import bias_of_rows_and_keys, longer_bias, mask_of_heads
-from regard.recording.step_masks import Rows, Stacked
+from regard.recording.step_masks import MaskRows, StackedMask
 from regard.recording.watch_options import WatchOptions
 
 
@@ -50,7 +50,7 @@ class GrowingCall:
         self.keys = step.k.shape[2]
         self.start, self.stop, self.first_key = step.past, step.stop, step.first_key
         self.prompt_end = step.stop  # behind the last step of several rows: where generation began
-        self.views: list[tuple[int, int, View]] = [(step.past, step.stop, step.view)]
+        self.views: list[tuple[int, int, MaskView]] = [(step.past, step.stop, step.view)]
         self.kept = step.statistics
         self.last_key = None if self.kept is None else step.k[:, :, -1:].detach().clone()
         self.bias = step.bias if self.kept is None else None
@@ -163,7 +163,7 @@ class GrowingCall:
         for name, grown in self.buffers.items():
             self.buffers[name] = Buffer(grown.rows[rows.to(grown.rows.device)], axis=2)
         self.bias = bias_of_rows(self.bias, rows)
-        self.views = [(start, stop, ChosenView(view, rows)) for start, stop, view in self.views]
+        self.views = [(start, stop, SelectedMaskView(view, rows)) for start, stop, view in self.views]
 
     def follow(self, rows: Tensor, prompt: int) -> None:
         """Leave only the texts that a beam search returned."""
@@ -185,7 +185,7 @@ class GrowingCall:
                 chosen = along(rows_of_keys, keys)
             self.buffers[name] = Buffer(chosen, axis=2)
         self.views = [
-            (start, min(end, stop), ChosenView(view, lineage.at(start, start + 1)[:, 0].clamp(min=0)))
+            (start, min(end, stop), SelectedMaskView(view, lineage.at(start, start + 1)[:, 0].clamp(min=0)))
             for start, end, view in self.views
             if start < stop
         ]
@@ -204,7 +204,9 @@ class GrowingCall:
             mask = self.views[0][2].over(first, first + self.keys)
         else:
             steps = ((start, stop, view.over(first, stop)) for start, stop, view in self.views)
-            mask = Stacked(tuple(Rows(start - first, stop - first, view) for start, stop, view in steps))
+            mask = StackedMask(
+                tuple(MaskRows(start - first, stop - first, view) for start, stop, view in steps)
+            )
         if self.inside is not None:
             mask = without_ended(mask, self.inside[0], None if self.cross else self.inside[1])
         return mask_of_heads(mask, self.options.heads, Extent(self.stop - self.start, self.keys))

@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.errors import ArgumentError, DtypeError, RecordingError
 from regard.interception import hf_registry
-from regard.interception.dense_fallback import own_weights_kept
+from regard.interception.dense_fallback import dense_weights_recorded
 from regard.interception.generation_hooks import searches_followed
 from regard.interception.observer import Observer, observed, uncompiled
 from regard.interception.torch_functions import AttentionFunctionMode, compiled_runs_eagerly, fast_path_off
@@ -148,12 +148,12 @@ class Watch:
         parts = list(hf_registry.pretrained_parts(self._model))
         through_torch = self._model not in parts
         for part in parts:
-            if hf_registry.is_on_the_interface(part):
-                stack.enter_context(hf_registry.switched(part))
+            if hf_registry.uses_attention_interface(part):
+                stack.enter_context(hf_registry.attention_replaced(part))
             elif getattr(part.config, "_attn_implementation", None) == "sdpa":
                 through_torch = True  # off the registry, but it calls torch's own function
             else:
-                stack.enter_context(own_weights_kept(part, self._recorder))
+                stack.enter_context(dense_weights_recorded(part, self._recorder))
         if through_torch:
             stack.enter_context(fast_path_off())
             stack.enter_context(AttentionFunctionMode())

@@ -24,10 +24,10 @@ from regard.errors import ArgumentError, FileError, TrainingError
 from regard.processes import Processes
 from regard.translator import training_checkpoint, training_log
 from regard.translator.recipe import Recipe
-from regard.translator.sentence_batches import Example, encode_pairs, epoch_batches, pad
+from regard.translator.sentence_batches import EncodedPair, encode_pairs, epoch_batches, pad
 from regard.translator.sentence_pairs import Pair
-from regard.translator.training_checkpoint import Position
-from regard.translator.training_folder import Run, begin_run, locked_folder, open_run
+from regard.translator.training_checkpoint import TrainingPosition
+from regard.translator.training_folder import TrainingRun, begin_run, locked_folder, open_run
 from regard.translator.translate_text import build_model
 from regard.translator.vocabulary import PADDING
 
@@ -60,8 +60,8 @@ def train(
     minutes: float | None = None,
     processes: Processes | None = None,
     report: Listener | None = None,
-    lettering: training_log.Lettering | None = None,
-) -> Run:
+    lettering: training_log.PlotStyle | None = None,
+) -> TrainingRun:
     """Train by a recipe into a folder, or go on with the training in it.
 
     Args:
@@ -130,7 +130,11 @@ class _Training:
     """The moving parts of one training."""
 
     def __init__(
-        self, run: Run, processes: Processes, report: Listener, lettering: training_log.Lettering | None
+        self,
+        run: TrainingRun,
+        processes: Processes,
+        report: Listener,
+        lettering: training_log.PlotStyle | None,
     ) -> None:
         self.run, self.recipe, self.processes, self.report = run, run.recipe, processes, report
         self.lettering = lettering
@@ -149,14 +153,14 @@ class _Training:
         self.held_out_loss: float | None = None
         self.drawn = time.monotonic()
 
-    def _encode(self, pairs: Sequence[Pair]) -> list[Example]:
+    def _encode(self, pairs: Sequence[Pair]) -> list[EncodedPair]:
         return encode_pairs(pairs, self.run.vocabularies, longest=self.recipe.length)
 
-    def _resumed(self) -> Position:
+    def _resumed(self) -> TrainingPosition:
         found = training_checkpoint.load_checkpoint(
             self.run.folder, self.model, self.optimizer, self.processes.own
         )
-        position = found or Position(log_digest=digest(b""))
+        position = found or TrainingPosition(log_digest=digest(b""))
         if self.processes.first and position.step < self.recipe.steps:
             training_checkpoint.drop_snapshots(
                 self.run.folder, after=position.step, every=self.recipe.checkpoint_every
@@ -272,7 +276,7 @@ class _Training:
             )
 
 
-def held_out_loss(model: nn.Seq2Seq, examples: Sequence[Example], tokens: int) -> float:
+def held_out_loss(model: nn.Seq2Seq, examples: Sequence[EncodedPair], tokens: int) -> float:
     """The loss per token, without smoothing and dropout."""
     total, count = 0.0, 0
     sizes = [example.size for example in examples]

@@ -19,7 +19,7 @@ SNAPSHOT = "weights-{step:07d}.safetensors"
 
 
 @dataclass
-class Position:
+class TrainingPosition:
     """Where a training stands: steps done, the next batch, and what was gathered since the last log."""
 
     step: int = 0
@@ -36,7 +36,7 @@ def save_checkpoint(
     folder: Path,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    position: Position,
+    position: TrainingPosition,
     chances: Sequence[Tensor],
 ) -> None:
     """Write one file with model, optimizer, position and the random states of all processes."""
@@ -51,7 +51,7 @@ def save_checkpoint(
 
 def load_checkpoint(
     folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, process: int
-) -> Position | None:
+) -> TrainingPosition | None:
     """Put model, optimizer and chance back to where the checkpoint left them; None without one."""
     path = folder / CHECKPOINT
     if not path.exists():
@@ -63,10 +63,10 @@ def load_checkpoint(
         # Set as they were, not through load_state_dict, which would change their kinds.
         optimizer.state[parameter] = _part(tensors, f"optimizer.{name}.")
     torch.set_rng_state(tensors[f"random.{process}"])
-    return Position(**facts)
+    return TrainingPosition(**facts)
 
 
-def load_position(folder: Path) -> Position:
+def load_position(folder: Path) -> TrainingPosition:
     """Where the training in a folder stands, by its last checkpoint."""
     path = folder / CHECKPOINT
     if not path.exists():
@@ -75,7 +75,7 @@ def load_position(folder: Path) -> Position:
             got=f"none in {folder}",
             do="Train until the first checkpoint.",
         )
-    return Position(**_read(path)[1])
+    return TrainingPosition(**_read(path)[1])
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

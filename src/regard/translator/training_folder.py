@@ -22,7 +22,7 @@ from regard.errors import ModelFileError, TrainingError
 from regard.folder_lock import locked
 from regard.translator.files import read_text
 from regard.translator.recipe import Recipe
-from regard.translator.sentence_pairs import Corpus, Pair, split
+from regard.translator.sentence_pairs import CorpusSplit, Pair, split
 from regard.translator.sentence_pairs import digest as digest_of_pairs
 from regard.translator.translate_text import CHINESE, ENGLISH, read_vocabularies, write_vocabularies
 from regard.translator.vocabulary import ChineseCharacters, EnglishTokens, Vocabularies
@@ -32,12 +32,12 @@ FORMAT = "regard training 2"
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """One training: its folder, recipe, sentences and vocabularies."""
 
     folder: Path
     recipe: Recipe
-    corpus: Corpus
+    corpus: CorpusSplit
     vocabularies: Vocabularies
 
 
@@ -91,7 +91,7 @@ def begin_run(
     write_json(path, {"format": FORMAT, **wanted, "files": files})
 
 
-def open_run(folder: Path, pairs: Sequence[Pair], recipe: Recipe) -> Run:
+def open_run(folder: Path, pairs: Sequence[Pair], recipe: Recipe) -> TrainingRun:
     """The training that ``begin_run`` made or checked."""
     corpus = split(pairs, held_out=recipe.held_out, seed=recipe.seed)
     for name, written in _read(folder / RUN)["files"].items():
@@ -102,10 +102,10 @@ def open_run(folder: Path, pairs: Sequence[Pair], recipe: Recipe) -> Run:
                 do="Begin anew in another folder.",
             )
     # Read, not learned again: the files are what the checkpoints were trained with.
-    return Run(folder, recipe, corpus, read_vocabularies(folder))
+    return TrainingRun(folder, recipe, corpus, read_vocabularies(folder))
 
 
-def _learn(corpus: Corpus, recipe: Recipe) -> Vocabularies:
+def _learn(corpus: CorpusSplit, recipe: Recipe) -> Vocabularies:
     return Vocabularies(
         EnglishTokens.learn((pair.english for pair in corpus.training), recipe.english_tokens),
         ChineseCharacters.learn((pair.chinese for pair in corpus.training), least=recipe.chinese_least),

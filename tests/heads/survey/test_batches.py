@@ -3,7 +3,7 @@ import pytest
 from heads.survey.conftest import sentences
 from regard.heads.survey import Corpus
 from regard.heads.survey import corpus_batches as module
-from regard.heads.survey.corpus_batches import Batches, Bookmark
+from regard.heads.survey.corpus_batches import Bookmark, CorpusBatches
 
 
 @pytest.fixture(autouse=True)
@@ -13,7 +13,7 @@ def _short_stretches(monkeypatch):
 
 def batches_of(reader, path, *, longest=19, tokens=60, split=False, **options):
     special = frozenset(reader.tokenizer.all_special_ids)
-    return Batches(Corpus.open(path, **options), reader.tokenizer, longest, tokens, split, special)
+    return CorpusBatches(Corpus.open(path, **options), reader.tokenizer, longest, tokens, split, special)
 
 
 def test_every_document_once_in_batches_of_alike_lengths(readers, corpus):
@@ -104,7 +104,7 @@ def test_a_tokenizer_in_python(readers, tmp_path):
 
     path = tmp_path / "c.txt"
     path.write_text("a bb ccc dddd\nx\n")
-    made = Batches(Corpus.open(path), InPython(), 5, 100, True, frozenset({0, 2, 3}))
+    made = CorpusBatches(Corpus.open(path), InPython(), 5, 100, True, frozenset({0, 2, 3}))
     (batch,) = made.after(Bookmark())
     assert [part.ids for part in batch.parts] == [(2, 8, 3), (2, 5, 3), (2, 5, 6, 7, 3)]
 

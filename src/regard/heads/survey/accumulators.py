@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from regard.heads.survey import distance_bins
-from regard.heads.survey.corpus_batches import Part
+from regard.heads.survey.corpus_batches import DocumentPart
 from regard.heads.survey.examples import LEAST, Examples
-from regard.heads.survey.measures import MEASURES, Rows, measured
+from regard.heads.survey.measures import MEASURES, MeasuredRows, measured
 from regard.heads.survey.moments import Moments
 from regard.heads.survey.quantile_sketch import BINS, sketch
-from regard.heads.survey.tokenized_batch import Texts
+from regard.heads.survey.tokenized_batch import TokenizedBatch
 from regard.interception.steps import Kind
 from regard.processes import Processes
 from regard.recording.call import Call
@@ -28,7 +28,7 @@ COUNTS = ("documents", "parts", "tokens", "truncated", "divided", "failed")
 
 
 @dataclass(frozen=True)
-class Place:
+class AttentionPlace:
     """One attention of a model."""
 
     name: str
@@ -38,10 +38,10 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Layout:
+class HeadLayout:
     """The attentions of a model, in the order of its pass; heads are counted through all of them."""
 
-    places: tuple[Place, ...]
+    places: tuple[AttentionPlace, ...]
 
     @property
     def heads(self) -> int:
@@ -101,7 +101,9 @@ class Accumulators:
 
     # ---- a call of the model -------------------------------------------------------------------
 
-    def add(self, at: slice, call: Call, texts: Texts, parts: Sequence[Part], bar: Tensor) -> None:
+    def add(
+        self, at: slice, call: Call, texts: TokenizedBatch, parts: Sequence[DocumentPart], bar: Tensor
+    ) -> None:
         """Take in one attention call over a batch of texts; its heads stand at ``at``.
 
         ``bar`` is the score that an example must reach to be worth keeping, for every head.
@@ -113,7 +115,7 @@ class Accumulators:
             best.add(rows, texts)
         self._add_examples(at, call, texts, parts, best, bar[at])
 
-    def _add_measures(self, at: slice, rows: Rows) -> None:
+    def _add_measures(self, at: slice, rows: MeasuredRows) -> None:
         found = Moments.of(rows.values, rows.where, dims=(1, 3))  # (measure, head)
         if not bool(torch.isfinite(found.mean).all()):
             raise ArithmeticError("attention that is not finite")
@@ -130,14 +132,20 @@ class Accumulators:
         counts = sketch(rows.values, rows.where, places.expand(rows.values.shape), heads * len(MEASURES))
         self.sketch[at] += counts.view(heads, len(MEASURES), BINS).cpu()
 
-    def _add_distances(self, at: slice, rows: Rows) -> None:
+    def _add_distances(self, at: slice, rows: MeasuredRows) -> None:
         first = rows.rows.start
         self.mass[at] += distance_bins.by_distance(rows.weights.sum(0), first).cpu()
         self.pairs[at] += distance_bins.by_distance(rows.pairs, first).cpu()
         self.squares[at] += torch.linalg.vector_norm(rows.weights, dim=(0, 2, 3)).double().square().cpu()
 
     def _add_examples(
-        self, at: slice, call: Call, texts: Texts, parts: Sequence[Part], best: _Best, bar: Tensor
+        self,
+        at: slice,
+        call: Call,
+        texts: TokenizedBatch,
+        parts: Sequence[DocumentPart],
+        best: _Best,
+        bar: Tensor,
     ) -> None:
         score = best.score().cpu().numpy()  # (batch, head), −inf where a text does not compete
         where = [tensor.cpu() for tensor in (best.query, best.key)]
@@ -214,14 +222,14 @@ class _Best:
     key: Tensor
 
     @classmethod
-    def blank(cls, batch: int, heads: int, texts: Texts) -> _Best:
+    def blank(cls, batch: int, heads: int, texts: TokenizedBatch) -> _Best:
         zeros = torch.zeros((batch, heads), dtype=torch.float64, device=texts.ids.device)
         none = torch.full_like(zeros, -1, dtype=torch.int64)
         return cls(
             zeros, texts.content.sum(-1, keepdim=True), torch.full_like(zeros, -1.0), none, none.clone()
         )
 
-    def add(self, rows: Rows, texts: Texts) -> None:
+    def add(self, rows: MeasuredRows, texts: TokenizedBatch) -> None:
         length = texts.ids.shape[1]
         positions = torch.arange(length, device=texts.ids.device)
         others = texts.content[:, None, :] & (positions != positions[rows.rows, None])

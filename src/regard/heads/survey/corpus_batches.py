@@ -33,7 +33,7 @@ REASON = 300
 """Characters of the reason of a failure that are written down."""
 
 
-class Part(NamedTuple):
+class DocumentPart(NamedTuple):
     """A document as the model reads it, or a part of one that was too long."""
 
     document: int
@@ -52,12 +52,12 @@ class Failure(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Batch:
+class CorpusBatch:
     """What is computed together."""
 
     number: int  # counted through the whole corpus
     stretch: int
-    parts: tuple[Part, ...]
+    parts: tuple[DocumentPart, ...]
     failures: tuple[Failure, ...] = ()  # what of the stretch could not be read; with its first batch
     truncated: int = 0  # documents of the batch that were cut short
     divided: int = 0  # documents whose first part is in the batch and that have more
@@ -73,7 +73,7 @@ class Bookmark:
 
 
 @dataclass(frozen=True, eq=False)
-class Batches:
+class CorpusBatches:
     """The batches of a corpus for a tokenizer."""
 
     corpus: Corpus
@@ -88,7 +88,7 @@ class Batches:
         """Characters of a document that are read: of one that is cut short no more than can be needed."""
         return CHARACTERS if self.split else min(CHARACTERS, max(LEAST, PER_TOKEN * self.longest))
 
-    def after(self, bookmark: Bookmark) -> Iterator[Batch]:
+    def after(self, bookmark: Bookmark) -> Iterator[CorpusBatch]:
         """Every batch from a bookmark on. What lies before is read over, not tokenized."""
         number = bookmark.batch
         for index, documents in enumerate(_stretches(self.corpus.documents(self.characters))):
@@ -98,24 +98,24 @@ class Batches:
                 number += 1
                 yield batch
 
-    def find(self, wanted: Collection[tuple[int, int]]) -> dict[tuple[int, int], Part]:
+    def find(self, wanted: Collection[tuple[int, int]]) -> dict[tuple[int, int], DocumentPart]:
         """The parts with these numbers of document and part, read again."""
         documents = {document for document, _ in wanted}
-        found: dict[tuple[int, int], Part] = {}
+        found: dict[tuple[int, int], DocumentPart] = {}
         for document in self.corpus.documents(self.characters):
             if document.number in documents and document.problem is None:
                 pieces = self._pieces([document.text])[0]
                 for number, ids in enumerate(pieces if isinstance(pieces, list) else []):
                     place = document.number, number
                     if place in wanted:
-                        found[place] = Part(*place, document.where, ids)
+                        found[place] = DocumentPart(*place, document.where, ids)
             if len(found) == len(wanted):
                 break
         return found
 
-    def _batches(self, stretch: int, first: int, documents: Sequence[Document]) -> Iterator[Batch]:
+    def _batches(self, stretch: int, first: int, documents: Sequence[Document]) -> Iterator[CorpusBatch]:
         failures = [failure(d, d.problem) for d in documents if d.problem is not None]
-        parts: list[Part] = []
+        parts: list[DocumentPart] = []
         divided: set[int] = set()
         cut = {document.number for document in documents if document.cut}
         good = [document for document in documents if document.problem is None]
@@ -127,7 +127,7 @@ class Batches:
             if len(pieces) > 1:
                 (divided if self.split else cut).add(document.number)
             kept = pieces if self.split else pieces[:1]
-            parts += [Part(document.number, n, document.where, ids) for n, ids in enumerate(kept)]
+            parts += [DocumentPart(document.number, n, document.where, ids) for n, ids in enumerate(kept)]
         groups = list(
             _cut(sorted(parts, key=lambda part: (len(part.ids), part.document, part.part)), self.tokens)
         )
@@ -135,7 +135,7 @@ class Batches:
         begin, end = (documents[0].position, documents[-1].position) if documents else (0, 0)
         for index, group in enumerate(groups or [[]]):
             first_parts = {part.document for part in group if part.part == 0}
-            yield Batch(
+            yield CorpusBatch(
                 number=first + index,
                 stretch=stretch,
                 parts=tuple(group),
@@ -209,9 +209,11 @@ class Batches:
         return whole or "no token that the model knows"
 
 
-def failure(document: Document | Part, reason: str) -> Failure:
+def failure(document: Document | DocumentPart, reason: str) -> Failure:
     """That a document, or a part of one, could not be read; of a long reason the beginning."""
-    number, part = (document.document, document.part) if isinstance(document, Part) else (document.number, 0)
+    number, part = (
+        (document.document, document.part) if isinstance(document, DocumentPart) else (document.number, 0)
+    )
     line = " ".join(reason.split("\n", 1)[0].split())
     return Failure(number, part, document.where, line if len(line) <= REASON else f"{line[:REASON]} …")
 
@@ -263,9 +265,9 @@ def _segments(text: str) -> Iterator[str]:
         start = end
 
 
-def _cut(parts: Sequence[Part], tokens: int) -> Iterator[list[Part]]:
+def _cut(parts: Sequence[DocumentPart], tokens: int) -> Iterator[list[DocumentPart]]:
     """Neighbours in length together, while padded to the longest they have at most so many tokens."""
-    batch: list[Part] = []
+    batch: list[DocumentPart] = []
     for part in parts:
         if batch and (len(batch) + 1) * len(part.ids) > tokens:
             yield batch

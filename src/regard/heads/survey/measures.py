@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.heads.survey.tokenized_batch import FEATURES, PAIRS, Texts
+from regard.heads.survey.tokenized_batch import FEATURES, PAIRS, TokenizedBatch
 from regard.kernels.plain_kernel import Rules, full_precision, scores_of
 from regard.kernels.tile_pass import flatten_lead
 from regard.recording.call import Call
@@ -24,7 +24,7 @@ MEASURES = ("entropy", "relative_entropy", "peak", "distance", *PAIRS, "broad")
 """One number per query each; see ``docs/survey.md``."""
 
 
-class Rows(NamedTuple):
+class MeasuredRows(NamedTuple):
     """Some queries of a call; axes are (measure,) batch, head, query, and 1 where heads are alike."""
 
     rows: slice
@@ -35,7 +35,7 @@ class Rows(NamedTuple):
     pairs: Tensor  # how many texts allow a pair, (head or 1, query, key)
 
 
-def measured(call: Call, texts: Texts) -> Iterator[Rows]:
+def measured(call: Call, texts: TokenizedBatch) -> Iterator[MeasuredRows]:
     """The measures of a call, a few rows at a time."""
     batch, heads, queries, keys = call.shape
     step = max(1, AT_ONCE // max(1, batch * heads * keys))
@@ -43,7 +43,7 @@ def measured(call: Call, texts: Texts) -> Iterator[Rows]:
         yield _rows(call, texts, slice(start, min(start + step, queries)))
 
 
-def _rows(call: Call, texts: Texts, rows: slice) -> Rows:
+def _rows(call: Call, texts: TokenizedBatch, rows: slice) -> MeasuredRows:
     allowed = _allowed(call, texts, rows)
     weights, logarithms = _weights(call, rows, allowed)
     counts = allowed & texts.real[:, None, rows, None]
@@ -71,7 +71,7 @@ def _rows(call: Call, texts: Texts, rows: slice) -> Rows:
         **{name: sees & (there[name] > 0) for name in PAIRS},
     }
     shape = entropy.shape
-    return Rows(
+    return MeasuredRows(
         rows,
         torch.stack([values[name] for name in MEASURES]),
         torch.stack([where.get(name, sees).expand(shape) for name in MEASURES]),
@@ -81,7 +81,7 @@ def _rows(call: Call, texts: Texts, rows: slice) -> Rows:
     )
 
 
-def _allowed(call: Call, texts: Texts, rows: slice) -> Tensor:
+def _allowed(call: Call, texts: TokenizedBatch, rows: slice) -> Tensor:
     """Who may look at whom, ``(batch, head or 1, query, key)``.
 
     A model that gives dense weights tells no mask: padding is hidden, and a decoder looks back.

@@ -45,7 +45,7 @@ STATE = "state.safetensors"
 
 
 @dataclass(frozen=True)
-class Written:
+class FailureFile:
     """How much of a file of failures counts, and the digest of that much."""
 
     bytes: int = 0
@@ -53,7 +53,7 @@ class Written:
 
 
 @dataclass
-class Position:
+class SurveyPosition:
     """Which batches were done: all of the stretches before the bookmark, and some behind it."""
 
     generation: int = 0
@@ -66,9 +66,9 @@ class Position:
     seconds: float = 0.0
 
     @property
-    def failed(self) -> Written:
+    def failed(self) -> FailureFile:
         """How much of its file of failures counts."""
-        return Written(self.failed_bytes, self.failed_digest)
+        return FailureFile(self.failed_bytes, self.failed_digest)
 
     @property
     def bookmark(self) -> Bookmark:
@@ -91,9 +91,9 @@ class Progress:
     seconds: float = 0.0
 
     @property
-    def failed(self) -> Written:
+    def failed(self) -> FailureFile:
         """How much of its file of failures counts."""
-        return Written(self.failed_bytes, self.failed_digest)
+        return FailureFile(self.failed_bytes, self.failed_digest)
 
     def did(self, batch: int, before: set[int]) -> bool:
         """Whether this process did a batch that was not done before its run."""
@@ -101,7 +101,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Folder:
+class SurveyFolder:
     """The files of a survey."""
 
     path: Path
@@ -168,18 +168,18 @@ class Folder:
         """Write what one process has found and how far it has come, together."""
         self._save(self._part(progress.own), found, asdict(progress))
 
-    def save_state(self, position: Position, found: Accumulators) -> None:
+    def save_state(self, position: SurveyPosition, found: Accumulators) -> None:
         """Write what all have found."""
         self._save(self.checkpoint / STATE, found, asdict(position))
 
-    def load_state(self) -> tuple[Position, Accumulators | None]:
+    def load_state(self) -> tuple[SurveyPosition, Accumulators | None]:
         """What earlier runs found; nothing, in a new folder."""
         path = self.checkpoint / STATE
         if not path.exists():
-            return Position(), None
+            return SurveyPosition(), None
         try:
             facts, found = self._load(path)
-            return Position(**facts), found
+            return SurveyPosition(**facts), found
         except (DamagedError, TypeError) as error:
             raise _lost(path, str(error)) from error
 
@@ -216,7 +216,7 @@ class Folder:
         """The file of failures of one process."""
         return self.checkpoint / f"part-{own}.failed.jsonl"
 
-    def failures_of_state(self, position: Position) -> bytes:
+    def failures_of_state(self, position: SurveyPosition) -> bytes:
         """The failures that belong to the state, as they were written."""
         path = self.failures(position.generation)
         try:
@@ -224,7 +224,7 @@ class Folder:
         except DamagedError as error:
             raise _lost(path, str(error)) from error
 
-    def failures_of_part(self, own: int, written: Written) -> bytes:
+    def failures_of_part(self, own: int, written: FailureFile) -> bytes:
         """The failures of one process, as they were written."""
         path = self.own_failures(own)
         try:
@@ -259,7 +259,7 @@ def _lost(path: Path, reason: str) -> SurveyError:
     )
 
 
-def _counted(path: Path, written: Written) -> bytes:
+def _counted(path: Path, written: FailureFile) -> bytes:
     """The bytes of a file that count; kills may have left more behind them."""
     if not written.bytes:
         return b""
@@ -272,7 +272,7 @@ def _counted(path: Path, written: Written) -> bytes:
     return contents
 
 
-def consolidate(folder: Folder, heads: int) -> tuple[Position, Accumulators]:
+def consolidate(folder: SurveyFolder, heads: int) -> tuple[SurveyPosition, Accumulators]:
     """Add the parts of a run that ended early to the state, and say where to go on."""
     position, found = folder.load_state()
     found = Accumulators.blank(heads) if found is None else found
@@ -289,7 +289,7 @@ def consolidate(folder: Folder, heads: int) -> tuple[Position, Accumulators]:
     for progress, more in parts:
         done |= {batch for batch in range(first, furthest) if progress.did(batch, before)}
         found.merge(more)
-    after = Position(
+    after = SurveyPosition(
         generation=position.generation + 1,
         stretch=stretch,
         first=first,
@@ -302,7 +302,9 @@ def consolidate(folder: Folder, heads: int) -> tuple[Position, Accumulators]:
     return after, found
 
 
-def close_generation(folder: Folder, after: Position, found: Accumulators, failures: bytes) -> None:
+def close_generation(
+    folder: SurveyFolder, after: SurveyPosition, found: Accumulators, failures: bytes
+) -> None:
     """Write the next state with the failures that belong to it, then take away what it is made of."""
     replace_file(folder.failures(after.generation), failures)
     after.failed_bytes, after.failed_digest = len(failures), digest(failures)
@@ -310,7 +312,7 @@ def close_generation(folder: Folder, after: Position, found: Accumulators, failu
     folder.drop_parts(after.generation)
 
 
-class Notes:
+class FailureLog:
     """The failures of one process, appended to its file and made sure of at every checkpoint."""
 
     def __init__(self, path: Path) -> None:
@@ -330,12 +332,12 @@ class Notes:
                 self._file.write(line)
         return count
 
-    def sure(self) -> Written:
+    def sure(self) -> FailureFile:
         """Bring them to the disk; how much there is."""
         with atomic.explained(self._path):
             self._file.flush()
             os.fsync(self._file.fileno())
-            return Written(self._file.tell(), self._total.hexdigest())
+            return FailureFile(self._file.tell(), self._total.hexdigest())
 
     def close(self) -> None:
         """No more. What a full disk does not take is in no checkpoint, and so counts for nothing."""

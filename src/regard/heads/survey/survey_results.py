@@ -18,7 +18,7 @@ from regard.checked_files import json_bytes
 from regard.errors import PackageError
 from regard.heads.role_results import Head, Score
 from regard.heads.survey import distance_bins
-from regard.heads.survey.accumulators import COUNTS, Accumulators, Layout
+from regard.heads.survey.accumulators import COUNTS, Accumulators, HeadLayout
 from regard.heads.survey.measures import MEASURES
 from regard.heads.survey.quantile_sketch import quantile
 from regard.heads.survey.survey_folder import replace_file
@@ -38,7 +38,7 @@ class Survey:
     """What was found about every head of a model over a corpus."""
 
     identity: dict[str, Any]
-    layout: Layout
+    layout: HeadLayout
     found: Accumulators
     failures: bytes  # JSON lines, as they came
     seconds: float
