@@ -20,7 +20,7 @@ from regard.heads.pair_weights import allowed_at, same_token, weights_at, weight
 from regard.heads.role_results import Example, Score
 from regard.heads.significance import Columns, Numbers, Peaks, of_columns, of_distinct, tail
 from regard.kernels import Statistics
-from regard.kernels.plain_kernel import AT_ONCE
+from regard.kernels.plain_kernel import MAX_SCORES
 from regard.masks import Mask
 from regard.masks.extent import Bools, Integers
 from regard.masks.mask import Constant
@@ -254,7 +254,7 @@ def on_equal_tokens(scene: Scene, wanted: Collection[str]) -> dict[str, Tally]:
     Frequent tokens have channels; the others are asked pair by pair.
     """
     tallies = {role: Tally(scene.call.heads) for role in ("same", "duplicate", "induction") if role in wanted}
-    most = max(1, AT_ONCE // scene.call.heads)
+    most = max(1, MAX_SCORES // scene.call.heads)
     numbers = [scene.text.numbers(batch) for batch in range(scene.call.batch)]
     places = scene.channels.of_rows([queries for queries, _ in numbers])
     for batch in scene.batches:
