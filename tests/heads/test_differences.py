@@ -32,7 +32,7 @@ def js(p, q):
 @pytest.mark.parametrize(("name", "side"), [("bert", "right"), ("gpt_oss", "left")])
 @pytest.mark.parametrize("batch", [None, 1])
 def test_it_is_the_mean_over_queries(name, side, batch, monkeypatch):
-    monkeypatch.setattr(divergence, "AT_ONCE", 200)  # a row or two at a time
+    monkeypatch.setattr(divergence, "MAX_SCORES", 200)  # a row or two at a time
     seen, inputs = recorded(name, side)
     found = heads.divergence(seen, batch)
     whole = torch.cat([all_weights(call) for call in seen], 1).double().numpy()

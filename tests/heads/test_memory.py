@@ -15,7 +15,7 @@ from regard.heads import divergence, pair_weights, role_scores, rollout
 def _small_stretches(monkeypatch):
     # The usual stretch is as large as the matrix of one head here; a longer text would take longer.
     for module in (divergence, rollout, pair_weights, role_scores):
-        monkeypatch.setattr(module, "AT_ONCE", N * N // 8)
+        monkeypatch.setattr(module, "MAX_SCORES", N * N // 8)
 
 
 @pytest.fixture(scope="module", params=["encoder", "decoder"])

@@ -20,7 +20,7 @@ from torch import Tensor
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.head_table import check_batch, check_recording
 from regard.heads.padding import real_queries
-from regard.kernels.plain_kernel import AT_ONCE
+from regard.kernels.plain_kernel import MAX_SCORES
 from regard.recording import Call, Recording
 from regard.table import Table
 
@@ -125,7 +125,7 @@ def divergence(
     for one in range(calls[0].batch) if batch is None else (batch,):
         rows = np.flatnonzero(real[one].numpy())
         # All heads of some rows at a time, and as much again for the mean with one of them.
-        step = max(1, AT_ONCE // (len(heads) * calls[0].keys))
+        step = max(1, MAX_SCORES // (len(heads) * calls[0].keys))
         for start in range(0, len(rows), step):
             _add(total, count, _weights(heads, one, rows[start : start + step].tolist()))
     matrix = total / np.maximum(count, 1)

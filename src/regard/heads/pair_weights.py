@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.errors import RecordingError
 from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias
-from regard.kernels.plain_kernel import AT_ONCE, full_precision
+from regard.kernels.plain_kernel import MAX_SCORES, full_precision
 from regard.masks.extent import Bools, Integers, Pairs
 from regard.recording import Call
 
@@ -35,7 +35,7 @@ def weights_at(call: Call, batch: int, query: Integers, key: Integers) -> Tensor
             f"Weights at pairs need Q and K, and {call.name} kept its statistics only.",
             do="Record with watch(model) instead of watch(model, statistics=True).",
         )
-    step = max(1, AT_ONCE // (call.heads * call.q.shape[-1]))
+    step = max(1, MAX_SCORES // (call.heads * call.q.shape[-1]))
     parts = [
         _stretch(call, batch, query[start : start + step], key[start : start + step])
         for start in range(0, len(query), step)

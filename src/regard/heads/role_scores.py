@@ -20,7 +20,7 @@ from regard.heads.pair_weights import allowed_at, same_token, weights_at, weight
 from regard.heads.role_results import Example, Score
 from regard.heads.significance import Columns, Numbers, Peaks, of_columns, of_distinct, tail
 from regard.kernels import Statistics
-from regard.kernels.plain_kernel import AT_ONCE
+from regard.kernels.plain_kernel import MAX_SCORES
 from regard.masks import Mask
 from regard.masks.extent import Bools, Integers
 from regard.masks.mask import Constant
@@ -256,7 +256,7 @@ def on_equal_tokens(inputs: RoleInputs, wanted: Collection[str]) -> dict[str, Ro
     tallies = {
         role: RoleTally(inputs.call.heads) for role in ("same", "duplicate", "induction") if role in wanted
     }
-    most = max(1, AT_ONCE // inputs.call.heads)
+    most = max(1, MAX_SCORES // inputs.call.heads)
     numbers = [inputs.text.numbers(batch) for batch in range(inputs.call.batch)]
     places = inputs.channels.of_rows([queries for queries, _ in numbers])
     for batch in inputs.batches:

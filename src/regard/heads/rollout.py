@@ -26,7 +26,7 @@ from torch import Tensor
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import check_batch, check_recording
-from regard.kernels.plain_kernel import AT_ONCE
+from regard.kernels.plain_kernel import MAX_SCORES
 from regard.recording import Call, Recording
 from regard.recording.call import Positions
 
@@ -169,7 +169,7 @@ def _through(call: Call | None, x: Tensor, batch: int, residual: float) -> Tenso
 def _attended(call: Call, x: Tensor, batch: int) -> tuple[Tensor, Tensor]:
     """``x Ā`` and ``x diag(1 − Ā 1)``: what comes from the keys, and what attention did not replace."""
     taken, left = x.new_zeros(len(x), call.keys), torch.empty_like(x)
-    step = max(1, AT_ONCE // call.keys)
+    step = max(1, MAX_SCORES // call.keys)
     for start in range(0, call.queries, step):
         part = slice(start, min(start + step, call.queries))
         heads = (call.weights(head, part, batch=batch).double().cpu() for head in call.head_numbers)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import ArgumentError, MaskError
-from regard.masks.extent import LONGEST, Array, Bools, Extent, Integers, Pairs, Strip
+from regard.masks.extent import MAX_LENGTH, Array, Bools, Extent, Integers, Pairs, Strip
 from regard.masks.id_table import as_table, causal_bias, is_causal_bias, is_tensor
 
 if TYPE_CHECKING:
@@ -191,9 +191,9 @@ def extent_of(queries: int, keys: int | None) -> Extent:
                 got=f"{name} = {length!r}",
                 do="Pass a length.",
             )
-        if length > LONGEST:
+        if length > MAX_LENGTH:
             raise ArgumentError(
-                f"The number of {name} is at most {LONGEST:,}.", got=f"{name} = {length}", do="Pass fewer."
+                f"The number of {name} is at most {MAX_LENGTH:,}.", got=f"{name} = {length}", do="Pass fewer."
             )
     return Extent(int(queries), int(keys))
 
@@ -266,15 +266,15 @@ def _in_brackets(part: Mask, around: Mask) -> str:
     return f"({part!r})" if loose else repr(part)
 
 
-class Joining:
+class MaskCombiner:
     """Masks joined by one operator, one after the other: nested ones flattened, constants resolved,
     repeats dropped. Takes a time in proportion to the number of parts.
 
     >>> from regard import masks
-    >>> joining = Joining(Both)
+    >>> combiner = MaskCombiner(Both)
     >>> for part in (masks.causal(), masks.everything(), masks.prefix(2), masks.causal()):
-    ...     joining.add(part)
-    >>> joining.mask()
+    ...     combiner.add(part)
+    >>> combiner.mask()
     causal() & prefix(2)
     """
 
@@ -316,10 +316,10 @@ class Joining:
 
 
 def _joined(kind: type[Combined], parts: tuple[Mask, ...]) -> Mask:
-    joining = Joining(kind)
+    combiner = MaskCombiner(kind)
     for part in parts:
-        joining.add(part)
-    return joining.mask()
+        combiner.add(part)
+    return combiner.mask()
 
 
 @dataclass(frozen=True, repr=False)

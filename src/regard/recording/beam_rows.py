@@ -16,7 +16,7 @@ from regard.interception.hf_masks import FunctionMask
 from regard.interception.steps import MaskView
 from regard.kernels.biases import Bias, Sum, TensorBias
 from regard.masks import Mask, padding
-from regard.masks.id_table import Table
+from regard.masks.id_table import IdTable
 from regard.masks.mask import Both, Either, Not
 from regard.masks.pair_patterns import Dense, Documents
 from regard.masks.patterns import Lengths, Padding
@@ -108,12 +108,12 @@ def mask_of_rows(mask: Mask, rows: Tensor) -> Mask:
     return replace(mask, function=lambda b, h, q, k: function(index[b], h, q, k), batch=len(rows))
 
 
-def _rows_of(table: Table, rows: Tensor, own_axes: int) -> Table:
+def _rows_of(table: IdTable, rows: Tensor, own_axes: int) -> IdTable:
     """A table ``(batch, head, …)`` of some elements of the batch; one that serves all of them stays."""
     values = table.values
     if values.ndim < own_axes + 2 or values.shape[0] == 1:
         return table
-    return Table(values[rows.cpu().numpy()])
+    return IdTable(values[rows.cpu().numpy()])
 
 
 def bias_of_rows(bias: Bias | None, rows: Tensor) -> Bias | None:
