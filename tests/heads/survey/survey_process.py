@@ -11,7 +11,7 @@ from regard.app.main import main
 from regard.heads.survey import corpus_batches
 from regard.heads.survey.surveyed_model import SurveyedModel
 
-corpus_batches.STRETCH = 17  # as in the tests of one process
+corpus_batches.STRETCH_DOCUMENTS = 17  # as in the tests of one process
 
 
 def die_after(count):

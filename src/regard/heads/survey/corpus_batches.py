@@ -14,22 +14,22 @@ from typing import Any, NamedTuple
 from regard.heads.survey.corpus import CHARACTERS, Corpus, Document
 from regard.recording.tokenizer_check import unknown_tokens
 
-STRETCH = 2048
+STRETCH_DOCUMENTS = 2048
 """Documents that are sorted together."""
 
-PER_TOKEN = 64
+CHARACTERS_PER_TOKEN = 64
 """Characters for each token that is wanted, far more than any text has: the rest need not be tokenized."""
 
-LEAST = 1 << 12
+MIN_CHARACTERS = 1 << 12
 """Characters that are tokenized however few tokens are wanted."""
 
-TOGETHER = 1 << 20
+MAX_TOKENIZER_CHARACTERS = 1 << 20
 """Characters that are given to the tokenizer at once: it needs some hundred bytes for each."""
 
-SEGMENT = 1 << 18
+SEGMENT_CHARACTERS = 1 << 18
 """Characters of a document that are tokenized as one text, where it is read in parts."""
 
-REASON = 300
+MAX_REASON = 300
 """Characters of the reason of a failure that are written down."""
 
 
@@ -86,7 +86,11 @@ class CorpusBatches:
     @property
     def characters(self) -> int:
         """Characters of a document that are read: of one that is cut short no more than can be needed."""
-        return CHARACTERS if self.split else min(CHARACTERS, max(LEAST, PER_TOKEN * self.longest))
+        return (
+            CHARACTERS
+            if self.split
+            else min(CHARACTERS, max(MIN_CHARACTERS, CHARACTERS_PER_TOKEN * self.longest))
+        )
 
     def after(self, bookmark: Bookmark) -> Iterator[CorpusBatch]:
         """Every batch from a bookmark on. What lies before is read over, not tokenized."""
@@ -163,7 +167,7 @@ class CorpusBatches:
     def _pieces_of(self, texts: list[str]) -> list[list[tuple[int, ...]] | str]:
         """The same for texts that the tokenizer gets at once."""
         try:
-            if len(texts) == 1 and len(texts[0]) > SEGMENT and self.split:
+            if len(texts) == 1 and len(texts[0]) > SEGMENT_CHARACTERS and self.split:
                 return [self._segmented(texts[0])]
             return self._tokenized(texts)
         except BaseException as error:
@@ -215,7 +219,9 @@ def failure(document: Document | DocumentPart, reason: str) -> Failure:
         (document.document, document.part) if isinstance(document, DocumentPart) else (document.number, 0)
     )
     line = " ".join(reason.split("\n", 1)[0].split())
-    return Failure(number, part, document.where, line if len(line) <= REASON else f"{line[:REASON]} …")
+    return Failure(
+        number, part, document.where, line if len(line) <= MAX_REASON else f"{line[:MAX_REASON]} …"
+    )
 
 
 def _stretches(corpus: Iterator[Document]) -> Iterator[list[Document]]:
@@ -224,7 +230,7 @@ def _stretches(corpus: Iterator[Document]) -> Iterator[list[Document]]:
     for document in corpus:
         gathered.append(document)
         characters += len(document.text)
-        if len(gathered) == STRETCH or characters >= CHARACTERS:
+        if len(gathered) == STRETCH_DOCUMENTS or characters >= CHARACTERS:
             yield gathered
             gathered, characters = [], 0
     if gathered:
@@ -236,12 +242,12 @@ def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
     group: list[str] = []
     characters = 0
     for text in texts:
-        if group and (characters + len(text) > TOGETHER or len(text) > SEGMENT):
+        if group and (characters + len(text) > MAX_TOKENIZER_CHARACTERS or len(text) > SEGMENT_CHARACTERS):
             yield group
             group, characters = [], 0
         group.append(text)
         characters += len(text)
-        if len(text) > SEGMENT:
+        if len(text) > SEGMENT_CHARACTERS:
             yield group
             group, characters = [], 0
     if group:
@@ -256,9 +262,12 @@ def _segments(text: str) -> Iterator[str]:
     """
     start = 0
     while start < len(text):
-        end = start + SEGMENT
+        end = start + SEGMENT_CHARACTERS
         if end < len(text):
-            space = max(text.rfind(" ", end - SEGMENT // 4, end), text.rfind("\n", end - SEGMENT // 4, end))
+            space = max(
+                text.rfind(" ", end - SEGMENT_CHARACTERS // 4, end),
+                text.rfind("\n", end - SEGMENT_CHARACTERS // 4, end),
+            )
             end = space if space > start else end
         if segment := text[start:end].strip():
             yield segment

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard.processes import Processes
 
-KEPT = 3
+EXAMPLES_PER_HEAD = 3
 """Texts kept for every head."""
 
 SHOWN = 64
@@ -28,7 +28,7 @@ LEAST = 5
 
 @dataclass(eq=False)
 class Examples:
-    """The best texts of every head, ``(head, KEPT)``, best first; −inf and −1 where there is none yet."""
+    """The best texts of every head, ``(head, example)``, best first; −inf and −1 where there is none yet."""
 
     score: Tensor  # float64
     place: Tensor  # (..., 5) int64: document, part, query, key, first token shown
@@ -38,7 +38,7 @@ class Examples:
     row: Tensor  # (..., SHOWN) float64: the weights of the query on these tokens
 
     @classmethod
-    def blank(cls, heads: int, kept: int = KEPT) -> Examples:
+    def blank(cls, heads: int, kept: int = EXAMPLES_PER_HEAD) -> Examples:
         """Nothing yet."""
         none = torch.full((heads, kept), -torch.inf, dtype=torch.float64)
 

@@ -17,7 +17,7 @@ from regard.kernels.plain_kernel import Rules, full_precision, scores_of
 from regard.kernels.tile_pass import flatten_lead
 from regard.recording.call import Call
 
-AT_ONCE = 1 << 22
+MAX_WEIGHTS = 1 << 22
 """Weights that are held at one time: 16 MB in float32."""
 
 MEASURES = ("entropy", "relative_entropy", "peak", "distance", *PAIRS, "broad")
@@ -38,7 +38,7 @@ class MeasuredRows(NamedTuple):
 def measured(call: Call, texts: TokenizedBatch) -> Iterator[MeasuredRows]:
     """The measures of a call, a few rows at a time."""
     batch, heads, queries, keys = call.shape
-    step = max(1, AT_ONCE // max(1, batch * heads * keys))
+    step = max(1, MAX_WEIGHTS // max(1, batch * heads * keys))
     for start in range(0, queries, step):
         yield _rows(call, texts, slice(start, min(start + step, queries)))
 

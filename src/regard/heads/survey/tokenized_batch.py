@@ -22,7 +22,7 @@ PAIRS = ("self", "previous", "next", "first", "separator", "same", "duplicate", 
 FEATURES = (*PAIRS, "mass", "gap")
 """And what gives the sum of a row and its mean distance."""
 
-KEPT = 1 << 23
+MAX_KEPT_FEATURES = 1 << 23
 """Features of a batch that are kept for the next layer: 32 MB."""
 
 
@@ -112,6 +112,6 @@ class TokenizedBatch:
         features = self.real.new_zeros((*equal.shape, len(FEATURES)), dtype=torch.float32)
         for index, name in enumerate(FEATURES):
             features[..., index] = found[name]
-        if features.numel() <= KEPT:
+        if features.numel() <= MAX_KEPT_FEATURES:
             self._kept = (rows, features)
         return features

@@ -21,7 +21,7 @@ from regard.heads.survey.surveyed_model import SurveyedModel
 
 @pytest.fixture(autouse=True)
 def _short_stretches(monkeypatch):
-    monkeypatch.setattr(corpus_batches, "STRETCH", 17)
+    monkeypatch.setattr(corpus_batches, "STRETCH_DOCUMENTS", 17)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # a hundred checkpoints, and no power fails here
 
 

@@ -8,7 +8,7 @@ from regard.heads.survey.corpus_batches import Bookmark, CorpusBatches
 
 @pytest.fixture(autouse=True)
 def _short_stretches(monkeypatch):
-    monkeypatch.setattr(module, "STRETCH", 17)
+    monkeypatch.setattr(module, "STRETCH_DOCUMENTS", 17)
 
 
 def batches_of(reader, path, *, longest=19, tokens=60, split=False, **options):
@@ -121,8 +121,8 @@ def test_a_long_document_is_tokenized_a_segment_at_a_time(readers, tmp_path, mon
     path = tmp_path / "c.txt"
     path.write_text("the dog\n" + " ".join(["cat"] * 40) + "\n" + "x" * 170 + "\nthe bird ran\n")
     (whole,) = batches_of(readers["bert"], path, tokens=10_000, split=True).after(Bookmark())
-    monkeypatch.setattr(module, "SEGMENT", 50)
-    monkeypatch.setattr(module, "TOGETHER", 60)
+    monkeypatch.setattr(module, "SEGMENT_CHARACTERS", 50)
+    monkeypatch.setattr(module, "MAX_TOKENIZER_CHARACTERS", 60)
     given = []
 
     class Tokenizer:

@@ -76,7 +76,7 @@ def test_a_killed_process_ends_the_run_and_four_others_finish_it(folders, tmp_pa
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.count("report.html") == 1  # one process speaks
 
-    monkeypatch.setattr(corpus_batches, "STRETCH", 17)
+    monkeypatch.setattr(corpus_batches, "STRETCH_DOCUMENTS", 17)
     alone = CliRunner().invoke(main, ["survey", *map(str, options), "--out", str(tmp_path / "one")])
     assert alone.exit_code == 0, alone.output
     assert_same_results(tmp_path / "four", tmp_path / "one")
