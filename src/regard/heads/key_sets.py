@@ -51,7 +51,7 @@ class Channels:
 def channels(separators: Bools | None, numbers: Sequence[Integers] | None, shown: Tensor) -> Channels:
     """Channels for separators and for the frequent among these words; None for what is not asked.
 
-    ``shown`` are the keys that are no padding, ``(batch, key)``.
+    ``shown`` are the keys that are not padding, ``(batch, key)``.
     """
     batch, keys = shown.shape
     marks = None
@@ -157,7 +157,7 @@ def looks_back(mask: Mask) -> bool:
 def effective_mask(call: Call, shown: Tensor, real: Tensor) -> Mask:
     """The mask of a call with padding queries blind.
 
-    A call that kept no mask answers by its kind: a decoder looks back, and nobody sees padding.
+    A call that kept no mask answers by its kind: a decoder looks back, and no query sees padding.
     """
     mask = call.mask
     if call.q is None and isinstance(mask, Constant):

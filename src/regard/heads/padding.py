@@ -18,9 +18,9 @@ from regard.recording.step_masks import StackedMask
 
 
 def real_queries(recording: Recording, call: Call) -> Tensor:
-    """The queries that are no padding, ``(batch, query)``.
+    """The queries that are not padding, ``(batch, query)``.
 
-    In self-attention a query is padding where the mask hides the key at its place from everybody.
+    In self-attention a query is padding where the mask hides the key at its position from every query.
     Cross-attention says nothing of its queries; the decoder's own attention beside it does.
     """
     if call.kind == "cross":
@@ -29,7 +29,7 @@ def real_queries(recording: Recording, call: Call) -> Tensor:
 
 
 def real_keys(call: Call) -> Tensor:
-    """The keys that are no padding, ``(batch, key)``."""
+    """The keys that are not padding, ``(batch, key)``."""
     if call.q is None and isinstance(call.mask, Constant):
         return _from_weights(call)
     found = _shown(call.mask, call.extent)

@@ -2,7 +2,7 @@
 
 Every role names, for a query, the keys that belong to it. The score of a head is the weight on
 them, averaged over the queries that have such a key in sight; chance is what even weights would
-put there. The definitions stand in ``docs/statistics.md``.
+put there. The definitions are in ``docs/statistics.md``.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from regard.masks.mask import Constant
 from regard.recording import Call
 
 EXAMPLE_ROWS = 2
-"""Rows in which an example is looked for, where a role is measured without its pairs."""
+"""Rows that are searched for an example where a role is measured without its pairs."""
 
 
 class RoleTally:
-    """The score of one role under way, for every head of a call."""
+    """The running score of one role, for every head of a call."""
 
     def __init__(self, heads: int) -> None:
         self.total, self.chance, self.bound = np.zeros(heads), np.zeros(heads), np.zeros(heads)
@@ -45,7 +45,7 @@ class RoleTally:
     def add(self, mass: Tensor, chance: Tensor, counts: Tensor, bound: Tensor | None = None) -> None:
         """Rows ``(head, row)``: the weight that belongs to the role, by chance, and which rows count.
 
-        ``bound`` is what a row could have at most, 1 unless known to be less.
+        ``bound`` is the most that a row could have, by default 1.
         """
         counts = counts.expand(mass.shape)
         self.total += torch.where(counts, mass.double(), 0.0).sum(-1).cpu().numpy()
@@ -73,9 +73,9 @@ class RoleTally:
             self.shown[head] = (*where, float(weight))
 
     def scores(self, text: CallTokens) -> list[Score | None]:
-        """What came out; None for a head that was never in the situation."""
+        """The scores; None for a head whose rows never had a key of the role."""
         counts = np.maximum(self.count, 1)
-        # Float rounding may carry a sum of weights a hair beyond 1.
+        # Rounding can carry a sum of weights slightly beyond 1.
         values, chances = (np.clip(sums / counts, 0.0, 1.0) for sums in (self.total, self.chance))
         p = self.p
         if p is None and self.testable:
@@ -95,7 +95,7 @@ class RoleTally:
 
 @dataclass(frozen=True, eq=False)
 class CallTokens:
-    """The tokens around a call, as words and as numbers; None where they are not known."""
+    """The tokens of a call, as strings and as numbers; None where they are not known."""
 
     queries: Sequence[Sequence[str]] | None  # of each sequence
     keys: Sequence[Sequence[str]] | None
@@ -118,7 +118,7 @@ class CallTokens:
 
 @dataclass(frozen=True, eq=False)
 class RoleInputs:
-    """One call, what is known about its rows, and what is to be measured."""
+    """What the roles of one call are measured from: the call, its tokens, padding and statistics."""
 
     call: Call
     text: CallTokens
@@ -132,19 +132,19 @@ class RoleInputs:
     chance: Statistics  # the same of even weights; axes of batch and heads may be 1
 
     def rows(self, batch: int) -> Integers:
-        """The queries that are no padding."""
+        """The queries that are not padding."""
         return np.flatnonzero(self.real[batch].numpy())
 
     def positions(self, rows: Integers) -> Integers:
-        """Where queries stand among the keys."""
+        """The positions of queries among the keys."""
         return rows + self.call.extent.offset
 
     def keys(self, batch: int) -> Integers:
-        """The keys that are no padding."""
+        """The keys that are not padding."""
         return np.flatnonzero(self.shown[batch].numpy())
 
     def first(self, batch: int) -> int:
-        """The first key that is no padding."""
+        """The first key that is not padding."""
         return int(self.shown[batch].int().argmax())
 
     def visible(self, batch: int, rows: Integers) -> Tensor:
@@ -153,7 +153,7 @@ class RoleInputs:
         return self.found.visible[batch][:, at]
 
     def even(self, batch: int, rows: Integers) -> Tensor:
-        """The weight that each key of a row would have if all had the same."""
+        """The weight of each key of a row if all had the same."""
         return 1 / self.visible(batch, rows).clamp(min=1).double()
 
     def peak(self, batch: int, rows: Integers) -> Tensor:
@@ -169,7 +169,7 @@ class RoleInputs:
     def telling(self, batch: int, rows: Integers, keys: Integers, weights: Tensor, allowed: Tensor) -> Tensor:
         """How well each pair serves as an example: its weight above even ones, −inf where it may not be.
 
-        Many heads rest on the first key, so a pair with another key tells more.
+        Many heads rest on the first key, so a pair with another key says more.
         """
         above = weights - self.even(batch, rows).to(weights.dtype)
         above -= torch.from_numpy(keys == self.first(batch)).to(weights)
@@ -191,7 +191,7 @@ def at_offset(inputs: RoleInputs, offset: int) -> RoleTally:
 
 
 def on_first(inputs: RoleInputs) -> RoleTally:
-    """The weight on the first key of the text, of all queries but the one that stands there."""
+    """The weight on the first key of the text, of all queries but the one at that position."""
     tally = RoleTally(inputs.call.heads)
     received: list[Columns] = []
     for batch in inputs.batches:
@@ -205,7 +205,7 @@ def on_first(inputs: RoleInputs) -> RoleTally:
 
 
 def _columns(inputs: RoleInputs, batch: int, population: Integers, chosen: Integers) -> Columns:
-    """What the keys receive among which the chosen ones are."""
+    """What the keys of a population receive, with the chosen ones among them."""
     received = inputs.received(batch)[:, torch.from_numpy(population)]
     return Columns(received, np.flatnonzero(np.isin(population, chosen)))
 
@@ -235,7 +235,7 @@ def _known_weights(inputs: RoleInputs, batch: int, rows: Integers, keys: Integer
 def _allowed(inputs: RoleInputs, batch: int, rows: Integers, keys: Integers) -> Tensor:
     """Whether each pair may attend, ``(head, pair)``.
 
-    A call that kept no mask answers by its kind: a decoder looks back, and nobody sees padding.
+    A call that kept no mask answers by its kind: a decoder looks back, and no query sees padding.
     """
     found = allowed_at(inputs.call, batch, rows, keys)
     if inputs.call.q is None and isinstance(inputs.call.mask, Constant):
@@ -251,7 +251,7 @@ def _allowed(inputs: RoleInputs, batch: int, rows: Integers, keys: Integers) -> 
 def on_equal_tokens(inputs: RoleInputs, wanted: Collection[str]) -> dict[str, RoleTally]:
     """Same, duplicate and induction: all begin at the keys whose token equals the query's.
 
-    Frequent tokens have channels; the others are asked pair by pair.
+    Frequent tokens have channels; the others are computed pair by pair.
     """
     tallies = {
         role: RoleTally(inputs.call.heads) for role in ("same", "duplicate", "induction") if role in wanted
@@ -291,7 +291,7 @@ def on_equal_tokens(inputs: RoleInputs, wanted: Collection[str]) -> dict[str, Ro
 
 @dataclass(frozen=True, eq=False)
 class VisiblePairs:
-    """Pairs that some head may see, with their weights; those of a row stand side by side."""
+    """Pairs that some head may see, with their weights; those of one row are adjacent."""
 
     batch: int
     query: Integers
@@ -318,7 +318,7 @@ def _visible_pairs(inputs: RoleInputs, batch: int, query: Integers, key: Integer
 
 
 def add_pairs(inputs: RoleInputs, tally: RoleTally, batch: int, query: Integers, key: Integers) -> None:
-    """Pairs in the order of their queries, which are asked one by one."""
+    """Add pairs, in the order of their queries."""
     _several(inputs, tally, _visible_pairs(inputs, batch, query, key))
 
 

@@ -33,7 +33,7 @@ from regard.kernels import Statistics
 from regard.recording import Call, Recording
 
 REACH = 16
-"""How far the positional role looks, unless told."""
+"""How far the positional role looks by default."""
 
 PAIRS = ("next", "separator", "induction", "duplicate", "same", "positional")
 """Roles that need weights at pairs which no pass of statistics has taken."""
@@ -72,7 +72,7 @@ def roles(
         own: roles of one's own: for each name the pairs (query, key) that belong to it, or a mask.
         layers: only these layers.
         heads: only these heads.
-        batch: one sequence; all of them together unless told.
+        batch: one sequence; by default all of them together.
         names: only these roles; an error says so where one of them cannot be told.
         separators: the tokens that separate, or a function that tells them.
         reach: how many positions to each side the positional role looks.

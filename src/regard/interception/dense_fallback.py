@@ -1,7 +1,7 @@
-"""Models that hide their Q and K but give dense weights: those are recorded, and marked as dense.
+"""Models that hide their Q and K but return dense weights, which are recorded and marked as dense.
 
-Some models of transformers (Bloom, MPT, DeBERTa …) compute attention by themselves, off the
-registry. Asked for ``output_attentions`` they return their weights, n×n; better than nothing.
+Some models of transformers (Bloom, MPT, DeBERTa …) compute attention themselves, off the registry.
+With ``output_attentions`` they return their n×n weights, which is better than nothing.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ FIELDS: dict[str, Kind | None] = {
     "encoder_attentions": "encoder",
     "decoder_attentions": "decoder",
     "cross_attentions": "cross",
-    "attentions": None,  # an encoder's or a decoder's: the weights tell
+    "attentions": None,  # encoder or decoder; the weights decide
 }
 
 
 @contextmanager
 def dense_weights_recorded(model: Any, writer: CallWriter) -> Iterator[None]:
-    """The model asked for its weights at every forward pass; its output stays as the user wanted it."""
+    """Ask the model for its weights in every forward pass; the user gets the output they asked for."""
     asked: list[tuple[dict[str, Any], int]] = []
 
     def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -68,7 +68,7 @@ def _keep(writer: CallWriter, model: nn.Module, output: Any, past: int) -> None:
 
 
 def _check(model: str, where: str, weights: Tensor | None, past: int, *, cross: bool) -> None:
-    """Raise unless this is a whole matrix: models of local attention give bands and blocks instead."""
+    """Raise unless this is a whole matrix: models with local attention return bands and blocks."""
     if weights is not None and weights.ndim == 4 and (cross or weights.shape[3] == weights.shape[2] + past):
         return
     raise RecordingError(
@@ -80,14 +80,14 @@ def _check(model: str, where: str, weights: Tensor | None, past: int, *, cross: 
 
 
 def _kind(model: Any, weights: Tensor) -> Kind:
-    """A decoder generates; and its weights are 0 above the diagonal, except where padding stands."""
+    """A decoder generates, and its weights above the diagonal are 0 except at padding."""
     queries, keys = weights.shape[2:]
     ahead = weights.triu(keys - queries + 1).flatten(1).any(1)  # (batch,)
     return "encoder" if bool(ahead.all()) and not model.can_generate() else "decoder"
 
 
 def _as_wanted(module: nn.Module, output: Any, wanted: dict[str, Any]) -> Any:
-    """The output without what only we asked for."""
+    """The output without what only regard asked for."""
     config: Any = module.config
     keep = wanted.get("output_attentions")
     if not (config.output_attentions if keep is None else keep):

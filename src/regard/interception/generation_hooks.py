@@ -1,7 +1,7 @@
-"""``generate()`` with beams, of transformers and of regard.nn: followed to the texts that it returns.
+"""Follow beam searches, of transformers and of regard.nn, to the texts that they return.
 
-Both say in the end which row of the batch chose each token: transformers as ``beam_indices`` of its
-output, regard.nn to whoever follows the search.
+Both report at the end which row of the batch chose each token: transformers as ``beam_indices`` of its
+output, regard.nn to a follower of the search.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SearchFollower:
 
 @contextmanager
 def searches_followed(observer: Observer, *, transformers: bool) -> Iterator[None]:
-    """Beam searches of the watched model followed, for as long as anybody watches."""
+    """Follow the beam searches of the watched model while the block runs."""
     with followed(SearchFollower(observer)):
         if transformers:
             with _generate_replaced():
@@ -55,10 +55,10 @@ _lock = threading.Lock()
 
 @contextmanager
 def _generate_replaced() -> Iterator[None]:
-    """``GenerationMixin.generate`` with ours around it, for as long as anybody watches.
+    """Wrap ``GenerationMixin.generate`` for as long as any model is watched.
 
-    In the class and not in one model: some models have a ``generate`` of their own, which calls that of
-    the class, perhaps several times. A model that nobody watches in this thread goes straight through.
+    The class is wrapped, not one model: some models have their own ``generate``, which calls that of the
+    class, perhaps several times. A model that is not watched in this thread goes straight through.
     """
     from transformers import GenerationMixin
 
@@ -108,7 +108,7 @@ def _followed_search(
 
 
 def _option(name: str, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An option of ``generate``, as it finds it: given by name, in the given settings, or in the model's."""
+    """An option of ``generate``: passed by name, in the given configuration, or in that of the model."""
     given = kwargs.get("generation_config", args[1] if len(args) > 1 else None)
     found = [kwargs.get(name), getattr(given, name, None), getattr(model.generation_config, name, None)]
     return next((value for value in found if value is not None), None)

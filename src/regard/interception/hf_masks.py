@@ -1,8 +1,8 @@
 """The mask functions of Hugging Face as regard masks, so that no model builds its mask as n×n.
 
-transformers describes a mask by a function of (batch, head, query, key) index, put together from a
+transformers describes a mask by a function of (batch, head, query, key) index, composed of a
 few known ones, and a 2-D padding mask. The known ones become regard masks; any other function is
-asked tile by tile.
+evaluated tile by tile.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ MaskFunction = Callable[..., Any]
 
 
 class UnknownMaskFunction(Exception):  # noqa: N818 - it never leaves this file
-    """A function that is none of the known ones."""
+    """Not one of the mask functions that regard knows."""
 
 
 @dataclass(frozen=True, eq=False)
 class TransformersMask:
-    """A mask function with the stretch of the text that it is asked about.
+    """A mask function of transformers, with the span of the text that it is for.
 
-    Queries stand at ``past … past + queries − 1`` and keys at ``first_key … first_key + keys − 1``.
-    To a model that insists on computing with its mask it behaves as the tensor it stands for.
+    Queries are at ``past … past + queries − 1`` and keys at ``first_key … first_key + keys − 1``.
+    For a model that computes with its mask it behaves like the tensor it represents.
     """
 
     function: MaskFunction
-    keep: Tensor | None  # (batch, position), False where padding stands
+    keep: Tensor | None  # (batch, position), False at padding
     batch: int
     queries: int
     keys: int
     past: int
     first_key: int
-    one_by_one: bool  # whether the function must be asked about single indices
+    one_by_one: bool  # whether the function takes single indices only
     make_tensor: Callable[[], Tensor | None] = field(repr=False)
     # The last answer of ``after``: the view before it (weakly, or each would hold all before it), the
     # length, and whether this view goes on where that one ended.
@@ -62,11 +62,11 @@ class TransformersMask:
 
     @property
     def of_decoder(self) -> bool:
-        """Whether it looks back, with exceptions perhaps: a prefix or an image that is read at once."""
+        """Whether it looks back, perhaps with exceptions such as a prefix or an image read at once."""
         return _is_causal(self.function, strictly=False)
 
     def over(self, first: int, stop: int) -> Mask:
-        """The mask whose key 0 stands at ``first`` and whose last query and key at ``stop − 1``."""
+        """The mask whose key 0 is at ``first`` and whose last query and key are at ``stop − 1``."""
         kept = self._padding(first, stop)
         try:
             return translated(self.function, first, stop) & kept
@@ -75,12 +75,12 @@ class TransformersMask:
 
     @cached_property
     def whole(self) -> Mask:
-        """The mask over these keys, if the last query stands at the last of them."""
+        """The mask over these keys, if the last query is at the last of them."""
         return self.over(self.first_key, self.first_key + self.keys)
 
     @property
     def aligned(self) -> bool:
-        """Whether the last query stands at the last key, as regard has it, or it does not matter."""
+        """Whether the last query is at the last key, as regard assumes, or it does not matter."""
         same = self.past + self.queries == self.first_key + self.keys
         return same or all(_ignores_queries(part) for part in self.whole.patterns())
 
@@ -99,8 +99,8 @@ class TransformersMask:
         return everything() if bool(kept.all()) else padding(kept)
 
     def after(self, before: MaskView, length: int) -> MaskView | None:
-        """This view, if it says of the first positions what the view before it said."""
-        # All layers of a pass share their view, so that the first of them answers for the others.
+        """This view, if it agrees with the view before it on the first positions."""
+        # All layers of a pass share their view, so the answer for the first serves the others.
         for view, known, goes_on in self._goes_on:
             if view() is before and known == length:
                 return self if goes_on else None
@@ -124,7 +124,7 @@ class TransformersMask:
 
     @property
     def shape(self) -> torch.Size:
-        """The shape of the tensor that this stands for."""
+        """The shape of the tensor that this represents."""
         return torch.Size((self.batch, 1, self.queries, self.keys))
 
     def contiguous(self) -> TransformersMask:
@@ -160,7 +160,7 @@ class TransformersMask:
 
 
 def _as_tensors(given: Any) -> Any:
-    """Arguments of a function, with a tensor for every placed mask in them."""
+    """Arguments of a function, with a tensor in place of every lazy mask."""
     if isinstance(given, TransformersMask):
         return given._tensor()
     if isinstance(given, list | tuple):
@@ -244,7 +244,7 @@ KNOWN: dict[str, Callable[[dict[str, Any], int, int], Mask]] = {
 
 @dataclass(frozen=True, repr=False)
 class FunctionMask(Mask):
-    """A function of (batch, head, query, key) index, asked about the pairs of a tile when needed."""
+    """A function of (batch, head, query, key) index, evaluated at the pairs of a tile when needed."""
 
     function: MaskFunction
     batch: int
@@ -266,7 +266,7 @@ class FunctionMask(Mask):
         )
 
     def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
-        # Nothing is known without asking about every pair, and "some" is always safe.
+        # Nothing is known without evaluating every pair, and "some" is always safe.
         del extent
         return np.full((len(rows), len(columns)), SOME, np.uint8)
 

@@ -1,8 +1,8 @@
-"""Hugging Face models: seen through the two public registries of transformers.
+"""Hugging Face models, intercepted through the two public registries of transformers.
 
-For the duration of a watch the configurations of a model name ``regard_watch`` as their attention.
-transformers then asks the mask function registered under that name for a mask, and gets a lazy
-one; and it hands Q, K and V of every attention to the function registered under that name.
+During a watch the configurations of a model name ``regard_watch`` as their attention. transformers then
+asks the mask function registered under that name for a mask, and gets a lazy one; and it passes Q, K and
+V of every attention to the function registered under that name.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def uses_attention_interface(model: Any) -> bool:
 
 @dataclass
 class _ReplacedConfig:
-    """A configuration that names our attention, and what it named before."""
+    """A configuration that now names our attention, and what it named before."""
 
     config: Any
     before: str | None
@@ -65,7 +65,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def attention_replaced(model: nn.Module) -> Iterator[None]:
-    """The model with our attention, for as long as anybody watches it."""
+    """Give the model our attention for as long as it is watched."""
     _register()
     configs = list(_configs(model))
     with _lock:
@@ -130,7 +130,7 @@ def mask_function(
 ) -> TransformersMask:
     """The mask of one forward pass, lazily; never None, so that causal models stay causal."""
     if isinstance(attention_mask, TransformersMask):
-        return attention_mask  # made before, and handed through the model
+        return attention_mask  # made earlier, and passed through the model
     from transformers import masking_utils
 
     function = mask_function or masking_utils.causal_mask_function
@@ -171,7 +171,7 @@ def attention_function(
     is_causal: bool | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of one module: computed by regard, written down by everybody who watches it."""
+    """Attention of one module: computed by regard, written down by every observer of it."""
     _check_softcap(module, softcap)
     given, view = attention_mask, None
     if isinstance(given, TransformersMask):
@@ -219,7 +219,7 @@ def _check_softcap(module: nn.Module, softcap: float | None) -> None:
 
 
 def _fitted(placed: TransformersMask, key: Tensor, value: Tensor) -> tuple[TransformersMask, Tensor, Tensor]:
-    """Keys and mask cut to one length: a static cache has room for keys that are yet to come."""
+    """Cut keys and mask to one length: a static cache has room for keys that are yet to come."""
     keys = min(key.shape[2], placed.keys)
     if placed.causal:
         keys = min(keys, placed.past + placed.queries - placed.first_key)
@@ -236,7 +236,7 @@ def _relies_on_causal(module: nn.Module, query: Tensor, is_causal: bool | None) 
 
 
 def _bias_of(module: nn.Module, given: Tensor | None) -> Bias | Tensor | None:
-    """The position bias; that of T5 as the small table that it comes from."""
+    """The position bias; for T5, the small table that it comes from."""
     if given is None:
         return None
     for observer in observers_here(module):
@@ -256,7 +256,7 @@ def _bias_of(module: nn.Module, given: Tensor | None) -> Bias | Tensor | None:
     if bias is None:
         return given
     for observer in observers_here(module):
-        # The first layer makes the bias and hands the same tensor to all others.
+        # The first layer makes the bias and passes the same tensor to all others.
         observer.lazy_biases.clear()
         observer.lazy_biases[id(given)] = (given, bias)
     return bias
@@ -281,7 +281,7 @@ def _placing(view: TransformersMask | None, inputs: Inputs) -> dict[str, Any]:
 
 
 def _wants_weights(options: dict[str, Any]) -> bool:
-    """Whether the user asked the model for its weights besides; then n×n is what they want."""
+    """Whether the user also asked the model for its weights; then n×n is what they want."""
     if options.get("output_attentions"):
         return True
     from transformers.utils import output_capturing

@@ -1,4 +1,4 @@
-"""Who watches which module, and the one place where a watched attention is computed."""
+"""Which observer watches which module, and the one place where a watched attention is computed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from regard.masks.pair_patterns import Dense
 from regard.masks.patterns import Window
 
 CROSS_WORDS = ("cross", "encoder_attn", "encdec", "multihead_attn")
-"""What the modules that look at another sequence are called; the last is the name in torch.nn."""
+"""Names of modules that attend to another sequence; the last is the one in torch.nn."""
 
 
 class Observer:
@@ -74,14 +74,14 @@ class Observer:
         return self._running[-1] if self._running else None
 
     def kind_of(self, inputs: Inputs, module: nn.Module | None) -> Kind:
-        """What name, mask and lengths tell: a decoder looks back only, a cross looks elsewhere."""
+        """The kind of a call by its name, mask and lengths: a decoder looks back, a cross elsewhere."""
         name = self.name_of(module)
         if any(word in f"{name} {type(module).__name__}".lower() for word in CROSS_WORDS):
             return "cross"
         queries, keys = inputs.extent
         if queries == keys or not queries:
             return "decoder" if looks_back(inputs.mask) else "encoder"
-        # A module that looked at its own text before does so still: there is a cache.
+        # A module that attended to its own text before still does: there is a cache.
         cached = queries < keys and self.writer.kind_before(name) in ("encoder", "decoder")
         return "decoder" if cached or looks_back(inputs.mask) else "cross"
 
@@ -89,8 +89,8 @@ class Observer:
     def hooks(self, *, leaves: bool) -> Iterator[None]:
         """Follow which module is running.
 
-        Modules without parts run most often and hold no attention that is handed over by name; only
-        functions that are called without a word of the module need them, too (``leaves``).
+        Modules without children run most often and never pass themselves to an attention function;
+        they matter only for functions that are called without their module (``leaves``).
         """
         with ExitStack() as stack:
             for module in self.model.modules():
@@ -111,20 +111,20 @@ class Observer:
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
         del args, output
-        # An error may have skipped some; whatever stands above this module has ended too.
+        # An error may have skipped some hooks; every module above this one has ended too.
         if self.listens and any(module is running for running in self._running):
             while self._running.pop() is not module:
                 pass
 
 
 def uncompiled(model: nn.Module) -> nn.Module:
-    """The model inside of what ``torch.compile(model)`` gave."""
+    """The model inside the result of ``torch.compile(model)``."""
     inner = getattr(model, "_orig_mod", None)
     return uncompiled(inner) if isinstance(inner, nn.Module) else model
 
 
 def looks_back(mask: Mask) -> bool:
-    """Whether no query sees a later key, as far as the mask says it of itself."""
+    """Whether no query sees a later key, as far as the mask itself shows."""
     if isinstance(mask, Window):
         return mask.after == 0
     if isinstance(mask, Dense):
@@ -145,7 +145,7 @@ _inside = threading.local()
 
 @contextmanager
 def observed(observer: Observer) -> Iterator[None]:
-    """The observer on the list."""
+    """Keep the observer on the list while the block runs."""
     with _lock:
         _observers.append(observer)
     try:
@@ -156,17 +156,17 @@ def observed(observer: Observer) -> Iterator[None]:
 
 
 def observers_here(module: nn.Module) -> list[Observer]:
-    """Everybody who watches this module in this thread."""
+    """Every observer of this module in this thread."""
     return [observer for observer in tuple(_observers) if observer.listens and observer.knows(module)]
 
 
 def observers_around(model: nn.Module) -> list[Observer]:
-    """Everybody in this thread who watches this model, something that it is part of, or a part of it."""
+    """Every observer in this thread of this model, of a part of it, or of a model that contains it."""
     return [observer for observer in tuple(_observers) if observer.listens and observer.is_part_of(model)]
 
 
 def observers_running() -> list[Observer]:
-    """Everybody in this thread whose model is running, and not because regard itself computes."""
+    """Every observer in this thread whose model is running, unless regard itself is computing."""
     if getattr(_inside, "busy", False):
         return []
     return [observer for observer in tuple(_observers) if observer.listens and observer.running is not None]
@@ -194,9 +194,9 @@ def attend(
     past: int,
     first_key: int = 0,
 ) -> Tensor:
-    """The output of attention ``(batch, head, query, channel)``, after everybody has written it down.
+    """The output of attention ``(batch, head, query, channel)``, after every observer has written it down.
 
-    Without a module, each observer names the call by the one that is running.
+    Without a module, each observer names the call after the module that is running.
     """
     options: dict[str, Any] = {
         "mask": inputs.mask,
@@ -209,7 +209,7 @@ def attend(
         (observer.writer, observer.writer.place(observer.name_of(module or observer.running), kind))
         for observer in observers
     ]
-    # Where each row stands among the keys of another text is known only when all rows are there.
+    # For cross-attention, the position of a row among the keys is known only once all rows are there.
     _inside.busy = True
     try:
         # Scores are computed in at least float32, whatever autocast would make of the products.

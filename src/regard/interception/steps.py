@@ -17,13 +17,13 @@ KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
 
 
 class MaskView(Protocol):
-    """Who may look at whom in a text, asked about any stretch of it."""
+    """Which query may see which key in a text, for any span of it."""
 
     def over(self, first: int, stop: int) -> Mask:
-        """The mask whose key 0 stands at ``first`` and whose last query and key at ``stop − 1``."""
+        """The mask whose key 0 is at ``first`` and whose last query and key are at ``stop − 1``."""
 
     def after(self, before: MaskView, length: int) -> MaskView | None:
-        """A view that says what ``before`` says of the first ``length`` positions and this of the rest."""
+        """A view that agrees with ``before`` on the first ``length`` positions and with this on the rest."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class AttentionStep:
     scale: float
     softcap: float | None
     sinks: Tensor | None
-    past: int  # where in its text the first query stands
-    first_key: int = 0  # where in its text the first key stands
+    past: int  # position of the first query in its text
+    first_key: int = 0  # position of the first key in its text
 
     @property
     def stop(self) -> int:
-        """Where in its text the queries end."""
+        """The position in its text where the queries end."""
         return self.past + self.q.shape[2]
 
 

@@ -1,8 +1,8 @@
 """Beam search: which row of the batch each token of a returned text came through, pass by pass.
 
-A search reads several continuations of a prompt side by side, and after each pass the rows of the
-batch go on from other rows than before. The recording keeps every pass as it was computed; when the
-search ends and says which rows led to the texts it returns, the rows of those texts are taken out.
+A search reads several continuations of a prompt side by side, and after each pass a row of the batch can
+continue any other row. The recording keeps every pass as it was computed; when the search ends and
+reports which rows led to the texts it returns, the rows of those texts are selected.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Lineage:
     """The rows of the batch that led to the returned texts.
 
     The pass that read the prompt chose token 0 of a text in row ``rows[text, 0]``; the pass that read
-    token t − 1 chose token t in row ``rows[text, t]``. Behind the end of a text stands −1.
+    token t − 1 chose token t in row ``rows[text, t]``. After the end of a text it is −1.
     """
 
     rows: Tensor  # (text, step)
-    prompt: int  # how many positions stand before the first generated token
+    prompt: int  # how many positions come before the first generated token
 
     @property
     def stop(self) -> int:
@@ -62,7 +62,7 @@ def parents(ours: Tensor, theirs: Tensor) -> Tensor | None:
 
 @dataclass(frozen=True, eq=False)
 class SelectedMaskView:
-    """A view of which some rows of the batch are left."""
+    """A view of some rows of the batch."""
 
     view: MaskView
     rows: Tensor  # (text,)
@@ -72,13 +72,13 @@ class SelectedMaskView:
         return mask_of_rows(self.view.over(first, stop), self.rows)
 
     def after(self, before: MaskView, length: int) -> MaskView | None:
-        """Nothing is merged once rows were chosen."""
+        """None: views are not merged once rows were selected."""
         del before, length
         return None
 
 
 def without_ended(mask: Mask, queries: Tensor, keys: Tensor | None) -> Mask:
-    """The mask, where a text has no rows and no keys behind its end: False in ``(text, position)``."""
+    """The mask without the rows and keys after the end of each text: False in ``(text, position)``."""
     if bool(queries.all()):
         return mask
     mask = mask & padding(queries.cpu()).T
@@ -109,7 +109,7 @@ def mask_of_rows(mask: Mask, rows: Tensor) -> Mask:
 
 
 def _rows_of(table: IdTable, rows: Tensor, own_axes: int) -> IdTable:
-    """A table ``(batch, head, …)`` of some elements of the batch; one that serves all of them stays."""
+    """A table ``(batch, head, …)`` of some elements of the batch; one that all share stays as it is."""
     values = table.values
     if values.ndim < own_axes + 2 or values.shape[0] == 1:
         return table

@@ -1,8 +1,8 @@
-"""One attention call of a model: what must be kept to have its whole matrix, and nothing more.
+"""One attention call of a model: what defines its whole matrix, and nothing more.
 
 With ``s_ij = cap(scale · q_i · k_j) + bias_ij`` the weight of key j for query i is
 ``exp(s_ij − lse_i)``. So Q, K and one number per row are the matrix, and any part of it is
-computed when somebody looks at it.
+computed on demand.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Positions = slice | int | Sequence[int]
 class Call:
     """One attention call: Q, K and lse, with everything else that makes the scores.
 
-    ``kept`` holds statistics that were taken instead of Q and K. ``own_weights`` holds the dense
-    weights that a model gave of itself where its Q and K could not be seen.
+    ``kept`` holds statistics that were taken in place of Q and K. ``own_weights`` holds the dense
+    weights that a model returned itself where its Q and K could not be intercepted.
 
     >>> q = k = torch.eye(2)[None, None]  # (batch, head, length, channel)
     >>> lse = torch.logsumexp(torch.eye(2), -1)[None, None]
@@ -94,17 +94,17 @@ class Call:
 
     @property
     def queries(self) -> int:
-        """How many queries looked."""
+        """How many queries there are."""
         return self.shape[2]
 
     @property
     def keys(self) -> int:
-        """How many keys were looked at."""
+        """How many keys there are."""
         return self.shape[3]
 
     @property
     def extent(self) -> Extent:
-        """Queries and keys; the last query stands at the last key."""
+        """Queries and keys; the last query is at the last key."""
         return Extent(*self.shape[2:])
 
     @property

@@ -1,4 +1,4 @@
-"""How large a recording will be, said before it is taken."""
+"""How large a recording will be, before it is made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from regard.interception.steps import Kind
 
 @dataclass(frozen=True)
 class Estimate:
-    """The memory of a recording, and that of the matrices it stands for (float32)."""
+    """The memory of a recording, and that of the matrices it replaces (float32)."""
 
     calls: int
     nbytes: int
@@ -50,7 +50,7 @@ def estimate(
 ) -> Estimate:
     """The size of ``watch(model, …)`` over a text of ``queries`` tokens.
 
-    ``keys`` is the length of the source of an encoder-decoder; as long as the text unless told.
+    ``keys`` is the length of the source of an encoder-decoder, by default as long as the text.
 
     >>> model = torch.nn.TransformerEncoderLayer(512, 8)
     >>> print(estimate(model, 4096))

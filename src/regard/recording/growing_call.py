@@ -49,12 +49,12 @@ class GrowingCall:
         self.options = options
         self.keys = step.k.shape[2]
         self.start, self.stop, self.first_key = step.past, step.stop, step.first_key
-        self.prompt_end = step.stop  # behind the last step of several rows: where generation began
+        self.prompt_end = step.stop  # after the last step with several rows: where generation began
         self.views: list[tuple[int, int, MaskView]] = [(step.past, step.stop, step.view)]
         self.kept = step.statistics
         self.last_key = None if self.kept is None else step.k[:, :, -1:].detach().clone()
         self.bias = step.bias if self.kept is None else None
-        self.inside: tuple[Tensor, Tensor] | None = None  # (text, query) and (text, key): not behind the end
+        self.inside: tuple[Tensor, Tensor] | None = None  # (text, query), (text, key): within the text
         self.buffers: dict[str, Buffer] = {}
         if self.kept is None:
             parts = {"q": step.q, "k": step.k, "v": step.v} if options.values else {"q": step.q, "k": step.k}
@@ -63,7 +63,7 @@ class GrowingCall:
             assert step.lse is not None
             self.own_lse = not _exact(step.q.dtype, self.buffers["q"].rows.dtype)
             self.buffers["lse"] = Buffer(step.lse[:, :, :0] if self.own_lse else step.lse, axis=2)
-        # What was copied need not be held twice, and a view of nothing would still hold all of it.
+        # What was copied must not be kept twice, and an empty view would still keep all of it alive.
         empty = step.q.new_empty(0)
         self.first = replace(step, q=empty, k=empty, v=empty, lse=None, statistics=None, bias=None)
 
@@ -75,7 +75,7 @@ class GrowingCall:
     # ---- what comes next -----------------------------------------------------------------------
 
     def _next(self, step: AttentionStep, past: int) -> bool:
-        """Whether the step stands behind ours, and has keys like ours."""
+        """Whether the step begins where this call ends, with keys of the same shape."""
         if not past or past != self.stop or step.first_key > past:
             return False
         ours = self.last_key if "k" not in self.buffers else self.buffers["k"].rows
@@ -83,7 +83,7 @@ class GrowingCall:
         return step.k.shape[1] == ours.shape[1] and step.k.shape[3] == ours.shape[3]
 
     def continued_by(self, step: AttentionStep, past: int, *, last_only: bool = False) -> bool:
-        """Whether the step goes on where this ended; see the rule at the top."""
+        """Whether the step continues this call; see the rule at the top."""
         if not self._next(step, past):
             return False
         own, other = self._shared_keys(step, last_only=last_only)
@@ -100,7 +100,7 @@ class GrowingCall:
         return False
 
     def searched_by(self, step: AttentionStep, past: int) -> bool:
-        """Whether every row of a beam search's pass goes on from one of our rows."""
+        """Whether every row of a step of a beam search continues one of our rows."""
         if self.kept is not None or not self._next(step, past):
             return False
         own, other = self._shared_keys(step, last_only=True)
@@ -112,7 +112,7 @@ class GrowingCall:
         return found is not None
 
     def _shared_keys(self, step: AttentionStep, *, last_only: bool) -> tuple[Tensor, Tensor]:
-        """The keys at the positions that both know, or the last of them alone."""
+        """The keys at the positions that both have, or only the last of them."""
         theirs = step.k.detach()
         if self.cross:
             return self.buffers["k"].rows, theirs.to(self.buffers["k"].rows.dtype)
@@ -125,7 +125,7 @@ class GrowingCall:
         return ours[:, :, first - self.first_key :], theirs.to(ours.dtype)
 
     def append(self, step: AttentionStep) -> None:
-        """The rows of the step behind ours, and the keys that are new."""
+        """Append the rows of the step, and its new keys."""
         new_keys = slice(self.stop - step.first_key, None)
         if self.kept is not None:
             assert step.statistics is not None
@@ -159,14 +159,14 @@ class GrowingCall:
     # ---- beam search ---------------------------------------------------------------------------
 
     def _take(self, rows: Tensor) -> None:
-        """These rows of the batch in place of all of them; one may come several times."""
+        """Select rows of the batch; a row can occur several times."""
         for name, grown in self.buffers.items():
             self.buffers[name] = Buffer(grown.rows[rows.to(grown.rows.device)], axis=2)
         self.bias = bias_of_rows(self.bias, rows)
         self.views = [(start, stop, SelectedMaskView(view, rows)) for start, stop, view in self.views]
 
     def follow(self, rows: Tensor, prompt: int) -> None:
-        """Leave only the texts that a beam search returned."""
+        """Keep only the texts that a beam search returned."""
         if self.place.kind == "encoder" and self.prompt_end == self.stop:
             return  # it read the prompts, each once
         lineage = Lineage(rows, max(prompt, self.prompt_end))
@@ -240,7 +240,7 @@ class GrowingCall:
             grown.append(lse)
 
     def _masks_from(self, begin: int) -> Iterator[tuple[int, int, Mask]]:
-        """The stretches of rows from ``begin`` on, each with the mask over its keys."""
+        """The spans of rows from ``begin`` on, each with the mask over its keys."""
         if self.cross:
             if begin < self.stop:
                 yield begin, self.stop, self.views[0][2].over(self.first_key, self.first_key + self.keys)

@@ -19,7 +19,7 @@ class GrowingDenseCall:
         self.place, self.run = place, run
         self.options = options
         self.weights = weights
-        self.border = weights.shape[2]  # behind the last step of several rows: where generation began
+        self.border = weights.shape[2]  # after the last step with several rows: where generation began
 
     @property
     def queries(self) -> int:
@@ -33,14 +33,14 @@ class GrowingDenseCall:
         return past > 0 and same and past == self.queries and keys == self.weights.shape[3]
 
     def append(self, weights: Tensor) -> None:
-        """Rows behind ours; the keys that are new had no weight before."""
+        """Append rows; earlier rows have no weight on the new keys."""
         wider = F.pad(self.weights, (0, weights.shape[3] - self.weights.shape[3]))
         self.weights = torch.cat([wider, weights], 2)
         if weights.shape[2] > 1:
             self.border = self.queries
 
     def follow(self, rows: Tensor, prompt: int) -> None:
-        """Leave only the texts that a beam search returned."""
+        """Keep only the texts that a beam search returned."""
         if self.place.kind == "encoder" and self.border == self.queries:
             return  # it read the prompts, each once
         lineage = Lineage(rows, max(prompt, self.border))

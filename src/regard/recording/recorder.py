@@ -43,7 +43,7 @@ class BeamSearch:
             self.records.append(record)
 
     def follow(self, rows: Tensor, prompt: int) -> None:
-        """Take the returned texts out of every record."""
+        """Keep only the returned texts in every record."""
         if not self.restarted:
             for record in self.records:
                 record.follow(rows.long(), prompt)
@@ -73,14 +73,14 @@ class Recorder:
         return self.options.top
 
     def begin(self) -> None:
-        """A module was called from outside: a pass through the model begins."""
+        """A module was called from outside: a forward pass begins."""
         self._layers: Counter[Kind] = Counter()
         self._occurrences: Counter[str] = Counter()
         self._past = 0
         self._same_text = False  # whether a layer of this pass has compared all of its keys
 
     def place(self, name: str, kind: Kind) -> CallPlace:
-        """The place of the next call. Layers of a kind are numbered in the order they are called."""
+        """The place of the next call. Layers of a kind are numbered in the order in which they are called."""
         self.steps += 1
         layer, occurrence = self._layers[kind], self._occurrences[name]
         self._layers[kind] += 1
@@ -100,7 +100,7 @@ class Recorder:
             step = replace(step, past=self._past)
         step = of_heads(step, self.options.heads)
         if self._search is not None:
-            # Statistics are of whole texts, and which texts these will be is not known yet.
+            # Statistics are of whole texts, and it is not known yet which texts these will be.
             step = replace(step, statistics=None)
         record = self.latest.get((place.name, place.occurrence))
         if isinstance(record, GrowingCall) and self._continues(record, step):
@@ -137,11 +137,11 @@ class Recorder:
     # ---- beam search ---------------------------------------------------------------------------
 
     def begin_search(self) -> None:
-        """From here on rows of the batch may go on from one another, until the search ends."""
+        """A beam search begins: rows of the batch can continue one another until it ends."""
         self._search = BeamSearch()
 
     def touch(self, record: GrowingRecord) -> None:
-        """Rows were written into a record: the search that runs, if one does, is to know."""
+        """Rows were appended to a record: tell the search, if one is running."""
         if self._search is not None:
             self._search.touch(record)
 
@@ -154,7 +154,7 @@ class Recorder:
     # ---- records -------------------------------------------------------------------------------
 
     def kind_before(self, name: str) -> Kind | None:
-        """What the module was when it was last called, if it was."""
+        """The kind of the last call of a module; None if it was not called yet."""
         return self._kinds.get(name)
 
     def put(self, place: CallPlace, record: GrowingRecord) -> None:
@@ -186,13 +186,13 @@ class CallForwarder(Recorder):
         self.hear = hear
 
     def put(self, place: CallPlace, record: GrowingRecord) -> None:
-        """Give the call away."""
+        """Pass the call on."""
         del place
         self.hear(record.call())
 
 
 def raise_unknown_layers(missing: Sequence[int], known: int) -> None:
-    """Say which layers there are."""
+    """Raise an error that says which layers there are."""
     raise ArgumentError(
         f"layers= names layers of the model (0 … {known - 1}).",
         got=f"layers = {list(missing)}",

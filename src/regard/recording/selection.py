@@ -1,4 +1,4 @@
-"""Some heads of a step, and biases of several steps: what ``heads=`` and generation need of them."""
+"""Select heads of a step for ``heads=``, and join the biases of several steps for generation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from regard.recording.kept_statistics import some_heads
 
 
 def of_heads(step: AttentionStep, heads: tuple[int, ...] | None) -> AttentionStep:
-    """The step with the wanted heads only; each of them then has a key head of its own."""
+    """The step with these heads only; each of them then has its own key head."""
     if heads is None:
         return step
     check_heads(heads, step.q.shape[1])
@@ -58,14 +58,14 @@ def bias_of_heads(bias: Bias, heads: Tensor) -> Bias:
 
 
 def mask_of_heads(mask: Mask, heads: tuple[int, ...] | None, extent: Extent) -> Mask:
-    """The mask of the wanted heads. One that differs by head is a table, and stays one."""
+    """The mask of these heads. One that differs by head is a table, and stays one."""
     if heads is None or not mask.lead or mask.lead[-1] == 1:
         return mask
     return dense(mask.dense(*extent)[..., list(heads), :, :])
 
 
 def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -> Bias | None:
-    """The bias of all rows: one that knows distances serves them all; tables are put together."""
+    """The bias of all rows: a bias by distance covers all of them; tables are concatenated."""
     if before is None and after is None:
         return None
     if isinstance(before, DistanceBias) and isinstance(after, DistanceBias):
@@ -76,7 +76,7 @@ def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -
             return before
         more = new.shape[3] - old.shape[3]
         old = old.expand(-1, -1, rows, -1)
-        # Earlier queries never saw the later keys, so any number stands for their bias.
+        # Earlier queries never saw the later keys, so their bias can be any number.
         wide = F.pad(old, (0, more))
         return TensorBias(torch.cat([wide, new.expand(wide.shape[0], wide.shape[1], -1, -1)], 2))
     raise RecordingError(
@@ -87,7 +87,7 @@ def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -
 
 
 def bias_of_rows_and_keys(bias: Bias | None, rows: slice, keys: int) -> Bias | None:
-    """The bias of some queries and of the first keys. One that knows distances serves any of them."""
+    """The bias of some queries and of the first keys. A bias by distance covers any of them."""
     if isinstance(bias, Sum):
         parts = (bias_of_rows_and_keys(part, rows, keys) for part in bias.parts)
         return Sum(tuple(part for part in parts if part is not None))

@@ -1,4 +1,4 @@
-"""The mask of a text that was read in several steps, each with a mask of its own."""
+"""The mask of a text that was read in several steps, each with its own mask."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class MaskRows:
 
 @dataclass(frozen=True, repr=False)
 class StackedMask(Mask):
-    """Rows over rows: each query is asked under the mask of the step that it was read in."""
+    """Rows stacked on rows: each query has the mask of the step in which it was read."""
 
     steps: tuple[MaskRows, ...]
 
@@ -53,7 +53,7 @@ class StackedMask(Mask):
 
     def _rows_allow(self, rows: MaskRows, pairs: Pairs) -> Array:
         here = (pairs.q >= rows.start) & (pairs.q < rows.stop) & (pairs.k < rows.stop)
-        # Positions outside are brought inside, for tables end there; their answer is not used.
+        # Positions outside are clipped, because tables end there; their answer is not used.
         q, k = pairs.q.clip(rows.start, rows.stop - 1), pairs.k.clip(0, rows.stop - 1)
         inside = Pairs(rows.extent, q, k, pairs.lead, pairs.library)
         return here & rows.mask.allows(inside)

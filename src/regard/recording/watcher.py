@@ -33,10 +33,10 @@ def watch(
     values: bool = False,
     dtype: torch.dtype | None = None,
 ) -> Watch:
-    """Record what every head of ``model`` looks at, in a ``with`` block; the matrix is never built.
+    """Record what every head of ``model`` attends to, in a ``with`` block; the matrix is never built.
 
     Works with models of transformers, with ``torch.nn`` and with every model that calls
-    ``F.scaled_dot_product_attention``. The model computes what it always computes.
+    ``F.scaled_dot_product_attention``. The output of the model does not change.
 
     Args:
         model: any PyTorch module.
@@ -45,7 +45,7 @@ def watch(
         statistics: keep the statistics of each call and drop Q and K.
         top: with ``statistics``, how many of the greatest weights of each row to keep.
         values: also keep V.
-        dtype: keep Q, K and V in this dtype; that of the model unless told.
+        dtype: keep Q, K and V in this dtype; by default that of the model.
 
     >>> import torch, regard
     >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
@@ -83,7 +83,7 @@ def watch(
 def listen(
     model: nn.Module, hear: Callable[[Call], None], *, layers: int | Sequence[int] | None = None
 ) -> Watch:
-    """Like :func:`watch`, but every call goes to ``hear`` as soon as it is made, and none is kept.
+    """Like :func:`watch`, but pass every call to ``hear`` as soon as it is made, and keep none.
 
     >>> import torch
     >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
@@ -120,7 +120,7 @@ def _numbers(name: str, given: int | Sequence[int] | None) -> tuple[int, ...] | 
 
 
 class Watch:
-    """A watch that can be entered once; what it sees is the recording it gives."""
+    """The context manager of a watch, entered once; it gives the recording."""
 
     def __init__(self, model: nn.Module, recorder: Recorder) -> None:
         self._model = model
@@ -144,7 +144,7 @@ class Watch:
         return self._recording
 
     def _listen(self, stack: ExitStack, observer: Observer) -> None:
-        """Every part of transformers in the way it can be seen, and all the rest through torch."""
+        """Intercept every model of transformers in the way that it allows, and all the rest through torch."""
         parts = list(hf_registry.pretrained_parts(self._model))
         through_torch = self._model not in parts
         for part in parts:

@@ -116,7 +116,7 @@ def learning_rate(recipe: Recipe, step: int) -> float:
 
 
 def token_losses(logits: Tensor, following: Tensor, *, smoothing: float) -> Tensor:
-    """The loss summed over all tokens that are no padding."""
+    """The loss summed over all tokens that are not padding."""
     return F.cross_entropy(
         logits.flatten(0, 1),
         following.flatten(),

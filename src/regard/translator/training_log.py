@@ -20,7 +20,7 @@ TEXTS = Texts(Path(__file__).parent / "texts")
 
 @dataclass(frozen=True)
 class PlotStyle:
-    """The language of the picture, and fonts that have its letters; without any, matplotlib's own."""
+    """The language of the picture, and fonts that have its characters; without any, matplotlib's default."""
 
     lang: str = "en"
     fonts: tuple[str, ...] = ()

@@ -68,7 +68,7 @@ class Corpus:
             unit: what a document is in a text file: ``"line"``, ``"paragraph"`` (between blank lines) or
                 ``"file"``. Unless told, a line of a single file and a whole file of a folder.
             field: the field of JSONL, or the column of Parquet, that holds the text.
-            limit: only the first so many documents.
+            limit: read only the first ``limit`` documents.
         """
         path = Path(path)
         if unit is not None and unit not in UNITS:
@@ -122,7 +122,7 @@ class Corpus:
         return self.documents()
 
     def documents(self, characters: int = CHARACTERS) -> Iterator[Document]:
-        """Every document, in order, cut after so many characters: a line of gigabytes takes no memory."""
+        """Every document, in order, cut after a number of characters: a line of gigabytes takes no memory."""
         number, before = 0, 0
         for file in self.files:
             where = file.name if file == self.path else file.relative_to(self.path).as_posix()
@@ -168,7 +168,7 @@ class _Line:
 
 
 def _lines(file: Path, most: int) -> Iterator[_Line]:
-    """Every line, at most so many bytes of it; the rest of a longer one is read over."""
+    """Every line, up to a number of bytes; the rest of a longer one is skipped."""
     number, position = 0, 0
     with file.open("rb") as opened:
         while raw := opened.readline(most + 1):
@@ -183,7 +183,7 @@ def _lines(file: Path, most: int) -> Iterator[_Line]:
 
 
 def _bytes(characters: int) -> int:
-    """Bytes that hold so many characters, whatever they are."""
+    """Bytes that hold this number of characters, whatever they are."""
     return 4 * characters
 
 

@@ -1,8 +1,8 @@
 """Batches of a corpus, the same however many processes share them.
 
-Documents are taken in *stretches*: so many of them, in the order of the corpus. Within a stretch they are
-sorted by length and cut into batches. So padding is small, memory is that of a stretch, and batch number
-17 holds the same documents in every run: it is computed alike wherever it is computed.
+Documents are read in *stretches* of 2,048, in the order of the corpus. Within a stretch they are sorted by
+length and cut into batches. So there is little padding, memory is that of a stretch, and batch number 17
+holds the same documents in every run, wherever it is computed.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ STRETCH_DOCUMENTS = 2048
 """Documents that are sorted together."""
 
 CHARACTERS_PER_TOKEN = 64
-"""Characters for each token that is wanted, far more than any text has: the rest need not be tokenized."""
+"""Characters read for each token that fits, far more than any text has; the rest is not tokenized."""
 
 MIN_CHARACTERS = 1 << 12
-"""Characters that are tokenized however few tokens are wanted."""
+"""Characters that are tokenized however few tokens fit."""
 
 MAX_TOKENIZER_CHARACTERS = 1 << 20
-"""Characters that are given to the tokenizer at once: it needs some hundred bytes for each."""
+"""Characters passed to the tokenizer in one call: it needs some hundred bytes for each."""
 
 SEGMENT_CHARACTERS = 1 << 18
 """Characters of a document that are tokenized as one text, where it is read in parts."""
 
 MAX_REASON = 300
-"""Characters of the reason of a failure that are written down."""
+"""Characters of the reason of a failure that are kept."""
 
 
 class DocumentPart(NamedTuple):
@@ -171,7 +171,7 @@ class CorpusBatches:
                 return [self._segmented(texts[0])]
             return self._tokenized(texts)
         except BaseException as error:
-            # A tokenizer may raise anything, and what Rust calls a panic is no Exception; the others go on.
+            # A tokenizer may raise anything, and a panic of Rust is not an Exception; the other texts go on.
             if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                 raise
             if len(texts) == 1:
@@ -275,7 +275,7 @@ def _segments(text: str) -> Iterator[str]:
 
 
 def _cut(parts: Sequence[DocumentPart], tokens: int) -> Iterator[list[DocumentPart]]:
-    """Neighbours in length together, while padded to the longest they have at most so many tokens."""
+    """Groups of neighbours in length that have at most ``tokens`` tokens when padded to the longest."""
     batch: list[DocumentPart] = []
     for part in parts:
         if batch and (len(batch) + 1) * len(part.ids) > tokens:

@@ -1,4 +1,4 @@
-"""What one attention call says about a batch of texts: the statistics and roles of every query.
+"""The statistics and roles of every query of one attention call over a batch of texts.
 
 For short texts the weights of all heads are computed directly, as one batched product, which costs least;
 of long ones a few rows at a time. Nothing of n×n is kept.
@@ -18,7 +18,7 @@ from regard.kernels.tile_pass import flatten_lead
 from regard.recording.call import Call
 
 MAX_WEIGHTS = 1 << 22
-"""Weights that are held at one time: 16 MB in float32."""
+"""Weights in memory at a time: 16 MB in float32."""
 
 MEASURES = ("entropy", "relative_entropy", "peak", "distance", *PAIRS, "broad")
 """One number per query each; see ``docs/survey.md``."""
@@ -30,7 +30,7 @@ class MeasuredRows(NamedTuple):
     rows: slice
     values: Tensor  # (measure, batch, head, query)
     where: Tensor  # bool: the queries that have something to measure
-    chance: Tensor  # what even weights would give; 0 for what is no role
+    chance: Tensor  # what even weights would give; 0 for what is not a role
     weights: Tensor  # (batch, head, query, key), 0 for queries that are padding
     pairs: Tensor  # how many texts allow a pair, (head or 1, query, key)
 
@@ -82,9 +82,9 @@ def _rows(call: Call, texts: TokenizedBatch, rows: slice) -> MeasuredRows:
 
 
 def _allowed(call: Call, texts: TokenizedBatch, rows: slice) -> Tensor:
-    """Who may look at whom, ``(batch, head or 1, query, key)``.
+    """Which query may see which key, ``(batch, head or 1, query, key)``.
 
-    A model that gives dense weights tells no mask: padding is hidden, and a decoder looks back.
+    Dense weights come without a mask: padding is hidden, and a decoder looks back.
     """
     keys = texts.real[:, None, None, :]
     positions = torch.arange(call.keys, device=keys.device)

@@ -38,7 +38,7 @@ LONG = ("truncate", "split")
 
 @dataclass(frozen=True)
 class State:
-    """Where a run stands, for whoever shows it."""
+    """How far a run has come, for a progress display."""
 
     share: float  # of the corpus, from 0 to 1
     texts: int  # read by this process in this run
@@ -58,8 +58,8 @@ def survey(
 ) -> Survey | None:
     """Read every document of a corpus and add up what each head does; the result, in the first process.
 
-    A folder in which this very survey was begun goes on where it ended; one that holds another is refused.
-    ``report`` is told how far the run has come; the other options are those of :func:`prepare`.
+    If this survey was begun in the folder, it goes on where it ended; a folder of another one is refused.
+    ``report`` is called with the progress of the run; the other options are those of :func:`prepare`.
     """
     return prepare(reader, corpus, folder, **options).go(report)
 
@@ -85,7 +85,7 @@ def prepare(
         layers: only these.
         batch_tokens: how many tokens are computed together, padding included.
         long: what becomes of a document that is longer than the model allows: ``"truncate"`` or ``"split"``.
-        longest: how many tokens a document, or a part of it, may have; what the model allows unless told.
+        longest: how many tokens a document, or a part of it, may have; by default what the model allows.
         checkpoint_every: seconds from one checkpoint to the next.
         processes: those that share the work.
     """
@@ -298,7 +298,7 @@ class _ProgressClock:
         return time.monotonic() - self.start
 
     def tick(self, batch: CorpusBatch) -> None:
-        """A batch is behind us."""
+        """A batch is done."""
         share = batch.position / self.size
         if self.limit is not None and batch.parts:
             share = max(share, (1 + max(part.document for part in batch.parts)) / self.limit)

@@ -56,7 +56,7 @@ class SurveyedModel:
 
     @property
     def padding(self) -> int:
-        """The token behind the end of a short text; nobody looks at it."""
+        """The token after the end of a short text; no query sees it."""
         known = self.reader.tokenizer.pad_token_id
         return 0 if known is None else int(known)
 
@@ -105,7 +105,7 @@ class SurveyedModel:
             self.model(input_ids=texts.ids, attention_mask=texts.real.long())
 
     def on_repeats(self, longest: int) -> tuple[float | None, ...] | None:
-        """The induction score of every head on random tokens that repeat; None for what is no decoder.
+        """The induction score of every head on random tokens that repeat; None if the model is not a decoder.
 
         What a text repeats may be looked at for its meaning; in random tokens there is none.
         """
