@@ -1,4 +1,4 @@
-"""Roles of one's own: pairs of positions, or a mask, that a head may put its weight on."""
+"""User-defined roles: pairs of positions, or a mask, that a head may put its weight on."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _role(name: str, given: object) -> OwnRole:
 
 
 def on_own(inputs: RoleInputs, name: str, role: OwnRole) -> RoleTally:
-    """The weight on the keys that a role of one's own names, of the queries that have some in sight."""
+    """The weight on the keys of a user-defined role, over the queries that can see one."""
     return _under_mask(inputs, role) if isinstance(role, Mask) else _at_pairs(inputs, name, role)
 
 
@@ -105,7 +105,7 @@ def _under_mask(inputs: RoleInputs, mask: Mask) -> RoleTally:
 
 
 def _both_ways(inputs: RoleInputs, mask: Mask) -> list[tuple[Mask, tuple[int, int]]]:
-    """The mask, and turned around: how many keys a query sees, and how many queries see a key."""
+    """The mask and its transpose: how many keys a query sees, and how many queries see a key."""
     queries, keys = inputs.call.extent
     return (
         [(mask, (queries, keys)), (mask.T, (keys, queries))]

@@ -24,7 +24,7 @@ from regard.recording import Call
 from regard.recording.step_masks import StackedMask
 
 FREQUENT, SHARE = 64, 64
-"""A word that stands more often than so, and at more than one in so many keys, gets channels of its own."""
+"""A token that occurs more often than this, and at more than one in this many keys, gets its own channels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ def by_chance(mask: Mask, call: Call, found: Channels) -> Statistics:
 
 
 def before_queries(call: Call, found: Channels) -> Tensor:
-    """The weight on keys of each set that stand before the query, where later ones are seen too."""
+    """The weight on keys of each set before the query, where later ones are visible too."""
     back = BEFORE
     if call.own_weights is not None:
         values = found.values[:, None].to(call.own_weights)
@@ -138,11 +138,11 @@ def before_queries(call: Call, found: Channels) -> Tensor:
 
 
 BEFORE = causal() & ~window(0, 0)
-"""The keys that stand before the query."""
+"""The keys before the query."""
 
 
 def looks_back(mask: Mask) -> bool:
-    """Whether the mask surely hides every key behind the query."""
+    """Whether the mask certainly hides every key after the query."""
     if isinstance(mask, Window):
         return mask.after == 0
     if isinstance(mask, Both):

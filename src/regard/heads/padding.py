@@ -1,4 +1,4 @@
-"""Which queries belong to the text, as far as a recording can tell."""
+"""Which queries and keys are text and not padding, as far as a recording shows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _from_weights(call: Call) -> Tensor:
     found = call.statistics()
     sees = found.visible > 0
     if bool((found.visible == call.keys)[sees].all()):
-        # Everybody sees every key, so none is hidden, however little it receives.
+        # Every query sees every key, so none is hidden, however little it receives.
         return torch.ones(call.batch, call.keys, dtype=torch.bool)
     return (found.received > 0).any(1).cpu()
 

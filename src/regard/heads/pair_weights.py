@@ -64,7 +64,7 @@ def weights_near(call: Call, batch: int, first: int, last: int) -> Tensor:
     position = np.arange(call.queries) + offset
     keys = position[:, None] + np.arange(first, last + 1)
     if call.q is None or call.k is None or call.lse is None:
-        # Dense weights are there to be read; statistics alone raise here.
+        # Dense weights are read directly; statistics alone raise here.
         query = np.repeat(np.arange(call.queries), width)
         found = weights_at(call, batch, query, keys.clip(0, call.keys - 1).ravel())
         return found.view(len(found), call.queries, width)
@@ -100,7 +100,7 @@ def _stretch(call: Call, batch: int, query: Integers, key: Integers) -> Tensor:
     wide = torch.promote_types(call.q.dtype, torch.float32)
     i, j = (torch.from_numpy(x).to(call.q.device) for x in (query, key))
     q, k = call.q[batch][:, i].to(wide), call.k[batch][:, j].to(wide)
-    # Query heads of one group stand side by side and share a key head.
+    # Query heads of one group are adjacent and share a key head.
     grouped = q.unflatten(0, (k.shape[0], -1))  # (key head, group, pair, channel)
     scores = (grouped * k[:, None]).sum(-1).flatten(0, 1) * call.scale  # (head, pair)
     if call.softcap is not None:
@@ -137,7 +137,7 @@ def allowed_at(call: Call, batch: int, query: Integers, key: Integers) -> Bools:
 def same_token(
     queries: Integers, keys: Integers, wanted: Integers, most: int
 ) -> Iterator[tuple[Integers, Integers]]:
-    """All pairs (i, j) with ``queries[i] == keys[j]`` for the wanted rows i, some rows at a time.
+    """All pairs (i, j) with ``queries[i] == keys[j]`` for these rows i, some rows at a time.
 
     A part holds at most ``most`` pairs, or those of one row. Keys are grouped by sorting, so
     that time and memory are those of the pairs, not of n×n.

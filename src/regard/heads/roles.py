@@ -1,4 +1,4 @@
-"""``roles(recording)``: what each head does, told by how much weight it puts where."""
+"""``roles(recording)``: what each head does, by how much weight it puts where."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ REACH = 16
 """How far the positional role looks by default."""
 
 PAIRS = ("next", "separator", "induction", "duplicate", "same", "positional")
-"""Roles that need weights at pairs which no pass of statistics has taken."""
+"""Roles that need weights at pairs, which statistics do not have."""
 
 TOKENS = ("separator", "induction", "duplicate", "same")
-"""Roles that ask what the tokens are."""
+"""Roles that compare tokens."""
 
 OF_CROSS = ("first", "separator", "alignment", "broad")
 """Roles that mean something where queries and keys are different texts."""
@@ -232,7 +232,7 @@ def _wanted(names: str | Sequence[str] | None, own: tuple[str, ...]) -> tuple[st
 
 
 def _check_cross(calls: Sequence[Call]) -> None:
-    """Raise unless there is cross-attention, whose heads alone can align."""
+    """Raise unless there is cross-attention; only its heads can align."""
     if not any(call.kind == "cross" for call in calls):
         raise RecordingError(
             "The role 'alignment' is one of cross-attention, between two texts.",
@@ -242,7 +242,7 @@ def _check_cross(calls: Sequence[Call]) -> None:
 
 
 def _missing(inputs: RoleInputs, role: str) -> str | None:
-    """Why a role cannot be told of a call: the word for what is missing, or None."""
+    """Why a role cannot be measured for a call: the word for what is missing, or None."""
     call = inputs.call
     if role not in ROLES:
         return None if call.kept is None else "weights"
@@ -259,7 +259,7 @@ def _missing(inputs: RoleInputs, role: str) -> str | None:
 
 
 def _check_possible(inputs: RoleInputs, wanted: Sequence[str]) -> None:
-    """Raise if a role that was asked for by name cannot be told for want of something the user has."""
+    """Raise if a role that was asked for by name lacks something that the user can provide."""
     for role in wanted:
         missing = _missing(inputs, role)
         if missing == "tokens":
@@ -276,7 +276,7 @@ def _check_possible(inputs: RoleInputs, wanted: Sequence[str]) -> None:
 
 
 def _with_tokens(recording: Recording, tokens: Any, source_tokens: Any) -> Recording:
-    """The recording under other tokens; the user's own stays as it is."""
+    """A copy of the recording with other tokens."""
     named = Recording(recording.model, recording.calls)
     named.tokens = recording.tokens if tokens is None else tokens
     if source_tokens is not None or recording.source_tokens is not None:

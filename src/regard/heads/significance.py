@@ -27,7 +27,7 @@ from regard.masks.extent import Integers
 Numbers = NDArray[np.float64]
 
 LEVEL = 0.05
-"""The share of false ones among the roles that are called significant, at most."""
+"""The greatest share of false ones among the roles that are called significant."""
 
 SHUFFLES = 999
 """Where there is no formula; the least p-value is then 1 in 1000."""

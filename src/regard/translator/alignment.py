@@ -37,7 +37,7 @@ class SourceWord(NamedTuple):
 
 
 def words_of(english: EnglishTokens, text: str) -> list[SourceWord]:
-    """The words of a text; signs between them stand alone.
+    """The words of a text; punctuation marks are words of their own.
 
     >>> english = EnglishTokens.learn(["The cat sat.", "The cat ran."] * 9, 60)
     >>> [word.text for word in words_of(english, "The cats sat.")]
@@ -59,7 +59,7 @@ def words_of(english: EnglishTokens, text: str) -> list[SourceWord]:
 
 
 def _proper_words(english: EnglishTokens, text: str) -> list[SourceWord]:
-    """The words without the signs between them, where heads rest that have nothing to look at."""
+    """The words without punctuation, where heads rest that have nothing to attend to."""
     return [word for word in words_of(english, text) if _has_letters(word.text)]
 
 
@@ -105,7 +105,7 @@ def read_alignment_head(folder: str | Path) -> AlignmentHead:
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """Which English words each character of a translation looked at: ``weights (character, word)``.
+    """Which English words each character of a translation attends to: ``weights (character, word)``.
 
     Rows sum to less than 1: the rest is on the full stop, other signs and the end of the text.
     """
@@ -117,7 +117,7 @@ class Alignment:
     by: AlignmentHead
 
     def strongest(self, character: int) -> str:
-        """The word that a character looked at most."""
+        """The word that a character attends to most."""
         return self.words[int(self.weights[character].argmax())]
 
     def __str__(self) -> str:
@@ -156,7 +156,7 @@ def cross_call(recording: Recording, layer: int) -> Call:
 
 
 def _by_word(weights: Tensor, words: Sequence[SourceWord]) -> Tensor:
-    """``(character, piece)`` → ``(character, word)``: what the pieces of a word got together."""
+    """``(character, piece)`` → ``(character, word)``: the sum over the pieces of a word."""
     return torch.stack([weights[:, word.first : word.stop].sum(1) for word in words], 1)
 
 
@@ -164,7 +164,7 @@ def _by_word(weights: Tensor, words: Sequence[SourceWord]) -> Tensor:
 
 
 class AlignedSentence(NamedTuple):
-    """A sentence, its translation, and words of the one with the words of the other that they are."""
+    """A sentence, its translation, and pairs of words that translate each other."""
 
     english: str
     chinese: str

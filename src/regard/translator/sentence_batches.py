@@ -1,4 +1,4 @@
-"""Batches of sentences of like length, shuffled anew in every epoch, the same for the same seed."""
+"""Batches of sentences of similar length, reshuffled in every epoch, the same for the same seed."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ REDRAWN = 60.0
 
 @dataclass(frozen=True)
 class Report:
-    """Where a training stands after a step."""
+    """The progress of a training after a step."""
 
     step: int
     steps: int
@@ -45,7 +45,7 @@ class Report:
     loss: float  # the mean since the last line of the log, per token
     held_out: float | None  # the loss on held-out sentences, when last measured
     seconds: float
-    left: float  # seconds to go, as far as one can tell
+    left: float  # seconds to go, estimated
 
 
 Listener = Callable[[Report], None]
@@ -62,7 +62,7 @@ def train(
     report: Listener | None = None,
     lettering: training_log.PlotStyle | None = None,
 ) -> TrainingRun:
-    """Train by a recipe into a folder, or go on with the training in it.
+    """Train by a recipe into a folder, or resume the training in it.
 
     Args:
         pairs: from :func:`read_pairs`.
@@ -127,7 +127,7 @@ def token_losses(logits: Tensor, following: Tensor, *, smoothing: float) -> Tens
 
 
 class _Training:
-    """The moving parts of one training."""
+    """The state of one training while it runs."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class _Training:
         torch.manual_seed(self.recipe.seed)
         self.model = build_model(self.recipe, run.vocabularies)
         self.optimizer = _optimizer(self.model, self.recipe)
-        # Every process drops other numbers.
+        # Every process has its own dropout.
         torch.manual_seed(self.recipe.seed + 1 + processes.own)
         self.position = self._resumed()
         alone = processes.count == 1
@@ -197,7 +197,7 @@ class _Training:
         rows = batches[position.batch]
         tokens = sum(self.sizes[row][0] for row in rows)
         own = rows[self.processes.own :: count]
-        # A process without rows must take part all the same: it counts for nothing.
+        # A process without rows must still take part; it contributes nothing.
         batch = pad([self.examples[row] for row in own or rows[:1]])
         logits = self.parallel(batch.source, batch.target)
         loss = token_losses(logits, batch.following, smoothing=recipe.label_smoothing) * bool(own)
@@ -291,7 +291,7 @@ def held_out_loss(model: nn.Seq2Seq, examples: Sequence[EncodedPair], tokens: in
 
 
 def _optimizer(model: nn.Seq2Seq, recipe: Recipe) -> torch.optim.AdamW:
-    """AdamW; only matrices decay, for a norm or a bias has no size to be kept small."""
+    """AdamW; only matrices decay, because norms and biases need not be small."""
     matrices = [parameter for parameter in model.parameters() if parameter.ndim > 1]
     others = [parameter for parameter in model.parameters() if parameter.ndim <= 1]
     return torch.optim.AdamW(

@@ -1,11 +1,11 @@
-"""The folder of a training: what it was begun with, so that it goes on with nothing else.
+"""The folder of a training: what it was begun with, so that it resumes with nothing else.
 
 run.json                  recipe, data, number of processes, digests of the vocabularies
 english.json, chinese.json  the vocabularies
-checkpoint.safetensors    where it stands
+checkpoint.safetensors    its state
 weights-*.safetensors     the last weights, to be averaged
-log.jsonl, loss.png       how it went
-model/                    what it gave
+log.jsonl, loss.png       its loss
+model/                    its result
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def recipe_of(folder: str | Path) -> Recipe | None:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """The folder for one training alone; made if it is not there, left alone if it holds something else."""
+    """Lock the folder for one training; created if missing, refused if it holds something else."""
     other = not folder.is_dir() or any(folder.glob("*.safetensors"))
     if folder.exists() and not (folder / RUN).exists() and other:
         raise TrainingError(
@@ -72,7 +72,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 def begin_run(
     folder: Path, pairs: Sequence[Pair], recipe: Recipe, *, processes: int = 1, resume: bool = False
 ) -> None:
-    """Make the folder of a training, or check that the one in it is this one. Overwrites nothing."""
+    """Create the folder of a training, or check that it holds this training. Overwrites nothing."""
     path = folder / RUN
     wanted = {"recipe": asdict(recipe), "data": digest_of_pairs(pairs), "processes": processes}
     if path.exists():
@@ -87,7 +87,7 @@ def begin_run(
     corpus = split(pairs, held_out=recipe.held_out, seed=recipe.seed)
     write_vocabularies(folder, _learn(corpus, recipe))
     files = {name: digest((folder / name).read_bytes()) for name in (ENGLISH, CHINESE)}
-    # Written last: where it stands, everything else does.
+    # Written last: if it exists, everything else does.
     write_json(path, {"format": FORMAT, **wanted, "files": files})
 
 

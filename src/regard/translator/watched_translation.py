@@ -1,4 +1,4 @@
-"""A translation with everything that every head looked at while it was made."""
+"""A translation with a recording of every head that made it."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class HeadLayout:
         return sum(len(place.heads) for place in self.places)
 
     def rows(self, call: Call) -> slice:
-        """Where the heads of a call stand."""
+        """The rows of the heads of a call."""
         start = 0
         for place in self.places:
             if (place.name, place.layer, place.kind) == (call.name, call.layer, call.kind):
@@ -73,7 +73,7 @@ class Accumulators:
 
     @classmethod
     def blank(cls, heads: int) -> Accumulators:
-        """Of no texts."""
+        """The accumulators of no texts."""
         measures, bins = len(MEASURES), distance_bins.count()
 
         def zeros(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -96,7 +96,7 @@ class Accumulators:
             self.counts[COUNTS.index(name)] += number
 
     def counted(self, name: str) -> int:
-        """How many of this name."""
+        """One of the counts, by name."""
         return int(self.counts[COUNTS.index(name)])
 
     # ---- a call of the model -------------------------------------------------------------------
@@ -104,7 +104,7 @@ class Accumulators:
     def add(
         self, at: slice, call: Call, texts: TokenizedBatch, parts: Sequence[DocumentPart], bar: Tensor
     ) -> None:
-        """Take in one attention call over a batch of texts; its heads stand at ``at``.
+        """Add one attention call over a batch of texts; its heads are at ``at``.
 
         ``bar`` is the score that an example must reach to be worth keeping, for every head.
         """
@@ -178,7 +178,7 @@ class Accumulators:
     # ---- together ------------------------------------------------------------------------------
 
     def merge(self, other: Accumulators) -> None:
-        """Take in what another found in other texts."""
+        """Add what was found in other texts."""
         self.moments.merge(other.moments)
         self.examples.merge(other.examples)
         for name in ("chance", "sketch", "mass", "pairs", "squares", "counts"):
@@ -202,7 +202,7 @@ class Accumulators:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Accumulators:
-        """The way back."""
+        """The inverse of :meth:`tensors`."""
 
         def part(prefix: str) -> dict[str, Any]:
             return {name.removeprefix(prefix): x for name, x in tensors.items() if name.startswith(prefix)}
@@ -213,7 +213,7 @@ class Accumulators:
 
 @dataclass(eq=False)
 class _Best:
-    """The excitement of each text and head under way; see ``examples``."""
+    """The running excitement of each text and head; see ``examples``."""
 
     total: Tensor  # (batch, head): Σ over tokens of the greatest weight on another
     tokens: Tensor  # (batch, 1): how many there are

@@ -54,12 +54,12 @@ class FailureFile:
 
 @dataclass
 class SurveyPosition:
-    """Which batches were done: all of the stretches before the bookmark, and some behind it."""
+    """Which batches were done: all of the stretches before the bookmark, and some after it."""
 
     generation: int = 0
     stretch: int = 0
     first: int = 0  # batch of the stretch
-    done: list[int] = field(default_factory=list)  # batches behind the first
+    done: list[int] = field(default_factory=list)  # batches after the first
     complete: bool = False
     failed_bytes: int = 0
     failed_digest: str = ""
@@ -72,7 +72,7 @@ class SurveyPosition:
 
     @property
     def bookmark(self) -> Bookmark:
-        """Where to go on reading."""
+        """Where to continue reading."""
         return Bookmark(self.stretch, self.first)
 
 
@@ -109,13 +109,13 @@ class SurveyFolder:
 
     @property
     def checkpoint(self) -> Path:
-        """Where its checkpoints lie."""
+        """Where its checkpoints are."""
         return self.path / "checkpoint"
 
     # ---- what it is of ---------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Make the folder for a survey, or find that it is the folder of this very survey."""
+        """Create the folder of a survey, or check that it is the folder of this survey."""
         try:
             self.checkpoint.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -154,7 +154,7 @@ class SurveyFolder:
             ) from error
 
     def locked(self) -> AbstractContextManager[None]:
-        """The folder for one run alone."""
+        """Lock the folder for one run."""
         busy = SurveyError(
             "One survey at a time runs in a folder.",
             got=f"another one under way in {self.path}",
@@ -201,7 +201,7 @@ class SurveyFolder:
                 yield progress, found
 
     def drop_parts(self, generation: int) -> None:
-        """Take away parts, which are in the state by now, and failures of older generations."""
+        """Remove parts, which the state now includes, and failures of older generations."""
         kept = self.failures(generation)
         for path in [*self.checkpoint.glob("part-*"), *self.checkpoint.glob("failed-*.jsonl")]:
             if path != kept:
@@ -251,7 +251,7 @@ class SurveyFolder:
 
 
 def _lost(path: Path, reason: str) -> SurveyError:
-    """What all else builds on is damaged: no part can be used without it."""
+    """The error for damage to the state, without which no part can be used."""
     return SurveyError(
         "A checkpoint is as the survey wrote it.",
         got=f"{reason} in {path}",
@@ -260,7 +260,7 @@ def _lost(path: Path, reason: str) -> SurveyError:
 
 
 def _counted(path: Path, written: FailureFile) -> bytes:
-    """The bytes of a file that count; kills may have left more behind them."""
+    """The bytes of a file that count; a kill can have left more after them."""
     if not written.bytes:
         return b""
     try:
@@ -273,7 +273,7 @@ def _counted(path: Path, written: FailureFile) -> bytes:
 
 
 def consolidate(folder: SurveyFolder, heads: int) -> tuple[SurveyPosition, Accumulators]:
-    """Add the parts of a run that ended early to the state, and say where to go on."""
+    """Add the parts of a run that ended early to the state, and return where to continue."""
     position, found = folder.load_state()
     found = Accumulators.blank(heads) if found is None else found
     parts = list(folder.parts(position.generation))
@@ -281,7 +281,7 @@ def consolidate(folder: SurveyFolder, heads: int) -> tuple[SurveyPosition, Accum
         return position, found
     before = set(position.done)
     furthest = max(progress.upto for progress, _ in parts)
-    # Every process of the run has a part, unless it ended before its first batch: then nothing is sure.
+    # Every process of the run has a part, unless it ended before its first batch: then nothing is certain.
     whole = len(parts) == parts[0][0].count
     slowest = min((progress for progress, _ in parts), key=lambda progress: progress.first)
     stretch, first = (slowest.stretch, slowest.first) if whole else (position.stretch, position.first)
@@ -305,7 +305,7 @@ def consolidate(folder: SurveyFolder, heads: int) -> tuple[SurveyPosition, Accum
 def close_generation(
     folder: SurveyFolder, after: SurveyPosition, found: Accumulators, failures: bytes
 ) -> None:
-    """Write the next state with the failures that belong to it, then take away what it is made of."""
+    """Write the next state with the failures that belong to it, then remove the parts it was made of."""
     replace_file(folder.failures(after.generation), failures)
     after.failed_bytes, after.failed_digest = len(failures), digest(failures)
     folder.save_state(after, found)
@@ -313,7 +313,7 @@ def close_generation(
 
 
 class FailureLog:
-    """The failures of one process, appended to its file and made sure of at every checkpoint."""
+    """The failures of one process, appended to its file and synced at every checkpoint."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -322,7 +322,7 @@ class FailureLog:
             self._file = path.open("wb")
 
     def add(self, failures: Iterable[Failure]) -> int:
-        """Write them down; how many they were."""
+        """Append failures; return how many."""
         count = 0
         for failure in failures:
             count += 1
@@ -332,21 +332,21 @@ class FailureLog:
                 self._file.write(line)
         return count
 
-    def sure(self) -> FailureFile:
-        """Bring them to the disk; how much there is."""
+    def sync(self) -> FailureFile:
+        """Sync the file; return how much of it counts."""
         with atomic.explained(self._path):
             self._file.flush()
             os.fsync(self._file.fileno())
             return FailureFile(self._file.tell(), self._total.hexdigest())
 
     def close(self) -> None:
-        """No more. What a full disk does not take is in no checkpoint, and so counts for nothing."""
+        """Close the file. What a full disk does not take is in no checkpoint, so it does not count."""
         with contextlib.suppress(OSError):
             self._file.close()
 
 
 def replace_file(path: Path, contents: bytes) -> None:
-    """Replace a file by these contents, at once or not at all."""
+    """Replace the contents of a file atomically."""
     atomic.write_bytes(path, contents)
 
 

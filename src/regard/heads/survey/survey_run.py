@@ -227,7 +227,7 @@ class SurveyRun:
     def _save(
         self, progress: Progress, found: Accumulators, notes: FailureLog, clock: _ProgressClock
     ) -> None:
-        written = notes.sure()
+        written = notes.sync()
         progress.failed_bytes, progress.failed_digest = written.bytes, written.digest
         progress.seconds = clock.elapsed
         self.folder.save_part(progress, found)
