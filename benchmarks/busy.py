@@ -22,12 +22,12 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
 import torch.nn.functional as F
+from attention import tensors
 from harness import THREADS, Row, Work, in_new_process, medians, report
 from pages import LICENCE, MINILM
 from row_statistics import from_the_matrix
 
 import regard
-from attention import tensors
 from regard import masks
 
 KEPT = 0.7

@@ -18,8 +18,8 @@ from harness import THREADS, Row, in_new_process, medians, report
 
 from regard.heads.survey import Corpus
 from regard.heads.survey.corpus_batches import Bookmark
-from regard.heads.survey.survey_run import Run, prepare
-from regard.heads.survey.tokenized_batch import Texts
+from regard.heads.survey.survey_run import SurveyRun, prepare
+from regard.heads.survey.tokenized_batch import TokenizedBatch
 from regard.recording.reader import Reader, load_reader
 
 SUBJECTS = [
@@ -87,7 +87,7 @@ def cost_row(texts: list[str], rounds: int) -> Row:
         corpus = Corpus.open(folder / "corpus.txt")
         runs = 0
 
-        def run() -> Run:
+        def run() -> SurveyRun:
             nonlocal runs
             runs += 1
             return prepare(reader, corpus, folder / f"out {runs}")
@@ -103,7 +103,7 @@ def cost_row(texts: list[str], rounds: int) -> Row:
 
         first = run()
         batches = [
-            Texts.of(batch.parts, first.subject.words, first.subject.padding)
+            TokenizedBatch.of(batch.parts, first.subject.words, first.subject.padding)
             for batch in first.batches.after(Bookmark())
         ]
 

@@ -21,9 +21,10 @@ def _same_chance():
 @pytest.fixture
 def always_tiled(monkeypatch):
     """Plans as if every sequence were long, so that short tests reach the tiled paths."""
-    from regard.kernels import plan
+    from importlib import import_module
 
-    monkeypatch.setattr(plan, "SHORT", 0)
+    plan = import_module("regard.kernels.plan")  # regard.kernels.plan is also the function
+    monkeypatch.setattr(plan, "MAX_MASKED_PAIRS", 0)
     plan._kept_plan.cache_clear()
     yield
     plan._kept_plan.cache_clear()

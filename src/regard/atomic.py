@@ -19,7 +19,7 @@ from pathlib import Path
 
 from regard.errors import FileError
 
-LONGEST = 120
+MAX_NAME_BYTES = 120
 """Bytes of a name that its temporary file repeats; file systems allow 255 in all."""
 
 
@@ -127,7 +127,7 @@ def explained(path: str | Path) -> Iterator[None]:
 
 def _new_part(path: Path) -> Path:
     """An empty file beside ``path`` that nobody else has."""
-    name = os.fsencode(path.name)[:LONGEST].decode("utf-8", "ignore")
+    name = os.fsencode(path.name)[:MAX_NAME_BYTES].decode("utf-8", "ignore")
     part = path.with_name(f".{name}.{secrets.token_hex(4)}.part")
     # Made here rather than by tempfile, whose files are closed to others.
     os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))

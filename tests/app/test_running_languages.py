@@ -85,9 +85,9 @@ def test_a_machine_without_chinese_letters_draws_the_loss_in_english(monkeypatch
     def none(texts):
         raise FontError("Chinese labels need a font.")
 
-    assert train._lettering("zh").lang == "zh"
+    assert train._plot_style("zh").lang == "zh"
     monkeypatch.setattr(fonts, "families_for", none)
-    assert train._lettering("zh") == training_log.Lettering()
+    assert train._plot_style("zh") == training_log.PlotStyle()
 
 
 # ---- survey --------------------------------------------------------------------------------------

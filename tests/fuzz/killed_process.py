@@ -23,11 +23,11 @@ def survey_runs(folder):
     from transformers import BertConfig, BertModel
 
     from heads.survey.conftest import WORDS, sentences, tokenizer
-    from heads.survey.test_running import assert_equal
+    from heads.survey.test_survey_run import assert_equal
     from regard.heads.survey import Corpus, corpus_batches, survey
     from regard.recording.reader import load_reader
 
-    corpus_batches.STRETCH = 17
+    corpus_batches.STRETCH_DOCUMENTS = 17
     torch.manual_seed(0)
     size = {"hidden_size": 24, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 3}
     model = BertModel(BertConfig(vocab_size=len(WORDS), max_position_embeddings=19, **size))

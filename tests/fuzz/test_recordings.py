@@ -79,8 +79,8 @@ EXTREMES = [
 
 def parts_of(kind):
     """The description and the tensors of a good recording, and its header."""
-    text = recording_file._described(KINDS[kind], shelf := recording_file.Shelf())
-    return json.loads(text), shelf.tensors
+    text = recording_file._described(KINDS[kind], store := recording_file.TensorStore())
+    return json.loads(text), store.tensors
 
 
 def contents(description, tensors):

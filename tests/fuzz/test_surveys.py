@@ -12,14 +12,14 @@ import pytest
 from fuzz.damage import Killed, contents_of, damaged, killed_at_writes, write_all
 from fuzz.rounds import ROUNDS, cases
 from heads.survey.conftest import folders, readers, sentences  # noqa: F401 - fixtures
-from heads.survey.test_running import assert_equal
+from heads.survey.test_survey_run import assert_equal
 from regard.errors import RegardError
 from regard.heads.survey import Corpus, corpus_batches, survey
 
 
 @pytest.fixture(autouse=True)
 def _short_stretches(monkeypatch):
-    monkeypatch.setattr(corpus_batches, "STRETCH", 7)
+    monkeypatch.setattr(corpus_batches, "STRETCH_DOCUMENTS", 7)
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import regard
-from heads.made import SURE, call_with, looking, recording_of
+from heads.synthetic_heads import SURE, call_with, looking, recording_of
 from recording.families import FAMILIES, all_weights, inputs_of
 from regard import heads, masks, nn
 from regard.errors import ArgumentError, DtypeError, RecordingError, ShapeError

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import regard
-from heads.made import call_with, looking, recording_of
+from heads.synthetic_heads import call_with, looking, recording_of
 from recording.families import all_weights
 from regard import heads, masks
 from regard.errors import ArgumentError, RecordingError

@@ -5,7 +5,7 @@ import torch
 from regard.kernels import attention_with_lse, biases
 from regard.masks import causal, dense, documents, padding, window
 from regard.recording import Call, Recording
-from regard.recording.step_masks import Rows, Stacked
+from regard.recording.step_masks import MaskRows, StackedMask
 
 BATCH, HEADS, GROUPS, QUERIES, KEYS, CHANNELS = 2, 4, 2, 5, 7, 3
 
@@ -30,7 +30,7 @@ def recordings():
     torch.manual_seed(0)
     bias = torch.randn(1, HEADS, 1, KEYS)
     bias[..., 0] = -torch.inf
-    steps = Stacked((Rows(0, 3, causal()), Rows(3, KEYS, causal() & window(3, 0))))
+    steps = StackedMask((MaskRows(0, 3, causal()), MaskRows(3, KEYS, causal() & window(3, 0))))
     keep = torch.tensor([[1] * KEYS, [0, 0] + [1] * (KEYS - 2)])
     t5 = biases.t5(torch.randn(8, HEADS), False, max_distance=16)
     every = [scored(layer=i) for i in range(2)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from heads.made import looking, recording_of
+from heads.synthetic_heads import looking, recording_of
 from regard import figures, heads
 from regard.errors import ArgumentError, DtypeError
 

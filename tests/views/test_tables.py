@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import regard
-from heads.made import call_with, looking, recording_of
+from heads.synthetic_heads import call_with, looking, recording_of
 from regard import heads
 from regard.errors import ArgumentError, DtypeError
 from regard.heads import Example, Head, Roles, Score

@@ -8,12 +8,12 @@
 [0, 1]
 """
 
-from regard.heads.divergence import Divergence, divergence
+from regard.heads.attention_rollout import Rollout, rollout
+from regard.heads.head_divergence import Divergence, divergence
 from regard.heads.head_table import table
 from regard.heads.induction import induction, repeated_tokens
 from regard.heads.role_results import Example, Head, Roles, Score
 from regard.heads.roles import roles
-from regard.heads.rollout import Rollout, rollout
 from regard.heads.value_weighted import ValueWeighted, value_weighted
 from regard.table import Table
 

@@ -1,4 +1,4 @@
-"""Roles of one's own: pairs of positions, or a mask, that a head may put its weight on."""
+"""User-defined roles: pairs of positions, or a mask, that a head may put its weight on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from regard.errors import ArgumentError
 from regard.heads.role_results import ROLES
-from regard.heads.role_scores import Scene, Tally, add_pairs
+from regard.heads.role_scores import RoleInputs, RoleTally, add_pairs
 from regard.kernels import attention_statistics
 from regard.masks import Mask
 from regard.masks.extent import Integers
@@ -52,32 +52,32 @@ def _role(name: str, given: object) -> OwnRole:
     return np.unique(pairs.astype(np.int64), axis=0)  # each pair once, in the order of the queries
 
 
-def on_own(scene: Scene, name: str, role: OwnRole) -> Tally:
-    """The weight on the keys that a role of one's own names, of the queries that have some in sight."""
-    return _under_mask(scene, role) if isinstance(role, Mask) else _at_pairs(scene, name, role)
+def on_own(inputs: RoleInputs, name: str, role: OwnRole) -> RoleTally:
+    """The weight on the keys of a user-defined role, over the queries that can see one."""
+    return _under_mask(inputs, role) if isinstance(role, Mask) else _at_pairs(inputs, name, role)
 
 
-def _at_pairs(scene: Scene, name: str, pairs: Integers) -> Tally:
+def _at_pairs(inputs: RoleInputs, name: str, pairs: Integers) -> RoleTally:
     query, key = pairs[:, 0], pairs[:, 1]
-    if pairs.min() < 0 or query.max() >= scene.call.queries or key.max() >= scene.call.keys:
+    if pairs.min() < 0 or query.max() >= inputs.call.queries or key.max() >= inputs.call.keys:
         raise ArgumentError(
-            f"Pairs are positions of the {scene.call.kind} {scene.call.name} "
-            f"(queries = {scene.call.queries}, keys = {scene.call.keys}).",
+            f"Pairs are positions of the {inputs.call.kind} {inputs.call.name} "
+            f"(queries = {inputs.call.queries}, keys = {inputs.call.keys}).",
             got=f"{name!r} with queries up to {query.max()} and keys up to {key.max()}",
             do="Count from 0, and choose the layers that are meant with layers=.",
         )
-    tally = Tally(scene.call.heads)
-    for batch in scene.batches:
-        real = scene.real[batch].numpy()[query]
-        add_pairs(scene, tally, batch, query[real], key[real])
+    tally = RoleTally(inputs.call.heads)
+    for batch in inputs.batches:
+        real = inputs.real[batch].numpy()[query]
+        add_pairs(inputs, tally, batch, query[real], key[real])
     tally.shared = int(np.bincount(key).max())
     return tally
 
 
-def _under_mask(scene: Scene, mask: Mask) -> Tally:
+def _under_mask(inputs: RoleInputs, mask: Mask) -> RoleTally:
     """``exp(lse under both masks − lse)``: the mass of a region without any pair of it."""
-    call, tally = scene.call, Tally(scene.call.heads)
-    both = scene.mask & mask
+    call, tally = inputs.call, RoleTally(inputs.call.heads)
+    both = inputs.mask & mask
     if call.own_weights is not None:
         dense = both.dense(*call.extent).to(call.own_weights.device)
         inside = call.own_weights * dense
@@ -88,25 +88,25 @@ def _under_mask(scene: Scene, mask: Mask) -> Tally:
         found = attention_statistics(
             call.q, call.k, mask=both, bias=call.bias, scale=call.scale, softcap=call.softcap
         )
-        whole = torch.where(scene.found.lse == -torch.inf, 0.0, scene.found.lse)
+        whole = torch.where(inputs.found.lse == -torch.inf, 0.0, inputs.found.lse)
         mass = torch.exp(found.lse - whole)
         peak, peak_key = found.peak * mass, found.peak_key
-    there, turned = (_visible(scene, each, sizes) for each, sizes in _both_ways(scene, both))
+    there, turned = (_visible(inputs, each, sizes) for each, sizes in _both_ways(inputs, both))
     tally.shared = max(1, int(turned.max()))
-    for batch in scene.batches:
-        rows = scene.rows(batch)
+    for batch in inputs.batches:
+        rows = inputs.rows(batch)
         at = torch.from_numpy(rows)
         count = there[batch][:, at].expand(call.heads, -1).to(mass.device)
-        even = scene.even(batch, rows)
-        tally.add(mass[batch][:, at], count * even, count > 0, count * scene.peak(batch, rows))
+        even = inputs.even(batch, rows)
+        tally.add(mass[batch][:, at], count * even, count > 0, count * inputs.peak(batch, rows))
         above = torch.where(count > 0, peak[batch][:, at] - even, -torch.inf)
         tally.offer(batch, rows, peak_key[batch][:, at].cpu().numpy(), peak[batch][:, at], above)
     return tally
 
 
-def _both_ways(scene: Scene, mask: Mask) -> list[tuple[Mask, tuple[int, int]]]:
-    """The mask, and turned around: how many keys a query sees, and how many queries see a key."""
-    queries, keys = scene.call.extent
+def _both_ways(inputs: RoleInputs, mask: Mask) -> list[tuple[Mask, tuple[int, int]]]:
+    """The mask and its transpose: how many keys a query sees, and how many queries see a key."""
+    queries, keys = inputs.call.extent
     return (
         [(mask, (queries, keys)), (mask.T, (keys, queries))]
         if queries == keys
@@ -114,7 +114,7 @@ def _both_ways(scene: Scene, mask: Mask) -> list[tuple[Mask, tuple[int, int]]]:
     )
 
 
-def _visible(scene: Scene, mask: Mask, sizes: tuple[int, int]) -> torch.Tensor:
-    heads = scene.call.heads if mask.lead and mask.lead[-1] > 1 else 1
-    q, k = (torch.zeros(scene.call.batch, heads, size, 1) for size in sizes)
+def _visible(inputs: RoleInputs, mask: Mask, sizes: tuple[int, int]) -> torch.Tensor:
+    heads = inputs.call.heads if mask.lead and mask.lead[-1] > 1 else 1
+    q, k = (torch.zeros(inputs.call.batch, heads, size, 1) for size in sizes)
     return attention_statistics(q, k, mask=mask, scale=1.0).visible

@@ -17,7 +17,7 @@ Chosen = int | Sequence[int] | None
 
 
 def chosen(recording: Recording, layers: Chosen, heads: Chosen) -> list[tuple[int, Call]]:
-    """The calls of these layers with these heads alone, each with its number in the recording."""
+    """The calls of these layers with only these heads, each with its number in the recording."""
     wanted_layers = _numbers("layers", layers, {call.layer for call in recording})
     wanted_heads = _numbers("heads", heads, {head for call in recording for head in call.head_numbers})
     found = [
@@ -29,7 +29,7 @@ def chosen(recording: Recording, layers: Chosen, heads: Chosen) -> list[tuple[in
 
 
 def of_heads(call: Call, heads: frozenset[int] | None) -> Call | None:
-    """The call with some of its heads, each with a key head of its own; None if it has none of them."""
+    """The call with some of its heads, each with its own key head; None if it has none of them."""
     if heads is None or set(call.head_numbers) <= heads:
         return call
     index = [at for at, head in enumerate(call.head_numbers) if head in heads]

@@ -142,7 +142,7 @@ def _of_call(number: int, call: Call, real: Tensor, batch: int | None) -> list[t
 
 
 def without_padding(call: Call, real: Tensor) -> Call:
-    """The call with its padding queries blind, so that what keys receive comes from the text alone."""
+    """The call with its padding queries blind, so that keys receive weight from the text only."""
     if bool(real.all()) or call.kept is not None:
         return call
     if call.own_weights is not None:

@@ -19,7 +19,7 @@ from regard.heads.roles import roles
 from regard.recording import watch
 
 ON_REPEATS = ("previous", "first", "induction", "duplicate")
-"""The roles that are told on repeated tokens: induction, and those it is confused with."""
+"""The roles that are measured on repeated tokens: induction, and those it is confused with."""
 
 
 def repeated_tokens(
@@ -32,7 +32,7 @@ def repeated_tokens(
     avoid: Iterable[int] = (),
     seed: int = 0,
 ) -> Tensor:
-    """Random token ids, no two alike, said ``repeats`` times: ``(batch, length · repeats)``.
+    """Different random token ids, repeated ``repeats`` times: ``(batch, length · repeats)``.
 
     ``start`` stands before each sequence and is not repeated; ``avoid`` names ids that are not used.
 
@@ -138,13 +138,13 @@ def _fitting(model: nn.Module, length: int | None, repeats: int, begun: bool) ->
 
 
 def positions(model: nn.Module) -> int | None:
-    """How many positions the model has, as far as it says."""
+    """How many positions the model has; None if its configuration does not say."""
     config: Any = getattr(model, "config", None)
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     known = [getattr(text, name, None) for name in ("max_position_embeddings", "n_positions")]
     known += [getattr(model, "length", None)]
     found = [limit for limit in known if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0]
-    # Models of the RoBERTa family count positions from behind the padding token.
+    # Models of the RoBERTa family count positions from after the padding token.
     offset = (
         2 if getattr(text, "model_type", "") in ("roberta", "xlm-roberta", "camembert", "longformer") else 0
     )

@@ -21,10 +21,10 @@ from regard.masks.extent import Bools, Integers
 from regard.masks.mask import Both, Constant, Either
 from regard.masks.patterns import Window
 from regard.recording import Call
-from regard.recording.step_masks import Stacked
+from regard.recording.step_masks import StackedMask
 
 FREQUENT, SHARE = 64, 64
-"""A word that stands more often than so, and at more than one in so many keys, gets channels of its own."""
+"""A token that occurs more often than this, and at more than one in this many keys, gets its own channels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Channels:
 def channels(separators: Bools | None, numbers: Sequence[Integers] | None, shown: Tensor) -> Channels:
     """Channels for separators and for the frequent among these words; None for what is not asked.
 
-    ``shown`` are the keys that are no padding, ``(batch, key)``.
+    ``shown`` are the keys that are not padding, ``(batch, key)``.
     """
     batch, keys = shown.shape
     marks = None
@@ -113,7 +113,7 @@ def by_chance(mask: Mask, call: Call, found: Channels) -> Statistics:
 
 
 def before_queries(call: Call, found: Channels) -> Tensor:
-    """The weight on keys of each set that stand before the query, where later ones are seen too."""
+    """The weight on keys of each set before the query, where later ones are visible too."""
     back = BEFORE
     if call.own_weights is not None:
         values = found.values[:, None].to(call.own_weights)
@@ -138,18 +138,18 @@ def before_queries(call: Call, found: Channels) -> Tensor:
 
 
 BEFORE = causal() & ~window(0, 0)
-"""The keys that stand before the query."""
+"""The keys before the query."""
 
 
 def looks_back(mask: Mask) -> bool:
-    """Whether the mask surely hides every key behind the query."""
+    """Whether the mask certainly hides every key after the query."""
     if isinstance(mask, Window):
         return mask.after == 0
     if isinstance(mask, Both):
         return any(looks_back(part) for part in mask.parts)
     if isinstance(mask, Either):
         return all(looks_back(part) for part in mask.parts)
-    if isinstance(mask, Stacked):
+    if isinstance(mask, StackedMask):
         return all(looks_back(rows.mask) for rows in mask.steps)
     return isinstance(mask, Constant) and not mask.value
 
@@ -157,7 +157,7 @@ def looks_back(mask: Mask) -> bool:
 def effective_mask(call: Call, shown: Tensor, real: Tensor) -> Mask:
     """The mask of a call with padding queries blind.
 
-    A call that kept no mask answers by its kind: a decoder looks back, and nobody sees padding.
+    A call that kept no mask answers by its kind: a decoder looks back, and no query sees padding.
     """
     mask = call.mask
     if call.q is None and isinstance(mask, Constant):

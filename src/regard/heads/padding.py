@@ -1,4 +1,4 @@
-"""Which queries belong to the text, as far as a recording can tell."""
+"""Which queries and keys are text and not padding, as far as a recording shows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from regard.masks.mask import Both, Constant, Either
 from regard.masks.pair_patterns import Dense
 from regard.masks.patterns import Lengths, Padding
 from regard.recording import Call, Recording
-from regard.recording.step_masks import Stacked
+from regard.recording.step_masks import StackedMask
 
 
 def real_queries(recording: Recording, call: Call) -> Tensor:
-    """The queries that are no padding, ``(batch, query)``.
+    """The queries that are not padding, ``(batch, query)``.
 
-    In self-attention a query is padding where the mask hides the key at its place from everybody.
+    In self-attention a query is padding where the mask hides the key at its position from every query.
     Cross-attention says nothing of its queries; the decoder's own attention beside it does.
     """
     if call.kind == "cross":
@@ -29,7 +29,7 @@ def real_queries(recording: Recording, call: Call) -> Tensor:
 
 
 def real_keys(call: Call) -> Tensor:
-    """The keys that are no padding, ``(batch, key)``."""
+    """The keys that are not padding, ``(batch, key)``."""
     if call.q is None and isinstance(call.mask, Constant):
         return _from_weights(call)
     found = _shown(call.mask, call.extent)
@@ -51,7 +51,7 @@ def _from_weights(call: Call) -> Tensor:
     found = call.statistics()
     sees = found.visible > 0
     if bool((found.visible == call.keys)[sees].all()):
-        # Everybody sees every key, so none is hidden, however little it receives.
+        # Every query sees every key, so none is hidden, however little it receives.
         return torch.ones(call.batch, call.keys, dtype=torch.bool)
     return (found.received > 0).any(1).cpu()
 
@@ -71,7 +71,7 @@ def _shown(mask: Mask, extent: Extent) -> Bools:
         return reduce(np.logical_and, (_shown(part, extent) for part in mask.parts))
     if isinstance(mask, Either):
         return reduce(np.logical_or, (_shown(part, extent) for part in mask.parts))
-    if isinstance(mask, Stacked):
+    if isinstance(mask, StackedMask):
         steps = ((_shown(rows.mask, rows.extent), extent.keys - rows.stop) for rows in mask.steps)
         return reduce(np.logical_or, (np.pad(shown, ((0, 0), (0, later))) for shown, later in steps))
     return np.ones((1, extent.keys), np.bool_)

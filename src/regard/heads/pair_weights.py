@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.errors import RecordingError
 from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias
-from regard.kernels.plain_kernel import AT_ONCE, full_precision
+from regard.kernels.plain_kernel import MAX_SCORES, full_precision
 from regard.masks.extent import Bools, Integers, Pairs
 from regard.recording import Call
 
@@ -35,7 +35,7 @@ def weights_at(call: Call, batch: int, query: Integers, key: Integers) -> Tensor
             f"Weights at pairs need Q and K, and {call.name} kept its statistics only.",
             do="Record with watch(model) instead of watch(model, statistics=True).",
         )
-    step = max(1, AT_ONCE // (call.heads * call.q.shape[-1]))
+    step = max(1, MAX_SCORES // (call.heads * call.q.shape[-1]))
     parts = [
         _stretch(call, batch, query[start : start + step], key[start : start + step])
         for start in range(0, len(query), step)
@@ -64,7 +64,7 @@ def weights_near(call: Call, batch: int, first: int, last: int) -> Tensor:
     position = np.arange(call.queries) + offset
     keys = position[:, None] + np.arange(first, last + 1)
     if call.q is None or call.k is None or call.lse is None:
-        # Dense weights are there to be read; statistics alone raise here.
+        # Dense weights are read directly; statistics alone raise here.
         query = np.repeat(np.arange(call.queries), width)
         found = weights_at(call, batch, query, keys.clip(0, call.keys - 1).ravel())
         return found.view(len(found), call.queries, width)
@@ -100,7 +100,7 @@ def _stretch(call: Call, batch: int, query: Integers, key: Integers) -> Tensor:
     wide = torch.promote_types(call.q.dtype, torch.float32)
     i, j = (torch.from_numpy(x).to(call.q.device) for x in (query, key))
     q, k = call.q[batch][:, i].to(wide), call.k[batch][:, j].to(wide)
-    # Query heads of one group stand side by side and share a key head.
+    # Query heads of one group are adjacent and share a key head.
     grouped = q.unflatten(0, (k.shape[0], -1))  # (key head, group, pair, channel)
     scores = (grouped * k[:, None]).sum(-1).flatten(0, 1) * call.scale  # (head, pair)
     if call.softcap is not None:
@@ -137,7 +137,7 @@ def allowed_at(call: Call, batch: int, query: Integers, key: Integers) -> Bools:
 def same_token(
     queries: Integers, keys: Integers, wanted: Integers, most: int
 ) -> Iterator[tuple[Integers, Integers]]:
-    """All pairs (i, j) with ``queries[i] == keys[j]`` for the wanted rows i, some rows at a time.
+    """All pairs (i, j) with ``queries[i] == keys[j]`` for these rows i, some rows at a time.
 
     A part holds at most ``most`` pairs, or those of one row. Keys are grouped by sorting, so
     that time and memory are those of the pairs, not of n×n.

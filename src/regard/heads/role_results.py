@@ -1,4 +1,4 @@
-"""What was found about heads: scores of roles, the clearest of them, and the pair of tokens that shows it."""
+"""The roles of heads: their scores, the clearest of them, and a pair of tokens that shows it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from regard.errors import ArgumentError
 from regard.heads.head_table import PLACE
 from regard.heads.significance import LEVEL
+from regard.interception.steps import Kind
 from regard.languages import Texts
-from regard.recording.call import Kind
 from regard.table import Table, Value
 
 TEXTS = Texts(Path(__file__).parent / "texts")
@@ -34,7 +34,7 @@ separators are where heads rest when what they look for is not there.
 """
 
 CLEAR = 0.5
-"""From here on a role is clear: half of what chance leaves."""
+"""The least excess over chance of a clear role."""
 
 SHORT = 32
 """Texts of fewer tokens are too short: one key of theirs is met by chance in more than 3 of 100 cases."""
@@ -42,7 +42,7 @@ SHORT = 32
 
 @dataclass(frozen=True)
 class Example:
-    """A query and a key that show a role: where they stand, what they say, and the weight between them."""
+    """A query and a key that show a role: their positions, their tokens, and the weight between them."""
 
     batch: int
     query: int
@@ -157,7 +157,7 @@ class Roles:
 
     heads: tuple[Head, ...]
     tokens: int | None = None
-    """How many positions the texts have together, of the longest kind; None where nobody counted."""
+    """How many positions the texts have together, of the longest kind; None if not counted."""
 
     @property
     def short(self) -> bool:

@@ -2,7 +2,7 @@
 
 Every role names, for a query, the keys that belong to it. The score of a head is the weight on
 them, averaged over the queries that have such a key in sight; chance is what even weights would
-put there. The definitions stand in ``docs/statistics.md``.
+put there. The definitions are in ``docs/statistics.md``.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from regard.heads.pair_weights import allowed_at, same_token, weights_at, weight
 from regard.heads.role_results import Example, Score
 from regard.heads.significance import Columns, Numbers, Peaks, of_columns, of_distinct, tail
 from regard.kernels import Statistics
-from regard.kernels.plain_kernel import AT_ONCE
+from regard.kernels.plain_kernel import MAX_SCORES
 from regard.masks import Mask
 from regard.masks.extent import Bools, Integers
 from regard.masks.mask import Constant
 from regard.recording import Call
 
 EXAMPLE_ROWS = 2
-"""Rows in which an example is looked for, where a role is measured without its pairs."""
+"""Rows that are searched for an example where a role is measured without its pairs."""
 
 
-class Tally:
-    """The score of one role under way, for every head of a call."""
+class RoleTally:
+    """The running score of one role, for every head of a call."""
 
     def __init__(self, heads: int) -> None:
         self.total, self.chance, self.bound = np.zeros(heads), np.zeros(heads), np.zeros(heads)
@@ -45,7 +45,7 @@ class Tally:
     def add(self, mass: Tensor, chance: Tensor, counts: Tensor, bound: Tensor | None = None) -> None:
         """Rows ``(head, row)``: the weight that belongs to the role, by chance, and which rows count.
 
-        ``bound`` is what a row could have at most, 1 unless known to be less.
+        ``bound`` is the most that a row could have, by default 1.
         """
         counts = counts.expand(mass.shape)
         self.total += torch.where(counts, mass.double(), 0.0).sum(-1).cpu().numpy()
@@ -72,10 +72,10 @@ class Tally:
             self.best[head] = above
             self.shown[head] = (*where, float(weight))
 
-    def scores(self, text: Text) -> list[Score | None]:
-        """What came out; None for a head that was never in the situation."""
+    def scores(self, text: CallTokens) -> list[Score | None]:
+        """The scores; None for a head whose rows never had a key of the role."""
         counts = np.maximum(self.count, 1)
-        # Float rounding may carry a sum of weights a hair beyond 1.
+        # Rounding can carry a sum of weights slightly beyond 1.
         values, chances = (np.clip(sums / counts, 0.0, 1.0) for sums in (self.total, self.chance))
         p = self.p
         if p is None and self.testable:
@@ -94,8 +94,8 @@ class Tally:
 
 
 @dataclass(frozen=True, eq=False)
-class Text:
-    """The tokens around a call, as words and as numbers; None where they are not known."""
+class CallTokens:
+    """The tokens of a call, as strings and as numbers; None where they are not known."""
 
     queries: Sequence[Sequence[str]] | None  # of each sequence
     keys: Sequence[Sequence[str]] | None
@@ -117,11 +117,11 @@ class Text:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """One call, what is known about its rows, and what is to be measured."""
+class RoleInputs:
+    """What the roles of one call are measured from: the call, its tokens, padding and statistics."""
 
     call: Call
-    text: Text
+    text: CallTokens
     real: Tensor  # (batch, query), no padding
     shown: Tensor  # (batch, key), no padding
     batches: Sequence[int]
@@ -132,19 +132,19 @@ class Scene:
     chance: Statistics  # the same of even weights; axes of batch and heads may be 1
 
     def rows(self, batch: int) -> Integers:
-        """The queries that are no padding."""
+        """The queries that are not padding."""
         return np.flatnonzero(self.real[batch].numpy())
 
     def positions(self, rows: Integers) -> Integers:
-        """Where queries stand among the keys."""
+        """The positions of queries among the keys."""
         return rows + self.call.extent.offset
 
     def keys(self, batch: int) -> Integers:
-        """The keys that are no padding."""
+        """The keys that are not padding."""
         return np.flatnonzero(self.shown[batch].numpy())
 
     def first(self, batch: int) -> int:
-        """The first key that is no padding."""
+        """The first key that is not padding."""
         return int(self.shown[batch].int().argmax())
 
     def visible(self, batch: int, rows: Integers) -> Tensor:
@@ -153,7 +153,7 @@ class Scene:
         return self.found.visible[batch][:, at]
 
     def even(self, batch: int, rows: Integers) -> Tensor:
-        """The weight that each key of a row would have if all had the same."""
+        """The weight of each key of a row if all had the same."""
         return 1 / self.visible(batch, rows).clamp(min=1).double()
 
     def peak(self, batch: int, rows: Integers) -> Tensor:
@@ -169,7 +169,7 @@ class Scene:
     def telling(self, batch: int, rows: Integers, keys: Integers, weights: Tensor, allowed: Tensor) -> Tensor:
         """How well each pair serves as an example: its weight above even ones, −inf where it may not be.
 
-        Many heads rest on the first key, so a pair with another key tells more.
+        Many heads rest on the first key, so a pair with another key says more.
         """
         above = weights - self.even(batch, rows).to(weights.dtype)
         above -= torch.from_numpy(keys == self.first(batch)).to(weights)
@@ -179,115 +179,119 @@ class Scene:
 # ---- one key per query -----------------------------------------------------------------------
 
 
-def at_offset(scene: Scene, offset: int) -> Tally:
+def at_offset(inputs: RoleInputs, offset: int) -> RoleTally:
     """The weight on the key ``offset`` positions after the query's own."""
-    tally = Tally(scene.call.heads)
-    for batch in scene.batches:
-        rows = scene.rows(batch)
-        keys = scene.positions(rows) + offset
-        inside = (keys >= 0) & (keys < scene.call.keys)
-        _single(scene, tally, batch, rows[inside], keys[inside])
+    tally = RoleTally(inputs.call.heads)
+    for batch in inputs.batches:
+        rows = inputs.rows(batch)
+        keys = inputs.positions(rows) + offset
+        inside = (keys >= 0) & (keys < inputs.call.keys)
+        _single(inputs, tally, batch, rows[inside], keys[inside])
     return tally
 
 
-def on_first(scene: Scene) -> Tally:
-    """The weight on the first key of the text, of all queries but the one that stands there."""
-    tally = Tally(scene.call.heads)
+def on_first(inputs: RoleInputs) -> RoleTally:
+    """The weight on the first key of the text, of all queries but the one at that position."""
+    tally = RoleTally(inputs.call.heads)
     received: list[Columns] = []
-    for batch in scene.batches:
-        rows, first = scene.rows(batch), scene.first(batch)
-        if scene.call.kind != "cross":
-            rows = rows[scene.positions(rows) > first]
-        _single(scene, tally, batch, rows, np.full(len(rows), first))
-        received.append(_columns(scene, batch, scene.keys(batch), np.array([first])))
+    for batch in inputs.batches:
+        rows, first = inputs.rows(batch), inputs.first(batch)
+        if inputs.call.kind != "cross":
+            rows = rows[inputs.positions(rows) > first]
+        _single(inputs, tally, batch, rows, np.full(len(rows), first))
+        received.append(_columns(inputs, batch, inputs.keys(batch), np.array([first])))
     tally.p = of_columns(received)
     return tally
 
 
-def _columns(scene: Scene, batch: int, population: Integers, chosen: Integers) -> Columns:
-    """What the keys receive among which the chosen ones are."""
-    received = scene.received(batch)[:, torch.from_numpy(population)]
+def _columns(inputs: RoleInputs, batch: int, population: Integers, chosen: Integers) -> Columns:
+    """What the keys of a population receive, with the chosen ones among them."""
+    received = inputs.received(batch)[:, torch.from_numpy(population)]
     return Columns(received, np.flatnonzero(np.isin(population, chosen)))
 
 
-def _single(scene: Scene, tally: Tally, batch: int, rows: Integers, keys: Integers) -> None:
+def _single(inputs: RoleInputs, tally: RoleTally, batch: int, rows: Integers, keys: Integers) -> None:
     if not len(rows):
         return
-    allowed = _allowed(scene, batch, rows, keys)
-    weights = _known_weights(scene, batch, rows, keys)
-    tally.add(weights, scene.even(batch, rows), allowed, scene.peak(batch, rows))
-    tally.offer(batch, rows, keys, weights, scene.telling(batch, rows, keys, weights, allowed))
+    allowed = _allowed(inputs, batch, rows, keys)
+    weights = _known_weights(inputs, batch, rows, keys)
+    tally.add(weights, inputs.even(batch, rows), allowed, inputs.peak(batch, rows))
+    tally.offer(batch, rows, keys, weights, inputs.telling(batch, rows, keys, weights, allowed))
 
 
-def _known_weights(scene: Scene, batch: int, rows: Integers, keys: Integers) -> Tensor:
+def _known_weights(inputs: RoleInputs, batch: int, rows: Integers, keys: Integers) -> Tensor:
     """Weights of one key per row; those that every pass of statistics has taken need no Q and K."""
-    at = torch.from_numpy(rows).to(scene.found.lse.device)
-    gap = set((keys - scene.positions(rows)).tolist())
+    at = torch.from_numpy(rows).to(inputs.found.lse.device)
+    gap = set((keys - inputs.positions(rows)).tolist())
     if gap == {0}:
-        return scene.found.self_weight[batch][:, at]
+        return inputs.found.self_weight[batch][:, at]
     if gap == {-1}:
-        return scene.found.previous_weight[batch][:, at]
+        return inputs.found.previous_weight[batch][:, at]
     if set(keys.tolist()) == {0}:
-        return scene.found.first_weight[batch][:, at]
-    return weights_at(scene.call, batch, rows, keys)
+        return inputs.found.first_weight[batch][:, at]
+    return weights_at(inputs.call, batch, rows, keys)
 
 
-def _allowed(scene: Scene, batch: int, rows: Integers, keys: Integers) -> Tensor:
+def _allowed(inputs: RoleInputs, batch: int, rows: Integers, keys: Integers) -> Tensor:
     """Whether each pair may attend, ``(head, pair)``.
 
-    A call that kept no mask answers by its kind: a decoder looks back, and nobody sees padding.
+    A call that kept no mask answers by its kind: a decoder looks back, and no query sees padding.
     """
-    found = allowed_at(scene.call, batch, rows, keys)
-    if scene.call.q is None and isinstance(scene.call.mask, Constant):
-        back = keys <= scene.positions(rows) if scene.call.kind == "decoder" else True
-        found = found & back & scene.shown[batch].numpy()[keys]
-    sees = scene.visible(batch, rows) > 0
+    found = allowed_at(inputs.call, batch, rows, keys)
+    if inputs.call.q is None and isinstance(inputs.call.mask, Constant):
+        back = keys <= inputs.positions(rows) if inputs.call.kind == "decoder" else True
+        found = found & back & inputs.shown[batch].numpy()[keys]
+    sees = inputs.visible(batch, rows) > 0
     return torch.from_numpy(found).to(sees.device) & sees
 
 
 # ---- several keys per query ------------------------------------------------------------------
 
 
-def on_equal_tokens(scene: Scene, wanted: Collection[str]) -> dict[str, Tally]:
+def on_equal_tokens(inputs: RoleInputs, wanted: Collection[str]) -> dict[str, RoleTally]:
     """Same, duplicate and induction: all begin at the keys whose token equals the query's.
 
-    Frequent tokens have channels; the others are asked pair by pair.
+    Frequent tokens have channels; the others are computed pair by pair.
     """
-    tallies = {role: Tally(scene.call.heads) for role in ("same", "duplicate", "induction") if role in wanted}
-    most = max(1, AT_ONCE // scene.call.heads)
-    numbers = [scene.text.numbers(batch) for batch in range(scene.call.batch)]
-    places = scene.channels.of_rows([queries for queries, _ in numbers])
-    for batch in scene.batches:
+    tallies = {
+        role: RoleTally(inputs.call.heads) for role in ("same", "duplicate", "induction") if role in wanted
+    }
+    most = max(1, MAX_SCORES // inputs.call.heads)
+    numbers = [inputs.text.numbers(batch) for batch in range(inputs.call.batch)]
+    places = inputs.channels.of_rows([queries for queries, _ in numbers])
+    for batch in inputs.batches:
         queries, keys = numbers[batch]
-        rows = scene.rows(batch)
+        rows = inputs.rows(batch)
         rare = rows[places[batch].numpy()[rows] < 0]
         for query, key in same_token(queries, keys, rare, most):
             if {"same", "duplicate"} & set(tallies):
-                equal = _in_sight(scene, batch, query, key)
+                equal = _visible_pairs(inputs, batch, query, key)
                 if "same" in tallies:
-                    _several(scene, tallies["same"], equal)
+                    _several(inputs, tallies["same"], equal)
                 if "duplicate" in tallies:
                     _several(
-                        scene, tallies["duplicate"], equal.where(equal.key < scene.positions(equal.query))
+                        inputs, tallies["duplicate"], equal.where(equal.key < inputs.positions(equal.query))
                     )
             if "induction" in tallies:
                 # What followed an earlier occurrence; it must itself lie before the query.
-                follows = key + 1 < scene.positions(query)
+                follows = key + 1 < inputs.positions(query)
                 _several(
-                    scene, tallies["induction"], _in_sight(scene, batch, query[follows], key[follows] + 1)
+                    inputs,
+                    tallies["induction"],
+                    _visible_pairs(inputs, batch, query[follows], key[follows] + 1),
                 )
         # Rows of one token look for the same keys.
         most_alike = int(np.bincount(queries[rows]).max()) if len(rows) else 1
         for tally in tallies.values():
             tally.shared = max(tally.shared, most_alike)
-    if scene.channels.count:
-        _on_frequent(scene, tallies, numbers, places)
+    if inputs.channels.count:
+        _on_frequent(inputs, tallies, numbers, places)
     return tallies
 
 
 @dataclass(frozen=True, eq=False)
-class InSight:
-    """Pairs that some head may see, with their weights; those of a row stand side by side."""
+class VisiblePairs:
+    """Pairs that some head may see, with their weights; those of one row are adjacent."""
 
     batch: int
     query: Integers
@@ -295,30 +299,30 @@ class InSight:
     weights: Tensor  # (head, pair)
     allowed: Tensor
 
-    def where(self, chosen: Bools) -> InSight:
+    def where(self, chosen: Bools) -> VisiblePairs:
         """Some of the pairs."""
         at = torch.from_numpy(np.flatnonzero(chosen)).to(self.weights.device)
-        return InSight(
+        return VisiblePairs(
             self.batch, self.query[chosen], self.key[chosen], self.weights[:, at], self.allowed[:, at]
         )
 
 
-def _in_sight(scene: Scene, batch: int, query: Integers, key: Integers) -> InSight:
-    if looks_back(scene.mask):
-        back = key <= scene.positions(query)
+def _visible_pairs(inputs: RoleInputs, batch: int, query: Integers, key: Integers) -> VisiblePairs:
+    if looks_back(inputs.mask):
+        back = key <= inputs.positions(query)
         query, key = query[back], key[back]
-    allowed = _allowed(scene, batch, query, key)
+    allowed = _allowed(inputs, batch, query, key)
     seen = allowed.any(0)
     query, key = query[seen.cpu().numpy()], key[seen.cpu().numpy()]
-    return InSight(batch, query, key, weights_at(scene.call, batch, query, key), allowed[:, seen])
+    return VisiblePairs(batch, query, key, weights_at(inputs.call, batch, query, key), allowed[:, seen])
 
 
-def add_pairs(scene: Scene, tally: Tally, batch: int, query: Integers, key: Integers) -> None:
-    """Pairs in the order of their queries, which are asked one by one."""
-    _several(scene, tally, _in_sight(scene, batch, query, key))
+def add_pairs(inputs: RoleInputs, tally: RoleTally, batch: int, query: Integers, key: Integers) -> None:
+    """Add pairs, in the order of their queries."""
+    _several(inputs, tally, _visible_pairs(inputs, batch, query, key))
 
 
-def _several(scene: Scene, tally: Tally, pairs: InSight) -> None:
+def _several(inputs: RoleInputs, tally: RoleTally, pairs: VisiblePairs) -> None:
     """Rows with several keys each: what they have together."""
     query, weights, allowed = pairs.query, pairs.weights, pairs.allowed
     if not len(query):
@@ -329,39 +333,42 @@ def _several(scene: Scene, tally: Tally, pairs: InSight) -> None:
     mass = weights.new_zeros(len(weights), len(rows)).index_add_(1, index, weights)
     counts = mass.new_zeros(mass.shape).index_add_(1, index, allowed.to(mass.dtype))
     batch = pairs.batch
-    tally.add(mass, counts * scene.even(batch, rows), counts > 0, counts * scene.peak(batch, rows))
-    tally.offer(batch, query, pairs.key, weights, scene.telling(batch, query, pairs.key, weights, allowed))
+    tally.add(mass, counts * inputs.even(batch, rows), counts > 0, counts * inputs.peak(batch, rows))
+    tally.offer(batch, query, pairs.key, weights, inputs.telling(batch, query, pairs.key, weights, allowed))
 
 
 def _on_frequent(
-    scene: Scene, tallies: dict[str, Tally], numbers: Sequence[tuple[Integers, Integers]], places: Tensor
+    inputs: RoleInputs,
+    tallies: dict[str, RoleTally],
+    numbers: Sequence[tuple[Integers, Integers]],
+    places: Tensor,
 ) -> None:
     """The rows of frequent tokens: the weight on each set of keys came with the statistics."""
-    channels, first = scene.channels, scene.channels.first_word
-    assert scene.found.output is not None
-    assert scene.chance.output is not None
-    there = scene.chance.output * scene.chance.visible[..., None]  # how many keys of each set are in sight
-    earlier, earlier_there = scene.found.output, there
-    if looks_back(scene.mask):
+    channels, first = inputs.channels, inputs.channels.first_word
+    assert inputs.found.output is not None
+    assert inputs.chance.output is not None
+    there = inputs.chance.output * inputs.chance.visible[..., None]  # how many keys of each set are in sight
+    earlier, earlier_there = inputs.found.output, there
+    if looks_back(inputs.mask):
         # Nothing behind the query is in sight, so of its own set it must only leave out itself.
-        own = channels.values[:, None, scene.call.extent.offset :].to(earlier)
-        sees_itself = scene.chance.self_weight * scene.chance.visible
-        earlier = earlier - own * scene.found.self_weight[..., None].to(earlier)
+        own = channels.values[:, None, inputs.call.extent.offset :].to(earlier)
+        sees_itself = inputs.chance.self_weight * inputs.chance.visible
+        earlier = earlier - own * inputs.found.self_weight[..., None].to(earlier)
         earlier_there = there - own.to(there) * sees_itself[..., None]
     elif {"duplicate", "induction"} & set(tallies):
-        earlier = before_queries(scene.call, channels)
-        evenly = by_chance(scene.mask & BEFORE, scene.call, channels)
+        earlier = before_queries(inputs.call, channels)
+        evenly = by_chance(inputs.mask & BEFORE, inputs.call, channels)
         assert evenly.output is not None
         earlier_there = evenly.output * evenly.visible[..., None]
     of_role = {
-        "same": (scene.found.output, there, first),
+        "same": (inputs.found.output, there, first),
         "duplicate": (earlier, earlier_there, first),
         "induction": (earlier, earlier_there, first + channels.count),
     }
     for role, tally in tallies.items():
         mass, counts, channel = of_role[role]
-        for batch in scene.batches:
-            rows = scene.rows(batch)
+        for batch in inputs.batches:
+            rows = inputs.rows(batch)
             rows = rows[places[batch].numpy()[rows] >= 0]
             if not len(rows):
                 continue
@@ -372,41 +379,41 @@ def _on_frequent(
                 for x in (mass, counts)
             )
             count = count.round().expand(found.shape)
-            _add_rows(scene, tally, batch, rows, found, count)
+            _add_rows(inputs, tally, batch, rows, found, count)
             queries, keys = numbers[batch]
             shift = int(role == "induction")
 
             def keys_of(row: int) -> Integers:
                 near = np.flatnonzero(keys == queries[row]) + shift  # noqa: B023 - asked at once
-                limit = scene.call.keys if role == "same" else scene.positions(np.array([row]))[0]  # noqa: B023
+                limit = inputs.call.keys if role == "same" else inputs.positions(np.array([row]))[0]  # noqa: B023
                 return near[near < limit]
 
-            _offer_rows(scene, tally, batch, rows, found - count * scene.even(batch, rows).cpu(), keys_of)
+            _offer_rows(inputs, tally, batch, rows, found - count * inputs.even(batch, rows).cpu(), keys_of)
 
 
-def on_separators(scene: Scene) -> Tally:
+def on_separators(inputs: RoleInputs) -> RoleTally:
     """The weight on separators behind the first key, of queries that are none themselves."""
-    tally = Tally(scene.call.heads)
-    marks, separators, received = scene.channels.marks, scene.channels.separators, []
+    tally = RoleTally(inputs.call.heads)
+    marks, separators, received = inputs.channels.marks, inputs.channels.separators, []
     assert marks is not None
     assert separators is not None
-    for batch in scene.batches:
+    for batch in inputs.batches:
         keys = np.flatnonzero(marks[batch])
-        rows = scene.rows(batch)
-        if scene.call.kind != "cross":
-            rows = rows[~separators[batch][scene.positions(rows)]]
+        rows = inputs.rows(batch)
+        if inputs.call.kind != "cross":
+            rows = rows[~separators[batch][inputs.positions(rows)]]
         if not len(keys) or not len(rows):
             continue
-        assert scene.found.output is not None
-        assert scene.chance.output is not None
+        assert inputs.found.output is not None
+        assert inputs.chance.output is not None
         at = torch.from_numpy(rows)
-        mass = scene.found.output[batch].cpu()[:, at, 0]
-        count = (scene.chance.output[batch][:, at, 0] * scene.chance.visible[batch][:, at]).round()
-        _add_rows(scene, tally, batch, rows, mass, count.expand(mass.shape))
-        above = mass - count * scene.even(batch, rows).cpu()
-        _offer_rows(scene, tally, batch, rows, above, partial(_always, keys))
-        others = scene.keys(batch)
-        received.append(_columns(scene, batch, others[others != scene.first(batch)], keys))
+        mass = inputs.found.output[batch].cpu()[:, at, 0]
+        count = (inputs.chance.output[batch][:, at, 0] * inputs.chance.visible[batch][:, at]).round()
+        _add_rows(inputs, tally, batch, rows, mass, count.expand(mass.shape))
+        above = mass - count * inputs.even(batch, rows).cpu()
+        _offer_rows(inputs, tally, batch, rows, above, partial(_always, keys))
+        others = inputs.keys(batch)
+        received.append(_columns(inputs, batch, others[others != inputs.first(batch)], keys))
     if received:
         tally.p = of_columns(received)
     return tally
@@ -418,29 +425,31 @@ def _always(keys: Integers, row: int) -> Integers:
     return keys
 
 
-def _add_rows(scene: Scene, tally: Tally, batch: int, rows: Integers, mass: Tensor, count: Tensor) -> None:
+def _add_rows(
+    inputs: RoleInputs, tally: RoleTally, batch: int, rows: Integers, mass: Tensor, count: Tensor
+) -> None:
     """Rows with their weight on a set of keys and the number of those in sight, ``(head, row)``."""
-    bound = count * scene.peak(batch, rows).cpu()
-    tally.add(mass, count * scene.even(batch, rows).cpu(), count > 0, bound)
+    bound = count * inputs.peak(batch, rows).cpu()
+    tally.add(mass, count * inputs.even(batch, rows).cpu(), count > 0, bound)
 
 
 def _offer_rows(
-    scene: Scene,
-    tally: Tally,
+    inputs: RoleInputs,
+    tally: RoleTally,
     batch: int,
     rows: Integers,
     above: Tensor,
     keys_of: Callable[[int], Integers],
 ) -> None:
     """Examples out of the rows that are furthest above chance: a pair of theirs is likely the best."""
-    first, even = scene.first(batch), scene.even(batch, rows)
-    for head, number in enumerate(scene.call.head_numbers):
+    first, even = inputs.first(batch), inputs.even(batch, rows)
+    for head, number in enumerate(inputs.call.head_numbers):
         for at in above[head].topk(min(EXAMPLE_ROWS, len(rows))).indices.tolist():
             row = int(rows[at])
             keys = keys_of(row)
             if not len(keys):
                 continue
-            weights = scene.call.weights(number, [row], keys.tolist(), batch)[0]
+            weights = inputs.call.weights(number, [row], keys.tolist(), batch)[0]
             # As telling() has it: a pair with another key than the first tells more.
             telling = weights - torch.from_numpy(keys == first).to(weights)
             best = int(telling.argmax())
@@ -452,46 +461,46 @@ def _offer_rows(
 # ---- distance --------------------------------------------------------------------------------
 
 
-def by_distance(scene: Scene) -> Tally:
+def by_distance(inputs: RoleInputs) -> RoleTally:
     """How much of the weight within reach the mean weight of each distance explains.
 
     The profile ``a_δ`` is the mean of ``w_{i, p_i + δ}``. A row is explained as far as it overlaps
     with the profile, ``Σ_δ min(w, a)``; chance is its overlap with even weights.
     """
-    tally = Tally(scene.call.heads)
-    ahead = 0 if looks_back(scene.mask) else scene.reach
-    offsets = np.arange(-scene.reach, ahead + 1)
-    parts = [(batch, *_band(scene, batch, offsets)) for batch in scene.batches]
+    tally = RoleTally(inputs.call.heads)
+    ahead = 0 if looks_back(inputs.mask) else inputs.reach
+    offsets = np.arange(-inputs.reach, ahead + 1)
+    parts = [(batch, *_band(inputs, batch, offsets)) for batch in inputs.batches]
     total = sum(torch.where(allowed, weights, 0.0).sum(1) for _, _, weights, allowed in parts)
     count = sum(allowed.sum(1) for _, _, _, allowed in parts)
     assert isinstance(total, Tensor)
     assert isinstance(count, Tensor)
     profile = (total / count.clamp(min=1))[:, None]  # (head, 1, offset)
     mass = profile.sum(-1, keepdim=True).clamp(max=1)
-    tally.p = _any_distance(scene, parts, total, count)
+    tally.p = _any_distance(inputs, parts, total, count)
     for batch, rows, weights, allowed in parts:
         # At the edges some distances do not exist; the others have the mass of all.
         here = torch.where(allowed, profile, 0.0)
         whole = here.sum(-1, keepdim=True)
         guess = here * (mass / torch.where(whole > 0, whole, 1.0))
-        even = scene.even(batch, rows)[..., None]
-        sees = scene.visible(batch, rows) > 0
+        even = inputs.even(batch, rows)[..., None]
+        sees = inputs.visible(batch, rows) > 0
         explained = torch.minimum(weights, guess).sum(-1)
         tally.add(explained, torch.where(allowed, torch.minimum(weights, even), 0.0).sum(-1), sees)
         query = np.repeat(rows, len(offsets))
-        key = (scene.positions(rows)[:, None] + offsets).ravel()
+        key = (inputs.positions(rows)[:, None] + offsets).ravel()
         explained_there = torch.minimum(weights, guess).flatten(1)
-        above = scene.telling(batch, query, key, explained_there, allowed.flatten(1))
+        above = inputs.telling(batch, query, key, explained_there, allowed.flatten(1))
         tally.offer(batch, query, key, weights.flatten(1), above)
     return tally
 
 
 def _any_distance(
-    scene: Scene, parts: Sequence[tuple[int, Integers, Tensor, Tensor]], total: Tensor, count: Tensor
+    inputs: RoleInputs, parts: Sequence[tuple[int, Integers, Tensor, Tensor]], total: Tensor, count: Tensor
 ) -> Numbers:
     """The p-value of the distance that stands out most, times the number of distances that were tried."""
     evenly = sum(
-        torch.where(allowed, scene.even(batch, rows)[..., None], 0.0).sum(1)
+        torch.where(allowed, inputs.even(batch, rows)[..., None], 0.0).sum(1)
         for batch, rows, _, allowed in parts
     )
     assert isinstance(evenly, Tensor)
@@ -503,15 +512,15 @@ def _any_distance(
     return least
 
 
-def _band(scene: Scene, batch: int, offsets: Integers) -> tuple[Integers, Tensor, Tensor]:
+def _band(inputs: RoleInputs, batch: int, offsets: Integers) -> tuple[Integers, Tensor, Tensor]:
     """Rows, and their weights and permissions at each offset, ``(head, row, offset)``."""
-    rows = scene.rows(batch)
-    key = scene.positions(rows)[:, None] + offsets
-    inside = ((key >= 0) & (key < scene.call.keys)).ravel()
-    query, near = np.repeat(rows, len(offsets)), key.clip(0, scene.call.keys - 1).ravel()
-    allowed = _allowed(scene, batch, query, near)
+    rows = inputs.rows(batch)
+    key = inputs.positions(rows)[:, None] + offsets
+    inside = ((key >= 0) & (key < inputs.call.keys)).ravel()
+    query, near = np.repeat(rows, len(offsets)), key.clip(0, inputs.call.keys - 1).ravel()
+    allowed = _allowed(inputs, batch, query, near)
     allowed = (allowed & torch.from_numpy(inside).to(allowed.device)).unflatten(1, key.shape)
-    weights = weights_near(scene.call, batch, int(offsets[0]), int(offsets[-1]))
+    weights = weights_near(inputs.call, batch, int(offsets[0]), int(offsets[-1]))
     weights = weights[:, torch.from_numpy(rows).to(weights.device)]
     return rows, torch.where(allowed, weights, 0.0), allowed
 
@@ -519,42 +528,42 @@ def _band(scene: Scene, batch: int, offsets: Integers) -> tuple[Integers, Tensor
 # ---- from statistics alone -------------------------------------------------------------------
 
 
-def broadly(scene: Scene) -> Tally:
+def broadly(inputs: RoleInputs) -> RoleTally:
     """``(e^entropy − 1) / (visible − 1)``: the share of the keys in sight that a row spreads over."""
-    tally = Tally(scene.call.heads)
+    tally = RoleTally(inputs.call.heads)
     tally.testable = False  # where the weights are does not matter, so no shuffling changes it
-    for batch in scene.batches:
-        rows = scene.rows(batch)
-        at = torch.from_numpy(rows).to(scene.found.entropy.device)
-        visible = scene.visible(batch, rows)
-        spread = torch.expm1(scene.found.entropy[batch][:, at].double()) / (visible - 1).clamp(min=1)
+    for batch in inputs.batches:
+        rows = inputs.rows(batch)
+        at = torch.from_numpy(rows).to(inputs.found.entropy.device)
+        visible = inputs.visible(batch, rows)
+        spread = torch.expm1(inputs.found.entropy[batch][:, at].double()) / (visible - 1).clamp(min=1)
         tally.add(spread, torch.zeros_like(spread), visible > 1)
     return tally
 
 
-def aligned(scene: Scene) -> Tally:
+def aligned(inputs: RoleInputs) -> RoleTally:
     """``Σ_j max_{i looks most at j} peak_i / min(queries, keys)``: pairs of words, each key once.
 
     Even weights have the peak of every row at one key.
     """
-    tally = Tally(scene.call.heads)
-    sums, peaks = np.zeros(scene.call.heads), []
-    for batch in scene.batches:
-        rows = scene.rows(batch)
-        at = torch.from_numpy(rows).to(scene.found.peak.device)
-        peak = scene.found.peak[batch][:, at].double()  # (head, row)
-        winner = scene.found.peak_key[batch][:, at]
+    tally = RoleTally(inputs.call.heads)
+    sums, peaks = np.zeros(inputs.call.heads), []
+    for batch in inputs.batches:
+        rows = inputs.rows(batch)
+        at = torch.from_numpy(rows).to(inputs.found.peak.device)
+        peak = inputs.found.peak[batch][:, at].double()  # (head, row)
+        winner = inputs.found.peak_key[batch][:, at]
         sees = winner >= 0
         if not bool(sees.any()):
             continue
-        highest = peak.new_zeros(len(peak), scene.call.keys)
+        highest = peak.new_zeros(len(peak), inputs.call.keys)
         highest.scatter_reduce_(1, winner.clamp(min=0), torch.where(sees, peak, 0.0), "amax")
-        pairs = sees.sum(-1).clamp(1, int(scene.shown[batch].sum()))
-        chance = scene.even(batch, rows).amax(-1) / pairs
+        pairs = sees.sum(-1).clamp(1, int(inputs.shown[batch].sum()))
+        chance = inputs.even(batch, rows).amax(-1) / pairs
         tally.add((highest.sum(-1) / pairs)[:, None], chance[:, None], sees.any(-1, keepdim=True))
         tally.offer(batch, rows, winner.cpu().numpy(), peak, torch.where(sees, peak, -torch.inf))
         sums += (highest.sum(-1) / pairs).cpu().numpy()
-        peaks.append(Peaks(torch.where(sees, peak, 0.0), len(scene.keys(batch)), pairs.double()))
+        peaks.append(Peaks(torch.where(sees, peak, 0.0), len(inputs.keys(batch)), pairs.double()))
     if peaks:
         tally.p = of_distinct(sums, peaks)
     return tally

@@ -1,4 +1,4 @@
-"""``roles(recording)``: what each head does, told by how much weight it puts where."""
+"""``roles(recording)``: what each head does, by how much weight it puts where."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from regard.heads.key_sets import Channels, by_chance, channels, effective_mask,
 from regard.heads.padding import real_keys, real_queries
 from regard.heads.role_results import ROLES, Head, Roles, Score, check_role
 from regard.heads.role_scores import (
-    Scene,
-    Text,
+    CallTokens,
+    RoleInputs,
     aligned,
     at_offset,
     broadly,
@@ -33,13 +33,13 @@ from regard.kernels import Statistics
 from regard.recording import Call, Recording
 
 REACH = 16
-"""How far the positional role looks, unless told."""
+"""How far the positional role looks by default."""
 
 PAIRS = ("next", "separator", "induction", "duplicate", "same", "positional")
-"""Roles that need weights at pairs which no pass of statistics has taken."""
+"""Roles that need weights at pairs, which statistics do not have."""
 
 TOKENS = ("separator", "induction", "duplicate", "same")
-"""Roles that ask what the tokens are."""
+"""Roles that compare tokens."""
 
 OF_CROSS = ("first", "separator", "alignment", "broad")
 """Roles that mean something where queries and keys are different texts."""
@@ -72,7 +72,7 @@ def roles(
         own: roles of one's own: for each name the pairs (query, key) that belong to it, or a mask.
         layers: only these layers.
         heads: only these heads.
-        batch: one sequence; all of them together unless told.
+        batch: one sequence; by default all of them together.
         names: only these roles; an error says so where one of them cannot be told.
         separators: the tokens that separate, or a function that tells them.
         reach: how many positions to each side the positional role looks.
@@ -101,24 +101,24 @@ def roles(
     if names is not None and "alignment" in wanted:
         _check_cross([call for _, call in calls])
     beside = len({call.kind for call in recording}) > 1
-    stage = _Stage(recording, wanted, separators, reach, batch)
+    builder = _RoleInputsBuilder(recording, wanted, separators, reach, batch)
     found: list[Head] = []
     tokens_read = 0
     for done, (number, call) in enumerate(calls, start=1):
         check_batch(call, batch)
-        scene = stage.scene(call)
+        inputs = builder.inputs(call)
         if names is not None:
-            _check_possible(scene, wanted)
-        possible = [role for role in wanted if not _missing(scene, role)]
-        found += _heads(number, scene, possible, mine, beside=beside)
-        tokens_read = max(tokens_read, sum(len(scene.rows(one)) for one in scene.batches))
+            _check_possible(inputs, wanted)
+        possible = [role for role in wanted if not _missing(inputs, role)]
+        found += _heads(number, inputs, possible, mine, beside=beside)
+        tokens_read = max(tokens_read, sum(len(inputs.rows(one)) for one in inputs.batches))
         if progress is not None:
             progress(done, len(calls))
     return Roles(_corrected(found), tokens_read)
 
 
-class _Stage:
-    """Makes the scene of every call; what does not differ from layer to layer is made once."""
+class _RoleInputsBuilder:
+    """Builds the inputs of every call; what is the same in all layers is built once."""
 
     def __init__(
         self,
@@ -133,7 +133,8 @@ class _Stage:
         self._channels: dict[Any, Channels] = {}
         self._chance: dict[Any, Statistics] = {}
 
-    def scene(self, call: Call) -> Scene:
+    def inputs(self, call: Call) -> RoleInputs:
+        """What the roles of one call are measured from."""
         text, real, shown = _text(self.recording, call), real_queries(self.recording, call), real_keys(call)
         mask = effective_mask(call, shown, real)
         place = (call.kind, call.run, call.batch, call.extent, shown.numpy().tobytes())
@@ -143,7 +144,7 @@ class _Stage:
         key = (*place, mask, call.heads if mask.lead and mask.lead[-1] > 1 else 1)
         if key not in self._chance:
             self._chance[key] = by_chance(mask, call, sets)
-        return Scene(
+        return RoleInputs(
             call=call,
             text=text,
             real=real,
@@ -156,7 +157,7 @@ class _Stage:
             chance=self._chance[key],
         )
 
-    def _made(self, call: Call, text: Text, shown: Tensor) -> Channels:
+    def _made(self, call: Call, text: CallTokens, shown: Tensor) -> Channels:
         marks = numbers = None
         if call.kept is None and "separator" in self.wanted and text.keys is not None:
             known: dict[str, bool] = {}
@@ -188,10 +189,10 @@ def _corrected(heads: Sequence[Head]) -> tuple[Head, ...]:
 
 
 def _heads(
-    number: int, scene: Scene, wanted: Sequence[str], mine: Mapping[str, OwnRole], *, beside: bool
+    number: int, inputs: RoleInputs, wanted: Sequence[str], mine: Mapping[str, OwnRole], *, beside: bool
 ) -> list[Head]:
-    call = scene.call
-    by_role = _scores(scene, wanted, mine)
+    call = inputs.call
+    by_role = _scores(inputs, wanted, mine)
     found = []
     for index, head in enumerate(call.head_numbers):
         scores = {role: score for role in wanted if (score := by_role[role][index]) is not None}
@@ -200,23 +201,23 @@ def _heads(
 
 
 def _scores(
-    scene: Scene, wanted: Sequence[str], mine: Mapping[str, OwnRole]
+    inputs: RoleInputs, wanted: Sequence[str], mine: Mapping[str, OwnRole]
 ) -> dict[str, list[Score | None]]:
     alone: dict[str, Callable[[], Any]] = {
-        "previous": lambda: at_offset(scene, -1),
-        "next": lambda: at_offset(scene, 1),
-        "self": lambda: at_offset(scene, 0),
-        "first": lambda: on_first(scene),
-        "separator": lambda: on_separators(scene),
-        "positional": lambda: by_distance(scene),
-        "broad": lambda: broadly(scene),
-        "alignment": lambda: aligned(scene),
+        "previous": lambda: at_offset(inputs, -1),
+        "next": lambda: at_offset(inputs, 1),
+        "self": lambda: at_offset(inputs, 0),
+        "first": lambda: on_first(inputs),
+        "separator": lambda: on_separators(inputs),
+        "positional": lambda: by_distance(inputs),
+        "broad": lambda: broadly(inputs),
+        "alignment": lambda: aligned(inputs),
     }
     together = {"same", "duplicate", "induction"} & set(wanted)
-    tallies = on_equal_tokens(scene, together) if together else {}
+    tallies = on_equal_tokens(inputs, together) if together else {}
     tallies |= {role: measure() for role, measure in alone.items() if role in wanted}
-    tallies |= {role: on_own(scene, role, where) for role, where in mine.items() if role in wanted}
-    return {role: tallies[role].scores(scene.text) for role in wanted}
+    tallies |= {role: on_own(inputs, role, where) for role, where in mine.items() if role in wanted}
+    return {role: tallies[role].scores(inputs.text) for role in wanted}
 
 
 # ---- what is asked, and what can be told -----------------------------------------------------
@@ -231,7 +232,7 @@ def _wanted(names: str | Sequence[str] | None, own: tuple[str, ...]) -> tuple[st
 
 
 def _check_cross(calls: Sequence[Call]) -> None:
-    """Raise unless there is cross-attention, whose heads alone can align."""
+    """Raise unless there is cross-attention; only its heads can align."""
     if not any(call.kind == "cross" for call in calls):
         raise RecordingError(
             "The role 'alignment' is one of cross-attention, between two texts.",
@@ -240,40 +241,42 @@ def _check_cross(calls: Sequence[Call]) -> None:
         )
 
 
-def _missing(scene: Scene, role: str) -> str | None:
-    """Why a role cannot be told of a call: the word for what is missing, or None."""
-    call = scene.call
+def _missing(inputs: RoleInputs, role: str) -> str | None:
+    """Why a role cannot be measured for a call: the word for what is missing, or None."""
+    call = inputs.call
     if role not in ROLES:
         return None if call.kept is None else "weights"
     if role not in OF_CROSS if call.kind == "cross" else role == "alignment":
         return "kind"
-    if role in TOKENS and (scene.text.keys is None or (call.kind != "cross" and scene.text.queries is None)):
+    if role in TOKENS and (
+        inputs.text.keys is None or (call.kind != "cross" and inputs.text.queries is None)
+    ):
         return "tokens"
     if call.kept is None:
         return None
-    late = role == "first" and any(scene.first(batch) for batch in scene.batches)
+    late = role == "first" and any(inputs.first(batch) for batch in inputs.batches)
     return "weights" if role in PAIRS or late else None
 
 
-def _check_possible(scene: Scene, wanted: Sequence[str]) -> None:
-    """Raise if a role that was asked for by name cannot be told for want of something the user has."""
+def _check_possible(inputs: RoleInputs, wanted: Sequence[str]) -> None:
+    """Raise if a role that was asked for by name lacks something that the user can provide."""
     for role in wanted:
-        missing = _missing(scene, role)
+        missing = _missing(inputs, role)
         if missing == "tokens":
             raise RecordingError(
                 f"The role {role!r} asks what the tokens are.",
-                got=f"no tokens for {scene.call.name}",
+                got=f"no tokens for {inputs.call.name}",
                 do="Pass tokens= (and source_tokens= for an encoder-decoder), or set seen.tokens.",
             )
         if missing == "weights":
             raise RecordingError(
-                f"The role {role!r} needs Q and K, and {scene.call.name} kept its statistics only.",
+                f"The role {role!r} needs Q and K, and {inputs.call.name} kept its statistics only.",
                 do="Record with watch(model) instead of watch(model, statistics=True).",
             )
 
 
 def _with_tokens(recording: Recording, tokens: Any, source_tokens: Any) -> Recording:
-    """The recording under other tokens; the user's own stays as it is."""
+    """A copy of the recording with other tokens."""
     named = Recording(recording.model, recording.calls)
     named.tokens = recording.tokens if tokens is None else tokens
     if source_tokens is not None or recording.source_tokens is not None:
@@ -281,8 +284,8 @@ def _with_tokens(recording: Recording, tokens: Any, source_tokens: Any) -> Recor
     return named
 
 
-def _text(recording: Recording, call: Call) -> Text:
-    return Text(
+def _text(recording: Recording, call: Call) -> CallTokens:
+    return CallTokens(
         _all_or_none([recording.query_tokens(call, batch) for batch in range(call.batch)]),
         _all_or_none([recording.key_tokens(call, batch) for batch in range(call.batch)]),
     )

@@ -9,7 +9,7 @@ SPACES = "Ġ▁Ċ"
 
 
 def is_separator(token: str) -> bool:
-    """Whether a token is a mark in brackets, a line break or punctuation alone.
+    """Whether a token is a mark in brackets, a line break or only punctuation.
 
     >>> [token for token in ["[SEP]", "the", "Ġ,", "</s>", "<|im_end|>", "##s", "。", "▁", "Ċ", "#", "1"]
     ...  if is_separator(token)]

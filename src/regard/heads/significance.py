@@ -27,17 +27,17 @@ from regard.masks.extent import Integers
 Numbers = NDArray[np.float64]
 
 LEVEL = 0.05
-"""The share of false ones among the roles that are called significant, at most."""
+"""The greatest share of false ones among the roles that are called significant."""
 
 SHUFFLES = 999
 """Where there is no formula; the least p-value is then 1 in 1000."""
 
 MOST_DRAWN = 1 << 24
-"""Beyond so many drawn keys the formula alone answers, which is then sharp enough."""
+"""Beyond this number of drawn keys only the formula is used, which is then sharp enough."""
 
 
 def tail(score: Numbers, chance: Numbers, rows: Numbers, bound: Numbers) -> Numbers:
-    """``exp(−rows · KL(score/bound ‖ chance/bound))``: how likely a mean of so many rows is this great.
+    """``exp(−rows · KL(score/bound ‖ chance/bound))``: how likely the mean of ``rows`` rows is this great.
 
     Each row is a chance quantity between 0 and ``bound``; ``chance`` is the mean of their means. Nothing
     else is asked of them, so keys may depend on each other.
@@ -109,7 +109,7 @@ class Peaks(NamedTuple):
 
 
 def of_distinct(score: Numbers, sequences: Sequence[Peaks]) -> Numbers:
-    """The p-value of peaks on so many different keys, if every row had its peak at a key by lot.
+    """The p-value of peaks on this number of different keys, if the peak of every row were at a random key.
 
     ``score`` is the sum over sequences of ``Σ_j max {weights of rows with their peak at j} / parts``.
     """

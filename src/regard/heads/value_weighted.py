@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from regard.errors import DtypeError, RecordingError, ShapeError
 from regard.heads.output_projection import output_weight
 from regard.recording import Call
-from regard.recording.call import Part
+from regard.recording.call import Positions
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class ValueWeighted:
     norms: Tensor  # (batch, head, key): ‖v_j W_O‖
 
     def weights(
-        self, head: int, rows: Part = slice(None), columns: Part = slice(None), batch: int = 0
+        self, head: int, rows: Positions = slice(None), columns: Positions = slice(None), batch: int = 0
     ) -> Tensor:
         """``w_ij · ‖v_j W_O‖`` of one head, ``(rows, columns)``; arguments are those of ``Call.weights``."""
         found = self.call.weights(head, rows, columns, batch)

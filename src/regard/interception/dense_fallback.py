@@ -1,7 +1,7 @@
-"""Models that hide their Q and K but give dense weights: those are recorded, and marked as dense.
+"""Models that hide their Q and K but return dense weights, which are recorded and marked as dense.
 
-Some models of transformers (Bloom, MPT, DeBERTa …) compute attention by themselves, off the
-registry. Asked for ``output_attentions`` they return their weights, n×n; better than nothing.
+Some models of transformers (Bloom, MPT, DeBERTa …) compute attention themselves, off the registry.
+With ``output_attentions`` they return their n×n weights, which is better than nothing.
 """
 
 from __future__ import annotations
@@ -10,76 +10,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import RecordingError
-from regard.recording.beam_rows import Lineage, along
-from regard.recording.call import Call, Kind
-from regard.recording.recorder import Tape
-from regard.recording.selection import check_heads
+from regard.interception.steps import CallWriter, Kind
 
 FIELDS: dict[str, Kind | None] = {
     "encoder_attentions": "encoder",
     "decoder_attentions": "decoder",
     "cross_attentions": "cross",
-    "attentions": None,  # an encoder's or a decoder's: the weights tell
+    "attentions": None,  # encoder or decoder; the weights decide
 }
 
 
-class DenseTrack:
-    """The weights of one layer while generation may still append to them."""
-
-    def __init__(self, name: str, kind: Kind, layer: int, weights: Tensor, run: int, tape: Tape) -> None:
-        self.name, self.kind, self.layer, self.run = name, kind, layer, run
-        self.weights = weights
-        self.wanted = tape.wanted
-        self.border = weights.shape[2]  # behind the last step of several rows: where generation began
-
-    @property
-    def queries(self) -> int:
-        """How many rows there are."""
-        return self.weights.shape[2]
-
-    def continued_by(self, weights: Tensor, past: int) -> bool:
-        """Whether these rows come next: there is a cache, and it ends where these rows end."""
-        same = weights.shape[:2] == self.weights.shape[:2]
-        keys = weights.shape[3] - (0 if self.kind == "cross" else weights.shape[2])
-        return past > 0 and same and past == self.queries and keys == self.weights.shape[3]
-
-    def append(self, weights: Tensor) -> None:
-        """Rows behind ours; the keys that are new had no weight before."""
-        wider = F.pad(self.weights, (0, weights.shape[3] - self.weights.shape[3]))
-        self.weights = torch.cat([wider, weights], 2)
-        if weights.shape[2] > 1:
-            self.border = self.queries
-
-    def follow(self, rows: Tensor, prompt: int) -> None:
-        """Leave only the texts that a beam search returned."""
-        if self.kind == "encoder" and self.border == self.queries:
-            return  # it read the prompts, each once
-        lineage = Lineage(rows, max(prompt, self.border))
-        stop = min(self.queries, lineage.stop)
-        keys = self.weights.shape[3] if self.kind == "cross" else stop
-        self.weights = along(self.weights[:, :, :stop, :keys], lineage.at(0, stop))
-
-    def call(self) -> Call:
-        """The call as it is now."""
-        call = Call(
-            self.name,
-            self.kind,
-            self.layer,
-            run=self.run,
-            numbers=self.wanted.heads,
-            own_weights=self.weights,
-        )
-        return call.summary(self.wanted.top) if self.wanted.statistics else call
-
-
 @contextmanager
-def own_weights_kept(model: Any, tape: Tape) -> Iterator[None]:
-    """The model asked for its weights at every forward pass; its output stays as the user wanted it."""
+def dense_weights_recorded(model: Any, writer: CallWriter) -> Iterator[None]:
+    """Ask the model for its weights in every forward pass; the user gets the output they asked for."""
     asked: list[tuple[dict[str, Any], int]] = []
 
     def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -91,7 +37,7 @@ def own_weights_kept(model: Any, tape: Tape) -> Iterator[None]:
     def after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
         del args, kwargs
         wanted, past = asked.pop()
-        _keep(tape, module, output, past)
+        _keep(writer, module, output, past)
         return _as_wanted(module, output, wanted)
 
     hooks = (
@@ -105,7 +51,7 @@ def own_weights_kept(model: Any, tape: Tape) -> Iterator[None]:
             hook.remove()
 
 
-def _keep(tape: Tape, model: nn.Module, output: Any, past: int) -> None:
+def _keep(writer: CallWriter, model: nn.Module, output: Any, past: int) -> None:
     found = {name: output.get(name) for name in FIELDS if output.get(name) is not None}
     if not any(found.values()):
         raise RecordingError(
@@ -117,13 +63,12 @@ def _keep(tape: Tape, model: nn.Module, output: Any, past: int) -> None:
     for name, layers in found.items():
         for number, weights in enumerate(layers):
             _check(type(model).__name__, f"{name}[{number}]", weights, past, cross=FIELDS[name] == "cross")
-            _keep_layer(
-                tape, f"{name}.{number}", FIELDS[name] or _kind(model, weights), weights.detach(), past
-            )
+            place = writer.place(f"{name}.{number}", FIELDS[name] or _kind(model, weights))
+            writer.add_weights(place, weights.detach(), past)
 
 
 def _check(model: str, where: str, weights: Tensor | None, past: int, *, cross: bool) -> None:
-    """Raise unless this is a whole matrix: models of local attention give bands and blocks instead."""
+    """Raise unless this is a whole matrix: models with local attention return bands and blocks."""
     if weights is not None and weights.ndim == 4 and (cross or weights.shape[3] == weights.shape[2] + past):
         return
     raise RecordingError(
@@ -135,32 +80,14 @@ def _check(model: str, where: str, weights: Tensor | None, past: int, *, cross: 
 
 
 def _kind(model: Any, weights: Tensor) -> Kind:
-    """A decoder generates; and its weights are 0 above the diagonal, except where padding stands."""
+    """A decoder generates, and its weights above the diagonal are 0 except at padding."""
     queries, keys = weights.shape[2:]
     ahead = weights.triu(keys - queries + 1).flatten(1).any(1)  # (batch,)
     return "encoder" if bool(ahead.all()) and not model.can_generate() else "decoder"
 
 
-def _keep_layer(tape: Tape, name: str, kind: Kind, weights: Tensor, past: int) -> None:
-    slot = tape.slot(name, kind)
-    if not slot.wanted:
-        return
-    heads = tape.wanted.heads
-    if heads is not None:
-        check_heads(heads, weights.shape[1])
-        weights = weights[:, list(heads)]
-    weights = weights.to(tape.wanted.dtype or weights.dtype, copy=True)
-    before = tape.latest.get((name, slot.occurrence))
-    if isinstance(before, DenseTrack) and before.continued_by(weights, past):
-        before.append(weights)
-        tape.touch(before)
-        return
-    run = 0 if before is None else before.run + 1
-    tape.put(slot, DenseTrack(name, kind, slot.layer, weights, run, tape))
-
-
 def _as_wanted(module: nn.Module, output: Any, wanted: dict[str, Any]) -> Any:
-    """The output without what only we asked for."""
+    """The output without what only regard asked for."""
     config: Any = module.config
     keep = wanted.get("output_attentions")
     if not (config.output_attentions if keep is None else keep):

@@ -1,7 +1,7 @@
-"""``generate()`` with beams, of transformers and of regard.nn: followed to the texts that it returns.
+"""Follow beam searches, of transformers and of regard.nn, to the texts that they return.
 
-Both say in the end which row of the batch chose each token: transformers as ``beam_indices`` of its
-output, regard.nn to whoever follows the search.
+Both report at the end which row of the batch chose each token: transformers as ``beam_indices`` of its
+output, regard.nn to a follower of the search.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 from torch import nn
 
 from regard.interception.observer import Observer, observers_around
+from regard.interception.steps import CallWriter
 from regard.nn.beam_search import followed
-from regard.recording.recorder import Tape
 
 
-class NnSearch:
-    """What a tape hears of a beam search of regard.nn."""
+class SearchFollower:
+    """Tells the writer of an observer when a beam search of regard.nn begins and ends."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
@@ -28,17 +28,17 @@ class NnSearch:
     def begin(self, model: nn.Module) -> None:
         """A search begins."""
         if self._observer.is_part_of(model):
-            self._observer.tape.begin_search()
+            self._observer.writer.begin_search()
 
     def end(self, rows: Any) -> None:
         """A search ends; ``rows (text, step)`` led to its texts, or None if it failed."""
-        self._observer.tape.end_search(rows)
+        self._observer.writer.end_search(rows)
 
 
 @contextmanager
 def searches_followed(observer: Observer, *, transformers: bool) -> Iterator[None]:
-    """Beam searches of the watched model followed, for as long as anybody watches."""
-    with followed(NnSearch(observer)):
+    """Follow the beam searches of the watched model while the block runs."""
+    with followed(SearchFollower(observer)):
         if transformers:
             with _generate_replaced():
                 yield
@@ -55,10 +55,10 @@ _lock = threading.Lock()
 
 @contextmanager
 def _generate_replaced() -> Iterator[None]:
-    """``GenerationMixin.generate`` with ours around it, for as long as anybody watches.
+    """Wrap ``GenerationMixin.generate`` for as long as any model is watched.
 
-    In the class and not in one model: some models have a ``generate`` of their own, which calls that of
-    the class, perhaps several times. A model that nobody watches in this thread goes straight through.
+    The class is wrapped, not one model: some models have their own ``generate``, which calls that of the
+    class, perhaps several times. A model that is not watched in this thread goes straight through.
     """
     from transformers import GenerationMixin
 
@@ -80,21 +80,21 @@ def _generate_replaced() -> Iterator[None]:
 def _following(original: Any) -> Any:
     @functools.wraps(original)
     def generate(self: Any, *args: Any, **kwargs: Any) -> Any:
-        tapes = [observer.tape for observer in observers_around(self)]
-        if not tapes or (_option("num_beams", self, args, kwargs) or 1) < 2:
+        writers = [observer.writer for observer in observers_around(self)]
+        if not writers or (_option("num_beams", self, args, kwargs) or 1) < 2:
             return original(self, *args, **kwargs)
-        return _followed_search(original, tapes, self, args, kwargs)
+        return _followed_search(original, writers, self, args, kwargs)
 
     return generate
 
 
 def _followed_search(
-    original: Any, tapes: list[Tape], model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    original: Any, writers: list[CallWriter], model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """The search with ``beam_indices`` in its output; the caller gets what they asked for."""
     asked = _option("return_dict_in_generate", model, args, kwargs)
-    for tape in tapes:
-        tape.begin_search()
+    for writer in writers:
+        writer.begin_search()
     rows, prompt = None, 0
     try:
         output = original(model, *args, **{**kwargs, "return_dict_in_generate": True})
@@ -102,13 +102,13 @@ def _followed_search(
         if rows is not None:
             prompt = output.sequences.shape[1] - rows.shape[1]
     finally:
-        for tape in tapes:
-            tape.end_search(rows, prompt)
+        for writer in writers:
+            writer.end_search(rows, prompt)
     return output if asked else output.sequences
 
 
 def _option(name: str, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An option of ``generate``, as it finds it: given by name, in the given settings, or in the model's."""
+    """An option of ``generate``: passed by name, in the given configuration, or in that of the model."""
     given = kwargs.get("generation_config", args[1] if len(args) > 1 else None)
     found = [kwargs.get(name), getattr(given, name, None), getattr(model.generation_config, name, None)]
     return next((value for value in found if value is not None), None)

@@ -1,8 +1,8 @@
 """The mask functions of Hugging Face as regard masks, so that no model builds its mask as n×n.
 
-transformers describes a mask by a function of (batch, head, query, key) index, put together from a
+transformers describes a mask by a function of (batch, head, query, key) index, composed of a
 few known ones, and a 2-D padding mask. The known ones become regard masks; any other function is
-asked tile by tile.
+evaluated tile by tile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.errors import MaskError
-from regard.interception.steps import View
+from regard.interception.steps import MaskView
 from regard.masks import Mask, causal, documents, everything, padding, window
 from regard.masks.extent import Array, Extent, Pairs, Strip
 from regard.masks.mask import SOME, Both, Constant, Either, Verdicts
@@ -28,30 +28,30 @@ from regard.masks.patterns import OneAxis
 MaskFunction = Callable[..., Any]
 
 
-class Unknown(Exception):  # noqa: N818 - it never leaves this file
-    """A function that is none of the known ones."""
+class UnknownMaskFunction(Exception):  # noqa: N818 - it never leaves this file
+    """Not one of the mask functions that regard knows."""
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
-    """A mask function with the stretch of the text that it is asked about.
+class TransformersMask:
+    """A mask function of transformers, with the span of the text that it is for.
 
-    Queries stand at ``past … past + queries − 1`` and keys at ``first_key … first_key + keys − 1``.
-    To a model that insists on computing with its mask it behaves as the tensor it stands for.
+    Queries are at ``past … past + queries − 1`` and keys at ``first_key … first_key + keys − 1``.
+    For a model that computes with its mask it behaves like the tensor it represents.
     """
 
     function: MaskFunction
-    keep: Tensor | None  # (batch, position), False where padding stands
+    keep: Tensor | None  # (batch, position), False at padding
     batch: int
     queries: int
     keys: int
     past: int
     first_key: int
-    one_by_one: bool  # whether the function must be asked about single indices
+    one_by_one: bool  # whether the function takes single indices only
     make_tensor: Callable[[], Tensor | None] = field(repr=False)
     # The last answer of ``after``: the view before it (weakly, or each would hold all before it), the
     # length, and whether this view goes on where that one ended.
-    _goes_on: list[tuple[ReferenceType[View], int, bool]] = field(
+    _goes_on: list[tuple[ReferenceType[MaskView], int, bool]] = field(
         default_factory=list, init=False, repr=False
     )
 
@@ -62,25 +62,25 @@ class Placed:
 
     @property
     def of_decoder(self) -> bool:
-        """Whether it looks back, with exceptions perhaps: a prefix or an image that is read at once."""
+        """Whether it looks back, perhaps with exceptions such as a prefix or an image read at once."""
         return _is_causal(self.function, strictly=False)
 
     def over(self, first: int, stop: int) -> Mask:
-        """The mask whose key 0 stands at ``first`` and whose last query and key at ``stop − 1``."""
+        """The mask whose key 0 is at ``first`` and whose last query and key are at ``stop − 1``."""
         kept = self._padding(first, stop)
         try:
             return translated(self.function, first, stop) & kept
-        except Unknown:
+        except UnknownMaskFunction:
             return FunctionMask(self.function, self.batch, first, first, self.one_by_one) & kept
 
     @cached_property
     def whole(self) -> Mask:
-        """The mask over these keys, if the last query stands at the last of them."""
+        """The mask over these keys, if the last query is at the last of them."""
         return self.over(self.first_key, self.first_key + self.keys)
 
     @property
     def aligned(self) -> bool:
-        """Whether the last query stands at the last key, as regard has it, or it does not matter."""
+        """Whether the last query is at the last key, as regard assumes, or it does not matter."""
         same = self.past + self.queries == self.first_key + self.keys
         return same or all(_ignores_queries(part) for part in self.whole.patterns())
 
@@ -98,9 +98,9 @@ class Placed:
         kept = _stretch(self.keep, first, stop, fill=False)
         return everything() if bool(kept.all()) else padding(kept)
 
-    def after(self, before: View, length: int) -> View | None:
-        """This view, if it says of the first positions what the view before it said."""
-        # All layers of a pass share their view, so that the first of them answers for the others.
+    def after(self, before: MaskView, length: int) -> MaskView | None:
+        """This view, if it agrees with the view before it on the first positions."""
+        # All layers of a pass share their view, so the answer for the first serves the others.
         for view, known, goes_on in self._goes_on:
             if view() is before and known == length:
                 return self if goes_on else None
@@ -108,8 +108,8 @@ class Placed:
         self._goes_on[:] = [(ref(before), length, goes_on)]
         return self if goes_on else None
 
-    def _repeats(self, before: View, length: int) -> bool:
-        if not isinstance(before, Placed) or not self.causal or not before.causal:
+    def _repeats(self, before: MaskView, length: int) -> bool:
+        if not isinstance(before, TransformersMask) or not self.causal or not before.causal:
             return False
         bare = [replace(view, keep=None).over(0, length) for view in (before, self)]
         return bare[0] == bare[1] and before._padding(0, length) == self._padding(0, length)
@@ -124,10 +124,10 @@ class Placed:
 
     @property
     def shape(self) -> torch.Size:
-        """The shape of the tensor that this stands for."""
+        """The shape of the tensor that this represents."""
         return torch.Size((self.batch, 1, self.queries, self.keys))
 
-    def contiguous(self) -> Placed:
+    def contiguous(self) -> TransformersMask:
         """Itself: generation with a static cache prepares its masks before the model is called."""
         return self
 
@@ -160,8 +160,8 @@ class Placed:
 
 
 def _as_tensors(given: Any) -> Any:
-    """Arguments of a function, with a tensor for every placed mask in them."""
-    if isinstance(given, Placed):
+    """Arguments of a function, with a tensor in place of every lazy mask."""
+    if isinstance(given, TransformersMask):
         return given._tensor()
     if isinstance(given, list | tuple):
         return type(given)(_as_tensors(one) for one in given)
@@ -184,7 +184,7 @@ def _ignores_queries(part: Mask) -> bool:
 def _parts(function: MaskFunction) -> tuple[str, dict[str, Any]]:
     """Which function of transformers made this one, and with which values."""
     if getattr(function, "__module__", "") != "transformers.masking_utils":
-        raise Unknown
+        raise UnknownMaskFunction
     cells = zip(function.__code__.co_freevars, function.__closure__ or ())
     return function.__qualname__.partition(".")[0], {name: cell.cell_contents for name, cell in cells}
 
@@ -192,7 +192,7 @@ def _parts(function: MaskFunction) -> tuple[str, dict[str, Any]]:
 def _is_causal(function: MaskFunction, *, strictly: bool) -> bool:
     try:
         maker, values = _parts(function)
-    except Unknown:
+    except UnknownMaskFunction:
         return False
     if maker == "and_masks" or (maker == "or_masks" and not strictly):
         return any(_is_causal(part, strictly=strictly) for part in values["mask_functions"])
@@ -206,7 +206,7 @@ def translated(function: MaskFunction, first: int, stop: int) -> Mask:
         parts = [translated(part, first, stop) for part in values["mask_functions"]]
         return Both.of(*parts) if maker == "and_masks" else Either.of(*parts)
     if maker not in KNOWN:
-        raise Unknown
+        raise UnknownMaskFunction
     return KNOWN[maker](values, first, stop)
 
 
@@ -244,7 +244,7 @@ KNOWN: dict[str, Callable[[dict[str, Any], int, int], Mask]] = {
 
 @dataclass(frozen=True, repr=False)
 class FunctionMask(Mask):
-    """A function of (batch, head, query, key) index, asked about the pairs of a tile when needed."""
+    """A function of (batch, head, query, key) index, evaluated at the pairs of a tile when needed."""
 
     function: MaskFunction
     batch: int
@@ -266,7 +266,7 @@ class FunctionMask(Mask):
         )
 
     def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
-        # Nothing is known without asking about every pair, and "some" is always safe.
+        # Nothing is known without evaluating every pair, and "some" is always safe.
         del extent
         return np.full((len(rows), len(columns)), SOME, np.uint8)
 

@@ -1,8 +1,8 @@
-"""Hugging Face models: seen through the two public registries of transformers.
+"""Hugging Face models, intercepted through the two public registries of transformers.
 
-For the duration of a watch the configurations of a model name ``regard_watch`` as their attention.
-transformers then asks the mask function registered under that name for a mask, and gets a lazy
-one; and it hands Q, K and V of every attention to the function registered under that name.
+During a watch the configurations of a model name ``regard_watch`` as their attention. transformers then
+asks the mask function registered under that name for a mask, and gets a lazy one; and it passes Q, K and
+V of every attention to the function registered under that name.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 from torch import Tensor, nn
 
 from regard.errors import RecordingError
-from regard.interception.hf_masks import Placed
+from regard.interception.hf_masks import TransformersMask
 from regard.interception.observer import Observer, attend, autocast, observers_here
+from regard.interception.steps import Kind
 from regard.kernels import attention_weights
 from regard.kernels.biases import Bias, t5
 from regard.kernels.inputs import Inputs, prepare
 from regard.masks import causal
-from regard.recording.call import Kind
 
 IMPLEMENTATION = "regard_watch"
 
@@ -42,7 +42,7 @@ def pretrained_parts(module: nn.Module) -> Iterator[Any]:
         yield from pretrained_parts(child)
 
 
-def is_on_the_interface(model: Any) -> bool:
+def uses_attention_interface(model: Any) -> bool:
     """Whether every part of the model hands its attention to the registry."""
     return all(part._can_set_attn_implementation() for part in model.modules() if is_pretrained(part))
 
@@ -51,41 +51,41 @@ def is_on_the_interface(model: Any) -> bool:
 
 
 @dataclass
-class _Switched:
-    """A configuration that names our attention, and what it named before."""
+class _ReplacedConfig:
+    """A configuration that now names our attention, and what it named before."""
 
     config: Any
     before: str | None
     users: int = 1
 
 
-_switched: dict[int, _Switched] = {}
+_replaced_configs: dict[int, _ReplacedConfig] = {}
 _lock = threading.Lock()
 
 
 @contextmanager
-def switched(model: nn.Module) -> Iterator[None]:
-    """The model with our attention, for as long as anybody watches it."""
+def attention_replaced(model: nn.Module) -> Iterator[None]:
+    """Give the model our attention for as long as it is watched."""
     _register()
     configs = list(_configs(model))
     with _lock:
         for config in configs:
-            known = _switched.get(id(config))
+            known = _replaced_configs.get(id(config))
             if known is not None:
                 known.users += 1
             else:
-                _switched[id(config)] = _Switched(config, config._attn_implementation)
+                _replaced_configs[id(config)] = _ReplacedConfig(config, config._attn_implementation)
                 config._attn_implementation_internal = IMPLEMENTATION
     try:
         yield
     finally:
         with _lock:
             for config in configs:
-                known = _switched[id(config)]
+                known = _replaced_configs[id(config)]
                 known.users -= 1
                 if not known.users:
                     config._attn_implementation_internal = known.before
-                    del _switched[id(config)]
+                    del _replaced_configs[id(config)]
 
 
 def _configs(model: nn.Module) -> Iterator[Any]:
@@ -102,7 +102,7 @@ def _configs(model: nn.Module) -> Iterator[Any]:
 
 
 def _before(config: Any) -> str | None:
-    known = _switched.get(id(config))
+    known = _replaced_configs.get(id(config))
     return None if known is None else known.before
 
 
@@ -123,14 +123,14 @@ def mask_function(
     q_offset: int | Tensor = 0,
     kv_offset: int = 0,
     mask_function: Callable[..., Any] | None = None,
-    attention_mask: Tensor | Placed | None = None,
+    attention_mask: Tensor | TransformersMask | None = None,
     use_vmap: bool = False,
     config: Any = None,
     **options: Any,
-) -> Placed:
+) -> TransformersMask:
     """The mask of one forward pass, lazily; never None, so that causal models stay causal."""
-    if isinstance(attention_mask, Placed):
-        return attention_mask  # made before, and handed through the model
+    if isinstance(attention_mask, TransformersMask):
+        return attention_mask  # made earlier, and passed through the model
     from transformers import masking_utils
 
     function = mask_function or masking_utils.causal_mask_function
@@ -152,7 +152,7 @@ def mask_function(
         )
 
     keep = None if attention_mask is None else attention_mask.bool()
-    return Placed(
+    return TransformersMask(
         function, keep, batch_size, q_length, kv_length, past, int(kv_offset), use_vmap, make_tensor
     )
 
@@ -171,10 +171,10 @@ def attention_function(
     is_causal: bool | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of one module: computed by regard, written down by everybody who watches it."""
+    """Attention of one module: computed by regard, written down by every observer of it."""
     _check_softcap(module, softcap)
     given, view = attention_mask, None
-    if isinstance(given, Placed):
+    if isinstance(given, TransformersMask):
         given, key, value = _fitted(given, key, value)
         view = given
         mask: object = given.here()
@@ -218,8 +218,8 @@ def _check_softcap(module: nn.Module, softcap: float | None) -> None:
         )
 
 
-def _fitted(placed: Placed, key: Tensor, value: Tensor) -> tuple[Placed, Tensor, Tensor]:
-    """Keys and mask cut to one length: a static cache has room for keys that are yet to come."""
+def _fitted(placed: TransformersMask, key: Tensor, value: Tensor) -> tuple[TransformersMask, Tensor, Tensor]:
+    """Cut keys and mask to one length: a static cache has room for keys that are yet to come."""
     keys = min(key.shape[2], placed.keys)
     if placed.causal:
         keys = min(keys, placed.past + placed.queries - placed.first_key)
@@ -236,7 +236,7 @@ def _relies_on_causal(module: nn.Module, query: Tensor, is_causal: bool | None) 
 
 
 def _bias_of(module: nn.Module, given: Tensor | None) -> Bias | Tensor | None:
-    """The position bias; that of T5 as the small table that it comes from."""
+    """The position bias; for T5, the small table that it comes from."""
     if given is None:
         return None
     for observer in observers_here(module):
@@ -256,13 +256,15 @@ def _bias_of(module: nn.Module, given: Tensor | None) -> Bias | Tensor | None:
     if bias is None:
         return given
     for observer in observers_here(module):
-        # The first layer makes the bias and hands the same tensor to all others.
+        # The first layer makes the bias and passes the same tensor to all others.
         observer.lazy_biases.clear()
         observer.lazy_biases[id(given)] = (given, bias)
     return bias
 
 
-def _kind(module: nn.Module, observers: list[Observer], inputs: Inputs, view: Placed | None) -> Kind:
+def _kind(
+    module: nn.Module, observers: list[Observer], inputs: Inputs, view: TransformersMask | None
+) -> Kind:
     if not observers:
         return "encoder"
     if view is not None and view.of_decoder:
@@ -272,14 +274,14 @@ def _kind(module: nn.Module, observers: list[Observer], inputs: Inputs, view: Pl
     return observers[0].kind_of(inputs, module)
 
 
-def _placing(view: Placed | None, inputs: Inputs) -> dict[str, Any]:
+def _placing(view: TransformersMask | None, inputs: Inputs) -> dict[str, Any]:
     if view is None or not view.aligned:
         return {"view": None, "past": max(0, inputs.extent.offset)}
     return {"view": view, "past": view.past, "first_key": view.first_key}
 
 
 def _wants_weights(options: dict[str, Any]) -> bool:
-    """Whether the user asked the model for its weights besides; then n×n is what they want."""
+    """Whether the user also asked the model for its weights; then n×n is what they want."""
     if options.get("output_attentions"):
         return True
     from transformers.utils import output_capturing

@@ -1,4 +1,4 @@
-"""Who watches which module, and the one place where a watched attention is computed."""
+"""Which observer watches which module, and the one place where a watched attention is computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.interception.steps import FixedView, Slot, Step, View
+from regard.interception.steps import (
+    AttentionStep,
+    CallPlace,
+    CallWriter,
+    FixedMaskView,
+    Kind,
+    MaskView,
+    detached,
+)
 from regard.kernels import Statistics, attention_statistics, attention_with_lse
 from regard.kernels.attention import attention
 from regard.kernels.biases import Bias
@@ -20,22 +28,19 @@ from regard.kernels.single_row import single_query
 from regard.masks.mask import Both, Either, Mask
 from regard.masks.pair_patterns import Dense
 from regard.masks.patterns import Window
-from regard.recording.call import Kind
-from regard.recording.recorder import Tape
-from regard.recording.selection import detached
 
 CROSS_WORDS = ("cross", "encoder_attn", "encdec", "multihead_attn")
-"""What the modules that look at another sequence are called; the last is the name in torch.nn."""
+"""Names of modules that attend to another sequence; the last is the one in torch.nn."""
 
 
 class Observer:
-    """One watch over one model: its tape, the names of the modules, and which of them is running.
+    """One watch over one model: the writer of its calls, the names of its modules, and which of them runs.
 
-    It writes down what the thread that began it does, and ignores all others.
+    It sees the thread that created it and ignores all others.
     """
 
-    def __init__(self, model: nn.Module, tape: Tape) -> None:
-        self.tape = tape
+    def __init__(self, model: nn.Module, writer: CallWriter) -> None:
+        self.writer = writer
         self.model = model
         self.lazy_biases: dict[int, tuple[Tensor, Bias]] = {}
         self._names = {
@@ -69,23 +74,23 @@ class Observer:
         return self._running[-1] if self._running else None
 
     def kind_of(self, inputs: Inputs, module: nn.Module | None) -> Kind:
-        """What name, mask and lengths tell: a decoder looks back only, a cross looks elsewhere."""
+        """The kind of a call by its name, mask and lengths: a decoder looks back, a cross elsewhere."""
         name = self.name_of(module)
         if any(word in f"{name} {type(module).__name__}".lower() for word in CROSS_WORDS):
             return "cross"
         queries, keys = inputs.extent
         if queries == keys or not queries:
             return "decoder" if looks_back(inputs.mask) else "encoder"
-        # A module that looked at its own text before does so still: there is a cache.
-        cached = queries < keys and self.tape.kind_before(name) in ("encoder", "decoder")
+        # A module that attended to its own text before still does: there is a cache.
+        cached = queries < keys and self.writer.kind_before(name) in ("encoder", "decoder")
         return "decoder" if cached or looks_back(inputs.mask) else "cross"
 
     @contextmanager
     def hooks(self, *, leaves: bool) -> Iterator[None]:
         """Follow which module is running.
 
-        Modules without parts run most often and hold no attention that is handed over by name; only
-        functions that are called without a word of the module need them, too (``leaves``).
+        Modules without children run most often and never pass themselves to an attention function;
+        they matter only for functions that are called without their module (``leaves``).
         """
         with ExitStack() as stack:
             for module in self.model.modules():
@@ -101,25 +106,25 @@ class Observer:
         del args
         if self.listens:
             if not self._running:
-                self.tape.begin()
+                self.writer.begin()
             self._running.append(module)
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
         del args, output
-        # An error may have skipped some; whatever stands above this module has ended too.
+        # An error may have skipped some hooks; every module above this one has ended too.
         if self.listens and any(module is running for running in self._running):
             while self._running.pop() is not module:
                 pass
 
 
 def uncompiled(model: nn.Module) -> nn.Module:
-    """The model inside of what ``torch.compile(model)`` gave."""
+    """The model inside the result of ``torch.compile(model)``."""
     inner = getattr(model, "_orig_mod", None)
     return uncompiled(inner) if isinstance(inner, nn.Module) else model
 
 
 def looks_back(mask: Mask) -> bool:
-    """Whether no query sees a later key, as far as the mask says it of itself."""
+    """Whether no query sees a later key, as far as the mask itself shows."""
     if isinstance(mask, Window):
         return mask.after == 0
     if isinstance(mask, Dense):
@@ -140,7 +145,7 @@ _inside = threading.local()
 
 @contextmanager
 def observed(observer: Observer) -> Iterator[None]:
-    """The observer on the list."""
+    """Keep the observer on the list while the block runs."""
     with _lock:
         _observers.append(observer)
     try:
@@ -151,17 +156,17 @@ def observed(observer: Observer) -> Iterator[None]:
 
 
 def observers_here(module: nn.Module) -> list[Observer]:
-    """Everybody who watches this module in this thread."""
+    """Every observer of this module in this thread."""
     return [observer for observer in tuple(_observers) if observer.listens and observer.knows(module)]
 
 
 def observers_around(model: nn.Module) -> list[Observer]:
-    """Everybody in this thread who watches this model, something that it is part of, or a part of it."""
+    """Every observer in this thread of this model, of a part of it, or of a model that contains it."""
     return [observer for observer in tuple(_observers) if observer.listens and observer.is_part_of(model)]
 
 
 def observers_running() -> list[Observer]:
-    """Everybody in this thread whose model is running, and not because regard itself computes."""
+    """Every observer in this thread whose model is running, unless regard itself is computing."""
     if getattr(_inside, "busy", False):
         return []
     return [observer for observer in tuple(_observers) if observer.listens and observer.running is not None]
@@ -185,13 +190,13 @@ def attend(
     module: nn.Module | None,
     kind: Kind,
     *,
-    view: View | None,
+    view: MaskView | None,
     past: int,
     first_key: int = 0,
 ) -> Tensor:
-    """The output of attention ``(batch, head, query, channel)``, after everybody has written it down.
+    """The output of attention ``(batch, head, query, channel)``, after every observer has written it down.
 
-    Without a module, each observer names the call by the one that is running.
+    Without a module, each observer names the call after the module that is running.
     """
     options: dict[str, Any] = {
         "mask": inputs.mask,
@@ -200,25 +205,25 @@ def attend(
         "softcap": inputs.softcap,
         "sinks": inputs.sinks,
     }
-    slots = [
-        (observer.tape, observer.tape.slot(observer.name_of(module or observer.running), kind))
+    places = [
+        (observer.writer, observer.writer.place(observer.name_of(module or observer.running), kind))
         for observer in observers
     ]
-    # Where each row stands among the keys of another text is known only when all rows are there.
+    # For cross-attention, the position of a row among the keys is known only once all rows are there.
     _inside.busy = True
     try:
         # Scores are computed in at least float32, whatever autocast would make of the products.
         with torch.autocast(inputs.q.device.type, enabled=False):
-            output, lse, statistics = _computed(inputs, slots, options, at_once=kind != "cross")
+            output, lse, statistics = _computed(inputs, places, options, at_once=kind != "cross")
     finally:
         _inside.busy = False
-    step = Step(
+    step = AttentionStep(
         inputs.q.detach(),
         inputs.k.detach(),
         inputs.v.detach(),
         lse,
         statistics,
-        view or FixedView(inputs.mask, inputs.extent.queries),
+        view or FixedMaskView(inputs.mask, inputs.extent.queries),
         None if inputs.bias is None else detached(inputs.bias),
         inputs.scale,
         inputs.softcap,
@@ -226,26 +231,26 @@ def attend(
         past,
         first_key,
     )
-    for tape, slot in slots:
-        unwanted = statistics is not None and not tape.wanted.statistics
-        tape.add(slot, replace(step, statistics=None) if unwanted else step)
+    bare = step if statistics is None else replace(step, statistics=None)
+    for writer, place in places:
+        writer.add(place, step if writer.statistics else bare)
     return output
 
 
 def _computed(
-    inputs: Inputs, slots: list[tuple[Tape, Slot]], options: dict[str, Any], *, at_once: bool
+    inputs: Inputs, places: list[tuple[CallWriter, CallPlace]], options: dict[str, Any], *, at_once: bool
 ) -> tuple[Tensor, Tensor | None, Statistics | None]:
-    """Output, lse and statistics, as far as anybody wants them, in as few passes as possible."""
-    wanted = [tape.wanted for tape, slot in slots if slot.wanted]
+    """Output, lse and statistics, as far as any writer needs them, in as few passes as possible."""
+    writers = [writer for writer, place in places if place.recorded]
     tensors = (inputs.q, inputs.k, inputs.v)
-    if not wanted:
+    if not writers:
         return attention(*tensors, **options, dropout=inputs.dropout), None, None
     statistics = None
-    if at_once and any(want.statistics for want in wanted):
+    if at_once and any(writer.statistics for writer in writers):
         # Statistics give the output of the same pass, but no gradient and no dropout.
         learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
         alone = not learns and not inputs.dropout
-        top = max(want.top for want in wanted)
+        top = max(writer.top for writer in writers)
         statistics = attention_statistics(*(tensors if alone else tensors[:2]), **options, top=top)
         if statistics.output is not None:
             return statistics.output, statistics.lse, replace(statistics, output=None)

@@ -1,31 +1,33 @@
-"""One attention call as a model made it, and what the user wants to keep of it."""
+"""One attention call as a model made it, and the protocol of whoever writes such calls down."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, Protocol
 
-import torch
 from torch import Tensor
 
+from regard.errors import DtypeError
 from regard.kernels import Statistics
-from regard.kernels.biases import Bias
+from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias
 from regard.masks import Mask, causal, everything
-from regard.recording.call import Kind
+
+Kind = Literal["encoder", "decoder", "cross"]
+KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
 
 
-class View(Protocol):
-    """Who may look at whom in a text, asked about any stretch of it."""
+class MaskView(Protocol):
+    """Which query may see which key in a text, for any span of it."""
 
     def over(self, first: int, stop: int) -> Mask:
-        """The mask whose key 0 stands at ``first`` and whose last query and key at ``stop − 1``."""
+        """The mask whose key 0 is at ``first`` and whose last query and key are at ``stop − 1``."""
 
-    def after(self, before: View, length: int) -> View | None:
-        """A view that says what ``before`` says of the first ``length`` positions and this of the rest."""
+    def after(self, before: MaskView, length: int) -> MaskView | None:
+        """A view that agrees with ``before`` on the first ``length`` positions and with this on the rest."""
 
 
 @dataclass(frozen=True)
-class FixedView:
+class FixedMaskView:
     """A mask as it was given for one call."""
 
     mask: Mask
@@ -36,16 +38,16 @@ class FixedView:
         del first, stop
         return self.mask
 
-    def after(self, before: View, length: int) -> View | None:
+    def after(self, before: MaskView, length: int) -> MaskView | None:
         """One query that sees everything is one more row of a causal mask."""
         del length
         last_row = self.mask == everything() and self.queries == 1
-        is_causal = isinstance(before, FixedView) and before.mask == causal()
+        is_causal = isinstance(before, FixedMaskView) and before.mask == causal()
         return before if is_causal and (last_row or self.mask == causal()) else None
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class AttentionStep:
     """One attention call, as a model made it."""
 
     q: Tensor  # (batch, head, query, channel)
@@ -53,37 +55,69 @@ class Step:
     v: Tensor
     lse: Tensor | None
     statistics: Statistics | None
-    view: View
+    view: MaskView
     bias: Bias | None
     scale: float
     softcap: float | None
     sinks: Tensor | None
-    past: int  # where in its text the first query stands
-    first_key: int = 0  # where in its text the first key stands
+    past: int  # position of the first query in its text
+    first_key: int = 0  # position of the first key in its text
 
     @property
     def stop(self) -> int:
-        """Where in its text the queries end."""
+        """The position in its text where the queries end."""
         return self.past + self.q.shape[2]
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What the user wants of each call."""
-
-    layers: tuple[int, ...] | None = None
-    heads: tuple[int, ...] | None = None
-    statistics: bool = False
-    top: int = 0
-    values: bool = False
-    dtype: torch.dtype | None = None
-
-
-class Slot(NamedTuple):
-    """The place of a call in a pass of the model."""
+class CallPlace(NamedTuple):
+    """The place of a call in a forward pass of the model."""
 
     name: str
     kind: Kind
     layer: int
     occurrence: int
-    wanted: bool
+    recorded: bool  # whether the writer keeps the calls of this layer
+
+
+class CallWriter(Protocol):
+    """Writes down the attention calls of a model, in the order in which they are made."""
+
+    @property
+    def statistics(self) -> bool:
+        """Whether it keeps the statistics of a call in place of Q and K."""
+
+    @property
+    def top(self) -> int:
+        """How many of the greatest weights of each row belong to its statistics."""
+
+    def begin(self) -> None:
+        """A forward pass begins."""
+
+    def place(self, name: str, kind: Kind) -> CallPlace:
+        """The place of the next call."""
+
+    def kind_before(self, name: str) -> Kind | None:
+        """The kind of the last call of a module; None if it was not called yet."""
+
+    def add(self, place: CallPlace, step: AttentionStep) -> None:
+        """Write a call down."""
+
+    def add_weights(self, place: CallPlace, weights: Tensor, past: int) -> None:
+        """Write down the dense weights ``(batch, head, query, key)`` of a model that hides its Q and K."""
+
+    def begin_search(self) -> None:
+        """A beam search begins: rows of the batch may continue one another until it ends."""
+
+    def end_search(self, rows: Tensor | None = None, prompt: int = 0) -> None:
+        """A beam search ends; ``rows (text, step)`` led to its texts, or None if it failed."""
+
+
+def detached(bias: Bias) -> Bias:
+    """The bias with its own copies of its tables, so that training does not change it."""
+    if isinstance(bias, Sum):
+        return Sum(tuple(detached(part) for part in bias.parts))
+    if isinstance(bias, TensorBias):
+        return TensorBias(bias.values.detach())
+    if isinstance(bias, DistanceBias):
+        return replace(bias, table=bias.table.detach().clone())
+    raise DtypeError("A recorded bias comes from regard.biases.", got=type(bias).__name__)

@@ -1,4 +1,4 @@
-"""Any PyTorch model: every call of torch's own attention functions, and of regard's, is seen.
+"""Any PyTorch model: intercept every call of torch's own attention functions, and of regard's.
 
 ``F.scaled_dot_product_attention`` and ``regard.attention`` are one function each;
 ``nn.MultiheadAttention`` and ``nn.Transformer*`` go through ``F.multi_head_attention_forward``, which is
@@ -27,10 +27,10 @@ from regard.masks.id_table import causal_bias, is_causal_bias
 from regard.masks.patterns import upper_left_causal
 
 
-class Listening(TorchFunctionMode):
-    """Sees the attention functions that are called while it is active, in this thread.
+class AttentionFunctionMode(TorchFunctionMode):
+    """Intercepts the attention functions that are called while it is active, in this thread.
 
-    Several may be active, one for each watch; the innermost computes, and writes for all of them.
+    Several can be active, one for each watch; the innermost one computes, and writes for all of them.
     """
 
     sees_pieces = False  # so that the pieces of a call may run on other threads
@@ -67,7 +67,7 @@ class Listening(TorchFunctionMode):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
-        del enable_gqa  # regard tells it from the shapes
+        del enable_gqa  # regard reads it off the shapes
         mask: object = attn_mask
         if is_causal or _begins_at_the_first_key(attn_mask):
             mask = upper_left_causal(query.shape[-2], key.shape[-2])
@@ -102,14 +102,14 @@ def _begins_at_the_first_key(attn_mask: object) -> bool:
 
 def _attend(inputs: Inputs, observers: list[Observer]) -> Tensor:
     kind = observers[0].kind_of(inputs, observers[0].running)
-    # Without a word of the model: the last query stands at the last key.
+    # The model says nothing about positions, so the last query is at the last key.
     return attend(inputs, observers, None, kind, view=None, past=max(0, inputs.extent.offset))
 
 
 def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Callable[..., tuple[Tensor, Any]]:
-    """torch's function over again, with ``scaled_dot_product_attention`` in it meaning ours.
+    """A copy of torch's function that calls our ``scaled_dot_product_attention``.
 
-    A copy with names of its own, because replacing the name in torch would reach every thread.
+    A copy with its own globals, because replacing the name in torch would affect every thread.
     """
 
     def ours(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool) -> Tensor:
@@ -127,11 +127,11 @@ def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Call
 
 @contextmanager
 def compiled_runs_eagerly() -> Iterator[None]:
-    """What ``torch.compile`` made runs as it was written: compiled attention shows nothing.
+    """Run compiled models eagerly, because compiled attention cannot be intercepted.
 
-    The stance is that of the whole process, so the first watch takes it and the last gives it back,
-    in whatever order threads leave. Where the compiler was never loaded, nothing can have been
-    compiled, and it stays unloaded.
+    The stance holds for the whole process, so the first watch sets it and the last one restores it,
+    in whatever order threads leave. If the compiler was never loaded, nothing can have been compiled,
+    and it stays unloaded.
     """
     global _eager
     if "torch._dynamo" not in sys.modules:
@@ -159,7 +159,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def fast_path_off() -> Iterator[None]:
-    """torch's fused encoder layer switched off, for it shows nothing; for as long as anybody watches."""
+    """Switch off torch's fused encoder layer, which cannot be intercepted, while any model is watched."""
     global _slow, _fast_before
     with _lock:
         if not _slow:

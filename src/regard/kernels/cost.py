@@ -35,7 +35,7 @@ from math import prod
 import numpy as np
 
 from regard.errors import ArgumentError, DtypeError, ShapeError
-from regard.kernels.operations import Setting, Step, linear_steps, softmax_steps
+from regard.kernels.operations import CostStep, Setting, linear_steps, softmax_steps
 from regard.kernels.plan import plan
 from regard.kernels.wording import TEXTS
 from regard.languages import padded
@@ -63,7 +63,7 @@ class Way:
     queries: int
     keys: int
     pairs: int
-    steps: tuple[Step, ...]
+    steps: tuple[CostStep, ...]
 
     @property
     def operations(self) -> int:
@@ -75,7 +75,7 @@ class Way:
         """Of everything that the steps keep."""
         return sum(step.bytes for step in self.steps)
 
-    def __getitem__(self, step: str) -> Step:
+    def __getitem__(self, step: str) -> CostStep:
         for one in self.steps:
             if one.name == step:
                 return one

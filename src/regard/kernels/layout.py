@@ -34,16 +34,16 @@ from regard.masks.tiles import count_pairs, tile_rows
 TILE = 64
 """Side of a tile. 32 and 128 measure within a tenth of it; it fits short windows better than 128."""
 
-TALLEST = 512
+MAX_TILE_ROWS = 512
 """Queries of one row tile after neighbours were joined."""
 
-LARGEST = 1 << 21
+MAX_TILE_PAIRS = 1 << 21
 """Pairs of one joined row tile: what its mask takes in memory stays at 8 MB."""
 
-WASTE = 1.12
+MAX_WASTE = 1.12
 """Neighbouring row tiles are joined while that computes at most this many times the pairs."""
 
-MOST_SCATTERED = 3
+MAX_SCATTERED = 3
 """Scattered patterns that are split by; each doubles the number of classes at worst."""
 
 Run = tuple[int, int]
@@ -104,7 +104,7 @@ class RowTile:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class MaskPart:
     """Some queries and keys of a region, and what is left of the mask between them."""
 
     queries: Integers | None  # indices in the region, in order; None: all of them
@@ -143,27 +143,27 @@ class Part:
 
 
 def lay_out(
-    mask: Mask, extent: Extent, region: Region | None = None, *, tallest: int = TALLEST
-) -> tuple[Part, ...]:
-    """The parts of a mask without leading axes, cut into row tiles of at most ``tallest`` joined rows."""
+    mask: Mask, extent: Extent, region: Region | None = None, *, max_rows: int = MAX_TILE_ROWS
+) -> tuple[MaskPart, ...]:
+    """The parts of a mask without leading axes, cut into row tiles of at most ``max_rows`` joined rows."""
     region = Region.whole(extent) if region is None else region
     if not region.pairs:
         return ()
     parts = []
     for queries, keys, rest in _split(mask, extent, region):
-        part = Part(queries, keys, rest, (), region)
+        part = MaskPart(queries, keys, rest, (), region)
         places = (part.query_positions(extent), part.key_positions())
-        rows = tuple(_row_tiles(rest, *places, extent, tallest))
+        rows = tuple(_row_tiles(rest, *places, extent, max_rows))
         if rows:
             parts.append(replace(part, rows=rows))
     return tuple(parts)
 
 
-def one_tile(mask: Mask, region: Region) -> tuple[Part, ...]:
+def one_tile(mask: Mask, region: Region) -> tuple[MaskPart, ...]:
     """A single part with a single row tile, for what one call of the kernel does best."""
     whole = ((0, len(region.keys)),)
     checked = () if mask == Constant(True) else whole
-    return (Part(None, None, mask, (RowTile(0, len(region.queries), whole, checked),), region),)
+    return (MaskPart(None, None, mask, (RowTile(0, len(region.queries), whole, checked),), region),)
 
 
 # ---- parts -----------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def _classes(
             truth = pattern.along(positions, extent)
             if _is_scattered(truth):
                 scattered[pattern] = truth
-    if not 0 < len(scattered) <= MOST_SCATTERED:
+    if not 0 < len(scattered) <= MAX_SCATTERED:
         return [(None, {})]
     table = np.stack(list(scattered.values()), axis=1)
     kinds, kind_of = np.unique(table, axis=0, return_inverse=True)
@@ -220,7 +220,7 @@ def _is_scattered(truth: Bools) -> bool:
 # ---- row tiles -------------------------------------------------------------------------------
 
 
-def _row_tiles(mask: Mask, q: Integers, k: Integers, extent: Extent, tallest: int) -> Iterator[RowTile]:
+def _row_tiles(mask: Mask, q: Integers, k: Integers, extent: Extent, max_rows: int) -> Iterator[RowTile]:
     """Row tiles in order, with neighbours joined where that wastes little."""
     if mask == Constant(True):
         yield RowTile(0, len(q), ((0, len(k)),), ())
@@ -228,8 +228,8 @@ def _row_tiles(mask: Mask, q: Integers, k: Integers, extent: Extent, tallest: in
     current: RowTile | None = None
     needed = 0  # pairs of the tiles joined so far, before joining
     for tile in _narrow_row_tiles(mask, q, k, extent):
-        joined = None if current is None else _join(current, tile, tallest)
-        if joined is not None and joined.pairs <= WASTE * (needed + tile.pairs):
+        joined = None if current is None else _join(current, tile, max_rows)
+        if joined is not None and joined.pairs <= MAX_WASTE * (needed + tile.pairs):
             current, needed = joined, needed + tile.pairs
             continue
         if current is not None:
@@ -261,9 +261,9 @@ def _runs(chosen: Bools, starts: Integers, stops: Integers) -> tuple[Run, ...]:
     return tuple((int(starts[tiles[a]]), int(stops[tiles[b - 1]])) for a, b in pairwise(edges))
 
 
-def _join(upper: RowTile, lower: RowTile, tallest: int) -> RowTile | None:
+def _join(upper: RowTile, lower: RowTile, max_rows: int) -> RowTile | None:
     """Two neighbouring row tiles as one, unless they lie apart or grow too large."""
-    if upper.stop != lower.start or lower.stop - upper.start > tallest:
+    if upper.stop != lower.start or lower.stop - upper.start > max_rows:
         return None
     if upper.runs == lower.runs:
         return RowTile(upper.start, lower.stop, upper.runs, _union(upper.checked + lower.checked))
@@ -274,7 +274,7 @@ def _join(upper: RowTile, lower: RowTile, tallest: int) -> RowTile | None:
     ends = ((min(a, c), max(a, c)), (min(b, d), max(b, d)))
     runs = ((min(a, c), max(b, d)),)
     joined = RowTile(upper.start, lower.stop, runs, _union(upper.checked + lower.checked + ends))
-    return joined if joined.pairs <= LARGEST else None
+    return joined if joined.pairs <= MAX_TILE_PAIRS else None
 
 
 def _union(ranges: tuple[Run, ...]) -> tuple[Run, ...]:

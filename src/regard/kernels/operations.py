@@ -54,7 +54,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Step:
+class CostStep:
     """One step: what it computes, in how many operations, and the bytes of what it keeps."""
 
     name: str
@@ -65,7 +65,7 @@ class Step:
 
 def softmax_steps(
     setting: Setting, extent: Extent, pairs: int, *, masked: bool, matrix: bool, new: bool
-) -> Iterator[Step]:
+) -> Iterator[CostStep]:
     """Attention over so many ``pairs`` of all heads together.
 
     ``matrix`` says that the matrix is kept (softmax overwrites the scores, so once); otherwise the lse
@@ -73,17 +73,17 @@ def softmax_steps(
     """
     one = setting
     yield from _inputs(one, extent, new_keys=1 if new else extent.keys)
-    yield Step("scores", "q kᵀ", 2 * pairs * one.channels, pairs * one.size if matrix else 0)
-    yield Step("scale", "· 1/√c", pairs, 0)
+    yield CostStep("scores", "q kᵀ", 2 * pairs * one.channels, pairs * one.size if matrix else 0)
+    yield CostStep("scale", "· 1/√c", pairs, 0)
     if masked:
-        yield Step("mask", "s_ij = −∞", pairs, 0)
+        yield CostStep("mask", "s_ij = −∞", pairs, 0)
     rows = one.times * one.heads * extent.queries
-    yield Step("softmax", "exp(s − lse)", SOFTMAX * pairs, 0 if matrix else rows * one.wide)
-    yield Step("sum", "w v", 2 * pairs * one.channels, rows * one.channels * one.size)
+    yield CostStep("softmax", "exp(s − lse)", SOFTMAX * pairs, 0 if matrix else rows * one.wide)
+    yield CostStep("sum", "w v", 2 * pairs * one.channels, rows * one.channels * one.size)
     yield from _output(one, extent)
 
 
-def linear_steps(setting: Setting, extent: Extent, *, causal: bool) -> Iterator[Step]:
+def linear_steps(setting: Setting, extent: Extent, *, causal: bool) -> Iterator[CostStep]:
     """Linear attention as ``regard.linear_attention`` computes it.
 
     In causal form what lies inside a chunk of positions is computed pair by pair, and the sums before
@@ -95,31 +95,31 @@ def linear_steps(setting: Setting, extent: Extent, *, causal: bool) -> Iterator[
     state = one.channels * (one.channels + 1)
     yield from _inputs(one, extent, new_keys=keys)
     numbers = one.times * (queries * one.width + keys * one.key_width)
-    yield Step("features", "φ(q), φ(k)", FEATURE * numbers, 0)
+    yield CostStep("features", "φ(q), φ(k)", FEATURE * numbers, 0)
     if causal:
         chunks = -(-queries // CHUNK)
         before = keys - queries
         inside = CHUNK * CHUNK * (one.channels + one.channels + 1)
-        yield Step("inside", f"φ(q) φ(k)ᵀ v, {CHUNK} × {CHUNK}", 2 * each * chunks * inside, 0)
+        yield CostStep("inside", f"φ(q) φ(k)ᵀ v, {CHUNK} × {CHUNK}", 2 * each * chunks * inside, 0)
         keys, queries = before + chunks * CHUNK, chunks * CHUNK
-    yield Step("sums", "S = Σ φ(k) [v, 1]ᵀ", 2 * each * keys * state, each * state * one.wide)
-    yield Step("products", "φ(q) S", 2 * each * queries * state, 0)
+    yield CostStep("sums", "S = Σ φ(k) [v, 1]ᵀ", 2 * each * keys * state, each * state * one.wide)
+    yield CostStep("products", "φ(q) S", 2 * each * queries * state, 0)
     rows = each * extent.queries * one.channels
-    yield Step("divide", "/ φ(q) Σ φ(k)", rows, rows * one.size)
+    yield CostStep("divide", "/ φ(q) Σ φ(k)", rows, rows * one.size)
     yield from _output(one, extent)
 
 
-def _inputs(one: Setting, extent: Extent, *, new_keys: int) -> Iterator[Step]:
+def _inputs(one: Setting, extent: Extent, *, new_keys: int) -> Iterator[CostStep]:
     for name, formula, count, kept, width in (
         ("queries", "x W_q", extent.queries, extent.queries, one.width),
         ("keys", "x W_k", new_keys, extent.keys, one.key_width),
         ("values", "x W_v", new_keys, extent.keys, one.key_width),
     ):
         operations = 2 * one.times * count * one.width * width if one.projections else 0
-        yield Step(name, formula, operations, one.times * kept * width * one.size)
+        yield CostStep(name, formula, operations, one.times * kept * width * one.size)
 
 
-def _output(one: Setting, extent: Extent) -> Iterator[Step]:
+def _output(one: Setting, extent: Extent) -> Iterator[CostStep]:
     if one.projections:
         numbers = one.times * extent.queries * one.width
-        yield Step("output", "y W_o", 2 * numbers * one.width, numbers * one.size)
+        yield CostStep("output", "y W_o", 2 * numbers * one.width, numbers * one.size)

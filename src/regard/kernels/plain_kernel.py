@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-AT_ONCE = 1 << 22
+MAX_SCORES = 1 << 22
 """Scores that are held at one time: 16 MB in float32."""
 
 
@@ -64,7 +64,7 @@ def backward(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    drained: Tensor,
+    delta: Tensor,
     lse: Tensor,
     additive: Tensor | None,
     rules: Rules,
@@ -73,7 +73,7 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of q, k and v, given the lse of the whole rows, which must be finite.
 
-    ``drained`` is Σ grad · output of each row: what softmax takes back from every score.
+    ``delta`` is Σ grad · output of each row: what softmax takes back from every score.
     ``collect`` is handed the gradients of the additive scores, a few rows at a time.
     """
     grad_q, grad_k, grad_v = (
@@ -92,7 +92,7 @@ def backward(
             grad_weights = grad_weights * keep
         kept = weights if keep is None else weights * keep
         grad_v += kept.transpose(-1, -2) @ some_grad
-        grad_scores = weights * (grad_weights - drained[..., rows, None])
+        grad_scores = weights * (grad_weights - delta[..., rows, None])
         if collect is not None:
             collect(rows, grad_scores)
         bent = grad_scores if slope is None else grad_scores * slope
@@ -110,7 +110,7 @@ def _slices(q: Tensor, k: Tensor, rules: Rules, seed: int) -> Iterator[tuple[sli
     """A few rows at a time, each with what dropout leaves of its weights; the same again per seed."""
     batch, heads, queries, _ = q.shape
     keys = k.shape[-2]
-    step = max(1, AT_ONCE // max(1, batch * heads * keys))
+    step = max(1, MAX_SCORES // max(1, batch * heads * keys))
     chance = torch.Generator(device=q.device)
     chance.manual_seed(seed)
     for start in range(0, queries, step):

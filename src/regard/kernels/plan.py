@@ -23,7 +23,7 @@ from math import prod
 import numpy as np
 
 from regard.errors import ArgumentError
-from regard.kernels.layout import TILE, Part, Region, lay_out, one_tile
+from regard.kernels.layout import TILE, MaskPart, Region, lay_out, one_tile
 from regard.kernels.wording import TEXTS
 from regard.masks import Mask, as_mask, causal, everything
 from regard.masks.extent import Extent, Strip
@@ -31,28 +31,28 @@ from regard.masks.mask import ALL, NONE, extent_of
 from regard.masks.pair_patterns import Dense
 from regard.masks.tiles import count_by_distance
 
-SHORT = 256 * 256
+MAX_MASKED_PAIRS = 256 * 256
 """Up to so many pairs one masked call costs less than planning does."""
 
-MOSTLY = 0.6
+DENSE_FRACTION = 0.6
 """A dense tensor that leaves more than this of the tiles is used as it is."""
 
 CACHED_ENTRIES = 1 << 20
 """Masks with larger tables are planned anew each time instead of being kept in memory."""
 
 
-LONGEST = 1 << 27
+MAX_PLAN_LENGTH = 1 << 27
 """Planning looks at each position once. Beyond this many it would take minutes and gigabytes."""
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class ElementPlan:
     """The plan of one element of the leading axes, or of all of them where the mask is the same."""
 
     index: tuple[int, ...]
     path: str
     mask: Mask
-    parts: tuple[Part, ...]
+    parts: tuple[MaskPart, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,26 +72,26 @@ class Plan:
     mask: Mask
     extent: Extent
     region: Region
-    members: tuple[Member, ...]
+    elements: tuple[ElementPlan, ...]
 
     @property
     def path(self) -> str:
         """The path, or the paths of the batch elements joined by ``+`` where they differ."""
-        return " + ".join(dict.fromkeys(member.path for member in self.members)) or "empty"
+        return " + ".join(dict.fromkeys(element.path for element in self.elements)) or "empty"
 
     @cached_property
     def pairs(self) -> int:
         """How many pairs the mask allows, exactly; summed over the leading axes of the mask."""
-        return sum(_allowed(member, self.extent, self.region) for member in self.members)
+        return sum(_allowed(element, self.extent, self.region) for element in self.elements)
 
     @cached_property
     def computed(self) -> int:
         """How many pairs the kernels compute, exactly. Causal SDPA leaves out its empty half."""
         return sum(
-            _allowed(member, self.extent, self.region)
-            if member.path == "causal"
-            else prod(member.mask.lead) * sum(row.pairs for part in member.parts for row in part.rows)
-            for member in self.members
+            _allowed(element, self.extent, self.region)
+            if element.path == "causal"
+            else prod(element.mask.lead) * sum(row.pairs for part in element.parts for row in part.rows)
+            for element in self.elements
         )
 
     @property
@@ -102,7 +102,7 @@ class Plan:
     @property
     def calls(self) -> int:
         """How many times a kernel is called."""
-        return sum(len(part.rows) for member in self.members for part in member.parts)
+        return sum(len(part.rows) for element in self.elements for part in element.parts)
 
     @property
     def total(self) -> int:
@@ -144,13 +144,13 @@ class Plan:
         return "\n".join(TEXTS.say(line, lang, **said) for line in lines)
 
 
-def _allowed(member: Member, extent: Extent, region: Region) -> int:
-    if member.mask.shifts and all(extent) and region == Region.whole(extent):
-        return count_by_distance(member.mask, extent)
-    if member.mask.lead or member.path == "masked":
-        allowed = member.mask.evaluate(extent, region.query_positions(extent), region.key_positions())
-        return int(np.broadcast_to(allowed, (*member.mask.lead, *map(len, region))).sum())
-    return sum(part.allowed(extent) for part in member.parts)
+def _allowed(element: ElementPlan, extent: Extent, region: Region) -> int:
+    if element.mask.shifts and all(extent) and region == Region.whole(extent):
+        return count_by_distance(element.mask, extent)
+    if element.mask.lead or element.path == "masked":
+        allowed = element.mask.evaluate(extent, region.query_positions(extent), region.key_positions())
+        return int(np.broadcast_to(allowed, (*element.mask.lead, *map(len, region))).sum())
+    return sum(part.allowed(extent) for part in element.parts)
 
 
 def plan(mask: object, queries: int, keys: int | None = None) -> Plan:
@@ -165,9 +165,9 @@ def plan(mask: object, queries: int, keys: int | None = None) -> Plan:
     'full'
     """
     extent = extent_of(queries, keys)
-    if max(extent) > LONGEST:
+    if max(extent) > MAX_PLAN_LENGTH:
         raise ArgumentError(
-            f"A plan is made for at most {LONGEST:,} queries and keys.",
+            f"A plan is made for at most {MAX_PLAN_LENGTH:,} queries and keys.",
             got=f"{extent}",
             do="Plan a shorter text; costs grow evenly from there on.",
         )
@@ -187,43 +187,43 @@ def plan_extent(mask: Mask, extent: Extent, region: Region | None = None) -> Pla
 
 def _new_plan(mask: Mask, extent: Extent, region: Region) -> Plan:
     mask.check(extent)
-    if mask.lead and (region.pairs <= SHORT or _holds_matrix(mask, extent)):
-        return Plan(mask, extent, region, (Member((), "masked", mask, one_tile(mask, region)),))
-    laid: dict[Mask, Member] = {}
-    members = []
+    if mask.lead and (region.pairs <= MAX_MASKED_PAIRS or _holds_matrix(mask, extent)):
+        return Plan(mask, extent, region, (ElementPlan((), "masked", mask, one_tile(mask, region)),))
+    laid: dict[Mask, ElementPlan] = {}
+    elements = []
     for index in product(*map(range, mask.lead)):
         chosen = mask.select(index)
         if chosen not in laid:
-            laid[chosen] = _member(chosen, extent, region)
-        members.append(replace(laid[chosen], index=index))
-    return Plan(mask, extent, region, tuple(members))
+            laid[chosen] = _element_plan(chosen, extent, region)
+        elements.append(replace(laid[chosen], index=index))
+    return Plan(mask, extent, region, tuple(elements))
 
 
 _kept_plan = lru_cache(maxsize=256)(_new_plan)
 
 
-def _member(mask: Mask, extent: Extent, region: Region) -> Member:
+def _element_plan(mask: Mask, extent: Extent, region: Region) -> ElementPlan:
     """The path for a mask without leading axes."""
     verdict = _verdict(mask, extent, region)
     if verdict == NONE:
-        return Member((), "empty", mask, ())
+        return ElementPlan((), "empty", mask, ())
     if verdict == ALL:
-        return Member((), "full", everything(), one_tile(everything(), region))
+        return ElementPlan((), "full", everything(), one_tile(everything(), region))
     if mask == causal() and extent.queries == extent.keys and region == Region.whole(extent):
-        return Member((), "causal", mask, one_tile(mask, region))
-    if region.pairs <= SHORT:
-        return Member((), "masked", mask, one_tile(mask, region))
+        return ElementPlan((), "causal", mask, one_tile(mask, region))
+    if region.pairs <= MAX_MASKED_PAIRS:
+        return ElementPlan((), "masked", mask, one_tile(mask, region))
     parts = lay_out(mask, extent, region)
     rows = [row for part in parts for row in part.rows]
-    if _holds_matrix(mask, extent) and sum(row.pairs for row in rows) > MOSTLY * region.pairs:
-        return Member((), "masked", mask, one_tile(mask, region))
+    if _holds_matrix(mask, extent) and sum(row.pairs for row in rows) > DENSE_FRACTION * region.pairs:
+        return ElementPlan((), "masked", mask, one_tile(mask, region))
     if any(part.queries is not None or part.keys is not None for part in parts):
         path = "gathered"
     elif not parts:
         path = "empty"
     else:
         path = "banded" if mask.shifts and all(len(row.runs) == 1 for row in rows) else "block-sparse"
-    return Member((), path, mask, parts)
+    return ElementPlan((), path, mask, parts)
 
 
 def _verdict(mask: Mask, extent: Extent, region: Region) -> int:

@@ -25,7 +25,7 @@ Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Step:
+class ReferenceStep:
     """One named step of the calculation."""
 
     name: str
@@ -52,11 +52,11 @@ class Trace:
     array([[13.3]])
     """
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[ReferenceStep] = field(default_factory=list)
 
     def add(self, name: str, formula: str, value: Numbers) -> Numbers:
         """Write down a step and hand its value on."""
-        self.steps.append(Step(name, formula, value))
+        self.steps.append(ReferenceStep(name, formula, value))
         return value
 
     def __getitem__(self, name: str) -> Numbers:
@@ -65,7 +65,7 @@ class Trace:
                 return step.value
         raise KeyError(f"no step {name!r}; there are {', '.join(step.name for step in self.steps)}")
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[ReferenceStep]:
         return iter(self.steps)
 
     @property

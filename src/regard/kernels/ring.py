@@ -4,11 +4,11 @@ Every process holds its queries. The keys and values of all go round the ring, s
 meets every block once and never holds more than two. Twice round:
 
 1. output and lse of each block, merged by ``lse = log Σ_blocks exp lse_block``;
-2. with the lse of whole rows known, every weight of a block is ``exp(s − lse)`` and everything else is
+2. with the lse of whole rows lse_known, every weight of a block is ``exp(s − lse)`` and everything else is
    a sum of weights. What each key received travels with its keys and comes home with the last step.
 
 A single time round could keep all sums of a row relative to a running maximum, the entropy too. But
-what a key receives is a sum over rows, each divided by the sum of its whole row, which is not known
+what a key receives is a sum over rows, each divided by the sum of its whole row, which is not lse_known
 before all blocks were met: keys need a second time round in any case. So the first is left to the fused
 kernel, which finds output and lse fastest, and no sum is ever rescaled.
 """
@@ -26,9 +26,9 @@ from regard.errors import RegardError
 from regard.kernels.inputs import Inputs, check_tensors, prepare
 from regard.kernels.plan import plan_extent
 from regard.kernels.shards import Ring, agree, check_group, gather_ring
-from regard.kernels.statistics_rows import TALLEST, collect
+from regard.kernels.statistics_rows import MAX_ROWS, collect
 from regard.kernels.statistics_totals import Totals
-from regard.kernels.tiled import merge, pieces_of, run
+from regard.kernels.tiled import head_groups_of, merge, run
 
 
 def prepare_share(
@@ -67,9 +67,9 @@ def collect_around(inputs: Inputs, ring: Ring, *, with_output: bool, top: int) -
     for owner, (k,) in ring.blocks(inputs.k):
         block = replace(inputs, k=k, v=k)
         plan = plan_extent(inputs.mask, inputs.extent, ring.region(owner))
-        for piece in pieces_of(block, plan, own_causal=False, tallest=TALLEST):
-            for part in piece.parts:
-                collect(block, piece, part, totals, known=True)
+        for head_group in head_groups_of(block, plan, own_causal=False, max_rows=MAX_ROWS):
+            for part in head_group.parts:
+                collect(block, head_group, part, totals, lse_known=True)
         # The sums for these keys go on with them; the last step brings our own home.
         totals.received = ring.hand_on(totals.received, owner)
     totals.output = None if output is None else output.to(inputs.q.dtype)

@@ -29,9 +29,9 @@ from regard.kernels.inputs import Inputs, prepare
 from regard.kernels.plain_kernel import full_precision
 from regard.kernels.plan import Plan, plan_extent
 from regard.kernels.ring import collect_around, prepare_share
-from regard.kernels.statistics_rows import TALLEST, collect
+from regard.kernels.statistics_rows import MAX_ROWS, collect
 from regard.kernels.statistics_totals import Statistics, Totals
-from regard.kernels.tiled import pieces_of, run
+from regard.kernels.tiled import head_groups_of, run
 from regard.threads import spread
 
 
@@ -92,14 +92,14 @@ def attention_statistics(
 
 
 def _collect(inputs: Inputs, plan: Plan, *, with_output: bool, top: int) -> Statistics:
-    pieces = list(pieces_of(inputs, plan, own_causal=False, tallest=TALLEST))
+    head_groups = list(head_groups_of(inputs, plan, own_causal=False, max_rows=MAX_ROWS))
     totals = Totals.blank(inputs, with_output=with_output, top=top)
-    # Rows in several parts need the lse of the whole row first; the fused kernel finds it fastest.
-    known = any(len(piece.parts) > 1 for piece in pieces)
-    if known:
+    # SoftmaxRows in several parts need the lse of the whole row first; the fused kernel finds it fastest.
+    lse_known = any(len(head_group.parts) > 1 for head_group in head_groups)
+    if lse_known:
         output, totals.lse = run(inputs, plan)
         totals.output = output if with_output else None
-    for piece in pieces:
-        for part in piece.parts:
-            collect(inputs, piece, part, totals, known=known)
+    for head_group in head_groups:
+        for part in head_group.parts:
+            collect(inputs, head_group, part, totals, lse_known=lse_known)
     return totals.finish(inputs)

@@ -14,40 +14,40 @@ import torch
 from torch import Tensor
 
 from regard.kernels.inputs import Inputs
-from regard.kernels.layout import Part, RowTile
+from regard.kernels.layout import MaskPart, RowTile
 from regard.kernels.statistics_totals import Totals
-from regard.kernels.tile_pass import Piece, flatten_lead, gather, key_heads_of, take
+from regard.kernels.tile_pass import HeadGroup, flatten_lead, gather, key_heads_of, take
 from regard.masks.extent import Integers
 from regard.threads import each
 
-AT_ONCE = 1 << 20
+MAX_SCORES_PER_THREAD = 1 << 20
 """Scores that a thread holds at one time: 4 MB in float32, twice. More falls out of the cache."""
 
-ENOUGH = 1 << 20
+MIN_SPLIT_SCORES = 1 << 20
 """Scores of a tile above which heads are taken apart. Less costs more calls."""
 
-STRETCHES = 16
+TASKS_PER_PART = 16
 """Pieces of work of a part, about: heads, and stretches of rows where there are fewer heads."""
 
-TALLEST = 128
-"""Rows taken at one time, however short they are."""
+MAX_ROWS = 128
+"""SoftmaxRows taken at one time, however short they are."""
 
-FLOOR = -1e30
+MASKED_SCORE = -1e30
 """The score of a pair that may not be seen: finite, so that 0 · score is 0 and not NaN."""
 
-BITS = math.log2(math.e)
+LOG2_E = math.log2(math.e)
 """Scores are kept in units of log 2: torch's exp takes a path thirty times as slow wherever the result
 underflows, which masked and far-off pairs do; its exp2 does not."""
 
-NEAR = 128
+NEAR_KEYS = 128
 """Keys up to so many positions away have their distances taken one by one."""
 
-BLOCK = 64
+ARGMAX_BLOCK = 64
 """Scores among which the greatest is searched at once."""
 
 
-class Rows(NamedTuple):
-    """Some rows under way; the axes are (batch, key head, query head of the group, query, ...)."""
+class SoftmaxRows(NamedTuple):
+    """Some rows under way; the axes are (batch, key head, query head of the group_size, query, ...)."""
 
     tile: RowTile
     k_positions: Integers
@@ -60,45 +60,50 @@ class Rows(NamedTuple):
     sees: Tensor  # whether the row sees any key
 
 
-def collect(inputs: Inputs, piece: Piece, part: Part, totals: Totals, *, known: bool) -> None:
+def collect(
+    inputs: Inputs, head_group: HeadGroup, part: MaskPart, totals: Totals, *, lse_known: bool
+) -> None:
     """Take the rows of one part through the calculation and add what is found to the totals.
 
     Heads, and stretches of rows of all heads, are worked on side by side.
     """
     batch, heads, _, _ = inputs.q.shape
-    group = heads // inputs.k.shape[1]
-    elements = len(range(batch)[piece.batch]) * len(range(heads)[piece.heads])
+    group_size = heads // inputs.k.shape[1]
+    elements = len(range(batch)[head_group.batch]) * len(range(heads)[head_group.heads])
     rows = sum(row.stop - row.start for row in part.rows)
     width = sum(row.pairs for row in part.rows) // max(1, rows)
-    cuts = max(1, elements * TALLEST * width // ENOUGH)
+    cuts = max(1, elements * MAX_ROWS * width // MIN_SPLIT_SCORES)
     passes = each(
-        lambda one: PartPass(inputs, one, part, totals, known=known), piece.cut(batch, heads, group, cuts)
+        lambda one: StatisticsPass(inputs, one, part, totals, lse_known=lse_known),
+        head_group.cut(batch, heads, group_size, cuts),
     )
-    stretches = [(one, tiles) for one in passes for tiles in one.stretches(-(-STRETCHES // len(passes)))]
+    stretches = [(one, tiles) for one in passes for tiles in one.stretches(-(-TASKS_PER_PART // len(passes)))]
     received = each(lambda one: one[0].stretch(one[1]), stretches)
     # Several stretches may have given to the same key; in their order, so that sums do not vary.
     for (one, _), found in zip(stretches, received):
         one.add_received(found)
 
 
-class PartPass:
+class StatisticsPass:
     """One part of some batch elements and heads, ready to be taken through the calculation."""
 
-    def __init__(self, inputs: Inputs, piece: Piece, part: Part, totals: Totals, *, known: bool) -> None:
-        self.inputs, self.piece, self.part, self.totals = inputs, piece, part, totals
-        self.known = known  # whether the lse, and with it the output, was found before
+    def __init__(
+        self, inputs: Inputs, head_group: HeadGroup, part: MaskPart, totals: Totals, *, lse_known: bool
+    ) -> None:
+        self.inputs, self.head_group, self.part, self.totals = inputs, head_group, part, totals
+        self.lse_known = lse_known  # whether the lse, and with it the output, was found before
         extent, device = inputs.extent, inputs.q.device
-        key_heads, self.group = key_heads_of(piece.heads, inputs.q.shape[1], inputs.k.shape[1])
+        key_heads, self.group_size = key_heads_of(head_group.heads, inputs.q.shape[1], inputs.k.shape[1])
         self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(device)
         self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(device)
         self.q_positions, self.k_positions = part.query_positions(extent), part.key_positions()
         wide = totals.lse.dtype
-        self.q = gather(inputs.q[piece.batch, piece.heads], self.queries)
-        k = gather(inputs.k[piece.batch, key_heads], self.keys).to(wide)
+        self.q = gather(inputs.q[head_group.batch, head_group.heads], self.queries)
+        k = gather(inputs.k[head_group.batch, key_heads], self.keys).to(wide)
         self.batch, self.key_heads = k.shape[:2]
         # Keys as columns: the product runs a quarter faster than with a transposed view.
         self.k_columns = k.transpose(-1, -2).contiguous().flatten(0, 1)  # (batch · key head, channel, key)
-        v = None if totals.output is None or known else inputs.v[piece.batch, key_heads]
+        v = None if totals.output is None or lse_known else inputs.v[head_group.batch, key_heads]
         self.v = None if v is None else gather(v, self.keys).to(wide).flatten(0, 1)
         self.store: list[Tensor] = []
         self.received = torch.empty(0)
@@ -118,29 +123,29 @@ class PartPass:
         own = copy(self)
         wide = self.k_columns
         own.store = [wide.new_empty(0) for _ in range(2)]
-        own.received = wide.new_zeros(self.batch, self.key_heads * self.group, wide.shape[-1])
+        own.received = wide.new_zeros(self.batch, self.key_heads * self.group_size, wide.shape[-1])
         for tile in tiles:
             own._write(own._rows(tile))
         return own.received
 
     def add_received(self, found: Tensor) -> None:
         """Add what a stretch gave to the keys."""
-        target = self.totals.received[self.piece.batch, self.piece.heads]
+        target = self.totals.received[self.head_group.batch, self.head_group.heads]
         if self.keys is None:
             target += found
         else:
             target.index_add_(2, self.keys, found)
 
     def _tiles(self) -> Iterator[RowTile]:
-        heads = self.batch * self.key_heads * self.group
+        heads = self.batch * self.key_heads * self.group_size
         for row in self.part.rows:
-            step = min(TALLEST, max(1, AT_ONCE // max(1, heads * row.width)))
+            step = min(MAX_ROWS, max(1, MAX_SCORES_PER_THREAD // max(1, heads * row.width)))
             for start in range(row.start, row.stop, step):
                 yield replace(row, start=start, stop=min(start + step, row.stop))
 
     # ---- scores and powers -------------------------------------------------------------------
 
-    def _rows(self, tile: RowTile) -> Rows:
+    def _rows(self, tile: RowTile) -> SoftmaxRows:
         """The powers of some rows and their sums."""
         k_positions = np.concatenate([self.k_positions[start:stop] for start, stop in tile.runs])
         scores, hidden = self._scores(tile, k_positions)
@@ -152,34 +157,34 @@ class PartPass:
         sums, distances = self._moments(tile, k_positions, powers)
         shifted = torch.mul(powers, scores, out=scores).sum(-1)
         lse = self._lse(tile, highest, sums, sees)
-        factor = torch.exp2(highest - torch.where(lse == -torch.inf, 0.0, lse * BITS)) * sees
+        factor = torch.exp2(highest - torch.where(lse == -torch.inf, 0.0, lse * LOG2_E)) * sees
         peak_key = torch.from_numpy(k_positions).to(scores.device)[peak_column]
         self._keep_peaks(tile, visible, factor, peak_key)
-        return Rows(tile, k_positions, powers, highest, sums, distances, shifted, factor, sees)
+        return SoftmaxRows(tile, k_positions, powers, highest, sums, distances, shifted, factor, sees)
 
     def _scores(self, tile: RowTile, k_positions: Integers) -> tuple[Tensor, Tensor]:
-        """The scores ``(batch, key head, group, query, key)`` in bits, FLOOR where the mask forbids.
+        """The scores ``(batch, key head, group_size, query, key)`` in bits, MASKED_SCORE where the mask forbids.
 
         Also how many keys the mask forbids to each row, which broadcasts.
         """
         count = tile.stop - tile.start
         softcap = self.inputs.softcap
-        scale = self.inputs.scale * BITS if softcap is None else self.inputs.scale / softcap
+        scale = self.inputs.scale * LOG2_E if softcap is None else self.inputs.scale / softcap
         q = self.q[:, :, tile.start : tile.stop].to(self.k_columns.dtype) * scale
-        flat = q.reshape(self.batch * self.key_heads, self.group * count, q.shape[-1])
+        flat = q.reshape(self.batch * self.key_heads, self.group_size * count, q.shape[-1])
         scores = self._buffer(0, (*flat.shape[:2], tile.width))
         torch.bmm(flat, take(self.k_columns, tile, axis=-1), out=scores)
-        scores = scores.view(self.batch, self.key_heads, self.group, count, tile.width)
+        scores = scores.view(self.batch, self.key_heads, self.group_size, count, tile.width)
         if softcap is not None:
-            scores.tanh_().mul_(softcap * BITS)
+            scores.tanh_().mul_(softcap * LOG2_E)
         if self.inputs.bias is not None:
-            scores.add_(self._bias(tile, k_positions)).clamp_(min=FLOOR)
+            scores.add_(self._bias(tile, k_positions)).clamp_(min=MASKED_SCORE)
         hidden = torch.zeros((1, 1, 1, count), dtype=torch.int64, device=scores.device)
         for columns, allowed in self.part.questions(tile, self.inputs.extent):
             forbidden = np.broadcast_to(~allowed, (*allowed.shape[:-2], count, columns.stop - columns.start))
             flat_lead = flatten_lead(torch.from_numpy(forbidden.copy()), self.inputs.lead)
-            by_head = self._by_group(self.piece.own(flat_lead)).to(scores.device)
-            scores[..., columns].masked_fill_(by_head, FLOOR)
+            by_head = self._by_group(self.head_group.own(flat_lead)).to(scores.device)
+            scores[..., columns].masked_fill_(by_head, MASKED_SCORE)
             hidden = hidden + by_head.sum(-1)
         return scores, hidden
 
@@ -188,41 +193,41 @@ class PartPass:
         assert bias is not None
         device = self.q.device
         q = torch.from_numpy(self.q_positions[tile.start : tile.stop]).to(device)
-        tables = bias.narrow(bias.tables, self.piece.batch, self.piece.heads)
+        tables = bias.narrow(bias.tables, self.head_group.batch, self.head_group.heads)
         values = bias.tile(tables, q, torch.from_numpy(k_positions).to(device), self.inputs.extent)
-        return self._by_group(values.to(self.k_columns.dtype) * BITS)
+        return self._by_group(values.to(self.k_columns.dtype) * LOG2_E)
 
     def _by_group(self, x: Tensor) -> Tensor:
         """``(batch or 1, head or 1, ...)`` with the head axis split into key heads and groups."""
-        return x.unsqueeze(2) if x.shape[1] == 1 else x.reshape(x.shape[0], -1, self.group, *x.shape[2:])
+        return x.unsqueeze(2) if x.shape[1] == 1 else x.reshape(x.shape[0], -1, self.group_size, *x.shape[2:])
 
     def _visible(self, tile: RowTile, scores: Tensor, hidden: Tensor) -> Tensor:
-        """How many keys each row may see, ``(batch, key head, group, query)``."""
+        """How many keys each row may see, ``(batch, key head, group_size, query)``."""
         if self.inputs.bias is not None:  # a bias may forbid anywhere
-            return (scores > 0.5 * FLOOR).sum(-1)
+            return (scores > 0.5 * MASKED_SCORE).sum(-1)
         return (tile.width - hidden).expand(scores.shape[:-1])
 
     def _lse(self, tile: RowTile, highest: Tensor, sums: Tensor, sees: Tensor) -> Tensor:
         """The lse of the whole rows: looked up, or found here and written down."""
         place = self._place(tile)
-        if self.known:
-            return self._grouped(self.totals.lse[self.piece.batch, self.piece.heads][:, :, place])
-        lse = torch.where(sees, (highest + torch.log2(sums)) / BITS, -torch.inf)
+        if self.lse_known:
+            return self._grouped(self.totals.lse[self.head_group.batch, self.head_group.heads][:, :, place])
+        lse = torch.where(sees, (highest + torch.log2(sums)) / LOG2_E, -torch.inf)
         if self.inputs.sinks is not None:
-            sinks = self.inputs.sinks[self.piece.heads].to(lse.dtype)
+            sinks = self.inputs.sinks[self.head_group.heads].to(lse.dtype)
             lse = torch.logaddexp(lse, self._by_group(sinks.view(1, -1, 1)))
-        self.totals.lse[self.piece.batch, self.piece.heads][:, :, place] = lse.flatten(1, 2)
+        self.totals.lse[self.head_group.batch, self.head_group.heads][:, :, place] = lse.flatten(1, 2)
         return lse
 
     # ---- what is read off --------------------------------------------------------------------
 
-    def _write(self, rows: Rows) -> None:
+    def _write(self, rows: SoftmaxRows) -> None:
         """Add up everything that the powers tell."""
         place = self._place(rows.tile)
-        lse = self._grouped(self.totals.lse[self.piece.batch, self.piece.heads][:, :, place])
+        lse = self._grouped(self.totals.lse[self.head_group.batch, self.head_group.heads][:, :, place])
         # Σ w (lse − s), with lse − s = (lse − highest) − (s − highest); from bits back to nats.
-        above = torch.where(rows.sees, lse * BITS - rows.highest, 0.0)
-        self._add("entropy", place, rows.factor * (above * rows.sums - rows.shifted) / BITS)
+        above = torch.where(rows.sees, lse * LOG2_E - rows.highest, 0.0)
+        self._add("entropy", place, rows.factor * (above * rows.sums - rows.shifted) / LOG2_E)
         self._add("mass", place, rows.factor * rows.sums)
         self._add("far", place, rows.factor * rows.distances)
         own = self.q_positions[rows.tile.start : rows.tile.stop]
@@ -236,14 +241,14 @@ class PartPass:
             flat = rows.powers.flatten(0, 1).flatten(1, 2)
             found = torch.bmm(flat, take(self.v, rows.tile, axis=-2)).view(*rows.powers.shape[:-1], -1)
             output = (found * rows.factor[..., None]).flatten(1, 2)
-            target = self.totals.output[self.piece.batch, self.piece.heads]
+            target = self.totals.output[self.head_group.batch, self.head_group.heads]
             target[:, :, place] = output.to(target.dtype)
 
     def _keep_peaks(self, tile: RowTile, visible: Tensor, factor: Tensor, key: Tensor) -> None:
         place = self._place(tile)
         self._add("visible", place, visible)
-        peak = self.totals.peak[self.piece.batch, self.piece.heads]
-        peak_key = self.totals.peak_key[self.piece.batch, self.piece.heads]
+        peak = self.totals.peak[self.head_group.batch, self.head_group.heads]
+        peak_key = self.totals.peak_key[self.head_group.batch, self.head_group.heads]
         # The greatest power is 1, so the greatest weight is the factor itself.
         mine, before = factor.flatten(1, 2), peak[:, :, place]
         key, earlier = key.flatten(1, 2), peak_key[:, :, place]
@@ -259,8 +264,8 @@ class PartPass:
         ``Σ p (k − q) = Σ p k − q Σ p`` loses nothing; near, the difference of the two would.
         """
         q = self.q_positions[tile.start : tile.stop]
-        left = int(np.searchsorted(k, q[0] - NEAR))
-        right = max(left, int(np.searchsorted(k, q[-1] + NEAR, side="right")))
+        left = int(np.searchsorted(k, q[0] - NEAR_KEYS))
+        right = max(left, int(np.searchsorted(k, q[-1] + NEAR_KEYS, side="right")))
         own = torch.from_numpy(q - q[0]).to(powers.device, powers.dtype)
         places = torch.from_numpy(k - q[0]).to(powers.device, powers.dtype)
         near = powers[..., left:right]
@@ -275,7 +280,7 @@ class PartPass:
                 distances += sign * (moment - own * mass)
         return sums, distances
 
-    def _weight_at(self, rows: Rows, position: Integers) -> Tensor:
+    def _weight_at(self, rows: SoftmaxRows, position: Integers) -> Tensor:
         """The weight of each row on the key at a position of its own; 0 where it is not among the keys."""
         column = np.searchsorted(rows.k_positions, position).clip(max=len(rows.k_positions) - 1)
         there = torch.from_numpy(rows.k_positions[column] == position).to(rows.powers.device)
@@ -283,16 +288,16 @@ class PartPass:
         found = rows.powers.gather(-1, index.expand(*rows.powers.shape[:-1], 1)).squeeze(-1)
         return found * rows.factor * there
 
-    def _add_received(self, rows: Rows) -> None:
+    def _add_received(self, rows: SoftmaxRows) -> None:
         heads = rows.powers.flatten(0, 2)  # (batch · head, query, key)
         found = torch.bmm(rows.factor.flatten(0, 2).unsqueeze(1), heads).view(self.batch, -1, rows.tile.width)
         for start, stop in rows.tile.runs:
             column = rows.tile.column(start)
             self.received[..., start:stop] += found[..., column : column + stop - start]
 
-    def _merge_top(self, rows: Rows, place: slice | Tensor) -> None:
-        weights = self.totals.top_weights[self.piece.batch, self.piece.heads]
-        keys = self.totals.top_keys[self.piece.batch, self.piece.heads]
+    def _merge_top(self, rows: SoftmaxRows, place: slice | Tensor) -> None:
+        weights = self.totals.top_weights[self.head_group.batch, self.head_group.heads]
+        keys = self.totals.top_keys[self.head_group.batch, self.head_group.heads]
         top = weights.shape[-1]
         found, column = rows.powers.topk(min(top, rows.tile.width), dim=-1)
         found = (found * rows.factor[..., None]).flatten(1, 2)
@@ -311,11 +316,11 @@ class PartPass:
         return rows if self.queries is None else self.queries[rows]
 
     def _add(self, name: str, place: slice | Tensor, value: Tensor) -> None:
-        target: Tensor = getattr(self.totals, name)[self.piece.batch, self.piece.heads]
+        target: Tensor = getattr(self.totals, name)[self.head_group.batch, self.head_group.heads]
         target[:, :, place] += value.flatten(1, 2)
 
     def _grouped(self, x: Tensor) -> Tensor:
-        grouped: Tensor = x.unflatten(1, (self.key_heads, self.group))
+        grouped: Tensor = x.unflatten(1, (self.key_heads, self.group_size))
         return grouped
 
     def _buffer(self, number: int, shape: tuple[int, ...]) -> Tensor:
@@ -329,14 +334,14 @@ class PartPass:
 def _greatest(scores: Tensor) -> tuple[Tensor, Tensor]:
     """The greatest score of each row and its column: blocks first, then inside the best block."""
     width = scores.shape[-1]
-    whole = width - width % BLOCK
+    whole = width - width % ARGMAX_BLOCK
     if not whole:
         best_of_all = scores.max(-1)
         return best_of_all.values, best_of_all.indices
-    blocks = scores[..., :whole].unflatten(-1, (-1, BLOCK))
+    blocks = scores[..., :whole].unflatten(-1, (-1, ARGMAX_BLOCK))
     highest, block = blocks.amax(-1).max(-1)
-    best = blocks.gather(-2, block[..., None, None].expand(*block.shape, 1, BLOCK)).squeeze(-2)
-    column = block * BLOCK + best.argmax(-1)
+    best = blocks.gather(-2, block[..., None, None].expand(*block.shape, 1, ARGMAX_BLOCK)).squeeze(-2)
+    column = block * ARGMAX_BLOCK + best.argmax(-1)
     if whole < width:
         rest, rest_column = scores[..., whole:].max(-1)
         column = torch.where(rest > highest, whole + rest_column, column)

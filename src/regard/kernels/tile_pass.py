@@ -15,30 +15,30 @@ from torch import Tensor
 
 from regard.kernels import fused_kernel, plain_kernel
 from regard.kernels.inputs import Inputs
-from regard.kernels.layout import Part, RowTile
+from regard.kernels.layout import MaskPart, RowTile
 from regard.masks.extent import Integers
 
 WHOLE = slice(None)
 
-AT_ONCE = 1 << 21
+MAX_BIAS_VALUES = 1 << 21
 """Values of a bias that are held at one time: 8 MB in float32."""
 
 
-TILES = 16
+MIN_ROW_TILES = 16
 """Row tiles of a part, at least, where there are rows enough."""
 
-LOWEST = 64
-"""Rows of a tile that is not cut any further."""
+MIN_TILE_ROWS = 64
+"""SoftmaxRows of a tile that is not cut any further."""
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class HeadGroup:
     """Some batch elements and heads that share one layout."""
 
     batch: slice
     heads: slice
     causal: bool  # the kernel's own causal mask does it all
-    parts: tuple[Part, ...]
+    parts: tuple[MaskPart, ...]
 
     @property
     def calls(self) -> int:
@@ -50,73 +50,75 @@ class Piece:
         batch, heads = (WHOLE if size == 1 else own for size, own in zip(x.shape, (self.batch, self.heads)))
         return x[batch, heads]
 
-    def cut(self, batch: int, heads: int, group: int, pieces: int) -> list[Piece]:
-        """About so many pieces of fewer elements and heads; heads that share a key head stay together.
+    def cut(self, batch: int, heads: int, group_size: int, count: int) -> list[HeadGroup]:
+        """About so many head_groups of fewer elements and heads; heads that share a key head stay together.
 
-        ``batch`` and ``heads`` are the sizes of the tensors, ``group`` how many heads share a key head.
+        ``batch`` and ``heads`` are the sizes of the tensors, ``group_size`` how many heads share a key head.
         """
         elements, own = range(batch)[self.batch], range(heads)[self.heads]
-        group = min(group, len(own))
-        by_batch = min(len(elements), pieces)
-        by_head = min(len(own) // group, -(-pieces // by_batch))
+        group_size = min(group_size, len(own))
+        by_batch = min(len(elements), count)
+        by_head = min(len(own) // group_size, -(-count // by_batch))
         return [
             replace(self, batch=some, heads=others)
             for some in _slices(elements, by_batch, 1)
-            for others in _slices(own, by_head, group)
+            for others in _slices(own, by_head, group_size)
         ]
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class TiledCall:
     """A planned call: everything that is no tensor of the autograd graph."""
 
     inputs: Inputs
-    pieces: tuple[Piece, ...]
+    head_groups: tuple[HeadGroup, ...]
     use_fused: bool
     seed: int
     # Additive masks of windows, which look the same all along the diagonal.
     kept: dict[Any, tuple[Tensor | None, Tensor | None]] = field(default_factory=dict)
 
 
-class Known(NamedTuple):
+class BackwardRows(NamedTuple):
     """What the backward pass knows of whole rows, ``(batch, head, query, ...)``."""
 
     grad: Tensor  # of the output
     output: Tensor
     lse: Tensor  # finite: any number where a row sees nothing
-    drained: Tensor  # Σ grad · output
+    delta: Tensor  # Σ grad · output
 
 
-class Scene:
-    """The queries, keys and values of one part of one piece."""
+class TilePass:
+    """The queries, keys and values of one part of one head_group."""
 
     def __init__(
         self,
-        job: Job,
-        piece: Piece,
-        part: Part,
+        call: TiledCall,
+        head_group: HeadGroup,
+        part: MaskPart,
         tensors: tuple[Tensor, Tensor, Tensor],
         tables: tuple[Tensor, ...],
         of_tables: tuple[Tensor, ...],
         seed: int,
     ) -> None:
         q, k, v = tensors
-        self.key_heads, self.group = key_heads_of(piece.heads, q.shape[1], k.shape[1])
-        extent, device = job.inputs.extent, q.device
-        self.job, self.piece, self.part, self.seed = job, piece, part, seed
-        self.rules = plain_kernel.Rules(job.inputs.scale, job.inputs.softcap, job.inputs.dropout)
+        self.key_heads, self.group_size = key_heads_of(head_group.heads, q.shape[1], k.shape[1])
+        extent, device = call.inputs.extent, q.device
+        self.call, self.head_group, self.part, self.seed = call, head_group, part, seed
+        self.rules = plain_kernel.Rules(call.inputs.scale, call.inputs.softcap, call.inputs.dropout)
         self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(device)
         self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(device)
-        self.q = gather(q[piece.batch, piece.heads], self.queries)
-        self.k = gather(k[piece.batch, self.key_heads], self.keys)
-        self.v = gather(v[piece.batch, self.key_heads], self.keys)
+        self.q = gather(q[head_group.batch, head_group.heads], self.queries)
+        self.k = gather(k[head_group.batch, self.key_heads], self.keys)
+        self.v = gather(v[head_group.batch, self.key_heads], self.keys)
         self.q_positions: Integers = part.query_positions(extent)
         self.k_positions: Integers = part.key_positions()
-        bias = job.inputs.bias
-        self.rows = part.rows if bias is None else tuple(_shorter(part.rows, job.inputs.heads))
-        self.tables = bias.narrow(tables, piece.batch, piece.heads) if bias is not None else ()
+        bias = call.inputs.bias
+        self.rows = part.rows if bias is None else tuple(_shorter(part.rows, call.inputs.heads))
+        self.tables = bias.narrow(tables, head_group.batch, head_group.heads) if bias is not None else ()
         self.of_tables = (
-            bias.narrow(of_tables, piece.batch, piece.heads) if bias is not None and of_tables else ()
+            bias.narrow(of_tables, head_group.batch, head_group.heads)
+            if bias is not None and of_tables
+            else ()
         )
 
     # ---- the two passes ----------------------------------------------------------------------
@@ -124,10 +126,10 @@ class Scene:
     def forward(self, output: Tensor, lse: Tensor) -> list[Callable[[], None]]:
         """What writes output and lse of the part's queries, to be called in any order or side by side.
 
-        Rows outside its tiles stay as they are.
+        SoftmaxRows outside its tiles stay as they are.
         """
         # Dropout draws once for each tile of the layout, so that the backward pass can draw the same.
-        whole = self.piece.causal or self.rules.dropout or self.piece.calls == 1
+        whole = self.head_group.causal or self.rules.dropout or self.head_group.calls == 1
         rows = self.rows if whole else tuple(_lower(self.rows))
         return [partial(self._write, output, lse, number, row) for number, row in enumerate(rows)]
 
@@ -136,17 +138,17 @@ class Scene:
         k, v = self._spread(take(self.k, row)), self._spread(take(self.v, row))
         additive, sees = self._additive(row)
         q = self.q[:, :, rows]
-        if self.job.use_fused:
+        if self.call.use_fused:
             found = fused_kernel.forward(
-                q, k, v, additive, sees, scale=self.rules.scale, causal=self.piece.causal
+                q, k, v, additive, sees, scale=self.rules.scale, causal=self.head_group.causal
             )
         else:
             found = plain_kernel.forward(q, k, v, additive, self.rules, self.seed + number)
         output[:, :, rows], lse[:, :, rows] = found
 
-    def backward(self, known: Known, grad_q: Tensor, grad_k: Tensor, grad_v: Tensor) -> None:
+    def backward(self, saved: BackwardRows, grad_q: Tensor, grad_k: Tensor, grad_v: Tensor) -> None:
         """Add the part's gradients to ``grad_q``, ``grad_k``, ``grad_v`` and those of the bias."""
-        grad, output, lse, drained = (gather(x, self.queries) for x in known)
+        grad, output, lse, delta = (gather(x, self.queries) for x in saved)
         own_k = grad_k if self.keys is None else torch.zeros_like(self.k, dtype=grad_k.dtype)
         own_v = grad_v if self.keys is None else torch.zeros_like(self.v, dtype=grad_v.dtype)
         for number, row in enumerate(self.rows):
@@ -154,19 +156,19 @@ class Scene:
             k, v = self._spread(take(self.k, row)), self._spread(take(self.v, row))
             additive, _ = self._additive(row)
             here = (grad[:, :, rows], self.q[:, :, rows], k, v)
-            if self.job.use_fused:
+            if self.call.use_fused:
                 found = fused_kernel.backward(
                     *here,
                     output[:, :, rows],
                     lse[:, :, rows],
                     additive,
                     scale=self.rules.scale,
-                    causal=self.piece.causal,
+                    causal=self.head_group.causal,
                 )
             else:
                 found = plain_kernel.backward(
                     *here,
-                    drained[:, :, rows],
+                    delta[:, :, rows],
                     lse[:, :, rows],
                     additive,
                     self.rules,
@@ -175,9 +177,9 @@ class Scene:
                 )
             of_q, of_k, of_v = found
             _add(grad_q, rows if self.queries is None else self.queries[rows], of_q)
-            for into, piece in _run_slices(row):
-                own_k[:, :, into] += self._gathered(of_k[:, :, piece])
-                own_v[:, :, into] += self._gathered(of_v[:, :, piece])
+            for into, taken in _run_slices(row):
+                own_k[:, :, into] += self._gathered(of_k[:, :, taken])
+                own_v[:, :, into] += self._gathered(of_v[:, :, taken])
         if self.keys is not None:
             _add(grad_k, self.keys, own_k)
             _add(grad_v, self.keys, own_v)
@@ -186,24 +188,24 @@ class Scene:
 
     def _additive(self, row: RowTile) -> tuple[Tensor | None, Tensor | None]:
         """What is added to the scores of a row tile, and which of its rows see any key at all."""
-        bias = self.job.inputs.bias
-        masked = bool(row.checked) and not self.piece.causal
+        bias = self.call.inputs.bias
+        masked = bool(row.checked) and not self.head_group.causal
         if not masked and bias is None:
             return None, None
         name = self._shape_of(row) if bias is None and self.part.mask.shifts else None
-        if name is not None and name in self.job.kept:
-            return self.job.kept[name]
+        if name is not None and name in self.call.kept:
+            return self.call.kept[name]
         found = self._new_additive(row, masked)
         if name is not None:
-            self.job.kept[name] = found
+            self.call.kept[name] = found
         return found
 
     def _new_additive(self, row: RowTile, masked: bool) -> tuple[Tensor, Tensor | None]:
-        if self.job.inputs.bias is None:
+        if self.call.inputs.bias is None:
             forbidden, sees = self._forbidden(row)
             return forbidden, None if bool(sees.all()) else sees
         q, k = self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row)
-        additive = self.job.inputs.bias.tile(self.tables, *self._on_device(q, k), self.job.inputs.extent)
+        additive = self.call.inputs.bias.tile(self.tables, *self._on_device(q, k), self.call.inputs.extent)
         # In at least float32, and with sizes of 1 written out: the kernel wants queries and keys whole.
         additive = additive.to(torch.promote_types(self.q.dtype, torch.float32))
         additive = additive.expand(*additive.shape[:2], len(q), len(k))
@@ -217,16 +219,16 @@ class Scene:
 
         In NumPy: torch would wake its threads for every small tile.
         """
-        inputs = self.job.inputs
+        inputs = self.call.inputs
         wide = np.float64 if self.q.dtype == torch.float64 else np.float32
         forbidden = np.zeros((*self.part.mask.lead, row.stop - row.start, row.width), wide)
         for columns, allowed in self.part.questions(row, inputs.extent):
             forbidden[..., columns] = np.where(allowed, wide(0), wide(-np.inf))
         unasked = row.width > sum(stop - start for start, stop in row.checked)
         sees = np.ones(forbidden.shape[:-1], np.bool_) if unasked else (forbidden == 0).any(-1)
-        additive = self.piece.own(flatten_lead(torch.from_numpy(forbidden), inputs.lead))
+        additive = self.head_group.own(flatten_lead(torch.from_numpy(forbidden), inputs.lead))
         # The rows' axis keeps its place while the leading axes are flattened.
-        of_rows = self.piece.own(flatten_lead(torch.from_numpy(sees)[..., None], inputs.lead))[..., 0]
+        of_rows = self.head_group.own(flatten_lead(torch.from_numpy(sees)[..., None], inputs.lead))[..., 0]
         return additive.to(self.q.device), of_rows.to(self.q.device)
 
     def _on_device(self, q: Integers, k: Integers) -> tuple[Tensor, Tensor]:
@@ -241,28 +243,28 @@ class Scene:
 
     def _collector(self, row: RowTile) -> Any:
         """Where the plain kernel leaves the gradients of the additive scores, if a bias wants them."""
-        bias = self.job.inputs.bias
+        bias = self.call.inputs.bias
         if bias is None or not self.of_tables:
             return None
         q, k = self._on_device(self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row))
 
         def collect(rows: slice, grad_scores: Tensor) -> None:
-            bias.add_gradient(self.of_tables, grad_scores, self.tables, q[rows], k, self.job.inputs.extent)
+            bias.add_gradient(self.of_tables, grad_scores, self.tables, q[rows], k, self.call.inputs.extent)
 
         return collect
 
     def _spread(self, x: Tensor) -> Tensor:
         """Each key head once for every query head that shares it."""
-        return x if self.group == 1 else x.repeat_interleave(self.group, dim=1)
+        return x if self.group_size == 1 else x.repeat_interleave(self.group_size, dim=1)
 
     def _gathered(self, grad: Tensor) -> Tensor:
         """The way back of ``_spread``."""
-        return grad if self.group == 1 else grad.unflatten(1, (-1, self.group)).sum(2)
+        return grad if self.group_size == 1 else grad.unflatten(1, (-1, self.group_size)).sum(2)
 
 
 def _lower(rows: tuple[RowTile, ...]) -> Iterator[RowTile]:
     """Row tiles cut so that there are several to be worked on side by side."""
-    height = max(LOWEST, sum(row.stop - row.start for row in rows) // TILES)
+    height = max(MIN_TILE_ROWS, sum(row.stop - row.start for row in rows) // MIN_ROW_TILES)
     for row in rows:
         for start in range(row.start, row.stop, height):
             yield replace(row, start=start, stop=min(start + height, row.stop))
@@ -271,7 +273,7 @@ def _lower(rows: tuple[RowTile, ...]) -> Iterator[RowTile]:
 def _shorter(rows: tuple[RowTile, ...], heads: int) -> Iterator[RowTile]:
     """Row tiles cut so that the values of a bias, which differ by head, stay small."""
     for row in rows:
-        step = max(1, AT_ONCE // max(1, heads * row.width))
+        step = max(1, MAX_BIAS_VALUES // max(1, heads * row.width))
         for start in range(row.start, row.stop, step):
             yield replace(row, start=start, stop=min(start + step, row.stop))
 
@@ -285,11 +287,11 @@ def _slices(of: range, count: int, step: int) -> Iterator[slice]:
 
 def key_heads_of(heads: slice, query_heads: int, key_heads: int) -> tuple[slice, int]:
     """The key heads that some query heads look at, and how many query heads share each."""
-    group = query_heads // key_heads
+    group_size = query_heads // key_heads
     if heads == WHOLE:
-        return WHOLE, group
+        return WHOLE, group_size
     # Either one query head alone, or all that share a key head.
-    first, last = heads.start // group, (heads.stop - 1) // group
+    first, last = heads.start // group_size, (heads.stop - 1) // group_size
     return slice(first, last + 1), (heads.stop - heads.start) // (last + 1 - first)
 
 

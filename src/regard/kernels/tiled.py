@@ -19,13 +19,13 @@ from torch.autograd.function import once_differentiable
 
 from regard.kernels import fused_kernel
 from regard.kernels.inputs import Inputs
-from regard.kernels.layout import TALLEST, lay_out
+from regard.kernels.layout import MAX_TILE_ROWS, lay_out
 from regard.kernels.plain_kernel import full_precision
-from regard.kernels.plan import Member, Plan
-from regard.kernels.tile_pass import WHOLE, Job, Known, Piece, Scene
+from regard.kernels.plan import ElementPlan, Plan
+from regard.kernels.tile_pass import WHOLE, BackwardRows, HeadGroup, TiledCall, TilePass
 from regard.threads import each, spread
 
-LEAST_PAIRS = 1 << 14
+MIN_CALL_PAIRS = 1 << 14
 """Pairs of a call of the kernel, at least, when heads are worked on side by side."""
 
 
@@ -34,14 +34,14 @@ def run(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     inputs = inputs.with_positive_scale()
     use_fused = _fused_can(inputs)
     # The fused kernel has a causal mask for the square; a bias is added row by row, so not to it.
-    pieces = tuple(pieces_of(inputs, plan, own_causal=use_fused and inputs.bias is None))
+    head_groups = tuple(head_groups_of(inputs, plan, own_causal=use_fused and inputs.bias is None))
     # Dropout draws from torch's own chance, so that torch.manual_seed rules it too.
     seed = int(torch.randint(1 << 62, ())) if inputs.dropout else 0
-    job = Job(inputs, pieces, use_fused, seed)
+    call = TiledCall(inputs, head_groups, use_fused, seed)
     tables = inputs.bias.tables if inputs.bias is not None else ()
     with full_precision(inputs.q):
-        output, lse = _Planned.apply(  # type: ignore[no-untyped-call]
-            job, inputs.q, inputs.k, inputs.v, inputs.sinks, *tables
+        output, lse = _TiledAttention.apply(  # type: ignore[no-untyped-call]
+            call, inputs.q, inputs.k, inputs.v, inputs.sinks, *tables
         )
     return output, lse
 
@@ -59,26 +59,28 @@ def _fused_can(inputs: Inputs) -> bool:
     )
 
 
-def pieces_of(inputs: Inputs, plan: Plan, *, own_causal: bool, tallest: int = TALLEST) -> Iterator[Piece]:
-    """The members of the plan, spread over the batch and the heads of the tensors.
+def head_groups_of(
+    inputs: Inputs, plan: Plan, *, own_causal: bool, max_rows: int = MAX_TILE_ROWS
+) -> Iterator[HeadGroup]:
+    """The elements of the plan, spread over the batch and the heads of the tensors.
 
     ``own_causal`` says that the kernel has a causal mask of its own for the square; otherwise the
-    square is cut into row tiles of at most ``tallest`` rows.
+    square is cut into row tiles of at most ``max_rows`` rows.
     """
     if not inputs.q.numel() or not inputs.k.numel():
         return  # the fused kernel divides by these sizes
     mask_lead = plan.mask.lead
-    members = {member.index: member for member in plan.members}
+    elements = {element.index: element for element in plan.elements}
 
-    def piece(member: Member, batch: slice, heads: slice) -> Piece:
-        causal = member.path == "causal"
+    def head_group(element: ElementPlan, batch: slice, heads: slice) -> HeadGroup:
+        causal = element.path == "causal"
         # Where the kernel's own causal mask cannot be used, tiles leave out the empty half.
         cut = causal and not own_causal
-        parts = lay_out(member.mask, plan.extent, tallest=tallest) if cut else member.parts
-        return Piece(batch, heads, causal and own_causal, parts)
+        parts = lay_out(element.mask, plan.extent, max_rows=max_rows) if cut else element.parts
+        return HeadGroup(batch, heads, causal and own_causal, parts)
 
-    if () in members:
-        yield piece(members[()], WHOLE, WHOLE)
+    if () in elements:
+        yield head_group(elements[()], WHOLE, WHOLE)
         return
     *mask_batch, mask_heads = mask_lead
     every_batch = all(size == 1 for size in mask_batch)
@@ -86,28 +88,28 @@ def pieces_of(inputs: Inputs, plan: Plan, *, own_causal: bool, tallest: int = TA
     for head in range(mask_heads):
         heads = WHOLE if mask_heads == 1 else slice(head, head + 1)
 
-        def member_of(place: tuple[int, ...], head: int = head) -> Member:
+        def element_of(place: tuple[int, ...], head: int = head) -> ElementPlan:
             index = (*place, head)[len(place) + 1 - len(mask_lead) :]
-            return members[tuple(0 if size == 1 else i for i, size in zip(index, mask_lead))]
+            return elements[tuple(0 if size == 1 else i for i, size in zip(index, mask_lead))]
 
         # Neighbours in the batch with the same layout are computed together.
         start = 0
-        for _, same in groupby(map(member_of, batches), key=lambda member: id(member.parts)):
+        for _, same in groupby(map(element_of, batches), key=lambda element: id(element.parts)):
             together = list(same)
             batch = WHOLE if every_batch else slice(start, start + len(together))
-            yield piece(together[0], batch, heads)
+            yield head_group(together[0], batch, heads)
             start += len(together)
 
 
-class _Planned(torch.autograd.Function):
+class _TiledAttention(torch.autograd.Function):
     """Attention over the tiles of a plan."""
 
     @staticmethod
     def forward(
-        ctx: Any, job: Job, q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None, *tables: Tensor
+        ctx: Any, call: TiledCall, q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None, *tables: Tensor
     ) -> tuple[Tensor, Tensor]:
-        output, lse = spread(lambda: _forward(job, q, k, v, sinks, tables), _spread_size(job, q))
-        ctx.job = job
+        output, lse = spread(lambda: _forward(call, q, k, v, sinks, tables), _spread_size(call, q))
+        ctx.call = call
         ctx.save_for_backward(q, k, v, sinks, output, lse, *tables)
         ctx.mark_non_differentiable(lse)
         return output, lse
@@ -115,33 +117,36 @@ class _Planned(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        job, saved = ctx.job, ctx.saved_tensors
+        call, saved = ctx.call, ctx.saved_tensors
         q, k = saved[:2]
         with full_precision(q):
-            apart = list(_apart(job, q, k))
-            # Fewer pieces than threads are better left to torch's own.
-            size = _spread_size(job, q) if len(apart) >= torch.get_num_threads() else 0
-            found = spread(lambda: _backward(job, apart, grad, *saved), size)
+            apart = list(_apart(call, q, k))
+            # Fewer head_groups than threads are better left to torch's own.
+            size = _spread_size(call, q) if len(apart) >= torch.get_num_threads() else 0
+            found = spread(lambda: _backward(call, apart, grad, *saved), size)
         return None, *found
 
 
 def _forward(
-    job: Job, q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None, tables: tuple[Tensor, ...]
+    call: TiledCall, q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None, tables: tuple[Tensor, ...]
 ) -> tuple[Tensor, Tensor]:
     wide = torch.float64 if q.dtype == torch.float64 else torch.float32
-    merged = any(len(piece.parts) > 1 for piece in job.pieces)
+    merged = any(len(head_group.parts) > 1 for head_group in call.head_groups)
     output = q.new_zeros((*q.shape[:-1], v.shape[-1]), dtype=wide if merged else q.dtype)
     lse = q.new_full(q.shape[:-1], -torch.inf, dtype=wide)
     alone: list[Callable[[], None]] = []
-    together: list[tuple[Tensor, Tensor, list[Scene]]] = []
-    for piece, seed in _seeded(job):
-        scenes = [Scene(job, piece, part, (q, k, v), tables, (), own) for part, own in zip(piece.parts, seed)]
-        here = (output[piece.batch, piece.heads], lse[piece.batch, piece.heads])
-        if len(scenes) == 1 and scenes[0].queries is None:
-            alone += scenes[0].forward(*here)
+    together: list[tuple[Tensor, Tensor, list[TilePass]]] = []
+    for head_group, seed in _seeded(call):
+        passes = [
+            TilePass(call, head_group, part, (q, k, v), tables, (), own)
+            for part, own in zip(head_group.parts, seed)
+        ]
+        here = (output[head_group.batch, head_group.heads], lse[head_group.batch, head_group.heads])
+        if len(passes) == 1 and passes[0].queries is None:
+            alone += passes[0].forward(*here)
         else:
-            together.append((*here, scenes))
-    each(_call, alone)
+            together.append((*here, passes))
+    each(_invoke, alone)
     each(_merge, together)
     if sinks is not None:
         total = torch.logaddexp(lse, sinks.to(wide)[:, None])
@@ -151,8 +156,8 @@ def _forward(
 
 
 def _backward(
-    job: Job,
-    pieces: list[tuple[Piece, range]],
+    call: TiledCall,
+    head_groups: list[tuple[HeadGroup, range]],
     grad: Tensor,
     q: Tensor,
     k: Tensor,
@@ -163,21 +168,21 @@ def _backward(
     *tables: Tensor,
 ) -> tuple[Tensor | None, ...]:
     finite = torch.where(lse == -torch.inf, 0.0, lse)
-    drained = (grad.to(lse.dtype) * output).sum(-1)
+    delta = (grad.to(lse.dtype) * output).sum(-1)
     grads = [torch.zeros_like(x, dtype=lse.dtype) for x in (q, k, v)]
 
-    def add(one: tuple[Piece, range]) -> tuple[Tensor, ...]:
+    def add(one: tuple[HeadGroup, range]) -> tuple[Tensor, ...]:
         """The gradients of some heads, all parts of them; those of the bias are summed up afterwards."""
-        piece, seed = one
+        head_group, seed = one
         of_tables = tuple(torch.zeros_like(table) for table in tables)
-        for part, own_seed in zip(piece.parts, seed):
-            scene = Scene(job, piece, part, (q, k, v), tables, of_tables, own_seed)
-            here, there = (piece.batch, piece.heads), (piece.batch, scene.key_heads)
-            known = Known(grad[here], output[here], finite[here], drained[here])
-            scene.backward(known, grads[0][here], grads[1][there], grads[2][there])
+        for part, own_seed in zip(head_group.parts, seed):
+            tile_pass = TilePass(call, head_group, part, (q, k, v), tables, of_tables, own_seed)
+            here, there = (head_group.batch, head_group.heads), (head_group.batch, tile_pass.key_heads)
+            saved = BackwardRows(grad[here], output[here], finite[here], delta[here])
+            tile_pass.backward(saved, grads[0][here], grads[1][there], grads[2][there])
         return of_tables
 
-    each_of_tables = each(add, pieces)
+    each_of_tables = each(add, head_groups)
     of_tables = tuple(torch.zeros_like(table) for table in tables)
     for some in each_of_tables:
         for total, own in zip(of_tables, some):
@@ -185,59 +190,61 @@ def _backward(
     of_sinks = None
     if sinks is not None:
         # The sink gives nothing, so all that softmax does is take back.
-        taken = torch.exp(sinks.to(lse.dtype)[:, None] - finite) * drained
+        taken = torch.exp(sinks.to(lse.dtype)[:, None] - finite) * delta
         of_sinks = -taken.sum((0, 2)).to(sinks.dtype)
     return *(g.to(x.dtype) for g, x in zip(grads, (q, k, v))), of_sinks, *of_tables
 
 
-def _seeded(job: Job) -> Iterator[tuple[Piece, range]]:
-    """Every piece with the seeds of its parts, the same forward and backward."""
+def _seeded(call: TiledCall) -> Iterator[tuple[HeadGroup, range]]:
+    """Every head_group with the seeds of its parts, the same forward and backward."""
     apart = 1 << 20  # more than a part has tiles, so that no two draw the same
-    seed = job.seed
-    for piece in job.pieces:
-        after = seed + apart * len(piece.parts)
-        yield piece, range(seed, after, apart)
+    seed = call.seed
+    for head_group in call.head_groups:
+        after = seed + apart * len(head_group.parts)
+        yield head_group, range(seed, after, apart)
         seed = after
 
 
-def _apart(job: Job, q: Tensor, k: Tensor) -> Iterator[tuple[Piece, range]]:
-    """The pieces cut by batch and heads, which can be worked on side by side without touching each other."""
+def _apart(call: TiledCall, q: Tensor, k: Tensor) -> Iterator[tuple[HeadGroup, range]]:
+    """The head_groups cut by batch and heads, which can be worked on side by side without touching each other."""
     batch, heads = q.shape[:2]
-    for piece, seed in _seeded(job):
+    for head_group, seed in _seeded(call):
         # Dropout draws for all heads of a tile together.
-        whole = bool(job.inputs.dropout) or piece.calls < 2
-        pieces = [piece] if whole else piece.cut(batch, heads, heads // k.shape[1], _cuts(piece, q))
-        for one in pieces:
+        whole = bool(call.inputs.dropout) or head_group.calls < 2
+        head_groups = (
+            [head_group] if whole else head_group.cut(batch, heads, heads // k.shape[1], _cuts(head_group, q))
+        )
+        for one in head_groups:
             yield one, seed
 
 
-def _cuts(piece: Piece, q: Tensor) -> int:
-    """Into how many pieces of fewer heads: a call of the kernel still has enough to do."""
-    rows = [row for part in piece.parts for row in part.rows]
-    elements = len(range(q.shape[0])[piece.batch]) * len(range(q.shape[1])[piece.heads])
-    return max(1, elements * sum(row.pairs for row in rows) // (len(rows) * LEAST_PAIRS))
+def _cuts(head_group: HeadGroup, q: Tensor) -> int:
+    """Into how many head_groups of fewer heads: a call of the kernel still has enough to do."""
+    rows = [row for part in head_group.parts for row in part.rows]
+    elements = len(range(q.shape[0])[head_group.batch]) * len(range(q.shape[1])[head_group.heads])
+    return max(1, elements * sum(row.pairs for row in rows) // (len(rows) * MIN_CALL_PAIRS))
 
 
-def _spread_size(job: Job, q: Tensor) -> int:
-    """How much there is to do in pieces, in multiplications."""
-    if q.device.type != "cpu" or sum(piece.calls for piece in job.pieces) < 2:
+def _spread_size(call: TiledCall, q: Tensor) -> int:
+    """How much there is to do in head_groups, in multiplications."""
+    if q.device.type != "cpu" or sum(head_group.calls for head_group in call.head_groups) < 2:
         return 0  # a single call of the kernel is best split by torch itself
-    pairs = (row.pairs for piece in job.pieces for part in piece.parts for row in part.rows)
-    return sum(pairs) * q.shape[0] * q.shape[1] * q.shape[-1] // len(job.pieces)
+    pairs = (row.pairs for head_group in call.head_groups for part in head_group.parts for row in part.rows)
+    return sum(pairs) * q.shape[0] * q.shape[1] * q.shape[-1] // len(call.head_groups)
 
 
-def _call(work: Callable[[], None]) -> None:
+def _invoke(work: Callable[[], None]) -> None:
     work()
 
 
-def _merge(target: tuple[Tensor, Tensor, list[Scene]]) -> None:
-    """The parts of a piece one after the other, each added to what the others found for the same queries."""
-    output, lse, scenes = target
-    for scene in scenes:
-        rows = WHOLE if scene.queries is None else scene.queries
-        shape = scene.q.shape[:-1]
+def _merge(target: tuple[Tensor, Tensor, list[TilePass]]) -> None:
+    """The parts of a head_group one after the other, each added to what the others found for the same queries."""
+    output, lse, passes = target
+    for tile_pass in passes:
+        rows = WHOLE if tile_pass.queries is None else tile_pass.queries
+        shape = tile_pass.q.shape[:-1]
         own, own_lse = output.new_zeros((*shape, output.shape[-1])), lse.new_full(shape, -torch.inf)
-        each(_call, scene.forward(own, own_lse))
+        each(_invoke, tile_pass.forward(own, own_lse))
         each(partial(_merge_head, output, lse, rows, own, own_lse), range(shape[1]))
 
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from regard.errors import ArgumentError
-from regard.kernels.reference import Numbers, Trace
-from regard.kernels.reference import Step as Calculated
+from regard.kernels.reference import Numbers, ReferenceStep, Trace
 from regard.lessons.facts import text as say
 from regard.lessons.model_explanation import explain_model
 from regard.lessons.number_grid import grid_of, looks_of
@@ -133,9 +132,9 @@ def _of_words(
 ) -> Explanation:
     known, name = _table(vectors)
     found = attend_words(text, known, mask=mask)
-    trace = Trace([Calculated("x", "x", found.trace["q"])])
+    trace = Trace([ReferenceStep("x", "x", found.trace["q"])])
     trace.steps.extend(step for step in found.trace if step.name not in ("q", "k", "v", "output"))
-    trace.steps.append(Calculated("mixed", "weights x", found.trace.output))
+    trace.steps.append(ReferenceStep("mixed", "weights x", found.trace.output))
     width = found.trace["q"].shape[-1]
     about = [say("explain.about.words", lang, words=len(found.words), width=width, table=name)]
     return _explanation(found.words, trace, set(), found.weights, about, mask, lang, "explain.looks")
@@ -172,7 +171,7 @@ def _explanation(
     )
 
 
-def _step(step: Calculated, trace: Trace, words: tuple[str, ...], lang: str) -> Step:
+def _step(step: ReferenceStep, trace: Trace, words: tuple[str, ...], lang: str) -> Step:
     value = step.value[..., None] if step.name == "lse" else step.value
     channels = trace["q" if any(one.name == "q" for one in trace) else "x"].shape[-1]
     if step.name in _PAIRS:

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from regard.errors import ArgumentError, RecordingError
+from regard.interception.steps import KINDS
 from regard.kernels.reference import Numbers, Trace, attention
 from regard.lessons.facts import text as say
 from regard.lessons.number_grid import grid_of, looks_of
 from regard.lessons.sentence_explanation import MOST_WORDS
 from regard.recording import Call, Recording, load_reader
-from regard.recording.call import KINDS
-from regard.recording.row import Row, row_of
+from regard.recording.row import AttentionRow, row_of
 from regard.translator import embedded, embedded_alignment_head, look
 from regard.views.explanation import Explanation, Grid, Step
 from regard.views.page.display_tokens import text_of
@@ -191,7 +191,7 @@ _TITLES = {"q": "query", "k": "keys", "v": "values"}
 # ---- its steps -------------------------------------------------------------------------------
 
 
-def _calculated(row: Row) -> Trace:
+def _calculated(row: AttentionRow) -> Trace:
     """The row in float64, with a head axis, which sinks need."""
     return attention(
         row.q[None, None],
@@ -240,7 +240,7 @@ class _Keys:
         return Grid(tuple(rows), whole.columns, tuple(lines), "", weights)
 
 
-def _choose(trace: Trace, row: Row, keys: Sequence[str], lang: str) -> _Keys:
+def _choose(trace: Trace, row: AttentionRow, keys: Sequence[str], lang: str) -> _Keys:
     order = np.argsort(-trace["weights"][0, 0], kind="stable")
     seen = [int(key) for key in order if row.allowed[key]]
     shown, others = seen[:SHOWN], seen[SHOWN:]
@@ -258,7 +258,7 @@ def _choose(trace: Trace, row: Row, keys: Sequence[str], lang: str) -> _Keys:
     )
 
 
-def _steps(trace: Trace, row: Row, word: str, names: Sequence[str], lang: str) -> list[Step]:
+def _steps(trace: Trace, row: AttentionRow, word: str, names: Sequence[str], lang: str) -> list[Step]:
     keys = _choose(trace, row, names, lang)
     channels = [str(channel) for channel in range(row.q.shape[-1])]
     outputs = [str(channel) for channel in range(row.v.shape[-1])]

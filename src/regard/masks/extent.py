@@ -22,7 +22,7 @@ Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-LONGEST = 1 << 30
+MAX_LENGTH = 1 << 30
 """Queries or keys of one text. Then each difference of two positions, and each sum of a position and a
 distance below this, fits into 32 bits."""
 

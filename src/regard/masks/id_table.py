@@ -12,7 +12,7 @@ from regard.errors import DtypeError, MaskError
 from regard.masks.extent import Array, Extent
 
 
-class Table:
+class IdTable:
     """An array that cannot change, with equality and hash by content."""
 
     def __init__(self, values: NDArray[Any]) -> None:
@@ -32,17 +32,17 @@ class Table:
         return {"values": self.values}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Table) and (
+        return isinstance(other, IdTable) and (
             self is other
             or (self.values.dtype == other.values.dtype and np.array_equal(self.values, other.values))
         )
 
-    def at(self, index: tuple[int, ...], own_axes: int) -> Table:
+    def at(self, index: tuple[int, ...], own_axes: int) -> IdTable:
         """The table of one element of its leading axes; ``own_axes`` axes are left."""
         lead_axes = self.values.ndim - own_axes
         which = index[len(index) - lead_axes :]
         chosen = tuple(0 if size == 1 else i for i, size in zip(which, self.values.shape))
-        return Table(self.values[chosen])
+        return IdTable(self.values[chosen])
 
 
 def is_tensor(given: object) -> bool:
@@ -94,19 +94,19 @@ def lowest(values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(values <= 0.99 * np.finfo(values.dtype).min)
 
 
-def as_table(given: object) -> Table:
+def as_table(given: object) -> IdTable:
     """A table of truth values from bools, 0/1 integers, or an additive mask of 0 and −inf."""
     values = as_array(given)
     if values.dtype == np.bool_:
-        return Table(values)
+        return IdTable(values)
     if values.dtype.kind in "iu" and np.isin(values, (0, 1)).all():
-        return Table(values.astype(np.bool_))
+        return IdTable(values.astype(np.bool_))
     if values.dtype.kind == "f":
         if np.isnan(values).any():
             raise MaskError("A mask has no NaN.", got="NaN in an additive mask", do="Write 0 or −inf.")
         forbidden = lowest(values)
         if (forbidden | (values == 0)).all():
-            return Table(~forbidden)
+            return IdTable(~forbidden)
         raise MaskError(
             "An additive mask used as a mask holds only 0 (may attend) and −inf (may not).",
             got="other finite values",
@@ -119,7 +119,7 @@ def as_table(given: object) -> Table:
     )
 
 
-def aligned(positions: Array, table: Table, extent: Extent) -> Array:
+def aligned(positions: Array, table: IdTable, extent: Extent) -> Array:
     """Where in the table a position stands: the last entry belongs to the last position.
 
     So one table serves a whole sequence, and the queries at the end of a cache find their own.
@@ -127,11 +127,11 @@ def aligned(positions: Array, table: Table, extent: Extent) -> Array:
     return positions + (table.values.shape[-1] - extent.keys)
 
 
-def with_head(table: Table, *, own_axes: int) -> Table:
+def with_head(table: IdTable, *, own_axes: int) -> IdTable:
     """A table with leading axes (..., batch) gets a head axis of size 1 behind them."""
     values = table.values
     axis = values.ndim - own_axes
-    return Table(np.expand_dims(values, axis)) if axis else table
+    return IdTable(np.expand_dims(values, axis)) if axis else table
 
 
 def without_head(values: NDArray[Any]) -> NDArray[Any]:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import ArgumentError, MaskError
-from regard.masks.extent import LONGEST, Array, Bools, Extent, Integers, Pairs, Strip
+from regard.masks.extent import MAX_LENGTH, Array, Bools, Extent, Integers, Pairs, Strip
 from regard.masks.id_table import as_table, causal_bias, is_causal_bias, is_tensor
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class Mask(ABC):
         return block_mask(self, extent_of(queries, keys), device=device, block_size=block_size)
 
 
-def extent_of(queries: int, keys: int | None, *, longest: int | None = LONGEST) -> Extent:
+def extent_of(queries: int, keys: int | None, *, longest: int | None = MAX_LENGTH) -> Extent:
     """The lengths, checked; by default as many keys as queries, and no more than a mask has positions."""
     keys = queries if keys is None else keys
     for name, length in (("queries", queries), ("keys", keys)):
@@ -266,15 +266,15 @@ def _in_brackets(part: Mask, around: Mask) -> str:
     return f"({part!r})" if loose else repr(part)
 
 
-class Joining:
+class MaskCombiner:
     """Masks joined by one operator, one after the other: nested ones flattened, constants resolved,
     repeats dropped. Takes a time in proportion to the number of parts.
 
     >>> from regard import masks
-    >>> joining = Joining(Both)
+    >>> combiner = MaskCombiner(Both)
     >>> for part in (masks.causal(), masks.everything(), masks.prefix(2), masks.causal()):
-    ...     joining.add(part)
-    >>> joining.mask()
+    ...     combiner.add(part)
+    >>> combiner.mask()
     causal() & prefix(2)
     """
 
@@ -316,10 +316,10 @@ class Joining:
 
 
 def _joined(kind: type[Combined], parts: tuple[Mask, ...]) -> Mask:
-    joining = Joining(kind)
+    combiner = MaskCombiner(kind)
     for part in parts:
-        joining.add(part)
-    return joining.mask()
+        combiner.add(part)
+    return combiner.mask()
 
 
 @dataclass(frozen=True, repr=False)

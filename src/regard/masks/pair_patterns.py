@@ -8,7 +8,7 @@ import numpy as np
 
 from regard.errors import MaskError, ShapeError
 from regard.masks.extent import Array, Extent, Pairs, Strip
-from regard.masks.id_table import Table, aligned, as_array, as_table, with_head, without_head
+from regard.masks.id_table import IdTable, aligned, as_array, as_table, with_head, without_head
 from regard.masks.mask import Mask, Verdicts, verdicts
 from regard.masks.table_text import write_table
 
@@ -17,8 +17,8 @@ from regard.masks.table_text import write_table
 class Documents(Mask):
     """Pairs within one document. The tables hold the document of each position."""
 
-    query_ids: Table  # (lead..., length)
-    key_ids: Table
+    query_ids: IdTable  # (lead..., length)
+    key_ids: IdTable
 
     def __repr__(self) -> str:
         tables = [self.query_ids] if self.query_ids == self.key_ids else [self.query_ids, self.key_ids]
@@ -85,7 +85,7 @@ def documents(ids: object, key_ids: object = None) -> Mask:
     return Documents(of_queries, of_keys)
 
 
-def _document_ids(given: object) -> Table:
+def _document_ids(given: object) -> IdTable:
     values = as_array(given)
     # Those from 2**63 on would turn negative, and then might be the ids of other documents.
     whole = not values.size or (values.dtype.kind in "iu" and int(values.max()) < 1 << 63)
@@ -95,14 +95,14 @@ def _document_ids(given: object) -> Table:
             got=f"{values.dtype} of shape {values.shape}",
             do="Pass a list or an integer tensor.",
         )
-    return with_head(Table(values.astype(np.int64)), own_axes=1)
+    return with_head(IdTable(values.astype(np.int64)), own_axes=1)
 
 
 @dataclass(frozen=True, repr=False)
 class Dense(Mask):
     """Any table of truth values ``(..., queries, keys)``; axes of size 1 serve every position."""
 
-    table: Table
+    table: IdTable
 
     def __repr__(self) -> str:
         if not self.table.values.shape[-2]:
@@ -112,7 +112,7 @@ class Dense(Mask):
     def __post_init__(self) -> None:
         if self.table.values.ndim < 2:
             row = self.table.values.reshape(1, -1)
-            object.__setattr__(self, "table", Table(row))
+            object.__setattr__(self, "table", IdTable(row))
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -153,7 +153,7 @@ class Dense(Mask):
 
     @property
     def T(self) -> Mask:  # noqa: N802
-        return Dense(Table(np.swapaxes(self.table.values, -1, -2)))
+        return Dense(IdTable(np.swapaxes(self.table.values, -1, -2)))
 
 
 def dense(table: object) -> Mask:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import MaskSyntaxError, RegardError
-from regard.masks.mask import Both, Combined, Either, Joining, Mask
+from regard.masks.mask import Both, Combined, Either, Mask, MaskCombiner
 from regard.masks.pair_patterns import dense, documents
 from regard.masks.patterns import causal, every, everything, local_global, nothing, padding, prefix, window
 
@@ -167,7 +167,7 @@ class _Reader:
         return mask
 
     def mask(self) -> Mask:
-        either = Joining(Either)
+        either = MaskCombiner(Either)
         self._join(either, self.term(), self.here.position)
         while self._at("|"):
             position = self._take().position
@@ -175,16 +175,16 @@ class _Reader:
         return either.mask()
 
     def term(self) -> Mask:
-        both = Joining(Both)
+        both = MaskCombiner(Both)
         self._join(both, self.factor(), self.here.position)
         while self._at("&"):
             position = self._take().position
             self._join(both, self.factor(), position)
         return both.mask()
 
-    def _join(self, joining: Joining, mask: Mask, position: int) -> None:
+    def _join(self, combiner: MaskCombiner, mask: Mask, position: int) -> None:
         try:
-            joining.add(mask)
+            combiner.add(mask)
         except RegardError as error:
             self._fail(str(error), position)
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import ArgumentError, MaskError, ShapeError
-from regard.masks.extent import LONGEST, Array, Bools, Extent, Integers, Pairs, Strip
-from regard.masks.id_table import Table, aligned, as_array, as_table, with_head, without_head
+from regard.masks.extent import MAX_LENGTH, Array, Bools, Extent, Integers, Pairs, Strip
+from regard.masks.id_table import IdTable, aligned, as_array, as_table, with_head, without_head
 from regard.masks.mask import Constant, Mask, Verdicts, verdicts
 from regard.masks.table_text import write_table
 
@@ -120,7 +120,7 @@ def window(before: int | None, after: int | None) -> Mask:
         None if reach is None else _whole(reach, f"window(before, after): {name}", least=0)
         for name, reach in (("before", before), ("after", after))
     ]
-    limited = [None if reach is None or reach >= LONGEST else reach for reach in reaches]
+    limited = [None if reach is None or reach >= MAX_LENGTH else reach for reach in reaches]
     return Constant(True) if limited == [None, None] else Window(*limited)
 
 
@@ -224,7 +224,7 @@ def local_global(stride: int) -> Mask:
 class Padding(OneAxis):
     """The positions that are kept, from a table ``(..., length)``."""
 
-    keep: Table  # (lead..., length)
+    keep: IdTable  # (lead..., length)
 
     def text(self) -> str:
         return f"padding({write_table(without_head(self.keep.values))})"
@@ -259,7 +259,7 @@ class Padding(OneAxis):
 class Lengths(OneAxis):
     """The first so-and-so many positions of each batch element."""
 
-    lengths: Table  # (lead...)
+    lengths: IdTable  # (lead...)
 
     def text(self) -> str:
         return f"padding(lengths={write_table(without_head(self.lengths.values[..., None])[..., 0])})"
@@ -324,8 +324,8 @@ def _lengths(values: NDArray[Any]) -> Mask:
     if not values.ndim:
         return prefix(int(values))
     # Those from 2**63 on would turn negative.
-    lengths = np.minimum(values.astype(np.uint64), np.uint64(LONGEST)).astype(np.int64)
-    return Lengths(False, with_head(Table(lengths), own_axes=0))
+    lengths = np.minimum(values.astype(np.uint64), np.uint64(MAX_LENGTH)).astype(np.int64)
+    return Lengths(False, with_head(IdTable(lengths), own_axes=0))
 
 
 def _beginning(values: NDArray[Any]) -> str:
@@ -341,4 +341,4 @@ def _whole(number: object, what: str, *, least: int) -> int:
         raise ArgumentError(
             f"{what} is a whole number, {least} or more.", got=repr(number)[:60], do="Count positions."
         )
-    return min(int(number), LONGEST)
+    return min(int(number), MAX_LENGTH)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from regard.nn.decoding import Decoding
 
 
-class Follower(Protocol):
+class BeamObserver(Protocol):
     """Who wants to know through which rows a search came to its texts; a recording does."""
 
     def begin(self, model: nn.Module) -> None:
@@ -31,18 +31,18 @@ class Follower(Protocol):
         """
 
 
-_followers: ContextVar[tuple[Follower, ...]] = ContextVar("followers", default=())
+_observers: ContextVar[tuple[BeamObserver, ...]] = ContextVar("observers", default=())
 
 
 @contextmanager
-def followed(follower: Follower) -> Iterator[None]:
-    """Every search of this thread told to the follower."""
-    before = _followers.get()
-    _followers.set((*before, follower))
+def followed(observer: BeamObserver) -> Iterator[None]:
+    """Every search of this thread told to the observer."""
+    before = _observers.get()
+    _observers.set((*before, observer))
     try:
         yield
     finally:
-        _followers.set(tuple(other for other in _followers.get() if other is not follower))
+        _observers.set(tuple(other for other in _observers.get() if other is not observer))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,15 +85,15 @@ def beam_search(
     length_penalty: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Tokens, lengths, log-probabilities and score of the best text of each prompt."""
-    followers = _followers.get()
-    for follower in followers:
-        follower.begin(model)
+    observers = _observers.get()
+    for observer in observers:
+        observer.begin(model)
     best = None
     try:
         best = _searched(decoding, beams, maximum, end, padding, forbidden, length_penalty)
     finally:
-        for follower in followers:
-            follower.end(None if best is None else best.rows[:, 0])
+        for observer in observers:
+            observer.end(None if best is None else best.rows[:, 0])
     return best.tokens[:, 0], best.lengths[:, 0], best.chances[:, 0], best.ranks(length_penalty)[:, 0]
 
 

@@ -14,7 +14,7 @@ from regard.nn.beam_search import beam_search
 from regard.nn.checks import check_whole
 from regard.nn.decoding import Decoding, begin
 from regard.nn.models import LanguageModel, Seq2Seq
-from regard.nn.sampling import Chooser
+from regard.nn.sampling import TokenSampler
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +80,11 @@ def generate(
         )
     check_whole("maximum", maximum)
     check_whole("beams", beams)
-    chooser = Chooser.of(temperature, top_p, generator)
-    if beams > 1 and (chooser.temperature is not None or length_penalty < 0):
+    sampler = TokenSampler.of(temperature, top_p, generator)
+    if beams > 1 and (sampler.temperature is not None or length_penalty < 0):
         raise ArgumentError(
             "Beam search does not sample, and its length_penalty is 0 or more.",
-            got=f"beams = {beams}, temperature = {chooser.temperature}, length_penalty = {length_penalty}",
+            got=f"beams = {beams}, temperature = {sampler.temperature}, length_penalty = {length_penalty}",
             do="Use beams=1 to sample.",
         )
     padding = _padding(model, end)
@@ -102,11 +102,16 @@ def generate(
                 length_penalty=length_penalty,
             )
             return Generated(*found)
-        return _one_by_one(decoding, chooser, maximum, end, padding, model.padding)
+        return _one_by_one(decoding, sampler, maximum, end, padding, model.padding)
 
 
 def _one_by_one(
-    decoding: Decoding, chooser: Chooser, maximum: int, end: int | None, padding: int, forbidden: int | None
+    decoding: Decoding,
+    sampler: TokenSampler,
+    maximum: int,
+    end: int | None,
+    padding: int,
+    forbidden: int | None,
 ) -> Generated:
     tokens: list[Tensor] = []
     chances: list[Tensor] = []
@@ -115,7 +120,7 @@ def _one_by_one(
         logits = decoding.logits().float()
         if forbidden is not None:
             logits[:, forbidden] = -torch.inf
-        token = chooser.choose(logits)
+        token = sampler.sample(logits)
         chance = logits.log_softmax(-1).gather(1, token[:, None])[:, 0]
         if ended is None:
             ended = torch.zeros_like(token, dtype=torch.bool)

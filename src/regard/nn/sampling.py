@@ -11,12 +11,12 @@ from regard.errors import ArgumentError
 
 
 @dataclass(frozen=True)
-class Chooser:
+class TokenSampler:
     """How a token is chosen from logits. Without a temperature it is the most probable one.
 
-    >>> Chooser.of(None, None, None).choose(torch.tensor([[0.0, 2.0, 1.0]]))
+    >>> TokenSampler.of(None, None, None).sample(torch.tensor([[0.0, 2.0, 1.0]]))
     tensor([1])
-    >>> Chooser.of(1.0, 0.5, None).choose(torch.tensor([[0.0, 9.0, 1.0]]))  # one token has the 0.5 alone
+    >>> TokenSampler.of(1.0, 0.5, None).sample(torch.tensor([[0.0, 9.0, 1.0]]))  # one token has the 0.5 alone
     tensor([1])
     """
 
@@ -25,7 +25,9 @@ class Chooser:
     generator: torch.Generator | None
 
     @classmethod
-    def of(cls, temperature: float | None, top_p: float | None, generator: torch.Generator | None) -> Chooser:
+    def of(
+        cls, temperature: float | None, top_p: float | None, generator: torch.Generator | None
+    ) -> TokenSampler:
         """Checked; ``top_p`` alone means a temperature of 1."""
         if temperature is not None and not 0 < temperature < float("inf"):
             raise ArgumentError(
@@ -41,7 +43,7 @@ class Chooser:
             temperature = 1.0
         return cls(temperature, top_p, generator)
 
-    def choose(self, logits: Tensor) -> Tensor:
+    def sample(self, logits: Tensor) -> Tensor:
         """One token ``(row,)`` from logits ``(row, vocabulary)``."""
         if self.temperature is None:
             return logits.argmax(-1)

@@ -1,30 +1,26 @@
 """Beam search: which row of the batch each token of a returned text came through, pass by pass.
 
-A search reads several continuations of a prompt side by side, and after each pass the rows of the
-batch go on from other rows than before. The recording keeps every pass as it was computed; when the
-search ends and says which rows led to the texts it returns, the rows of those texts are taken out.
+A search reads several continuations of a prompt side by side, and after each pass a row of the batch can
+continue any other row. The recording keeps every pass as it was computed; when the search ends and
+reports which rows led to the texts it returns, the rows of those texts are selected.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from regard.interception.hf_masks import FunctionMask
-from regard.interception.steps import View
+from regard.interception.steps import MaskView
 from regard.kernels.biases import Bias, Sum, TensorBias
 from regard.masks import Mask, padding
-from regard.masks.id_table import Table
+from regard.masks.id_table import IdTable
 from regard.masks.mask import Both, Either, Not
 from regard.masks.pair_patterns import Dense, Documents
 from regard.masks.patterns import Lengths, Padding
-from regard.recording.step_masks import Stacked
-
-if TYPE_CHECKING:
-    from regard.recording.recorder import Grows
+from regard.recording.step_masks import StackedMask
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +28,11 @@ class Lineage:
     """The rows of the batch that led to the returned texts.
 
     The pass that read the prompt chose token 0 of a text in row ``rows[text, 0]``; the pass that read
-    token t − 1 chose token t in row ``rows[text, t]``. Behind the end of a text stands −1.
+    token t − 1 chose token t in row ``rows[text, t]``. After the end of a text it is −1.
     """
 
     rows: Tensor  # (text, step)
-    prompt: int  # how many positions stand before the first generated token
+    prompt: int  # how many positions come before the first generated token
 
     @property
     def stop(self) -> int:
@@ -47,25 +43,6 @@ class Lineage:
         """The row of each position ``start … stop − 1``, ``(text, position)``."""
         step = torch.arange(start, stop, device=self.rows.device) - self.prompt + 1
         return self.rows[:, step.clamp(0, self.rows.shape[1] - 1)]
-
-
-@dataclass
-class Search:
-    """A beam search while it runs, and the records that it wrote into."""
-
-    tracks: list[Grows] = field(default_factory=list)
-    again: bool = False  # whether a text was read anew, as a search without a cache does at each step
-
-    def touch(self, track: Grows) -> None:
-        """Remember a record that the search wrote into."""
-        if all(track is not known for known in self.tracks):
-            self.tracks.append(track)
-
-    def follow(self, rows: Tensor, prompt: int) -> None:
-        """Take the returned texts out of every record."""
-        if not self.again:
-            for track in self.tracks:
-                track.follow(rows.long(), prompt)
 
 
 def along(tensor: Tensor, rows: Tensor) -> Tensor:
@@ -84,24 +61,24 @@ def parents(ours: Tensor, theirs: Tensor) -> Tensor | None:
 
 
 @dataclass(frozen=True, eq=False)
-class ChosenView:
-    """A view of which some rows of the batch are left."""
+class SelectedMaskView:
+    """A view of some rows of the batch."""
 
-    view: View
+    view: MaskView
     rows: Tensor  # (text,)
 
     def over(self, first: int, stop: int) -> Mask:
         """The mask of these rows."""
         return mask_of_rows(self.view.over(first, stop), self.rows)
 
-    def after(self, before: View, length: int) -> View | None:
-        """Nothing is merged once rows were chosen."""
+    def after(self, before: MaskView, length: int) -> MaskView | None:
+        """None: views are not merged once rows were selected."""
         del before, length
         return None
 
 
 def without_ended(mask: Mask, queries: Tensor, keys: Tensor | None) -> Mask:
-    """The mask, where a text has no rows and no keys behind its end: False in ``(text, position)``."""
+    """The mask without the rows and keys after the end of each text: False in ``(text, position)``."""
     if bool(queries.all()):
         return mask
     mask = mask & padding(queries.cpu()).T
@@ -116,8 +93,8 @@ def mask_of_rows(mask: Mask, rows: Tensor) -> Mask:
         return type(mask).of(*(mask_of_rows(part, rows) for part in mask.parts))
     if isinstance(mask, Not):
         return ~mask_of_rows(mask.part, rows)
-    if isinstance(mask, Stacked):
-        return Stacked(tuple(replace(step, mask=mask_of_rows(step.mask, rows)) for step in mask.steps))
+    if isinstance(mask, StackedMask):
+        return StackedMask(tuple(replace(step, mask=mask_of_rows(step.mask, rows)) for step in mask.steps))
     if isinstance(mask, Padding):
         return replace(mask, keep=_rows_of(mask.keep, rows, 1))
     if isinstance(mask, Lengths):
@@ -131,12 +108,12 @@ def mask_of_rows(mask: Mask, rows: Tensor) -> Mask:
     return replace(mask, function=lambda b, h, q, k: function(index[b], h, q, k), batch=len(rows))
 
 
-def _rows_of(table: Table, rows: Tensor, own_axes: int) -> Table:
-    """A table ``(batch, head, …)`` of some elements of the batch; one that serves all of them stays."""
+def _rows_of(table: IdTable, rows: Tensor, own_axes: int) -> IdTable:
+    """A table ``(batch, head, …)`` of some elements of the batch; one that all share stays as it is."""
     values = table.values
     if values.ndim < own_axes + 2 or values.shape[0] == 1:
         return table
-    return Table(values[rows.cpu().numpy()])
+    return IdTable(values[rows.cpu().numpy()])
 
 
 def bias_of_rows(bias: Bias | None, rows: Tensor) -> Bias | None:

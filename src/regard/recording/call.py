@@ -1,21 +1,21 @@
-"""One attention call of a model: what must be kept to have its whole matrix, and nothing more.
+"""One attention call of a model: what defines its whole matrix, and nothing more.
 
 With ``s_ij = cap(scale · q_i · k_j) + bias_ij`` the weight of key j for query i is
 ``exp(s_ij − lse_i)``. So Q, K and one number per row are the matrix, and any part of it is
-computed when somebody looks at it.
+computed on demand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from regard.errors import ArgumentError, RecordingError
+from regard.interception.steps import Kind
 from regard.kernels import Statistics, attention_statistics
 from regard.kernels.biases import Bias
 from regard.kernels.plain_kernel import Rules, full_precision, scores_of
@@ -23,10 +23,7 @@ from regard.masks import Mask, everything
 from regard.masks.extent import Extent, Integers
 from regard.recording.kept_statistics import fewer_top, statistics_of_weights
 
-Kind = Literal["encoder", "decoder", "cross"]
-KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
-
-Part = slice | int | Sequence[int]
+Positions = slice | int | Sequence[int]
 """Some positions along an axis."""
 
 
@@ -34,8 +31,8 @@ Part = slice | int | Sequence[int]
 class Call:
     """One attention call: Q, K and lse, with everything else that makes the scores.
 
-    ``kept`` holds statistics that were taken instead of Q and K. ``own_weights`` holds the dense
-    weights that a model gave of itself where its Q and K could not be seen.
+    ``kept`` holds statistics that were taken in place of Q and K. ``own_weights`` holds the dense
+    weights that a model returned itself where its Q and K could not be intercepted.
 
     >>> q = k = torch.eye(2)[None, None]  # (batch, head, length, channel)
     >>> lse = torch.logsumexp(torch.eye(2), -1)[None, None]
@@ -97,17 +94,17 @@ class Call:
 
     @property
     def queries(self) -> int:
-        """How many queries looked."""
+        """How many queries there are."""
         return self.shape[2]
 
     @property
     def keys(self) -> int:
-        """How many keys were looked at."""
+        """How many keys there are."""
         return self.shape[3]
 
     @property
     def extent(self) -> Extent:
-        """Queries and keys; the last query stands at the last key."""
+        """Queries and keys; the last query is at the last key."""
         return Extent(*self.shape[2:])
 
     @property
@@ -135,7 +132,11 @@ class Call:
     # ---- what it shows -------------------------------------------------------------------------
 
     def weights(
-        self, head: int | None, rows: Part = slice(None), columns: Part = slice(None), batch: int = 0
+        self,
+        head: int | None,
+        rows: Positions = slice(None),
+        columns: Positions = slice(None),
+        batch: int = 0,
     ) -> Tensor:
         """The weights of one head, ``(rows, columns)``, exactly; nothing else is computed.
 
@@ -237,12 +238,12 @@ def _wide(tensor: Tensor) -> torch.dtype:
     return torch.promote_types(tensor.dtype, torch.float32)
 
 
-def _pick(tensor: Tensor, part: Part, index: Tensor) -> Tensor:
+def _pick(tensor: Tensor, part: Positions, index: Tensor) -> Tensor:
     """Some rows; a view where a slice was asked for."""
     return tensor[part] if isinstance(part, slice) else tensor[index]
 
 
-def _chosen(part: Part, length: int, name: str) -> Integers:
+def _chosen(part: Positions, length: int, name: str) -> Integers:
     """The positions meant, each from 0 to length − 1."""
     if isinstance(part, slice):
         return np.arange(length)[part]

@@ -30,7 +30,7 @@ from regard.recording.recording_schema import (
     T5Description,
     TensorDescription,
 )
-from regard.recording.step_masks import Rows, Stacked
+from regard.recording.step_masks import MaskRows, StackedMask
 
 DEEPEST = 50
 """Masks within masks, or sums within sums; more is a mistake or an attack."""
@@ -38,7 +38,7 @@ DEEPEST = 50
 _STATISTICS = tuple(field.name for field in fields(Statistics))
 
 
-class Shelf:
+class TensorStore:
     """Tensors by name. Equal masks share theirs."""
 
     def __init__(self, tensors: dict[str, Tensor] | None = None) -> None:
@@ -66,9 +66,9 @@ class Shelf:
 # ---- calls -----------------------------------------------------------------------------------
 
 
-def call_to(call: Call, shelf: Shelf) -> CallDescription:
-    """A call as its description, its tensors on the shelf."""
-    place = f"call.{sum(name.endswith('.lse') or name.endswith('.own_weights') for name in shelf.tensors)}"
+def call_to(call: Call, store: TensorStore) -> CallDescription:
+    """A call as its description, its tensors in the store."""
+    place = f"call.{sum(name.endswith('.lse') or name.endswith('.own_weights') for name in store.tensors)}"
     # A bias beside statistics is not used again.
     bias = call.bias if call.kept is None else None
     return CallDescription(
@@ -79,15 +79,15 @@ def call_to(call: Call, shelf: Shelf) -> CallDescription:
         scale=float(call.scale),
         softcap=None if call.softcap is None else float(call.softcap),
         heads=None if call.numbers is None else list(call.numbers),
-        tensors={name: shelf.put(f"{place}.{name}", tensor) for name, tensor in call.tensors().items()},
-        mask=mask_to(call.mask, call.extent, shelf),
-        bias=None if bias is None else bias_to(bias, place, shelf),
+        tensors={name: store.put(f"{place}.{name}", tensor) for name, tensor in call.tensors().items()},
+        mask=mask_to(call.mask, call.extent, store),
+        bias=None if bias is None else bias_to(bias, place, store),
     )
 
 
-def call_from(described: CallDescription, shelf: Shelf, number: int) -> Call:
+def call_from(described: CallDescription, store: TensorStore, number: int) -> Call:
     """The call that was described; its parts must fit together."""
-    tensors = {name: shelf.get(place) for name, place in described.tensors.items()}
+    tensors = {name: store.get(place) for name, place in described.tensors.items()}
     unknown = sorted(set(tensors) - set(AXES))
     if unknown:
         raise RecordingFileError("A call has tensors that regard knows.", got=f"{unknown[0]!r}"[:60])
@@ -96,8 +96,8 @@ def call_from(described: CallDescription, shelf: Shelf, number: int) -> Call:
         name=described.name,
         kind=described.kind,
         layer=described.layer,
-        mask=mask_from(described.mask, shelf),
-        bias=None if described.bias is None else bias_from(described.bias, shelf),
+        mask=mask_from(described.mask, store),
+        bias=None if described.bias is None else bias_from(described.bias, store),
         scale=described.scale,
         softcap=described.softcap,
         run=described.run,
@@ -113,23 +113,23 @@ def call_from(described: CallDescription, shelf: Shelf, number: int) -> Call:
 # ---- masks -----------------------------------------------------------------------------------
 
 
-def mask_to(mask: Mask, extent: Extent, shelf: Shelf) -> Any:
+def mask_to(mask: Mask, extent: Extent, store: TensorStore) -> Any:
     """A mask as JSON: operators as lists, patterns as their text, tables as tensors."""
     if isinstance(mask, Both | Either):
-        return [mask.sign, *(mask_to(part, extent, shelf) for part in mask.parts)]
+        return [mask.sign, *(mask_to(part, extent, store) for part in mask.parts)]
     if isinstance(mask, Not):
-        return ["~", mask_to(mask.part, extent, shelf)]
-    if isinstance(mask, Stacked):
-        return ["rows", *([r.start, r.stop, mask_to(r.mask, r.extent, shelf)] for r in mask.steps)]
+        return ["~", mask_to(mask.part, extent, store)]
+    if isinstance(mask, StackedMask):
+        return ["rows", *([r.start, r.stop, mask_to(r.mask, r.extent, store)] for r in mask.steps)]
     if isinstance(mask, Dense):
-        return ["table", shelf.put_table(mask, torch.from_numpy(mask.table.values.copy()))]
+        return ["table", store.put_table(mask, torch.from_numpy(mask.table.values.copy()))]
     if isinstance(mask, FunctionMask):
         # A function cannot go into a file; what it says can.
-        return ["table", shelf.put_table(mask, mask.dense(*extent))]
+        return ["table", store.put_table(mask, mask.dense(*extent))]
     return repr(mask)
 
 
-def mask_from(described: object, shelf: Shelf, depth: int = 0) -> Mask:
+def mask_from(described: object, store: TensorStore, depth: int = 0) -> Mask:
     """The mask that was described."""
     if isinstance(described, str):
         return parse(described)
@@ -141,10 +141,10 @@ def mask_from(described: object, shelf: Shelf, depth: int = 0) -> Mask:
     sign, *parts = described
     if sign == "table":
         (name,) = convert(parts, tuple[str])
-        return dense(_mask_table(shelf.get(name)))
+        return dense(_mask_table(store.get(name)))
     if sign == "rows":
-        return _stacked(convert(parts, list[tuple[Count, Count, Any]]), shelf, depth)
-    inner = [mask_from(part, shelf, depth + 1) for part in parts]
+        return _stacked(convert(parts, list[tuple[Count, Count, Any]]), store, depth)
+    inner = [mask_from(part, store, depth + 1) for part in parts]
     if sign == "~" and len(inner) == 1:
         return ~inner[0]
     if sign not in ("&", "|") or not inner:
@@ -161,24 +161,24 @@ def _mask_table(table: Tensor) -> Tensor:
     return table
 
 
-def _stacked(parts: list[tuple[int, int, Any]], shelf: Shelf, depth: int) -> Mask:
+def _stacked(parts: list[tuple[int, int, Any]], store: TensorStore, depth: int) -> Mask:
     ends = [start for start, _, _ in parts[:1]] + [stop for _, stop, _ in parts]
     starts = [start for start, _, _ in parts]
     if not parts or starts != ends[:-1] or any(a >= b for a, b in pairwise(ends)):
         raise RecordingFileError(
             "The rows of a mask follow each other without a gap.", got=str([part[:2] for part in parts])[:60]
         )
-    return Stacked(tuple(Rows(a, b, mask_from(part, shelf, depth + 1)) for a, b, part in parts))
+    return StackedMask(tuple(MaskRows(a, b, mask_from(part, store, depth + 1)) for a, b, part in parts))
 
 
 # ---- biases ----------------------------------------------------------------------------------
 
 
-def bias_to(bias: Bias, place: str, shelf: Shelf) -> dict[str, Any]:
-    """A bias as JSON, its tables on the shelf."""
+def bias_to(bias: Bias, place: str, store: TensorStore) -> dict[str, Any]:
+    """A bias as JSON, its tables in the store."""
     if isinstance(bias, Sum):
-        return {"sum": [bias_to(part, f"{place}.{i}", shelf) for i, part in enumerate(bias.parts)]}
-    table = shelf.put(f"{place}.bias", bias.tables[0])
+        return {"sum": [bias_to(part, f"{place}.{i}", store) for i, part in enumerate(bias.parts)]}
+    table = store.put(f"{place}.bias", bias.tables[0])
     written: dict[str, Any] = to_builtins(_one_bias(bias, table))
     return written
 
@@ -191,15 +191,15 @@ def _one_bias(bias: Bias, table: str) -> BiasDescription:
     return RelativeDescription(table) if isinstance(bias, Relative) else TensorDescription(table)
 
 
-def bias_from(described: dict[str, Any], shelf: Shelf, depth: int = 0) -> Bias:
+def bias_from(described: dict[str, Any], store: TensorStore, depth: int = 0) -> Bias:
     """The bias that was described."""
     if depth > DEEPEST:
         raise RecordingFileError(f"A bias nests at most {DEEPEST} levels.", got="more")
     if "sum" in described:
         parts = convert(described, SumDescription).sum
-        return Sum(tuple(bias_from(part, shelf, depth + 1) for part in parts))
+        return Sum(tuple(bias_from(part, store, depth + 1) for part in parts))
     one: BiasDescription = convert(described, BiasDescription)
-    table = shelf.get(one.table)
+    table = store.get(one.table)
     if isinstance(one, T5Description):
         return t5(table, one.bidirectional, max_distance=one.max_distance)
     if isinstance(one, RelativeDescription):

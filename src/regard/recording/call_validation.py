@@ -19,7 +19,7 @@ from regard.recording.call import Call
 from regard.recording.recording_schema import LARGEST
 
 COMPARED = 1 << 20
-"""Up to so many weights of a call are computed to see that they sum to 1; of more, in rows evenly spread."""
+"""Weights of a call that are computed to check that rows sum to 1; of a larger call, evenly spread rows."""
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 

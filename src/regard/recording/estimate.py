@@ -1,4 +1,4 @@
-"""How large a recording will be, said before it is taken."""
+"""How large a recording will be, before it is made."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import torch
 from torch import nn
 
 from regard.errors import ArgumentError, RecordingError
-from regard.recording.call import Kind
+from regard.interception.steps import Kind
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The memory of a recording, and that of the matrices it stands for (float32)."""
+    """The memory of a recording, and that of the matrices it replaces (float32)."""
 
     calls: int
     nbytes: int
@@ -26,7 +26,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Stack:
+class LayerStack:
     """Layers of one kind and shape."""
 
     kind: Kind
@@ -50,7 +50,7 @@ def estimate(
 ) -> Estimate:
     """The size of ``watch(model, …)`` over a text of ``queries`` tokens.
 
-    ``keys`` is the length of the source of an encoder-decoder; as long as the text unless told.
+    ``keys`` is the length of the source of an encoder-decoder, by default as long as the text.
 
     >>> model = torch.nn.TransformerEncoderLayer(512, 8)
     >>> print(estimate(model, 4096))
@@ -96,7 +96,7 @@ def known_layers(model: nn.Module) -> int | None:
     return sum(layers) if getattr(config, "sub_configs", None) else max(layers)
 
 
-def stacks_of(model: nn.Module) -> Iterator[Stack]:
+def stacks_of(model: nn.Module) -> Iterator[LayerStack]:
     """The stacks of a model, from its configuration or from its torch.nn layers."""
     config = getattr(model, "config", None)
     found = [] if config is None else list(_of_config(config))
@@ -108,10 +108,10 @@ def stacks_of(model: nn.Module) -> Iterator[Stack]:
             kind: Kind = (
                 "cross" if "multihead_attn" in name else "decoder" if "decoder" in name else "encoder"
             )
-            yield Stack(kind, 1, module.num_heads, module.num_heads, module.head_dim)
+            yield LayerStack(kind, 1, module.num_heads, module.num_heads, module.head_dim)
 
 
-def _of_config(config: Any) -> Iterator[Stack]:
+def _of_config(config: Any) -> Iterator[LayerStack]:
     parts = [getattr(config, name, None) for name in getattr(config, "sub_configs", None) or {}]
     parts = [part for part in parts if part is not None and _first(part, "num_hidden_layers")]
     if parts:
@@ -128,14 +128,14 @@ def _of_config(config: Any) -> Iterator[Stack]:
             yield stack
 
 
-def _stack(config: Any, kind: Kind, *names: str, side: str = "") -> Stack | None:
+def _stack(config: Any, kind: Kind, *names: str, side: str = "") -> LayerStack | None:
     layers = _first(config, *names, "num_hidden_layers", "n_layer", "num_layers")
     heads = _first(config, f"{side}_attention_heads", "num_attention_heads", "num_heads", "n_head")
     width = _first(config, "hidden_size", "d_model", "n_embd")
     if not layers or not heads or not width:
         return None
     channels = _first(config, "head_dim", "d_kv") or width // heads
-    return Stack(kind, layers, heads, _first(config, "num_key_value_heads") or heads, channels)
+    return LayerStack(kind, layers, heads, _first(config, "num_key_value_heads") or heads, channels)
 
 
 def _looks_back(config: Any) -> bool:

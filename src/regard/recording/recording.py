@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ArgumentError, RecordingError, ShapeError
-from regard.recording.call import Call, Kind
-from regard.recording.recorder import Tape
+from regard.interception.steps import Kind
+from regard.recording.call import Call
+from regard.recording.recorder import Recorder
 
 Tokens = list[list[str]]
 """The tokens of each sequence of the batch."""
@@ -29,33 +30,33 @@ class Recording:
     It grows while the ``with`` block runs and can be read at any time.
     """
 
-    def __init__(self, model: str, calls: Sequence[Call] = (), *, tape: Tape | None = None) -> None:
+    def __init__(self, model: str, calls: Sequence[Call] = (), *, recorder: Recorder | None = None) -> None:
         self.model = model
         self._calls = tuple(calls)
-        self._tape = tape
+        self._recorder = recorder
         self._tokens: Tokens | None = None
         self._source_tokens: Tokens | None = None
 
     @property
     def calls(self) -> tuple[Call, ...]:
         """The calls so far, in the order in which they were first made."""
-        return self._calls if self._tape is None else self._tape.calls()
+        return self._calls if self._recorder is None else self._recorder.calls()
 
     @property
     def closed(self) -> bool:
         """Whether the recording has ended; it stays readable and no longer grows."""
-        return self._tape is None
+        return self._recorder is None
 
     def close(self) -> None:
         """End the recording."""
-        self._calls, self._tape = self.calls, None
+        self._calls, self._recorder = self.calls, None
 
     def __repr__(self) -> str:
         count = len(self)
         return f"<Recording of {self.model}: {count} call{'' if count == 1 else 's'}>"
 
     def __len__(self) -> int:
-        return len(self._calls) if self._tape is None else len(self._tape.tracks)
+        return len(self._calls) if self._recorder is None else len(self._recorder.records)
 
     def __iter__(self) -> Iterator[Call]:
         return iter(self.calls)

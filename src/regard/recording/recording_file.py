@@ -20,9 +20,9 @@ from torch import Tensor
 
 from regard import atomic
 from regard.errors import RecordingError, RecordingFileError, RegardError
-from regard.recording.call_format import Shelf, call_from, call_to
+from regard.recording.call_format import TensorStore, call_from, call_to
 from regard.recording.call_validation import check_call
-from regard.recording.recording_schema import Description
+from regard.recording.recording_schema import RecordingDescription
 from regard.version import __version__
 
 if TYPE_CHECKING:
@@ -41,29 +41,29 @@ def save(recording: Recording, path: Path) -> None:
         raise RecordingError(
             "A recording is saved when it is closed.", got="a running watch", do="Save after the with block."
         )
-    shelf = Shelf()
-    text = _described(recording, shelf)
-    header = {"format": FORMAT, "description": text, "digest": _digest(text, shelf.tensors)}
+    store = TensorStore()
+    text = _described(recording, store)
+    header = {"format": FORMAT, "description": text, "digest": _digest(text, store.tensors)}
     with atomic.replaced(path) as part:
         try:
-            save_file(shelf.tensors, part, metadata=header)
+            save_file(store.tensors, part, metadata=header)
         except SafetensorError as error:
             raise _system_error(error) from error
 
 
-def _described(recording: Recording, shelf: Shelf) -> str:
+def _described(recording: Recording, store: TensorStore) -> str:
     try:
         for number, call in enumerate(recording.calls):
             check_call(call, number)
-        description = Description(
+        description = RecordingDescription(
             regard=__version__,
             model=recording.model,
             tokens=recording.tokens,
             source_tokens=recording.source_tokens,
-            calls=[call_to(call, shelf) for call in recording.calls],
+            calls=[call_to(call, store) for call in recording.calls],
         )
         text = json.encode(description).decode()
-        json.decode(text, type=Description)
+        json.decode(text, type=RecordingDescription)
     except RegardError as error:
         raise RecordingError(
             error.must,
@@ -128,9 +128,9 @@ def _loaded(path: Path) -> Recording:
         )
     if header.get("digest") != _digest(text, tensors):
         raise RecordingFileError("A recording is as it was written.", got="changed contents")
-    described = json.decode(text, type=Description)
-    shelf = Shelf(tensors)
-    calls = [call_from(call, shelf, number) for number, call in enumerate(described.calls)]
+    described = json.decode(text, type=RecordingDescription)
+    store = TensorStore(tensors)
+    calls = [call_from(call, store, number) for number, call in enumerate(described.calls)]
     found = Recording(described.model, calls)
     found.tokens, found.source_tokens = described.tokens, described.source_tokens
     return found

@@ -36,7 +36,7 @@ class CallDescription(Struct, frozen=True):
     bias: dict[str, Any] | None
 
 
-class Description(Struct, frozen=True):
+class RecordingDescription(Struct, frozen=True):
     """A whole recording; ``regard`` is the version that wrote it."""
 
     regard: str

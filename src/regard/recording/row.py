@@ -16,7 +16,7 @@ Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class AttentionRow:
     """One query of one head, as recorded, in float64; ``weights`` are those of the recording."""
 
     q: Numbers  # (channel,)
@@ -30,7 +30,7 @@ class Row:
     sink: float | None
 
 
-def row_of(call: Call, head: int, query: int, batch: int = 0) -> Row:
+def row_of(call: Call, head: int, query: int, batch: int = 0) -> AttentionRow:
     """The row of one query; ``head`` is the model's number of the head.
 
     >>> q = k = v = torch.eye(2)[None, None]  # (batch, head, length, channel)
@@ -54,7 +54,7 @@ def row_of(call: Call, head: int, query: int, batch: int = 0) -> Row:
     i, j = np.array([query]), np.arange(call.keys)
     allowed = call.mask.select((batch, index)).evaluate(call.extent, i + call.extent.offset, j)
     bias = call.bias_at(batch, index, i, j)
-    return Row(
+    return AttentionRow(
         q=_numbers(call.q[batch, index, query]),
         k=_numbers(call.k[batch, key_head]),
         v=_numbers(call.v[batch, key_head]),

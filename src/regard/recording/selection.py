@@ -1,4 +1,4 @@
-"""Some heads of a step, and biases of several steps: what ``heads=`` and generation need of them."""
+"""Select heads of a step for ``heads=``, and join the biases of several steps for generation."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.errors import ArgumentError, DtypeError, RecordingError
-from regard.interception.steps import Step
+from regard.errors import ArgumentError, RecordingError
+from regard.interception.steps import AttentionStep
 from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias
 from regard.masks import Mask, dense
 from regard.masks.extent import Extent
 from regard.recording.kept_statistics import some_heads
 
 
-def of_heads(step: Step, heads: tuple[int, ...] | None) -> Step:
-    """The step with the wanted heads only; each of them then has a key head of its own."""
+def of_heads(step: AttentionStep, heads: tuple[int, ...] | None) -> AttentionStep:
+    """The step with these heads only; each of them then has its own key head."""
     if heads is None:
         return step
     check_heads(heads, step.q.shape[1])
@@ -58,14 +58,14 @@ def bias_of_heads(bias: Bias, heads: Tensor) -> Bias:
 
 
 def mask_of_heads(mask: Mask, heads: tuple[int, ...] | None, extent: Extent) -> Mask:
-    """The mask of the wanted heads. One that differs by head is a table, and stays one."""
+    """The mask of these heads. One that differs by head is a table, and stays one."""
     if heads is None or not mask.lead or mask.lead[-1] == 1:
         return mask
     return dense(mask.dense(*extent)[..., list(heads), :, :])
 
 
 def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -> Bias | None:
-    """The bias of all rows: one that knows distances serves them all; tables are put together."""
+    """The bias of all rows: a bias by distance covers all of them; tables are concatenated."""
     if before is None and after is None:
         return None
     if isinstance(before, DistanceBias) and isinstance(after, DistanceBias):
@@ -76,7 +76,7 @@ def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -
             return before
         more = new.shape[3] - old.shape[3]
         old = old.expand(-1, -1, rows, -1)
-        # Earlier queries never saw the later keys, so any number stands for their bias.
+        # Earlier queries never saw the later keys, so their bias can be any number.
         wide = F.pad(old, (0, more))
         return TensorBias(torch.cat([wide, new.expand(wide.shape[0], wide.shape[1], -1, -1)], 2))
     raise RecordingError(
@@ -87,7 +87,7 @@ def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -
 
 
 def bias_of_rows_and_keys(bias: Bias | None, rows: slice, keys: int) -> Bias | None:
-    """The bias of some queries and of the first keys. One that knows distances serves any of them."""
+    """The bias of some queries and of the first keys. A bias by distance covers any of them."""
     if isinstance(bias, Sum):
         parts = (bias_of_rows_and_keys(part, rows, keys) for part in bias.parts)
         return Sum(tuple(part for part in parts if part is not None))
@@ -95,14 +95,3 @@ def bias_of_rows_and_keys(bias: Bias | None, rows: slice, keys: int) -> Bias | N
         return bias
     values = bias.values if bias.values.shape[2] == 1 else bias.values[:, :, rows]
     return TensorBias(values if values.shape[3] == 1 else values[..., :keys])
-
-
-def detached(bias: Bias) -> Bias:
-    """The bias with tables of its own, which no training changes."""
-    if isinstance(bias, Sum):
-        return Sum(tuple(detached(part) for part in bias.parts))
-    if isinstance(bias, TensorBias):
-        return TensorBias(bias.values.detach())
-    if isinstance(bias, DistanceBias):
-        return replace(bias, table=bias.table.detach().clone())
-    raise DtypeError("A recorded bias comes from regard.biases.", got=type(bias).__name__)

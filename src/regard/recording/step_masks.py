@@ -1,4 +1,4 @@
-"""The mask of a text that was read in several steps, each with a mask of its own."""
+"""The mask of a text that was read in several steps, each with its own mask."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from regard.masks.mask import NONE, SOME, Mask, Verdicts
 
 
 @dataclass(frozen=True)
-class Rows:
+class MaskRows:
     """The queries at positions ``start … stop − 1``; they see keys below ``stop`` under ``mask``."""
 
     start: int
@@ -27,10 +27,10 @@ class Rows:
 
 
 @dataclass(frozen=True, repr=False)
-class Stacked(Mask):
-    """Rows over rows: each query is asked under the mask of the step that it was read in."""
+class StackedMask(Mask):
+    """Rows stacked on rows: each query has the mask of the step in which it was read."""
 
-    steps: tuple[Rows, ...]
+    steps: tuple[MaskRows, ...]
 
     def __repr__(self) -> str:
         return "; ".join(f"queries {rows.start}…{rows.stop - 1}: {rows.mask!r}" for rows in self.steps)
@@ -46,14 +46,14 @@ class Stacked(Mask):
             raise MaskError("A mask of several steps covers exactly their rows.", got=str(extent))
 
     def select(self, index: tuple[int, ...]) -> Mask:
-        return Stacked(tuple(replace(rows, mask=rows.mask.select(index)) for rows in self.steps))
+        return StackedMask(tuple(replace(rows, mask=rows.mask.select(index)) for rows in self.steps))
 
     def allows(self, pairs: Pairs) -> Array:
         return reduce(lambda a, b: a | b, (self._rows_allow(rows, pairs) for rows in self.steps))
 
-    def _rows_allow(self, rows: Rows, pairs: Pairs) -> Array:
+    def _rows_allow(self, rows: MaskRows, pairs: Pairs) -> Array:
         here = (pairs.q >= rows.start) & (pairs.q < rows.stop) & (pairs.k < rows.stop)
-        # Positions outside are brought inside, for tables end there; their answer is not used.
+        # Positions outside are clipped, because tables end there; their answer is not used.
         q, k = pairs.q.clip(rows.start, rows.stop - 1), pairs.k.clip(0, rows.stop - 1)
         inside = Pairs(rows.extent, q, k, pairs.lead, pairs.library)
         return here & rows.mask.allows(inside)
@@ -76,5 +76,5 @@ class Stacked(Mask):
 
 def stacked(before: Mask, after: Mask, *, start: int, middle: int, stop: int) -> Mask:
     """Queries ``start … middle − 1`` under one mask, those up to ``stop − 1`` under another."""
-    steps = before.steps if isinstance(before, Stacked) else (Rows(start, middle, before),)
-    return Stacked((*steps, Rows(middle, stop, after)))
+    steps = before.steps if isinstance(before, StackedMask) else (MaskRows(start, middle, before),)
+    return StackedMask((*steps, MaskRows(middle, stop, after)))

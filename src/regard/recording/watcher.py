@@ -11,16 +11,16 @@ from torch import nn
 
 from regard.errors import ArgumentError, DtypeError, RecordingError
 from regard.interception import hf_registry
-from regard.interception.dense_fallback import own_weights_kept
+from regard.interception.dense_fallback import dense_weights_recorded
 from regard.interception.generation_hooks import searches_followed
 from regard.interception.observer import Observer, observed, uncompiled
-from regard.interception.steps import Wanted
-from regard.interception.torch_functions import Listening, compiled_runs_eagerly, fast_path_off
+from regard.interception.torch_functions import AttentionFunctionMode, compiled_runs_eagerly, fast_path_off
 from regard.kernels.inputs import FLOATS
 from regard.recording.call import Call
 from regard.recording.estimate import known_layers
-from regard.recording.recorder import Passing, Tape, raise_unknown_layers
+from regard.recording.recorder import CallForwarder, Recorder, raise_unknown_layers
 from regard.recording.recording import Recording
+from regard.recording.watch_options import WatchOptions
 
 
 def watch(
@@ -33,10 +33,10 @@ def watch(
     values: bool = False,
     dtype: torch.dtype | None = None,
 ) -> Watch:
-    """Record what every head of ``model`` looks at, in a ``with`` block; the matrix is never built.
+    """Record what every head of ``model`` attends to, in a ``with`` block; the matrix is never built.
 
     Works with models of transformers, with ``torch.nn`` and with every model that calls
-    ``F.scaled_dot_product_attention``. The model computes what it always computes.
+    ``F.scaled_dot_product_attention``. The output of the model does not change.
 
     Args:
         model: any PyTorch module.
@@ -45,7 +45,7 @@ def watch(
         statistics: keep the statistics of each call and drop Q and K.
         top: with ``statistics``, how many of the greatest weights of each row to keep.
         values: also keep V.
-        dtype: keep Q, K and V in this dtype; that of the model unless told.
+        dtype: keep Q, K and V in this dtype; by default that of the model.
 
     >>> import torch, regard
     >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
@@ -73,17 +73,17 @@ def watch(
             got=f"top = {top}, statistics = False",
             do="Ask later: seen[0].statistics(top=…).",
         )
-    wanted = Wanted(
+    options = WatchOptions(
         _numbers("layers", layers), _numbers("heads", heads), statistics, _number("top", top), values, dtype
     )
-    _check_layers(model, wanted)
-    return Watch(model, Tape(wanted))
+    _check_layers(model, options)
+    return Watch(model, Recorder(options))
 
 
 def listen(
     model: nn.Module, hear: Callable[[Call], None], *, layers: int | Sequence[int] | None = None
 ) -> Watch:
-    """Like :func:`watch`, but every call goes to ``hear`` as soon as it is made, and none is kept.
+    """Like :func:`watch`, but pass every call to ``hear`` as soon as it is made, and keep none.
 
     >>> import torch
     >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
@@ -92,14 +92,14 @@ def listen(
     ...     _ = model(x, x, x)
     <encoder 'MultiheadAttention', layer 0: 1 × 2 heads, 5 queries × 5 keys>
     """
-    wanted = Wanted(_numbers("layers", layers))
-    _check_layers(model, wanted)
-    return Watch(model, Passing(wanted, hear))
+    options = WatchOptions(_numbers("layers", layers))
+    _check_layers(model, options)
+    return Watch(model, CallForwarder(options, hear))
 
 
-def _check_layers(model: nn.Module, wanted: Wanted) -> None:
+def _check_layers(model: nn.Module, options: WatchOptions) -> None:
     known = known_layers(model)
-    missing = [layer for layer in wanted.layers or () if known is not None and layer >= known]
+    missing = [layer for layer in options.layers or () if known is not None and layer >= known]
     if missing and known is not None:
         raise_unknown_layers(missing, known)
 
@@ -120,12 +120,12 @@ def _numbers(name: str, given: int | Sequence[int] | None) -> tuple[int, ...] | 
 
 
 class Watch:
-    """A watch that can be entered once; what it sees is the recording it gives."""
+    """The context manager of a watch, entered once; it gives the recording."""
 
-    def __init__(self, model: nn.Module, tape: Tape) -> None:
+    def __init__(self, model: nn.Module, recorder: Recorder) -> None:
         self._model = model
-        self._tape = tape
-        self._recording = Recording(type(uncompiled(model)).__name__, tape=self._tape)
+        self._recorder = recorder
+        self._recording = Recording(type(uncompiled(model)).__name__, recorder=self._recorder)
         self._stack: ExitStack | None = None
 
     def __enter__(self) -> Recording:
@@ -136,7 +136,7 @@ class Watch:
                 do="Call watch(model) again.",
             )
         with ExitStack() as stack:
-            observer = Observer(self._model, self._tape)
+            observer = Observer(self._model, self._recorder)
             stack.enter_context(observed(observer))
             stack.enter_context(compiled_runs_eagerly())
             self._listen(stack, observer)
@@ -144,19 +144,19 @@ class Watch:
         return self._recording
 
     def _listen(self, stack: ExitStack, observer: Observer) -> None:
-        """Every part of transformers in the way it can be seen, and all the rest through torch."""
+        """Intercept every model of transformers in the way that it allows, and all the rest through torch."""
         parts = list(hf_registry.pretrained_parts(self._model))
         through_torch = self._model not in parts
         for part in parts:
-            if hf_registry.is_on_the_interface(part):
-                stack.enter_context(hf_registry.switched(part))
+            if hf_registry.uses_attention_interface(part):
+                stack.enter_context(hf_registry.attention_replaced(part))
             elif getattr(part.config, "_attn_implementation", None) == "sdpa":
                 through_torch = True  # off the registry, but it calls torch's own function
             else:
-                stack.enter_context(own_weights_kept(part, self._tape))
+                stack.enter_context(dense_weights_recorded(part, self._recorder))
         if through_torch:
             stack.enter_context(fast_path_off())
-            stack.enter_context(Listening())
+            stack.enter_context(AttentionFunctionMode())
         stack.enter_context(observer.hooks(leaves=through_torch))
         stack.enter_context(searches_followed(observer, transformers=bool(parts)))
 
@@ -170,9 +170,9 @@ class Watch:
             self._recording.close()
         if error is not None:
             return
-        if not self._tape.steps:
+        if not self._recorder.steps:
             self._refuse_nothing()
-        self._tape.check_layers()
+        self._recorder.check_layers()
 
     def _refuse_nothing(self) -> None:
         raise RecordingError(

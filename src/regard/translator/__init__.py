@@ -5,34 +5,36 @@
 192
 """
 
+from typing import Any as _Any
+
 from regard.translator.alignment import Alignment, AlignmentHead, align, measure_heads
 from regard.translator.embedded import embedded, embedded_alignment_head, translate
 from regard.translator.evaluation import Scores, evaluate, score
 from regard.translator.export import export
 from regard.translator.recipe import Recipe
-from regard.translator.sentence_pairs import Corpus, HeldOut, Pair, read_pairs, split
+from regard.translator.sentence_pairs import CorpusSplit, HeldOut, Pair, read_pairs, split
 from regard.translator.training import Report, train
-from regard.translator.training_folder import Run, recipe_of
+from regard.translator.training_folder import TrainingRun, recipe_of
 from regard.translator.translate_text import Translator, load_translator
 from regard.translator.vocabulary import ChineseCharacters, EnglishTokens, Vocabularies
-from regard.translator.watched_translation import Look, look
+from regard.translator.watched_translation import WatchedTranslation, look
 from regard.translator.weight_average import average
 
 __all__ = [
     "Alignment",
     "AlignmentHead",
     "ChineseCharacters",
-    "Corpus",
+    "CorpusSplit",
     "EnglishTokens",
     "HeldOut",
-    "Look",
     "Pair",
     "Recipe",
     "Report",
-    "Run",
     "Scores",
+    "TrainingRun",
     "Translator",
     "Vocabularies",
+    "WatchedTranslation",
     "align",
     "average",
     "embedded",
@@ -49,3 +51,16 @@ __all__ = [
     "train",
     "translate",
 ]
+
+_RENAMED = {"Corpus": "CorpusSplit", "Look": "WatchedTranslation", "Run": "TrainingRun"}
+
+
+def __getattr__(name: str) -> _Any:
+    """Names of earlier versions, for one more release."""
+    if name in _RENAMED:
+        import warnings
+
+        new = _RENAMED[name]
+        warnings.warn(f"regard.translator.{name} is now {new}.", DeprecationWarning, stacklevel=2)
+        return globals()[new]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

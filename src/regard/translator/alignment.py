@@ -23,12 +23,12 @@ from regard.recording import Call, Recording
 from regard.translator.files import read_text
 from regard.translator.translate_text import Translator
 from regard.translator.vocabulary import EnglishTokens
-from regard.translator.watched_translation import Look, look
+from regard.translator.watched_translation import WatchedTranslation, look
 
 FILE = "alignment.json"
 
 
-class Word(NamedTuple):
+class SourceWord(NamedTuple):
     """A word of the source as it was typed, and the pieces that it was cut into: first to stop − 1."""
 
     text: str
@@ -36,30 +36,30 @@ class Word(NamedTuple):
     stop: int
 
 
-def words_of(english: EnglishTokens, text: str) -> list[Word]:
-    """The words of a text; signs between them stand alone.
+def words_of(english: EnglishTokens, text: str) -> list[SourceWord]:
+    """The words of a text; punctuation marks are words of their own.
 
     >>> english = EnglishTokens.learn(["The cat sat.", "The cat ran."] * 9, 60)
     >>> [word.text for word in words_of(english, "The cats sat.")]
     ['The', 'cats', 'sat', '.']
     """
     found = english.tokenizer.encode(text, add_special_tokens=False)
-    words: list[Word] = []
+    words: list[SourceWord] = []
     joined = False
     for place, (piece, (begin, end)) in enumerate(zip(found.tokens, found.offsets, strict=True)):
         typed = text[begin:end].strip()
         letters = _has_letters(typed)
         if letters and joined and not piece.startswith("▁"):
             before = words.pop()
-            words.append(Word(before.text + typed, before.first, place + 1))
+            words.append(SourceWord(before.text + typed, before.first, place + 1))
         else:
-            words.append(Word(typed or piece, place, place + 1))
+            words.append(SourceWord(typed or piece, place, place + 1))
         joined = letters
     return words
 
 
-def _proper_words(english: EnglishTokens, text: str) -> list[Word]:
-    """The words without the signs between them, where heads rest that have nothing to look at."""
+def _proper_words(english: EnglishTokens, text: str) -> list[SourceWord]:
+    """The words without punctuation, where heads rest that have nothing to attend to."""
     return [word for word in words_of(english, text) if _has_letters(word.text)]
 
 
@@ -105,7 +105,7 @@ def read_alignment_head(folder: str | Path) -> AlignmentHead:
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """Which English words each character of a translation looked at: ``weights (character, word)``.
+    """Which English words each character of a translation attends to: ``weights (character, word)``.
 
     Rows sum to less than 1: the rest is on the full stop, other signs and the end of the text.
     """
@@ -117,7 +117,7 @@ class Alignment:
     by: AlignmentHead
 
     def strongest(self, character: int) -> str:
-        """The word that a character looked at most."""
+        """The word that a character attends to most."""
         return self.words[int(self.weights[character].argmax())]
 
     def __str__(self) -> str:
@@ -134,7 +134,7 @@ def align(translator: Translator, text: str, by: AlignmentHead, *, beams: int = 
     return alignment_of(look(translator, text, beams=beams), translator.vocabularies.english, by)
 
 
-def alignment_of(seen: Look, english: EnglishTokens, by: AlignmentHead) -> Alignment:
+def alignment_of(seen: WatchedTranslation, english: EnglishTokens, by: AlignmentHead) -> Alignment:
     """The alignment in a recording, read off one head."""
     words = _proper_words(english, seen.text)
     call = cross_call(seen.recording, by.layer)
@@ -155,16 +155,16 @@ def cross_call(recording: Recording, layer: int) -> Call:
     )
 
 
-def _by_word(weights: Tensor, words: Sequence[Word]) -> Tensor:
-    """``(character, piece)`` → ``(character, word)``: what the pieces of a word got together."""
+def _by_word(weights: Tensor, words: Sequence[SourceWord]) -> Tensor:
+    """``(character, piece)`` → ``(character, word)``: the sum over the pieces of a word."""
     return torch.stack([weights[:, word.first : word.stop].sum(1) for word in words], 1)
 
 
 # ---- which head aligns -----------------------------------------------------------------------
 
 
-class Checked(NamedTuple):
-    """A sentence, its translation, and words of the one with the words of the other that they are."""
+class AlignedSentence(NamedTuple):
+    """A sentence, its translation, and pairs of words that translate each other."""
 
     english: str
     chinese: str
@@ -172,16 +172,18 @@ class Checked(NamedTuple):
 
 
 @cache
-def checked_sentences() -> tuple[Checked, ...]:
+def checked_sentences() -> tuple[AlignedSentence, ...]:
     """The sentences whose words were paired by hand."""
     text = files("regard.translator").joinpath("checked_alignments.json").read_text(encoding="utf-8")
     return tuple(
-        Checked(one["english"], one["chinese"], tuple((pair[0], pair[1]) for pair in one["pairs"]))
+        AlignedSentence(one["english"], one["chinese"], tuple((pair[0], pair[1]) for pair in one["pairs"]))
         for one in json.loads(text)
     )
 
 
-def measure_heads(translator: Translator, sentences: Sequence[Checked] | None = None) -> list[AlignmentHead]:
+def measure_heads(
+    translator: Translator, sentences: Sequence[AlignedSentence] | None = None
+) -> list[AlignmentHead]:
     """How many of the checked pairs each head of the cross-attention gets right, the best head first.
 
     The Chinese word is right if the English word that its characters look at most, taken together,
@@ -216,7 +218,9 @@ def _cross_heads(translator: Translator) -> list[tuple[int, int]]:
     return [(number, head) for number, layer in enumerate(layers) for head in range(layer.cross.heads)]
 
 
-def _is_right(weights: Tensor, words: Sequence[Word], sentence: Checked, pair: tuple[str, str]) -> bool:
+def _is_right(
+    weights: Tensor, words: Sequence[SourceWord], sentence: AlignedSentence, pair: tuple[str, str]
+) -> bool:
     english, chinese = pair
     first = sentence.chinese.index(chinese)
     together = weights[first : first + len(chinese)].sum(0)

@@ -15,14 +15,14 @@ from regard.translator.card import card
 from regard.translator.evaluation import check_scoring, evaluate
 from regard.translator.files import write_text
 from regard.translator.training_checkpoint import expected_snapshots, load_position
-from regard.translator.training_folder import Run, locked_folder
+from regard.translator.training_folder import TrainingRun, locked_folder
 from regard.translator.translate_text import count_parameters, load_translator, save_translator
 from regard.translator.weight_average import average
 
 MODEL, SCORES = "model", "scores.json"
 
 
-def export(run: Run, *, beams: int = 4, length_penalty: float = 1.0) -> dict[str, Any]:
+def export(run: TrainingRun, *, beams: int = 4, length_penalty: float = 1.0) -> dict[str, Any]:
     """Average the last checkpoints of a run into its ``model`` folder, and measure what stands there.
 
     The scores are those of the exported model, half precision included, on the held-out sentences. They
@@ -34,7 +34,7 @@ def export(run: Run, *, beams: int = 4, length_penalty: float = 1.0) -> dict[str
         return _export(run, beams, length_penalty)
 
 
-def _export(run: Run, beams: int, length_penalty: float) -> dict[str, Any]:
+def _export(run: TrainingRun, beams: int, length_penalty: float) -> dict[str, Any]:
     folder, recipe = run.folder / MODEL, run.recipe
     position = load_position(run.folder)
     expected = expected_snapshots(

@@ -1,4 +1,4 @@
-"""The recipe: everything that decides what a training gives, apart from its data."""
+"""The recipe: everything but the data that decides the result of a training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from regard.nn.embedding import MODEL_POSITIONS
 from regard.nn.layers import NORMS
 
 LARGEST = 1e30
-"""The greatest number of a recipe: what is above could not be computed with."""
+"""The greatest number in a recipe; nothing above could be computed with."""
 
 MOST_PARAMETERS = 10_000_000_000
 """Far beyond what 30,000 pairs can teach."""
@@ -21,7 +21,7 @@ MOST_PARAMETERS = 10_000_000_000
 
 @dataclass(frozen=True)
 class Recipe:
-    """Sizes, chances and steps of one training; the default is the one of the embedded translator.
+    """Sizes, dropout and steps of one training; the default is that of the embedded translator.
 
     >>> small = Recipe(width=64, heads=2, steps=100)
     >>> Recipe.from_json(small.to_json()) == small
@@ -40,7 +40,7 @@ class Recipe:
     english_tokens: int = 4000
     chinese_least: int = 2  # a character that is seen less often is unknown
 
-    # Against learning 30,000 pairs by heart. None on the attention weights: that keeps SDPA on its fast path.
+    # Against memorizing 30,000 pairs. None on the attention weights: that keeps SDPA on its fast path.
     dropout: float = 0.25
     attention_dropout: float = 0.0
     label_smoothing: float = 0.1
@@ -120,7 +120,7 @@ class Recipe:
 
     @classmethod
     def from_fields(cls, named: dict[str, Any]) -> Recipe:
-        """The recipe with these fields; others than it knows are refused."""
+        """The recipe with these fields; unknown fields are refused."""
         known = [field.name for field in fields(cls)]
         unknown = sorted(set(named) - set(known))
         if unknown:

@@ -1,4 +1,4 @@
-"""Batches of sentences of like length, shuffled anew in every epoch, the same for the same seed."""
+"""Batches of sentences of similar length, reshuffled in every epoch, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from regard.translator.vocabulary import END, PADDING, START, Vocabularies
 
 
 @dataclass(frozen=True)
-class Example:
+class EncodedPair:
     """A pair as ids: the source with its end, the target without start and end."""
 
     source: tuple[int, ...]
@@ -26,7 +26,7 @@ class Example:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class SentenceBatch:
     """Padded ids: ``target`` begins with the start, ``following`` is what comes after each of its tokens."""
 
     source: Tensor  # (batch, key)
@@ -34,11 +34,11 @@ class Batch:
     following: Tensor  # (batch, length)
 
 
-def encode_pairs(pairs: Sequence[Pair], vocabularies: Vocabularies, *, longest: int) -> list[Example]:
+def encode_pairs(pairs: Sequence[Pair], vocabularies: Vocabularies, *, longest: int) -> list[EncodedPair]:
     """The pairs as ids, without those that do not fit the model's positions."""
     sources = vocabularies.english.encode_all([pair.english for pair in pairs])
     examples = [
-        Example((*source, END), tuple(vocabularies.chinese.encode(pair.chinese)))
+        EncodedPair((*source, END), tuple(vocabularies.chinese.encode(pair.chinese)))
         for source, pair in zip(sources, pairs, strict=True)
     ]
     return [example for example in examples if max(example.size) <= longest]
@@ -67,14 +67,14 @@ def epoch_batches(sizes: Sequence[tuple[int, int]], tokens: int, *, seed: int, e
     return [batches[index] for index in shuffled]
 
 
-def pad(examples: Sequence[Example]) -> Batch:
+def pad(examples: Sequence[EncodedPair]) -> SentenceBatch:
     """Examples as one batch.
 
-    >>> pad([Example((7, 2), (5, 6)), Example((2,), (5,))]).target
+    >>> pad([EncodedPair((7, 2), (5, 6)), EncodedPair((2,), (5,))]).target
     tensor([[1, 5, 6],
             [1, 5, 0]])
     """
-    return Batch(
+    return SentenceBatch(
         source=pad_ids([example.source for example in examples]),
         target=pad_ids([(START, *example.target) for example in examples]),
         following=pad_ids([(*example.target, END) for example in examples]),

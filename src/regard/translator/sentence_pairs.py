@@ -35,7 +35,7 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class CorpusSplit:
     """What to train on, and what to measure on; no English sentence is in both."""
 
     training: tuple[Pair, ...]
@@ -70,7 +70,7 @@ def read_pairs(path: str | Path) -> list[Pair]:
     return _folded(pairs)
 
 
-def split(pairs: Iterable[Pair], *, held_out: int = 1000, seed: int = 0) -> Corpus:
+def split(pairs: Iterable[Pair], *, held_out: int = 1000, seed: int = 0) -> CorpusSplit:
     """Keep ``held_out`` English sentences out of training, chosen by ``seed`` and by nothing else.
 
     Sentences are drawn by a hash of their text, so the order of the file does not matter. Case and
@@ -94,7 +94,7 @@ def split(pairs: Iterable[Pair], *, held_out: int = 1000, seed: int = 0) -> Corp
         )
     drawn = sorted(groups, key=lambda sentence: _lot(sentence, seed))[:held_out]
     kept_out = set(drawn)
-    return Corpus(
+    return CorpusSplit(
         training=tuple(sorted(p for s, group in groups.items() if s not in kept_out for p in group)),
         held_out=tuple(_held_out(groups[sentence]) for sentence in sorted(drawn)),
     )

@@ -24,10 +24,10 @@ from regard.errors import ArgumentError, FileError, TrainingError
 from regard.processes import Processes
 from regard.translator import training_checkpoint, training_log
 from regard.translator.recipe import Recipe
-from regard.translator.sentence_batches import Example, encode_pairs, epoch_batches, pad
+from regard.translator.sentence_batches import EncodedPair, encode_pairs, epoch_batches, pad
 from regard.translator.sentence_pairs import Pair
-from regard.translator.training_checkpoint import Position
-from regard.translator.training_folder import Run, begin_run, locked_folder, open_run
+from regard.translator.training_checkpoint import TrainingPosition
+from regard.translator.training_folder import TrainingRun, begin_run, locked_folder, open_run
 from regard.translator.translate_text import build_model
 from regard.translator.vocabulary import PADDING
 
@@ -37,7 +37,7 @@ REDRAWN = 60.0
 
 @dataclass(frozen=True)
 class Report:
-    """Where a training stands after a step."""
+    """The progress of a training after a step."""
 
     step: int
     steps: int
@@ -45,7 +45,7 @@ class Report:
     loss: float  # the mean since the last line of the log, per token
     held_out: float | None  # the loss on held-out sentences, when last measured
     seconds: float
-    left: float  # seconds to go, as far as one can tell
+    left: float  # seconds to go, estimated
 
 
 Listener = Callable[[Report], None]
@@ -60,9 +60,9 @@ def train(
     minutes: float | None = None,
     processes: Processes | None = None,
     report: Listener | None = None,
-    lettering: training_log.Lettering | None = None,
-) -> Run:
-    """Train by a recipe into a folder, or go on with the training in it.
+    lettering: training_log.PlotStyle | None = None,
+) -> TrainingRun:
+    """Train by a recipe into a folder, or resume the training in it.
 
     Args:
         pairs: from :func:`read_pairs`.
@@ -116,7 +116,7 @@ def learning_rate(recipe: Recipe, step: int) -> float:
 
 
 def token_losses(logits: Tensor, following: Tensor, *, smoothing: float) -> Tensor:
-    """The loss summed over all tokens that are no padding."""
+    """The loss summed over all tokens that are not padding."""
     return F.cross_entropy(
         logits.flatten(0, 1),
         following.flatten(),
@@ -127,10 +127,14 @@ def token_losses(logits: Tensor, following: Tensor, *, smoothing: float) -> Tens
 
 
 class _Training:
-    """The moving parts of one training."""
+    """The state of one training while it runs."""
 
     def __init__(
-        self, run: Run, processes: Processes, report: Listener, lettering: training_log.Lettering | None
+        self,
+        run: TrainingRun,
+        processes: Processes,
+        report: Listener,
+        lettering: training_log.PlotStyle | None,
     ) -> None:
         self.run, self.recipe, self.processes, self.report = run, run.recipe, processes, report
         self.lettering = lettering
@@ -141,7 +145,7 @@ class _Training:
         torch.manual_seed(self.recipe.seed)
         self.model = build_model(self.recipe, run.vocabularies)
         self.optimizer = _optimizer(self.model, self.recipe)
-        # Every process drops other numbers.
+        # Every process has its own dropout.
         torch.manual_seed(self.recipe.seed + 1 + processes.own)
         self.position = self._resumed()
         alone = processes.count == 1
@@ -149,14 +153,14 @@ class _Training:
         self.held_out_loss: float | None = None
         self.drawn = time.monotonic()
 
-    def _encode(self, pairs: Sequence[Pair]) -> list[Example]:
+    def _encode(self, pairs: Sequence[Pair]) -> list[EncodedPair]:
         return encode_pairs(pairs, self.run.vocabularies, longest=self.recipe.length)
 
-    def _resumed(self) -> Position:
+    def _resumed(self) -> TrainingPosition:
         found = training_checkpoint.load_checkpoint(
             self.run.folder, self.model, self.optimizer, self.processes.own
         )
-        position = found or Position(log_digest=digest(b""))
+        position = found or TrainingPosition(log_digest=digest(b""))
         if self.processes.first and position.step < self.recipe.steps:
             training_checkpoint.drop_snapshots(
                 self.run.folder, after=position.step, every=self.recipe.checkpoint_every
@@ -193,7 +197,7 @@ class _Training:
         rows = batches[position.batch]
         tokens = sum(self.sizes[row][0] for row in rows)
         own = rows[self.processes.own :: count]
-        # A process without rows must take part all the same: it counts for nothing.
+        # A process without rows must still take part; it contributes nothing.
         batch = pad([self.examples[row] for row in own or rows[:1]])
         logits = self.parallel(batch.source, batch.target)
         loss = token_losses(logits, batch.following, smoothing=recipe.label_smoothing) * bool(own)
@@ -272,7 +276,7 @@ class _Training:
             )
 
 
-def held_out_loss(model: nn.Seq2Seq, examples: Sequence[Example], tokens: int) -> float:
+def held_out_loss(model: nn.Seq2Seq, examples: Sequence[EncodedPair], tokens: int) -> float:
     """The loss per token, without smoothing and dropout."""
     total, count = 0.0, 0
     sizes = [example.size for example in examples]
@@ -287,7 +291,7 @@ def held_out_loss(model: nn.Seq2Seq, examples: Sequence[Example], tokens: int) -
 
 
 def _optimizer(model: nn.Seq2Seq, recipe: Recipe) -> torch.optim.AdamW:
-    """AdamW; only matrices decay, for a norm or a bias has no size to be kept small."""
+    """AdamW; only matrices decay, because norms and biases need not be small."""
     matrices = [parameter for parameter in model.parameters() if parameter.ndim > 1]
     others = [parameter for parameter in model.parameters() if parameter.ndim <= 1]
     return torch.optim.AdamW(

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a training needs to go on exactly as if it had never stopped."""
+"""Checkpoints: everything that a training needs to resume exactly as if it had never stopped."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SNAPSHOT = "weights-{step:07d}.safetensors"
 
 
 @dataclass
-class Position:
-    """Where a training stands: steps done, the next batch, and what was gathered since the last log."""
+class TrainingPosition:
+    """The position of a training: steps done, the next batch, and sums since the last log."""
 
     step: int = 0
     epoch: int = 0
@@ -36,7 +36,7 @@ def save_checkpoint(
     folder: Path,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    position: Position,
+    position: TrainingPosition,
     chances: Sequence[Tensor],
 ) -> None:
     """Write one file with model, optimizer, position and the random states of all processes."""
@@ -51,8 +51,8 @@ def save_checkpoint(
 
 def load_checkpoint(
     folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, process: int
-) -> Position | None:
-    """Put model, optimizer and chance back to where the checkpoint left them; None without one."""
+) -> TrainingPosition | None:
+    """Restore model, optimizer and random state from the checkpoint; None without one."""
     path = folder / CHECKPOINT
     if not path.exists():
         _check_never_there(folder)
@@ -63,11 +63,11 @@ def load_checkpoint(
         # Set as they were, not through load_state_dict, which would change their kinds.
         optimizer.state[parameter] = _part(tensors, f"optimizer.{name}.")
     torch.set_rng_state(tensors[f"random.{process}"])
-    return Position(**facts)
+    return TrainingPosition(**facts)
 
 
-def load_position(folder: Path) -> Position:
-    """Where the training in a folder stands, by its last checkpoint."""
+def load_position(folder: Path) -> TrainingPosition:
+    """The position of the training in a folder at its last checkpoint."""
     path = folder / CHECKPOINT
     if not path.exists():
         raise TrainingError(
@@ -75,7 +75,7 @@ def load_position(folder: Path) -> Position:
             got=f"none in {folder}",
             do="Train until the first checkpoint.",
         )
-    return Position(**_read(path)[1])
+    return TrainingPosition(**_read(path)[1])
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -83,7 +83,7 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _check_never_there(folder: Path) -> None:
-    """Raise if a training without a checkpoint has had one: to begin anew would remove its weights."""
+    """Raise if a training without a checkpoint has had one: starting again would remove its weights."""
     # A kill between the first weights and the first checkpoint leaves one file of weights.
     if len(snapshots(folder)) > 1:
         raise ModelFileError(
@@ -94,7 +94,7 @@ def _check_never_there(folder: Path) -> None:
 
 
 def load_weights(model: nn.Module, weights: dict[str, Tensor], path: Path) -> None:
-    """Give a model these weights; they must be those of this very model."""
+    """Give a model these weights; they must fit this model."""
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
@@ -106,7 +106,7 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor], path: Path) -> No
 
 
 def save_snapshot(folder: Path, model: nn.Module, step: int, *, kept: int) -> None:
-    """Write the weights alone, for averaging, and take away all but the last ``kept``."""
+    """Write only the weights, for averaging, and remove all but the last ``kept`` files."""
     write_tensors(folder / SNAPSHOT.format(step=step), model.state_dict(), {"step": step})
     for path in snapshots(folder)[:-kept]:
         with atomic.explained(path):
@@ -129,7 +129,7 @@ def expected_snapshots(folder: Path, step: int, *, every: int, kept: int) -> lis
 
 
 def drop_snapshots(folder: Path, *, after: int, every: int) -> None:
-    """Take away weights that an undisturbed training would not have: of no regular step, or too late ones."""
+    """Remove weights that an undisturbed training would not have: of irregular or later steps."""
     for path in snapshots(folder):
         step = _step(path)
         if step is not None and (step > after or step % every):

@@ -1,11 +1,11 @@
-"""The folder of a training: what it was begun with, so that it goes on with nothing else.
+"""The folder of a training: what it was begun with, so that it resumes with nothing else.
 
 run.json                  recipe, data, number of processes, digests of the vocabularies
 english.json, chinese.json  the vocabularies
-checkpoint.safetensors    where it stands
+checkpoint.safetensors    its state
 weights-*.safetensors     the last weights, to be averaged
-log.jsonl, loss.png       how it went
-model/                    what it gave
+log.jsonl, loss.png       its loss
+model/                    its result
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from regard.errors import ModelFileError, TrainingError
 from regard.folder_lock import locked
 from regard.translator.files import read_text
 from regard.translator.recipe import Recipe
-from regard.translator.sentence_pairs import Corpus, Pair, split
+from regard.translator.sentence_pairs import CorpusSplit, Pair, split
 from regard.translator.sentence_pairs import digest as digest_of_pairs
 from regard.translator.translate_text import CHINESE, ENGLISH, read_vocabularies, write_vocabularies
 from regard.translator.vocabulary import ChineseCharacters, EnglishTokens, Vocabularies
@@ -32,12 +32,12 @@ FORMAT = "regard training 2"
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """One training: its folder, recipe, sentences and vocabularies."""
 
     folder: Path
     recipe: Recipe
-    corpus: Corpus
+    corpus: CorpusSplit
     vocabularies: Vocabularies
 
 
@@ -49,7 +49,7 @@ def recipe_of(folder: str | Path) -> Recipe | None:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """The folder for one training alone; made if it is not there, left alone if it holds something else."""
+    """Lock the folder for one training; created if missing, refused if it holds something else."""
     other = not folder.is_dir() or any(folder.glob("*.safetensors"))
     if folder.exists() and not (folder / RUN).exists() and other:
         raise TrainingError(
@@ -72,7 +72,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 def begin_run(
     folder: Path, pairs: Sequence[Pair], recipe: Recipe, *, processes: int = 1, resume: bool = False
 ) -> None:
-    """Make the folder of a training, or check that the one in it is this one. Overwrites nothing."""
+    """Create the folder of a training, or check that it holds this training. Overwrites nothing."""
     path = folder / RUN
     wanted = {"recipe": asdict(recipe), "data": digest_of_pairs(pairs), "processes": processes}
     if path.exists():
@@ -87,11 +87,11 @@ def begin_run(
     corpus = split(pairs, held_out=recipe.held_out, seed=recipe.seed)
     write_vocabularies(folder, _learn(corpus, recipe))
     files = {name: digest((folder / name).read_bytes()) for name in (ENGLISH, CHINESE)}
-    # Written last: where it stands, everything else does.
+    # Written last: if it exists, everything else does.
     write_json(path, {"format": FORMAT, **wanted, "files": files})
 
 
-def open_run(folder: Path, pairs: Sequence[Pair], recipe: Recipe) -> Run:
+def open_run(folder: Path, pairs: Sequence[Pair], recipe: Recipe) -> TrainingRun:
     """The training that ``begin_run`` made or checked."""
     corpus = split(pairs, held_out=recipe.held_out, seed=recipe.seed)
     for name, written in _read(folder / RUN)["files"].items():
@@ -102,10 +102,10 @@ def open_run(folder: Path, pairs: Sequence[Pair], recipe: Recipe) -> Run:
                 do="Begin anew in another folder.",
             )
     # Read, not learned again: the files are what the checkpoints were trained with.
-    return Run(folder, recipe, corpus, read_vocabularies(folder))
+    return TrainingRun(folder, recipe, corpus, read_vocabularies(folder))
 
 
-def _learn(corpus: Corpus, recipe: Recipe) -> Vocabularies:
+def _learn(corpus: CorpusSplit, recipe: Recipe) -> Vocabularies:
     return Vocabularies(
         EnglishTokens.learn((pair.english for pair in corpus.training), recipe.english_tokens),
         ChineseCharacters.learn((pair.chinese for pair in corpus.training), least=recipe.chinese_least),

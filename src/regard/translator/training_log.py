@@ -19,8 +19,8 @@ TEXTS = Texts(Path(__file__).parent / "texts")
 
 
 @dataclass(frozen=True)
-class Lettering:
-    """The language of the picture, and fonts that have its letters; without any, matplotlib's own."""
+class PlotStyle:
+    """The language of the picture, and fonts that have its characters; without any, matplotlib's default."""
 
     lang: str = "en"
     fonts: tuple[str, ...] = ()
@@ -83,13 +83,13 @@ def cut_after(folder: Path, size: int, known: str) -> None:
         atomic.write_bytes(path, contents[:size])
 
 
-def draw(folder: Path, lettering: Lettering | None = None) -> None:
+def draw(folder: Path, lettering: PlotStyle | None = None) -> None:
     """The loss over the steps, as a picture."""
     # Through the class, not pyplot: no window system is asked for, nothing global is changed.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    written = lettering or Lettering()
+    written = lettering or PlotStyle()
     family = list(written.fonts) or None
     figure = Figure(figsize=(7, 4), layout="constrained")
     FigureCanvasAgg(figure)

@@ -66,7 +66,7 @@ class Translator:
     ) -> list[str]:
         """The Chinese of many texts, in their order."""
         sources = [self.encode(text) for text in texts]
-        # Sentences of like length together: less padding, and no waiting for one long one.
+        # Sentences of similar length together: less padding, and no waiting for one long one.
         order = sorted(range(len(sources)), key=lambda index: len(sources[index]))
         found = [""] * len(sources)
         for first in range(0, len(order), TOGETHER):
@@ -113,7 +113,7 @@ class Translator:
         return True
 
     def _room(self, tokens: int) -> int:
-        """How many characters a translation may have: far more than any needs, so that none runs on."""
+        """How many characters a translation may have: far more than any needs, but bounded."""
         return min(self.model.length - 1, 3 * tokens + 10)
 
 
@@ -156,5 +156,5 @@ def read_vocabularies(folder: Path) -> Vocabularies:
 
 
 def count_parameters(model: torch.nn.Module) -> int:
-    """How many numbers were learned."""
+    """How many parameters the model has."""
     return sum(parameter.numel() for parameter in model.parameters())

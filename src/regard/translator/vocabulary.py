@@ -38,7 +38,7 @@ class EnglishTokens:
         tokenizer.normalizer = normalizers.Sequence(
             [normalizers.NFKC(), normalizers.Replace("’", "'"), normalizers.Lowercase(), normalizers.Strip()]
         )
-        # Punctuation stands alone, but for the apostrophe: "don't" is one word.
+        # Punctuation is a piece of its own, except the apostrophe: "don't" is one word.
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.Metaspace(), pre_tokenizers.Split(Regex(r"[^\w'▁]"), "isolated")]
         )
@@ -87,7 +87,7 @@ class EnglishTokens:
 
 @dataclass(frozen=True)
 class ChineseCharacters:
-    """One id per character; those that were seen too seldom are unknown.
+    """One id per character; rare ones are unknown.
 
     >>> chinese = ChineseCharacters.learn(["猫坐。", "猫跑。"], least=2)
     >>> chinese.encode("猫坐。"), chinese.decode([5, 3, 4, 2])

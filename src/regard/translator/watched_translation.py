@@ -1,4 +1,4 @@
-"""A translation with everything that every head looked at while it was made."""
+"""A translation with a recording of every head that made it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from regard.translator.vocabulary import END, SPECIALS, START, UNKNOWN
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class WatchedTranslation:
     """A text, its translation, and the recording of the model that reads the one and writes the other.
 
     Row t of the decoder and of the cross-attention is the step that writes character t; its token is
@@ -29,7 +29,7 @@ class Look:
 @torch.no_grad()
 def look(
     translator: Translator, text: str, *, translation: str | None = None, beams: int = 4, **watching: Any
-) -> Look:
+) -> WatchedTranslation:
     """Translate ``text`` and record how; or record how a given ``translation`` would be written.
 
     ``watching`` are options of :func:`regard.watch`.
@@ -43,7 +43,7 @@ def look(
         translator.model(torch.tensor([source]), torch.tensor([target]))
     seen.tokens = [SPECIALS[START], *translation]
     seen.source_tokens = [*translator.vocabularies.english.pieces(text), SPECIALS[END]]
-    return Look(text, translation, seen)
+    return WatchedTranslation(text, translation, seen)
 
 
 def _known(translator: Translator, translation: str) -> list[int]:

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from regard.errors import ArgumentError, PackageError, ShapeError
+from regard.interception.steps import Kind
 from regard.recording import Call, Recording
-from regard.recording.call import Kind
 from regard.views.page.notebook import Display, displayed
 from regard.views.page.page_payload import Wording
 from regard.views.page.write_page import Options, Start

@@ -9,13 +9,13 @@ import sys
 
 from regard.app.main import main
 from regard.heads.survey import corpus_batches
-from regard.heads.survey.surveyed_model import Subject
+from regard.heads.survey.surveyed_model import SurveyedModel
 
-corpus_batches.STRETCH = 17  # as in the tests of one process
+corpus_batches.STRETCH_DOCUMENTS = 17  # as in the tests of one process
 
 
 def die_after(count):
-    real, done = Subject.read, 0
+    real, done = SurveyedModel.read, 0
 
     def read(*arguments):
         nonlocal done
@@ -24,7 +24,7 @@ def die_after(count):
             os.kill(os.getpid(), signal.SIGKILL)
         return real(*arguments)
 
-    Subject.read = read
+    SurveyedModel.read = read
 
 
 if __name__ == "__main__":

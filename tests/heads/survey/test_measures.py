@@ -31,7 +31,7 @@ def recording_of(reader, model):
 @pytest.mark.parametrize("at_once", [1 << 22, 300], ids=["at once", "a few rows at a time"])
 @pytest.mark.parametrize("name", ["bert", "llama", "bart"])
 def test_means_are_those_of_the_table_and_of_the_roles(readers, path, tmp_path, name, at_once, monkeypatch):
-    monkeypatch.setattr(measures, "AT_ONCE", at_once)
+    monkeypatch.setattr(measures, "MAX_WEIGHTS", at_once)
     reader = readers[name]
     model = reader.model.get_encoder() if name == "bart" else reader.model.base_model
     seen = recording_of(reader, model)

@@ -15,9 +15,9 @@ from regard.app.languages.wording import TEXTS
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from regard.translator import Recipe, Report, Run
+    from regard.translator import Recipe, Report, TrainingRun
     from regard.translator.training import Listener
-    from regard.translator.training_log import Lettering
+    from regard.translator.training_log import PlotStyle
 
 
 @click.command()
@@ -84,7 +84,7 @@ def train(
                 minutes=minutes,
                 processes=processes,
                 report=report,
-                lettering=_lettering(lang),
+                lettering=_plot_style(lang),
             )
         if processes.first:
             _finish(console, run, beams, lang)
@@ -101,19 +101,19 @@ def _recipe(file: Path | None, begun: Path | None, changes: dict[str, Any]) -> R
     return replace(recipe, **changes)
 
 
-def _lettering(lang: str) -> Lettering:
+def _plot_style(lang: str) -> PlotStyle:
     """How the picture of the loss is written; in English where this machine has no Chinese letters."""
     from regard.translator import training_log
 
     if lang == "en":
-        return training_log.Lettering()
+        return training_log.PlotStyle()
     from regard.errors import FontError
     from regard.views.figures.fonts import families_for
 
     try:
-        return training_log.Lettering(lang, tuple(families_for(training_log.TEXTS.table(lang).values())))
+        return training_log.PlotStyle(lang, tuple(families_for(training_log.TEXTS.table(lang).values())))
     except FontError:
-        return training_log.Lettering()
+        return training_log.PlotStyle()
 
 
 def _progress(console: Console, recipe: Recipe, lang: str) -> AbstractContextManager[Listener]:
@@ -164,7 +164,7 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}" if minutes >= 60 else f"{minutes}:{rest:02d}"
 
 
-def _finish(console: Console, run: Run, beams: int, lang: str) -> None:
+def _finish(console: Console, run: TrainingRun, beams: int, lang: str) -> None:
     from rich.markup import escape
 
     from regard.languages import padded

@@ -14,20 +14,21 @@ import torch
 from torch import Tensor
 
 from regard.heads.survey import distance_bins
-from regard.heads.survey.corpus_batches import Part
+from regard.heads.survey.corpus_batches import DocumentPart
 from regard.heads.survey.examples import LEAST, Examples
-from regard.heads.survey.measures import MEASURES, Rows, measured
+from regard.heads.survey.measures import MEASURES, MeasuredRows, measured
 from regard.heads.survey.moments import Moments
 from regard.heads.survey.quantile_sketch import BINS, sketch
-from regard.heads.survey.tokenized_batch import Texts
+from regard.heads.survey.tokenized_batch import TokenizedBatch
+from regard.interception.steps import Kind
 from regard.processes import Processes
-from regard.recording.call import Call, Kind
+from regard.recording.call import Call
 
 COUNTS = ("documents", "parts", "tokens", "truncated", "divided", "failed")
 
 
 @dataclass(frozen=True)
-class Place:
+class AttentionPlace:
     """One attention of a model."""
 
     name: str
@@ -37,10 +38,10 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Layout:
+class HeadLayout:
     """The attentions of a model, in the order of its pass; heads are counted through all of them."""
 
-    places: tuple[Place, ...]
+    places: tuple[AttentionPlace, ...]
 
     @property
     def heads(self) -> int:
@@ -48,7 +49,7 @@ class Layout:
         return sum(len(place.heads) for place in self.places)
 
     def rows(self, call: Call) -> slice:
-        """Where the heads of a call stand."""
+        """The rows of the heads of a call."""
         start = 0
         for place in self.places:
             if (place.name, place.layer, place.kind) == (call.name, call.layer, call.kind):
@@ -72,7 +73,7 @@ class Accumulators:
 
     @classmethod
     def blank(cls, heads: int) -> Accumulators:
-        """Of no texts."""
+        """The accumulators of no texts."""
         measures, bins = len(MEASURES), distance_bins.count()
 
         def zeros(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -95,13 +96,15 @@ class Accumulators:
             self.counts[COUNTS.index(name)] += number
 
     def counted(self, name: str) -> int:
-        """How many of this name."""
+        """One of the counts, by name."""
         return int(self.counts[COUNTS.index(name)])
 
     # ---- a call of the model -------------------------------------------------------------------
 
-    def add(self, at: slice, call: Call, texts: Texts, parts: Sequence[Part], bar: Tensor) -> None:
-        """Take in one attention call over a batch of texts; its heads stand at ``at``.
+    def add(
+        self, at: slice, call: Call, texts: TokenizedBatch, parts: Sequence[DocumentPart], bar: Tensor
+    ) -> None:
+        """Add one attention call over a batch of texts; its heads are at ``at``.
 
         ``bar`` is the score that an example must reach to be worth keeping, for every head.
         """
@@ -112,7 +115,7 @@ class Accumulators:
             best.add(rows, texts)
         self._add_examples(at, call, texts, parts, best, bar[at])
 
-    def _add_measures(self, at: slice, rows: Rows) -> None:
+    def _add_measures(self, at: slice, rows: MeasuredRows) -> None:
         found = Moments.of(rows.values, rows.where, dims=(1, 3))  # (measure, head)
         if not bool(torch.isfinite(found.mean).all()):
             raise ArithmeticError("attention that is not finite")
@@ -129,14 +132,20 @@ class Accumulators:
         counts = sketch(rows.values, rows.where, places.expand(rows.values.shape), heads * len(MEASURES))
         self.sketch[at] += counts.view(heads, len(MEASURES), BINS).cpu()
 
-    def _add_distances(self, at: slice, rows: Rows) -> None:
+    def _add_distances(self, at: slice, rows: MeasuredRows) -> None:
         first = rows.rows.start
         self.mass[at] += distance_bins.by_distance(rows.weights.sum(0), first).cpu()
         self.pairs[at] += distance_bins.by_distance(rows.pairs, first).cpu()
         self.squares[at] += torch.linalg.vector_norm(rows.weights, dim=(0, 2, 3)).double().square().cpu()
 
     def _add_examples(
-        self, at: slice, call: Call, texts: Texts, parts: Sequence[Part], best: _Best, bar: Tensor
+        self,
+        at: slice,
+        call: Call,
+        texts: TokenizedBatch,
+        parts: Sequence[DocumentPart],
+        best: _Best,
+        bar: Tensor,
     ) -> None:
         score = best.score().cpu().numpy()  # (batch, head), −inf where a text does not compete
         where = [tensor.cpu() for tensor in (best.query, best.key)]
@@ -169,7 +178,7 @@ class Accumulators:
     # ---- together ------------------------------------------------------------------------------
 
     def merge(self, other: Accumulators) -> None:
-        """Take in what another found in other texts."""
+        """Add what was found in other texts."""
         self.moments.merge(other.moments)
         self.examples.merge(other.examples)
         for name in ("chance", "sketch", "mass", "pairs", "squares", "counts"):
@@ -193,7 +202,7 @@ class Accumulators:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Accumulators:
-        """The way back."""
+        """The inverse of :meth:`tensors`."""
 
         def part(prefix: str) -> dict[str, Any]:
             return {name.removeprefix(prefix): x for name, x in tensors.items() if name.startswith(prefix)}
@@ -204,7 +213,7 @@ class Accumulators:
 
 @dataclass(eq=False)
 class _Best:
-    """The excitement of each text and head under way; see ``examples``."""
+    """The running excitement of each text and head; see ``examples``."""
 
     total: Tensor  # (batch, head): Σ over tokens of the greatest weight on another
     tokens: Tensor  # (batch, 1): how many there are
@@ -213,14 +222,14 @@ class _Best:
     key: Tensor
 
     @classmethod
-    def blank(cls, batch: int, heads: int, texts: Texts) -> _Best:
+    def blank(cls, batch: int, heads: int, texts: TokenizedBatch) -> _Best:
         zeros = torch.zeros((batch, heads), dtype=torch.float64, device=texts.ids.device)
         none = torch.full_like(zeros, -1, dtype=torch.int64)
         return cls(
             zeros, texts.content.sum(-1, keepdim=True), torch.full_like(zeros, -1.0), none, none.clone()
         )
 
-    def add(self, rows: Rows, texts: Texts) -> None:
+    def add(self, rows: MeasuredRows, texts: TokenizedBatch) -> None:
         length = texts.ids.shape[1]
         positions = torch.arange(length, device=texts.ids.device)
         others = texts.content[:, None, :] & (positions != positions[rows.rows, None])

@@ -17,16 +17,16 @@ KINDS = (".txt", ".jsonl", ".ndjson", ".parquet")
 UNITS = ("line", "paragraph", "file")
 
 ENDS = 1 << 20
-"""Bytes at each end of a file that tell it from another."""
+"""Bytes at each end of a file that identify it."""
 
 CHARACTERS = 1 << 22
-"""Characters of a document at most; what lies behind them is never held in memory."""
+"""The most characters of a document that are read; the rest never is in memory."""
 
 LINE = 1 << 24
-"""Bytes of a line of JSON at most: without its end it says nothing."""
+"""The most bytes of a line of JSON: without its end it cannot be parsed."""
 
 SKIPPED = 1 << 20
-"""Bytes at a time of what is read over."""
+"""Bytes that are skipped at a time."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Document:
     text: str
     problem: str | None
     position: int  # how much of the corpus lies before its end, in bytes or rows
-    cut: bool = False  # whether it was longer than it may be
+    cut: bool = False  # whether it was longer than the limit
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Corpus:
             unit: what a document is in a text file: ``"line"``, ``"paragraph"`` (between blank lines) or
                 ``"file"``. Unless told, a line of a single file and a whole file of a folder.
             field: the field of JSONL, or the column of Parquet, that holds the text.
-            limit: only the first so many documents.
+            limit: read only the first ``limit`` documents.
         """
         path = Path(path)
         if unit is not None and unit not in UNITS:
@@ -104,7 +104,7 @@ class Corpus:
         return sum(_rows(file) if _is_parquet(file) else file.stat().st_size for file in self.files)
 
     def digest(self) -> str:
-        """What tells this corpus from another: names, sizes, and both ends of every file."""
+        """Identifies the corpus: names, sizes, and both ends of every file."""
         total = hashlib.blake2b(digest_size=16)
         for file in self.files:
             name = file.relative_to(self.path).as_posix() if file != self.path else ""
@@ -122,7 +122,7 @@ class Corpus:
         return self.documents()
 
     def documents(self, characters: int = CHARACTERS) -> Iterator[Document]:
-        """Every document, in order, cut after so many characters: a line of gigabytes takes no memory."""
+        """Every document, in order, cut after a number of characters: a line of gigabytes takes no memory."""
         number, before = 0, 0
         for file in self.files:
             where = file.name if file == self.path else file.relative_to(self.path).as_posix()
@@ -159,7 +159,7 @@ class _Piece:
 
 @dataclass(frozen=True)
 class _Line:
-    """One line of a file, as far as it was wanted."""
+    """One line of a file, as far as it was read."""
 
     number: int
     raw: bytes
@@ -168,7 +168,7 @@ class _Line:
 
 
 def _lines(file: Path, most: int) -> Iterator[_Line]:
-    """Every line, at most so many bytes of it; the rest of a longer one is read over."""
+    """Every line, up to a number of bytes; the rest of a longer one is skipped."""
     number, position = 0, 0
     with file.open("rb") as opened:
         while raw := opened.readline(most + 1):
@@ -183,7 +183,7 @@ def _lines(file: Path, most: int) -> Iterator[_Line]:
 
 
 def _bytes(characters: int) -> int:
-    """Bytes that hold so many characters, whatever they are."""
+    """Bytes that hold this number of characters, whatever they are."""
     return 4 * characters
 
 

@@ -1,8 +1,8 @@
 """Batches of a corpus, the same however many processes share them.
 
-Documents are taken in *stretches*: so many of them, in the order of the corpus. Within a stretch they are
-sorted by length and cut into batches. So padding is small, memory is that of a stretch, and batch number
-17 holds the same documents in every run: it is computed alike wherever it is computed.
+Documents are read in *stretches* of 2,048, in the order of the corpus. Within a stretch they are sorted by
+length and cut into batches. So there is little padding, memory is that of a stretch, and batch number 17
+holds the same documents in every run, wherever it is computed.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import Any, NamedTuple
 from regard.heads.survey.corpus import CHARACTERS, Corpus, Document
 from regard.recording.tokenizer_check import unknown_tokens
 
-STRETCH = 2048
+STRETCH_DOCUMENTS = 2048
 """Documents that are sorted together."""
 
-PER_TOKEN = 64
-"""Characters for each token that is wanted, far more than any text has: the rest need not be tokenized."""
+CHARACTERS_PER_TOKEN = 64
+"""Characters read for each token that fits, far more than any text has; the rest is not tokenized."""
 
-LEAST = 1 << 12
-"""Characters that are tokenized however few tokens are wanted."""
+MIN_CHARACTERS = 1 << 12
+"""Characters that are tokenized however few tokens fit."""
 
-TOGETHER = 1 << 20
-"""Characters that are given to the tokenizer at once: it needs some hundred bytes for each."""
+MAX_TOKENIZER_CHARACTERS = 1 << 20
+"""Characters passed to the tokenizer in one call: it needs some hundred bytes for each."""
 
-SEGMENT = 1 << 18
+SEGMENT_CHARACTERS = 1 << 18
 """Characters of a document that are tokenized as one text, where it is read in parts."""
 
-REASON = 300
-"""Characters of the reason of a failure that are written down."""
+MAX_REASON = 300
+"""Characters of the reason of a failure that are kept."""
 
 
-class Part(NamedTuple):
+class DocumentPart(NamedTuple):
     """A document as the model reads it, or a part of one that was too long."""
 
     document: int
@@ -52,12 +52,12 @@ class Failure(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Batch:
+class CorpusBatch:
     """What is computed together."""
 
     number: int  # counted through the whole corpus
     stretch: int
-    parts: tuple[Part, ...]
+    parts: tuple[DocumentPart, ...]
     failures: tuple[Failure, ...] = ()  # what of the stretch could not be read; with its first batch
     truncated: int = 0  # documents of the batch that were cut short
     divided: int = 0  # documents whose first part is in the batch and that have more
@@ -73,7 +73,7 @@ class Bookmark:
 
 
 @dataclass(frozen=True, eq=False)
-class Batches:
+class CorpusBatches:
     """The batches of a corpus for a tokenizer."""
 
     corpus: Corpus
@@ -86,9 +86,13 @@ class Batches:
     @property
     def characters(self) -> int:
         """Characters of a document that are read: of one that is cut short no more than can be needed."""
-        return CHARACTERS if self.split else min(CHARACTERS, max(LEAST, PER_TOKEN * self.longest))
+        return (
+            CHARACTERS
+            if self.split
+            else min(CHARACTERS, max(MIN_CHARACTERS, CHARACTERS_PER_TOKEN * self.longest))
+        )
 
-    def after(self, bookmark: Bookmark) -> Iterator[Batch]:
+    def after(self, bookmark: Bookmark) -> Iterator[CorpusBatch]:
         """Every batch from a bookmark on. What lies before is read over, not tokenized."""
         number = bookmark.batch
         for index, documents in enumerate(_stretches(self.corpus.documents(self.characters))):
@@ -98,24 +102,24 @@ class Batches:
                 number += 1
                 yield batch
 
-    def find(self, wanted: Collection[tuple[int, int]]) -> dict[tuple[int, int], Part]:
+    def find(self, wanted: Collection[tuple[int, int]]) -> dict[tuple[int, int], DocumentPart]:
         """The parts with these numbers of document and part, read again."""
         documents = {document for document, _ in wanted}
-        found: dict[tuple[int, int], Part] = {}
+        found: dict[tuple[int, int], DocumentPart] = {}
         for document in self.corpus.documents(self.characters):
             if document.number in documents and document.problem is None:
                 pieces = self._pieces([document.text])[0]
                 for number, ids in enumerate(pieces if isinstance(pieces, list) else []):
                     place = document.number, number
                     if place in wanted:
-                        found[place] = Part(*place, document.where, ids)
+                        found[place] = DocumentPart(*place, document.where, ids)
             if len(found) == len(wanted):
                 break
         return found
 
-    def _batches(self, stretch: int, first: int, documents: Sequence[Document]) -> Iterator[Batch]:
+    def _batches(self, stretch: int, first: int, documents: Sequence[Document]) -> Iterator[CorpusBatch]:
         failures = [failure(d, d.problem) for d in documents if d.problem is not None]
-        parts: list[Part] = []
+        parts: list[DocumentPart] = []
         divided: set[int] = set()
         cut = {document.number for document in documents if document.cut}
         good = [document for document in documents if document.problem is None]
@@ -127,7 +131,7 @@ class Batches:
             if len(pieces) > 1:
                 (divided if self.split else cut).add(document.number)
             kept = pieces if self.split else pieces[:1]
-            parts += [Part(document.number, n, document.where, ids) for n, ids in enumerate(kept)]
+            parts += [DocumentPart(document.number, n, document.where, ids) for n, ids in enumerate(kept)]
         groups = list(
             _cut(sorted(parts, key=lambda part: (len(part.ids), part.document, part.part)), self.tokens)
         )
@@ -135,7 +139,7 @@ class Batches:
         begin, end = (documents[0].position, documents[-1].position) if documents else (0, 0)
         for index, group in enumerate(groups or [[]]):
             first_parts = {part.document for part in group if part.part == 0}
-            yield Batch(
+            yield CorpusBatch(
                 number=first + index,
                 stretch=stretch,
                 parts=tuple(group),
@@ -163,11 +167,11 @@ class Batches:
     def _pieces_of(self, texts: list[str]) -> list[list[tuple[int, ...]] | str]:
         """The same for texts that the tokenizer gets at once."""
         try:
-            if len(texts) == 1 and len(texts[0]) > SEGMENT and self.split:
+            if len(texts) == 1 and len(texts[0]) > SEGMENT_CHARACTERS and self.split:
                 return [self._segmented(texts[0])]
             return self._tokenized(texts)
         except BaseException as error:
-            # A tokenizer may raise anything, and what Rust calls a panic is no Exception; the others go on.
+            # A tokenizer may raise anything, and a panic of Rust is not an Exception; the other texts go on.
             if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                 raise
             if len(texts) == 1:
@@ -209,11 +213,15 @@ class Batches:
         return whole or "no token that the model knows"
 
 
-def failure(document: Document | Part, reason: str) -> Failure:
+def failure(document: Document | DocumentPart, reason: str) -> Failure:
     """That a document, or a part of one, could not be read; of a long reason the beginning."""
-    number, part = (document.document, document.part) if isinstance(document, Part) else (document.number, 0)
+    number, part = (
+        (document.document, document.part) if isinstance(document, DocumentPart) else (document.number, 0)
+    )
     line = " ".join(reason.split("\n", 1)[0].split())
-    return Failure(number, part, document.where, line if len(line) <= REASON else f"{line[:REASON]} …")
+    return Failure(
+        number, part, document.where, line if len(line) <= MAX_REASON else f"{line[:MAX_REASON]} …"
+    )
 
 
 def _stretches(corpus: Iterator[Document]) -> Iterator[list[Document]]:
@@ -222,7 +230,7 @@ def _stretches(corpus: Iterator[Document]) -> Iterator[list[Document]]:
     for document in corpus:
         gathered.append(document)
         characters += len(document.text)
-        if len(gathered) == STRETCH or characters >= CHARACTERS:
+        if len(gathered) == STRETCH_DOCUMENTS or characters >= CHARACTERS:
             yield gathered
             gathered, characters = [], 0
     if gathered:
@@ -234,12 +242,12 @@ def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
     group: list[str] = []
     characters = 0
     for text in texts:
-        if group and (characters + len(text) > TOGETHER or len(text) > SEGMENT):
+        if group and (characters + len(text) > MAX_TOKENIZER_CHARACTERS or len(text) > SEGMENT_CHARACTERS):
             yield group
             group, characters = [], 0
         group.append(text)
         characters += len(text)
-        if len(text) > SEGMENT:
+        if len(text) > SEGMENT_CHARACTERS:
             yield group
             group, characters = [], 0
     if group:
@@ -254,18 +262,21 @@ def _segments(text: str) -> Iterator[str]:
     """
     start = 0
     while start < len(text):
-        end = start + SEGMENT
+        end = start + SEGMENT_CHARACTERS
         if end < len(text):
-            space = max(text.rfind(" ", end - SEGMENT // 4, end), text.rfind("\n", end - SEGMENT // 4, end))
+            space = max(
+                text.rfind(" ", end - SEGMENT_CHARACTERS // 4, end),
+                text.rfind("\n", end - SEGMENT_CHARACTERS // 4, end),
+            )
             end = space if space > start else end
         if segment := text[start:end].strip():
             yield segment
         start = end
 
 
-def _cut(parts: Sequence[Part], tokens: int) -> Iterator[list[Part]]:
-    """Neighbours in length together, while padded to the longest they have at most so many tokens."""
-    batch: list[Part] = []
+def _cut(parts: Sequence[DocumentPart], tokens: int) -> Iterator[list[DocumentPart]]:
+    """Groups of neighbours in length that have at most ``tokens`` tokens when padded to the longest."""
+    batch: list[DocumentPart] = []
     for part in parts:
         if batch and (len(batch) + 1) * len(part.ids) > tokens:
             yield batch

@@ -64,7 +64,7 @@ def by_distance(sums: Tensor, first_query: int) -> Tensor:
     """
     heads, queries, keys = sums.shape
     # Turned upside down and padded by one row's length, every row of the flattened table begins one
-    # place later than the row above, so that pairs of one distance stand in one column.
+    # place later than the row above, so that pairs of one distance are in one column.
     width = keys + queries
     flat = F.pad(sums.flip(1), (0, queries)).reshape(heads, queries * width)
     columns = flat[:, : queries * (width - 1)].view(heads, queries, width - 1).double().sum(1)

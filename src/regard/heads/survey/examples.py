@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard.processes import Processes
 
-KEPT = 3
+EXAMPLES_PER_HEAD = 3
 """Texts kept for every head."""
 
 SHOWN = 64
@@ -28,17 +28,17 @@ LEAST = 5
 
 @dataclass(eq=False)
 class Examples:
-    """The best texts of every head, ``(head, KEPT)``, best first; −inf and −1 where there is none yet."""
+    """The best texts of every head, ``(head, example)``, best first; −inf and −1 where there is none yet."""
 
     score: Tensor  # float64
     place: Tensor  # (..., 5) int64: document, part, query, key, first token shown
     weight: Tensor  # float64, of query on key
     pair: Tensor  # (..., 2) int64: the ids of both
-    tokens: Tensor  # (..., SHOWN) int64, −1 behind the end
+    tokens: Tensor  # (..., SHOWN) int64, −1 after the end
     row: Tensor  # (..., SHOWN) float64: the weights of the query on these tokens
 
     @classmethod
-    def blank(cls, heads: int, kept: int = KEPT) -> Examples:
+    def blank(cls, heads: int, kept: int = EXAMPLES_PER_HEAD) -> Examples:
         """Nothing yet."""
         none = torch.full((heads, kept), -torch.inf, dtype=torch.float64)
 
@@ -96,7 +96,7 @@ class Examples:
 
 
 def _first_shown(query: int, key: int, length: int) -> int:
-    """Where to begin so that both are seen, if they stand close enough; otherwise the query."""
+    """Where to begin so that both are shown, if they are close enough; otherwise the query."""
     low, high = sorted((query, key))
     middle = (low + high) // 2 if high - low < SHOWN else query
     return max(0, min(middle - SHOWN // 2, length - SHOWN))
@@ -106,7 +106,7 @@ def _best(sides: list[Examples]) -> Examples:
     """The best of several; each side has them best first, and ends in the same order whoever comes first."""
     together = {name: torch.cat([side.tensors()[name] for side in sides], 1) for name in sides[0].tensors()}
     together = _sorted(together)
-    # Equal texts have equal scores, so that they stand side by side; the later one is struck out.
+    # Equal texts have equal scores, so they are adjacent; the later one is dropped.
     score, tokens = together["score"], together["tokens"]
     again = (score[:, 1:] == score[:, :-1]) & (tokens[:, 1:] == tokens[:, :-1]).all(-1)
     score[:, 1:].masked_fill_(again, -torch.inf)

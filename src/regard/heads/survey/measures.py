@@ -1,4 +1,4 @@
-"""What one attention call says about a batch of texts: the statistics and roles of every query.
+"""The statistics and roles of every query of one attention call over a batch of texts.
 
 For short texts the weights of all heads are computed directly, as one batched product, which costs least;
 of long ones a few rows at a time. Nothing of n×n is kept.
@@ -12,38 +12,38 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.heads.survey.tokenized_batch import FEATURES, PAIRS, Texts
+from regard.heads.survey.tokenized_batch import FEATURES, PAIRS, TokenizedBatch
 from regard.kernels.plain_kernel import Rules, full_precision, scores_of
 from regard.kernels.tile_pass import flatten_lead
 from regard.recording.call import Call
 
-AT_ONCE = 1 << 22
-"""Weights that are held at one time: 16 MB in float32."""
+MAX_WEIGHTS = 1 << 22
+"""Weights in memory at a time: 16 MB in float32."""
 
 MEASURES = ("entropy", "relative_entropy", "peak", "distance", *PAIRS, "broad")
 """One number per query each; see ``docs/survey.md``."""
 
 
-class Rows(NamedTuple):
+class MeasuredRows(NamedTuple):
     """Some queries of a call; axes are (measure,) batch, head, query, and 1 where heads are alike."""
 
     rows: slice
     values: Tensor  # (measure, batch, head, query)
     where: Tensor  # bool: the queries that have something to measure
-    chance: Tensor  # what even weights would give; 0 for what is no role
+    chance: Tensor  # what even weights would give; 0 for what is not a role
     weights: Tensor  # (batch, head, query, key), 0 for queries that are padding
     pairs: Tensor  # how many texts allow a pair, (head or 1, query, key)
 
 
-def measured(call: Call, texts: Texts) -> Iterator[Rows]:
+def measured(call: Call, texts: TokenizedBatch) -> Iterator[MeasuredRows]:
     """The measures of a call, a few rows at a time."""
     batch, heads, queries, keys = call.shape
-    step = max(1, AT_ONCE // max(1, batch * heads * keys))
+    step = max(1, MAX_WEIGHTS // max(1, batch * heads * keys))
     for start in range(0, queries, step):
         yield _rows(call, texts, slice(start, min(start + step, queries)))
 
 
-def _rows(call: Call, texts: Texts, rows: slice) -> Rows:
+def _rows(call: Call, texts: TokenizedBatch, rows: slice) -> MeasuredRows:
     allowed = _allowed(call, texts, rows)
     weights, logarithms = _weights(call, rows, allowed)
     counts = allowed & texts.real[:, None, rows, None]
@@ -71,7 +71,7 @@ def _rows(call: Call, texts: Texts, rows: slice) -> Rows:
         **{name: sees & (there[name] > 0) for name in PAIRS},
     }
     shape = entropy.shape
-    return Rows(
+    return MeasuredRows(
         rows,
         torch.stack([values[name] for name in MEASURES]),
         torch.stack([where.get(name, sees).expand(shape) for name in MEASURES]),
@@ -81,10 +81,10 @@ def _rows(call: Call, texts: Texts, rows: slice) -> Rows:
     )
 
 
-def _allowed(call: Call, texts: Texts, rows: slice) -> Tensor:
-    """Who may look at whom, ``(batch, head or 1, query, key)``.
+def _allowed(call: Call, texts: TokenizedBatch, rows: slice) -> Tensor:
+    """Which query may see which key, ``(batch, head or 1, query, key)``.
 
-    A model that gives dense weights tells no mask: padding is hidden, and a decoder looks back.
+    Dense weights come without a mask: padding is hidden, and a decoder looks back.
     """
     keys = texts.real[:, None, None, :]
     positions = torch.arange(call.keys, device=keys.device)

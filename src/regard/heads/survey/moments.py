@@ -35,7 +35,7 @@ class Moments:
 
     @classmethod
     def blank(cls, *shape: int) -> Moments:
-        """Of no values."""
+        """The moments of no values."""
         zeros = torch.zeros(shape, dtype=torch.float64)
         return cls(
             torch.zeros(shape, dtype=torch.int64),
@@ -70,7 +70,7 @@ class Moments:
         return torch.where(self.count > 0, self.squares / self.count.clamp(min=1), torch.nan)
 
     def merge(self, other: Moments) -> None:
-        """Take the values of another in."""
+        """Add the values of another."""
         count = self.count + other.count
         share = other.count.double() / count.clamp(min=1)
         gap = other.mean - self.mean

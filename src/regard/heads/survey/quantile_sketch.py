@@ -13,7 +13,7 @@ PER_DOUBLING = 16
 """Bins from one power of two to the next: the middle of a bin is within 2^(1/32) − 1 = 2.2 % of its edges."""
 
 REACH = 20
-"""Values from 2^−20 to 2^20 have bins of their own; less counts as 0."""
+"""Values from 2^−20 to 2^20 have their own bins; less counts as 0."""
 
 BINS = 2 * REACH * PER_DOUBLING + 1
 """The first bin is for 0."""

@@ -45,7 +45,7 @@ STATE = "state.safetensors"
 
 
 @dataclass(frozen=True)
-class Written:
+class FailureFile:
     """How much of a file of failures counts, and the digest of that much."""
 
     bytes: int = 0
@@ -53,26 +53,26 @@ class Written:
 
 
 @dataclass
-class Position:
-    """Which batches were done: all of the stretches before the bookmark, and some behind it."""
+class SurveyPosition:
+    """Which batches were done: all of the stretches before the bookmark, and some after it."""
 
     generation: int = 0
     stretch: int = 0
     first: int = 0  # batch of the stretch
-    done: list[int] = field(default_factory=list)  # batches behind the first
+    done: list[int] = field(default_factory=list)  # batches after the first
     complete: bool = False
     failed_bytes: int = 0
     failed_digest: str = ""
     seconds: float = 0.0
 
     @property
-    def failed(self) -> Written:
+    def failed(self) -> FailureFile:
         """How much of its file of failures counts."""
-        return Written(self.failed_bytes, self.failed_digest)
+        return FailureFile(self.failed_bytes, self.failed_digest)
 
     @property
     def bookmark(self) -> Bookmark:
-        """Where to go on reading."""
+        """Where to continue reading."""
         return Bookmark(self.stretch, self.first)
 
 
@@ -91,9 +91,9 @@ class Progress:
     seconds: float = 0.0
 
     @property
-    def failed(self) -> Written:
+    def failed(self) -> FailureFile:
         """How much of its file of failures counts."""
-        return Written(self.failed_bytes, self.failed_digest)
+        return FailureFile(self.failed_bytes, self.failed_digest)
 
     def did(self, batch: int, before: set[int]) -> bool:
         """Whether this process did a batch that was not done before its run."""
@@ -101,7 +101,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Folder:
+class SurveyFolder:
     """The files of a survey."""
 
     path: Path
@@ -109,13 +109,13 @@ class Folder:
 
     @property
     def checkpoint(self) -> Path:
-        """Where its checkpoints lie."""
+        """Where its checkpoints are."""
         return self.path / "checkpoint"
 
     # ---- what it is of ---------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Make the folder for a survey, or find that it is the folder of this very survey."""
+        """Create the folder of a survey, or check that it is the folder of this survey."""
         try:
             self.checkpoint.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -154,7 +154,7 @@ class Folder:
             ) from error
 
     def locked(self) -> AbstractContextManager[None]:
-        """The folder for one run alone."""
+        """Lock the folder for one run."""
         busy = SurveyError(
             "One survey at a time runs in a folder.",
             got=f"another one under way in {self.path}",
@@ -168,18 +168,18 @@ class Folder:
         """Write what one process has found and how far it has come, together."""
         self._save(self._part(progress.own), found, asdict(progress))
 
-    def save_state(self, position: Position, found: Accumulators) -> None:
+    def save_state(self, position: SurveyPosition, found: Accumulators) -> None:
         """Write what all have found."""
         self._save(self.checkpoint / STATE, found, asdict(position))
 
-    def load_state(self) -> tuple[Position, Accumulators | None]:
+    def load_state(self) -> tuple[SurveyPosition, Accumulators | None]:
         """What earlier runs found; nothing, in a new folder."""
         path = self.checkpoint / STATE
         if not path.exists():
-            return Position(), None
+            return SurveyPosition(), None
         try:
             facts, found = self._load(path)
-            return Position(**facts), found
+            return SurveyPosition(**facts), found
         except (DamagedError, TypeError) as error:
             raise _lost(path, str(error)) from error
 
@@ -201,7 +201,7 @@ class Folder:
                 yield progress, found
 
     def drop_parts(self, generation: int) -> None:
-        """Take away parts, which are in the state by now, and failures of older generations."""
+        """Remove parts, which the state now includes, and failures of older generations."""
         kept = self.failures(generation)
         for path in [*self.checkpoint.glob("part-*"), *self.checkpoint.glob("failed-*.jsonl")]:
             if path != kept:
@@ -216,7 +216,7 @@ class Folder:
         """The file of failures of one process."""
         return self.checkpoint / f"part-{own}.failed.jsonl"
 
-    def failures_of_state(self, position: Position) -> bytes:
+    def failures_of_state(self, position: SurveyPosition) -> bytes:
         """The failures that belong to the state, as they were written."""
         path = self.failures(position.generation)
         try:
@@ -224,7 +224,7 @@ class Folder:
         except DamagedError as error:
             raise _lost(path, str(error)) from error
 
-    def failures_of_part(self, own: int, written: Written) -> bytes:
+    def failures_of_part(self, own: int, written: FailureFile) -> bytes:
         """The failures of one process, as they were written."""
         path = self.own_failures(own)
         try:
@@ -251,7 +251,7 @@ class Folder:
 
 
 def _lost(path: Path, reason: str) -> SurveyError:
-    """What all else builds on is damaged: no part can be used without it."""
+    """The error for damage to the state, without which no part can be used."""
     return SurveyError(
         "A checkpoint is as the survey wrote it.",
         got=f"{reason} in {path}",
@@ -259,8 +259,8 @@ def _lost(path: Path, reason: str) -> SurveyError:
     )
 
 
-def _counted(path: Path, written: Written) -> bytes:
-    """The bytes of a file that count; kills may have left more behind them."""
+def _counted(path: Path, written: FailureFile) -> bytes:
+    """The bytes of a file that count; a kill can have left more after them."""
     if not written.bytes:
         return b""
     try:
@@ -272,8 +272,8 @@ def _counted(path: Path, written: Written) -> bytes:
     return contents
 
 
-def consolidate(folder: Folder, heads: int) -> tuple[Position, Accumulators]:
-    """Add the parts of a run that ended early to the state, and say where to go on."""
+def consolidate(folder: SurveyFolder, heads: int) -> tuple[SurveyPosition, Accumulators]:
+    """Add the parts of a run that ended early to the state, and return where to continue."""
     position, found = folder.load_state()
     found = Accumulators.blank(heads) if found is None else found
     parts = list(folder.parts(position.generation))
@@ -281,7 +281,7 @@ def consolidate(folder: Folder, heads: int) -> tuple[Position, Accumulators]:
         return position, found
     before = set(position.done)
     furthest = max(progress.upto for progress, _ in parts)
-    # Every process of the run has a part, unless it ended before its first batch: then nothing is sure.
+    # Every process of the run has a part, unless it ended before its first batch: then nothing is certain.
     whole = len(parts) == parts[0][0].count
     slowest = min((progress for progress, _ in parts), key=lambda progress: progress.first)
     stretch, first = (slowest.stretch, slowest.first) if whole else (position.stretch, position.first)
@@ -289,7 +289,7 @@ def consolidate(folder: Folder, heads: int) -> tuple[Position, Accumulators]:
     for progress, more in parts:
         done |= {batch for batch in range(first, furthest) if progress.did(batch, before)}
         found.merge(more)
-    after = Position(
+    after = SurveyPosition(
         generation=position.generation + 1,
         stretch=stretch,
         first=first,
@@ -302,16 +302,18 @@ def consolidate(folder: Folder, heads: int) -> tuple[Position, Accumulators]:
     return after, found
 
 
-def close_generation(folder: Folder, after: Position, found: Accumulators, failures: bytes) -> None:
-    """Write the next state with the failures that belong to it, then take away what it is made of."""
+def close_generation(
+    folder: SurveyFolder, after: SurveyPosition, found: Accumulators, failures: bytes
+) -> None:
+    """Write the next state with the failures that belong to it, then remove the parts it was made of."""
     replace_file(folder.failures(after.generation), failures)
     after.failed_bytes, after.failed_digest = len(failures), digest(failures)
     folder.save_state(after, found)
     folder.drop_parts(after.generation)
 
 
-class Notes:
-    """The failures of one process, appended to its file and made sure of at every checkpoint."""
+class FailureLog:
+    """The failures of one process, appended to its file and synced at every checkpoint."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -320,7 +322,7 @@ class Notes:
             self._file = path.open("wb")
 
     def add(self, failures: Iterable[Failure]) -> int:
-        """Write them down; how many they were."""
+        """Append failures; return how many."""
         count = 0
         for failure in failures:
             count += 1
@@ -330,21 +332,21 @@ class Notes:
                 self._file.write(line)
         return count
 
-    def sure(self) -> Written:
-        """Bring them to the disk; how much there is."""
+    def sync(self) -> FailureFile:
+        """Sync the file; return how much of it counts."""
         with atomic.explained(self._path):
             self._file.flush()
             os.fsync(self._file.fileno())
-            return Written(self._file.tell(), self._total.hexdigest())
+            return FailureFile(self._file.tell(), self._total.hexdigest())
 
     def close(self) -> None:
-        """No more. What a full disk does not take is in no checkpoint, and so counts for nothing."""
+        """Close the file. What a full disk does not take is in no checkpoint, so it does not count."""
         with contextlib.suppress(OSError):
             self._file.close()
 
 
 def replace_file(path: Path, contents: bytes) -> None:
-    """Replace a file by these contents, at once or not at all."""
+    """Replace the contents of a file atomically."""
     atomic.write_bytes(path, contents)
 
 

@@ -18,7 +18,7 @@ from regard.checked_files import json_bytes
 from regard.errors import PackageError
 from regard.heads.role_results import Head, Score
 from regard.heads.survey import distance_bins
-from regard.heads.survey.accumulators import COUNTS, Accumulators, Layout
+from regard.heads.survey.accumulators import COUNTS, Accumulators, HeadLayout
 from regard.heads.survey.measures import MEASURES
 from regard.heads.survey.quantile_sketch import quantile
 from regard.heads.survey.survey_folder import replace_file
@@ -35,10 +35,10 @@ ROLES = (*PAIRS, "broad")
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What was found about every head of a model over a corpus."""
+    """What every head of a model does over a corpus."""
 
     identity: dict[str, Any]
-    layout: Layout
+    layout: HeadLayout
     found: Accumulators
     failures: bytes  # JSON lines, as they came
     seconds: float
@@ -109,7 +109,7 @@ class Survey:
             put(f"{measure}_variance", moments.variance[:, at], there)
             put(f"{measure}_min", least, there)
             for percent in QUANTILES:
-                # A bin reaches a little beyond what was met.
+                # A bin reaches a little beyond the values in it.
                 value = quantile(self.found.sketch[:, at], percent / 100).clamp(least, greatest)
                 put(f"{measure}_p{percent:02d}", value, there)
             put(f"{measure}_max", greatest, there)
@@ -125,7 +125,7 @@ class Survey:
 
     @cached_property
     def distances(self) -> Table:
-        """The mean weight of every head at every distance that was met: ``key − query``, ``first … last``."""
+        """The mean weight of every head at every distance that occurs: ``key − query``, ``first … last``."""
         rows: list[tuple[Value, ...]] = []
         for place, mass, pairs in zip(self.places, self.found.mass.tolist(), self.found.pairs.tolist()):
             for (first, last), weight, count in zip(distance_bins.ranges(), mass, pairs):

@@ -15,18 +15,18 @@ from regard import atomic
 from regard.errors import ArgumentError, FileError, RegardError, SurveyError
 from regard.heads.survey.accumulators import Accumulators
 from regard.heads.survey.corpus import Corpus
-from regard.heads.survey.corpus_batches import Batch, Batches, Failure, Part, failure
+from regard.heads.survey.corpus_batches import CorpusBatch, CorpusBatches, DocumentPart, Failure, failure
 from regard.heads.survey.survey_folder import (
-    Folder,
-    Notes,
-    Position,
+    FailureFile,
+    FailureLog,
     Progress,
-    Written,
+    SurveyFolder,
+    SurveyPosition,
     close_generation,
     consolidate,
 )
 from regard.heads.survey.survey_results import Survey, check_parquet
-from regard.heads.survey.surveyed_model import Subject
+from regard.heads.survey.surveyed_model import SurveyedModel
 from regard.processes import Processes
 from regard.recording.reader import Reader
 
@@ -38,7 +38,7 @@ LONG = ("truncate", "split")
 
 @dataclass(frozen=True)
 class State:
-    """Where a run stands, for whoever shows it."""
+    """How far a run has come, for a progress display."""
 
     share: float  # of the corpus, from 0 to 1
     texts: int  # read by this process in this run
@@ -58,8 +58,8 @@ def survey(
 ) -> Survey | None:
     """Read every document of a corpus and add up what each head does; the result, in the first process.
 
-    A folder in which this very survey was begun goes on where it ended; one that holds another is refused.
-    ``report`` is told how far the run has come; the other options are those of :func:`prepare`.
+    If this survey was begun in the folder, it goes on where it ended; a folder of another one is refused.
+    ``report`` is called with the progress of the run; the other options are those of :func:`prepare`.
     """
     return prepare(reader, corpus, folder, **options).go(report)
 
@@ -75,7 +75,7 @@ def prepare(
     longest: int | None = None,
     checkpoint_every: float = 20.0,
     processes: Processes | None = None,
-) -> Run:
+) -> SurveyRun:
     """A survey, checked and ready to go.
 
     Args:
@@ -85,7 +85,7 @@ def prepare(
         layers: only these.
         batch_tokens: how many tokens are computed together, padding included.
         long: what becomes of a document that is longer than the model allows: ``"truncate"`` or ``"split"``.
-        longest: how many tokens a document, or a part of it, may have; what the model allows unless told.
+        longest: how many tokens a document, or a part of it, may have; by default what the model allows.
         checkpoint_every: seconds from one checkpoint to the next.
         processes: those that share the work.
     """
@@ -98,7 +98,7 @@ def prepare(
             got=f"batch_tokens = {batch_tokens!r}",
             do="Try 4096.",
         )
-    subject = Subject(reader, None if layers is None else tuple(layers))
+    subject = SurveyedModel(reader, None if layers is None else tuple(layers))
     most = subject.longest(longest, batch_tokens)
     identity = {
         "format": FORMAT,
@@ -114,19 +114,21 @@ def prepare(
         "long": long,
         "longest": most,
     }
-    batches = Batches(corpus, reader.tokenizer, most, batch_tokens, long == "split", subject.words.special)
-    place = Folder(Path(folder), identity)
-    return Run(subject, batches, place, processes or Processes(), every=checkpoint_every)
+    batches = CorpusBatches(
+        corpus, reader.tokenizer, most, batch_tokens, long == "split", subject.words.special
+    )
+    place = SurveyFolder(Path(folder), identity)
+    return SurveyRun(subject, batches, place, processes or Processes(), every=checkpoint_every)
 
 
-class Run:
+class SurveyRun:
     """One run of a survey in one process."""
 
     def __init__(
         self,
-        subject: Subject,
-        batches: Batches,
-        folder: Folder,
+        subject: SurveyedModel,
+        batches: CorpusBatches,
+        folder: SurveyFolder,
         processes: Processes,
         *,
         every: float,
@@ -172,10 +174,10 @@ class Run:
             )
         return result
 
-    def _begin(self, stack: ExitStack) -> tuple[Position, Accumulators]:
+    def _begin(self, stack: ExitStack) -> tuple[SurveyPosition, Accumulators]:
         """The first process makes the folder ready; the others wait and read where to go on."""
         failed: RegardError | None = None
-        position, before = Position(), Accumulators.blank(self.heads)
+        position, before = SurveyPosition(), Accumulators.blank(self.heads)
         if self.processes.first:
             try:
                 self.folder.begin()
@@ -195,13 +197,13 @@ class Run:
             position, _ = self.folder.load_state()
         return position, before
 
-    def _work(self, position: Position, report: Listener) -> tuple[Progress, Accumulators]:
+    def _work(self, position: SurveyPosition, report: Listener) -> tuple[Progress, Accumulators]:
         """Every batch that is left and ours."""
         own, count = self.processes.own, self.processes.count
         found, done = Accumulators.blank(self.heads), frozenset(position.done)
         progress = Progress(position.generation, own, count, position.stretch, position.first)
-        notes = Notes(self.folder.own_failures(own))
-        clock = _Clock(self.batches.corpus, report)
+        notes = FailureLog(self.folder.own_failures(own))
+        clock = _ProgressClock(self.batches.corpus, report)
         saved = time.monotonic()
         try:
             for batch in self.batches.after(position.bookmark):
@@ -222,13 +224,15 @@ class Run:
             notes.close()
         return progress, found
 
-    def _save(self, progress: Progress, found: Accumulators, notes: Notes, clock: _Clock) -> None:
-        written = notes.sure()
+    def _save(
+        self, progress: Progress, found: Accumulators, notes: FailureLog, clock: _ProgressClock
+    ) -> None:
+        written = notes.sync()
         progress.failed_bytes, progress.failed_digest = written.bytes, written.digest
         progress.seconds = clock.elapsed
         self.folder.save_part(progress, found)
 
-    def _read(self, batch: Batch, found: Accumulators) -> tuple[Accumulators, list[Failure]]:
+    def _read(self, batch: CorpusBatch, found: Accumulators) -> tuple[Accumulators, list[Failure]]:
         """A batch together; if that fails, its texts one by one, so that only those at fault are left out."""
         failures = list(batch.failures)
         if not batch.parts:
@@ -247,8 +251,8 @@ class Run:
         return total, failures
 
     def _end(
-        self, position: Position, before: Accumulators, progress: Progress, found: Accumulators
-    ) -> tuple[Position, Accumulators]:
+        self, position: SurveyPosition, before: Accumulators, progress: Progress, found: Accumulators
+    ) -> tuple[SurveyPosition, Accumulators]:
         """Everything of all processes into one state. Until it is written, the parts hold it all."""
         together = found.shared(self.processes)
         seconds = (
@@ -256,7 +260,7 @@ class Run:
         )
         sizes = self.processes.all(torch.tensor([progress.failed_bytes]))
         digests = self.processes.all(torch.tensor(list(bytes.fromhex(progress.failed_digest))))
-        after = Position(
+        after = SurveyPosition(
             generation=position.generation + 1,
             stretch=progress.stretch,
             first=progress.first,
@@ -267,19 +271,19 @@ class Run:
             before.merge(together)
             failures = [self.folder.failures_of_state(position)]
             for own, (size, one) in enumerate(zip(sizes, digests)):
-                written = Written(int(size), bytes(one.tolist()).hex())
+                written = FailureFile(int(size), bytes(one.tolist()).hex())
                 failures.append(self.folder.failures_of_part(own, written))
             close_generation(self.folder, after, before, b"".join(failures))
         self.processes.wait()
         return after, before
 
 
-def _failure(part: Part, error: Exception) -> Failure:
+def _failure(part: DocumentPart, error: Exception) -> Failure:
     said = str(error).strip()
     return failure(part, f"{type(error).__name__}: {said}" if said else type(error).__name__)
 
 
-class _Clock:
+class _ProgressClock:
     """How much of the corpus was read, and how long the rest will take at this pace."""
 
     def __init__(self, corpus: Corpus, report: Listener) -> None:
@@ -293,8 +297,8 @@ class _Clock:
         """Seconds of this run."""
         return time.monotonic() - self.start
 
-    def tick(self, batch: Batch) -> None:
-        """A batch is behind us."""
+    def tick(self, batch: CorpusBatch) -> None:
+        """A batch is done."""
         share = batch.position / self.size
         if self.limit is not None and batch.parts:
             share = max(share, (1 + max(part.document for part in batch.parts)) / self.limit)

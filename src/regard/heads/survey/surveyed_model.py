@@ -14,9 +14,9 @@ from torch import Tensor
 
 from regard.errors import ArgumentError, SurveyError
 from regard.heads.induction import induction
-from regard.heads.survey.accumulators import Accumulators, Layout, Place
-from regard.heads.survey.corpus_batches import Part
-from regard.heads.survey.tokenized_batch import Texts, Words
+from regard.heads.survey.accumulators import Accumulators, AttentionPlace, HeadLayout
+from regard.heads.survey.corpus_batches import DocumentPart
+from regard.heads.survey.tokenized_batch import TokenFlags, TokenizedBatch
 from regard.recording import Recording, watch
 from regard.recording.call import Call
 from regard.recording.reader import Reader
@@ -29,7 +29,7 @@ SAMPLED = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class SurveyedModel:
     """A model with its tokenizer, as a survey runs it: without the head that generates.
 
     Of an encoder-decoder the encoder is surveyed: a corpus has one side.
@@ -45,9 +45,9 @@ class Subject:
         return model.get_encoder() if self.reader.two_sided else getattr(model, "base_model", model)
 
     @cached_property
-    def words(self) -> Words:
+    def words(self) -> TokenFlags:
         """What is known about its tokens."""
-        return Words(self.reader.tokenizer, frozenset(self.reader.tokenizer.all_special_ids))
+        return TokenFlags(self.reader.tokenizer, frozenset(self.reader.tokenizer.all_special_ids))
 
     @property
     def device(self) -> torch.device:
@@ -56,7 +56,7 @@ class Subject:
 
     @property
     def padding(self) -> int:
-        """The token behind the end of a short text; nobody looks at it."""
+        """The token after the end of a short text; no query sees it."""
         known = self.reader.tokenizer.pad_token_id
         return 0 if known is None else int(known)
 
@@ -73,22 +73,23 @@ class Subject:
         return asked or (batch_tokens if limit == math.inf else int(limit))
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> HeadLayout:
         """Its attentions, found by a first run; raises if they cannot be seen."""
-        places: list[Place] = []
+        places: list[AttentionPlace] = []
         ids = tuple(self.reader.tokenizer(PROBE)["input_ids"])
-        texts = Texts.of([Part(0, 0, "", ids)], self.words, self.padding, self.device)
+        texts = TokenizedBatch.of([DocumentPart(0, 0, "", ids)], self.words, self.padding, self.device)
         self._run(
-            texts, lambda call: places.append(Place(call.name, call.kind, call.layer, call.head_numbers))
+            texts,
+            lambda call: places.append(AttentionPlace(call.name, call.kind, call.layer, call.head_numbers)),
         )
         if not places:
             raise SurveyError("A survey is of at least one layer.", got="none", do="Leave layers out.")
-        return Layout(tuple(places))
+        return HeadLayout(tuple(places))
 
-    def read(self, parts: tuple[Part, ...], bar: Tensor) -> Accumulators:
+    def read(self, parts: tuple[DocumentPart, ...], bar: Tensor) -> Accumulators:
         """What the heads do with a batch of texts; raises whatever the model raises."""
         found = Accumulators.blank(self.layout.heads)
-        texts = Texts.of(parts, self.words, self.padding, self.device)
+        texts = TokenizedBatch.of(parts, self.words, self.padding, self.device)
         self._run(texts, lambda call: found.add(self.layout.rows(call), call, texts, parts, bar))
         found.count(
             parts=len(parts), tokens=int(texts.real.sum()), documents=sum(not part.part for part in parts)
@@ -96,7 +97,7 @@ class Subject:
         return found
 
     @torch.no_grad()
-    def _run(self, texts: Texts, hear: Any) -> None:
+    def _run(self, texts: TokenizedBatch, hear: Any) -> None:
         def heard(call: Call) -> None:
             hear(call)
 
@@ -104,7 +105,7 @@ class Subject:
             self.model(input_ids=texts.ids, attention_mask=texts.real.long())
 
     def on_repeats(self, longest: int) -> tuple[float | None, ...] | None:
-        """The induction score of every head on random tokens that repeat; None for what is no decoder.
+        """The induction score of every head on random tokens that repeat; None if the model is not a decoder.
 
         What a text repeats may be looked at for its meaning; in random tokens there is none.
         """
@@ -125,7 +126,7 @@ class Subject:
         return tuple(None if score is None else score.value for score in known)
 
     @torch.no_grad()
-    def record(self, part: Part) -> Recording:
+    def record(self, part: DocumentPart) -> Recording:
         """One text as a recording with its tokens, to be looked at."""
         ids = torch.tensor([part.ids], device=self.device)
         with watch(self.model, layers=self.layers) as seen:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from regard.heads.separators import is_separator
-from regard.heads.survey.corpus_batches import Part
+from regard.heads.survey.corpus_batches import DocumentPart
 
 PAIRS = ("self", "previous", "next", "first", "separator", "same", "duplicate", "induction")
 """The roles that name, for each query, the keys that belong to it; the definitions of ``heads.roles``."""
@@ -22,12 +22,12 @@ PAIRS = ("self", "previous", "next", "first", "separator", "same", "duplicate", 
 FEATURES = (*PAIRS, "mass", "gap")
 """And what gives the sum of a row and its mean distance."""
 
-KEPT = 1 << 23
+MAX_KEPT_FEATURES = 1 << 23
 """Features of a batch that are kept for the next layer: 32 MB."""
 
 
 @dataclass(eq=False)
-class Words:
+class TokenFlags:
     """Which tokens of a vocabulary are special, and which separate; asked once per token."""
 
     tokenizer: Any
@@ -53,7 +53,7 @@ class Words:
 
 
 @dataclass(eq=False)
-class Texts:
+class TokenizedBatch:
     """The parts of a batch, padded on the right to one length."""
 
     ids: Tensor  # (batch, position)
@@ -64,7 +64,9 @@ class Texts:
     _kept: tuple[slice, Tensor] | None = None
 
     @classmethod
-    def of(cls, parts: Sequence[Part], words: Words, padding: int, device: Any = None) -> Texts:
+    def of(
+        cls, parts: Sequence[DocumentPart], words: TokenFlags, padding: int, device: Any = None
+    ) -> TokenizedBatch:
         """The batch as tensors."""
         length = max(len(part.ids) for part in parts)
         ids = torch.full((len(parts), length), padding)
@@ -110,6 +112,6 @@ class Texts:
         features = self.real.new_zeros((*equal.shape, len(FEATURES)), dtype=torch.float32)
         for index, name in enumerate(FEATURES):
             features[..., index] = found[name]
-        if features.numel() <= KEPT:
+        if features.numel() <= MAX_KEPT_FEATURES:
             self._kept = (rows, features)
         return features

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from regard.heads.survey.corpus_batches import Batches
+from regard.heads.survey.corpus_batches import CorpusBatches
 from regard.heads.survey.survey_folder import replace_file
 from regard.heads.survey.survey_results import Survey
-from regard.heads.survey.surveyed_model import Subject
+from regard.heads.survey.surveyed_model import SurveyedModel
 from regard.languages import check_language
 from regard.recording import Recording
 from regard.views.page import estimate_page, page
@@ -22,7 +22,13 @@ LARGEST = 16_000_000
 
 
 def write_report(
-    survey: Survey, subject: Subject, batches: Batches, folder: Path, *, pages: int = 12, lang: str = "en"
+    survey: Survey,
+    subject: SurveyedModel,
+    batches: CorpusBatches,
+    folder: Path,
+    *,
+    pages: int = 12,
+    lang: str = "en",
 ) -> Path:
     """Write ``report.html``, and ``examples/NNN.html`` for the ``pages`` texts that show most.
 
@@ -39,8 +45,8 @@ def write_report(
 
 def _write_pages(
     survey: Survey,
-    subject: Subject,
-    batches: Batches,
+    subject: SurveyedModel,
+    batches: CorpusBatches,
     folder: Path,
     examples: Sequence[dict[str, Any]],
     count: int,

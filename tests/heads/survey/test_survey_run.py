@@ -15,13 +15,13 @@ from regard.errors import ArgumentError, DataError, FileError, SurveyError
 from regard.heads.survey import Corpus, corpus_batches, survey
 from regard.heads.survey.accumulators import Accumulators
 from regard.heads.survey.corpus_batches import Failure
-from regard.heads.survey.survey_folder import Folder, Notes
-from regard.heads.survey.surveyed_model import Subject
+from regard.heads.survey.survey_folder import FailureLog, SurveyFolder
+from regard.heads.survey.surveyed_model import SurveyedModel
 
 
 @pytest.fixture(autouse=True)
 def _short_stretches(monkeypatch):
-    monkeypatch.setattr(corpus_batches, "STRETCH", 17)
+    monkeypatch.setattr(corpus_batches, "STRETCH_DOCUMENTS", 17)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # a hundred checkpoints, and no power fails here
 
 
@@ -131,7 +131,7 @@ def test_killed_while_it_writes(readers, difficult, tmp_path, monkeypatch, momen
 
 def test_done_is_done(readers, corpus, tmp_path, monkeypatch):
     first = run(readers, corpus, tmp_path / "out")
-    monkeypatch.setattr(Subject, "read", None)  # nothing is read again
+    monkeypatch.setattr(SurveyedModel, "read", None)  # nothing is read again
     assert_equal(run(readers, corpus, tmp_path / "out"), first)
     assert sorted(path.name for path in (tmp_path / "out" / "checkpoint").iterdir()) == [
         ".lock",
@@ -286,7 +286,7 @@ def test_a_folder_that_cannot_be_written_to(readers, corpus, tmp_path):
 def test_a_folder_in_which_another_runs(readers, corpus, tmp_path):
     run(readers, corpus, tmp_path / "out", batch_tokens=400)
     says = "One survey at a time runs in a folder. Got another one under way"
-    with Folder(tmp_path / "out", {}).locked(), pytest.raises(SurveyError, match=says):
+    with SurveyFolder(tmp_path / "out", {}).locked(), pytest.raises(SurveyError, match=says):
         run(readers, corpus, tmp_path / "out", batch_tokens=400)
     run(readers, corpus, tmp_path / "out", batch_tokens=400)
 
@@ -368,7 +368,7 @@ def test_a_damaged_description_is_removed_and_nothing_is_lost(readers, difficult
     with pytest.raises(SurveyError, match="the numbers of another survey"):
         run(readers, difficult, tmp_path / "out", batch_tokens=70)
     (tmp_path / "out" / "survey.json").unlink()
-    monkeypatch.setattr(Subject, "read", None)  # nothing is read again
+    monkeypatch.setattr(SurveyedModel, "read", None)  # nothing is read again
     assert_equal(run(readers, difficult, tmp_path / "out"), wanted)
 
 
@@ -406,7 +406,7 @@ def test_a_full_disk_ends_a_run_and_the_next_goes_on(readers, difficult, tmp_pat
 
 
 def test_failures_that_the_disk_does_not_take(tmp_path, monkeypatch):
-    notes = Notes(tmp_path / "failed.jsonl")
+    notes = FailureLog(tmp_path / "failed.jsonl")
     notes.add([Failure(0, 0, "caf\udce9.txt:1", "empty")])
     assert json.loads((notes.sure(), tmp_path / "failed.jsonl")[1].read_bytes())["where"] == "caf\udce9.txt:1"
 

@@ -7,8 +7,8 @@ import torch
 from regard.errors import ModelFileError, TextError
 from regard.translator import load_translator, look, train
 from regard.translator.alignment import (
+    AlignedSentence,
     AlignmentHead,
-    Checked,
     align,
     alignment_of,
     checked_sentences,
@@ -86,7 +86,9 @@ def test_an_alignment_is_the_head_summed_over_the_pieces_of_words(translator):
 
 
 def test_heads_are_counted_by_what_they_look_at(translator, monkeypatch):
-    sentence = Checked("Tom like cats.", "汤姆喜欢猫。", (("Tom", "汤姆"), ("cats", "猫"), ("like", "猫")))
+    sentence = AlignedSentence(
+        "Tom like cats.", "汤姆喜欢猫。", (("Tom", "汤姆"), ("cats", "猫"), ("like", "猫"))
+    )
     columns = {"▁tom": 0, "▁like": 1, "▁cats": 2}
 
     def perfect(call, head, rows=slice(None), columns_=slice(None), batch=0):
@@ -105,7 +107,7 @@ def test_heads_are_counted_by_what_they_look_at(translator, monkeypatch):
 
 def test_a_sentence_that_a_model_cannot_read_counts_as_wrong(translator):
     # The tiny model knows none of these characters.
-    sentence = Checked("Zzz?", "嗡嗡", (("Zzz", "嗡嗡"),))
+    sentence = AlignedSentence("Zzz?", "嗡嗡", (("Zzz", "嗡嗡"),))
     assert {(found.right, found.pairs) for found in measure_heads(translator, [sentence])} == {(0, 1)}
 
 

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import regard
-from heads.made import looking, recording_of
+from heads.synthetic_heads import looking, recording_of
 from recording.families import FAMILIES, all_weights, inputs_of
 from regard import heads
 from regard.errors import ArgumentError, RecordingError
-from regard.heads import divergence
-from regard.heads.divergence import linkage
+from regard.heads import head_divergence
+from regard.heads.head_divergence import linkage
 from regard.recording import Call, Recording
 
 
@@ -32,7 +32,7 @@ def js(p, q):
 @pytest.mark.parametrize(("name", "side"), [("bert", "right"), ("gpt_oss", "left")])
 @pytest.mark.parametrize("batch", [None, 1])
 def test_it_is_the_mean_over_queries(name, side, batch, monkeypatch):
-    monkeypatch.setattr(divergence, "AT_ONCE", 200)  # a row or two at a time
+    monkeypatch.setattr(head_divergence, "MAX_SCORES", 200)  # a row or two at a time
     seen, inputs = recorded(name, side)
     found = heads.divergence(seen, batch)
     whole = torch.cat([all_weights(call) for call in seen], 1).double().numpy()

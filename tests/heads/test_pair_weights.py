@@ -31,7 +31,7 @@ def assert_pairs(call):
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("name", ["bert", "llama", "mistral", "gemma2", "gpt_oss", "t5", "bart"])
 def test_in_models(name, side, monkeypatch):
-    monkeypatch.setattr(pair_weights, "AT_ONCE", 500)  # several stretches
+    monkeypatch.setattr(pair_weights, "MAX_SCORES", 500)  # several stretches
     family = FAMILIES[name]
     model, inputs = family.build(), inputs_of(family, side)
     with torch.no_grad(), regard.watch(model) as seen:

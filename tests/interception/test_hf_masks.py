@@ -12,11 +12,11 @@ from transformers import masking_utils as hf
 import regard
 from regard import masks
 from regard.errors import MaskError
-from regard.interception.hf_masks import FunctionMask, Placed
+from regard.interception.hf_masks import FunctionMask, TransformersMask
 from regard.interception.hf_registry import mask_function
 from regard.masks.extent import Extent, Strip
 from regard.masks.mask import ALL, NONE
-from regard.recording.step_masks import Rows, Stacked
+from regard.recording.step_masks import MaskRows, StackedMask
 
 KEEP = torch.tensor([[1] * 13, [0] * 3 + [1] * 10, [1] * 9 + [0] * 4]).bool()
 LEFT = torch.tensor([0, 3, 0])
@@ -97,7 +97,7 @@ def test_to_a_model_that_computes_with_it_it_is_a_tensor():
     assert torch.equal(torch.where(mask, 1.0, 0.0), wanted.float())
     assert mask.dtype == torch.bool
     assert torch.equal(mask + 0.0, wanted + 0.0)
-    assert isinstance(mask.contiguous(), Placed)
+    assert isinstance(mask.contiguous(), TransformersMask)
 
 
 # ---- rows over rows ------------------------------------------------------------------------------
@@ -113,8 +113,8 @@ def stacks(draw):
         table = np.array(draw(st.lists(st.booleans(), min_size=size, max_size=size)))
         known = [masks.causal(), masks.window(2, 1), masks.everything()]
         mask = draw(st.sampled_from([*known, masks.dense(table.reshape(stop - start, stop))]))
-        steps.append(Rows(start, stop, mask))
-    return Stacked(tuple(steps))
+        steps.append(MaskRows(start, stop, mask))
+    return StackedMask(tuple(steps))
 
 
 @given(stacks(), st.integers(1, 5))
@@ -137,11 +137,11 @@ def test_stacked_masks_answer_row_by_row_and_their_tiles_keep_their_word(mask, s
 
 
 def test_stacked_masks_in_attention():
-    mask = Stacked(
+    mask = StackedMask(
         (
-            Rows(0, 200, masks.causal()),
-            Rows(200, 500, masks.window(30, 0)),
-            Rows(500, 501, masks.everything()),
+            MaskRows(0, 200, masks.causal()),
+            MaskRows(200, 500, masks.window(30, 0)),
+            MaskRows(500, 501, masks.everything()),
         )
     )
     q = torch.randn(2, 501, 8)
@@ -152,6 +152,6 @@ def test_stacked_masks_in_attention():
 
 
 def test_a_mask_of_several_steps_is_not_transposed():
-    mask = Stacked((Rows(0, 2, masks.causal()), Rows(2, 3, masks.everything())))
+    mask = StackedMask((MaskRows(0, 2, masks.causal()), MaskRows(2, 3, masks.everything())))
     with pytest.raises(MaskError, match=r"can be transposed.*masks\.dense"):
         _ = mask.T

@@ -3,17 +3,17 @@ import pytest
 from heads.survey.conftest import sentences
 from regard.heads.survey import Corpus
 from regard.heads.survey import corpus_batches as module
-from regard.heads.survey.corpus_batches import Batches, Bookmark
+from regard.heads.survey.corpus_batches import Bookmark, CorpusBatches
 
 
 @pytest.fixture(autouse=True)
 def _short_stretches(monkeypatch):
-    monkeypatch.setattr(module, "STRETCH", 17)
+    monkeypatch.setattr(module, "STRETCH_DOCUMENTS", 17)
 
 
 def batches_of(reader, path, *, longest=19, tokens=60, split=False, **options):
     special = frozenset(reader.tokenizer.all_special_ids)
-    return Batches(Corpus.open(path, **options), reader.tokenizer, longest, tokens, split, special)
+    return CorpusBatches(Corpus.open(path, **options), reader.tokenizer, longest, tokens, split, special)
 
 
 def test_every_document_once_in_batches_of_alike_lengths(readers, corpus):
@@ -104,7 +104,7 @@ def test_a_tokenizer_in_python(readers, tmp_path):
 
     path = tmp_path / "c.txt"
     path.write_text("a bb ccc dddd\nx\n")
-    made = Batches(Corpus.open(path), InPython(), 5, 100, True, frozenset({0, 2, 3}))
+    made = CorpusBatches(Corpus.open(path), InPython(), 5, 100, True, frozenset({0, 2, 3}))
     (batch,) = made.after(Bookmark())
     assert [part.ids for part in batch.parts] == [(2, 8, 3), (2, 5, 3), (2, 5, 6, 7, 3)]
 
@@ -121,8 +121,8 @@ def test_a_long_document_is_tokenized_a_segment_at_a_time(readers, tmp_path, mon
     path = tmp_path / "c.txt"
     path.write_text("the dog\n" + " ".join(["cat"] * 40) + "\n" + "x" * 170 + "\nthe bird ran\n")
     (whole,) = batches_of(readers["bert"], path, tokens=10_000, split=True).after(Bookmark())
-    monkeypatch.setattr(module, "SEGMENT", 50)
-    monkeypatch.setattr(module, "TOGETHER", 60)
+    monkeypatch.setattr(module, "SEGMENT_CHARACTERS", 50)
+    monkeypatch.setattr(module, "MAX_TOKENIZER_CHARACTERS", 60)
     given = []
 
     class Tokenizer:

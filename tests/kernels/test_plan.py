@@ -1,4 +1,5 @@
 import re
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ import regard
 from masks.strategies import expressions
 from parity import assert_close, definition, tensors
 from regard import masks
-from regard.kernels import layout, plan
+from regard.kernels import layout
 from regard.kernels.flex_kernel import run_flex
 from regard.kernels.inputs import prepare
 from regard.masks.extent import Extent
+
+plan = import_module("regard.kernels.plan")  # regard.kernels.plan is also the function
 
 
 @pytest.mark.parametrize(
@@ -69,7 +72,7 @@ def test_random_masks_dense_against_tiled_against_flex(mask, tile):
     q, k, v = tensors(1, heads=2, queries=70, channels=16)
     wanted = definition(q, k, v, mask=mask)
     patched = pytest.MonkeyPatch()
-    patched.setattr(plan, "SHORT", 0)
+    patched.setattr(plan, "MAX_MASKED_PAIRS", 0)
     patched.setattr(layout, "TILE", tile)
     plan._kept_plan.cache_clear()
     try:
@@ -136,8 +139,7 @@ def test_plans_are_kept_unless_their_tables_are_large():
 
 
 def test_a_short_mask_is_evaluated_once_and_serves_training_after_inference(monkeypatch):
-    from regard.kernels import attention
-
+    attention = import_module("regard.kernels.attention")
     attention._kept_dense.cache_clear()
     q, k, v = tensors(2, queries=9, dtype=torch.float32, grad=True)
     mask = masks.padding(lengths=[9, 4])

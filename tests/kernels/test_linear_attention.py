@@ -1,3 +1,5 @@
+from importlib import import_module
+
 import numpy as np
 import pytest
 import torch
@@ -94,10 +96,9 @@ def test_a_carried_state_goes_on_where_it_stopped(sizes):
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_gradients(causal, monkeypatch):
-    from regard.kernels import linear_attention
-
-    monkeypatch.setattr(linear_attention, "CHUNK", 4)
-    monkeypatch.setattr(linear_attention, "SEGMENT", 8)
+    module = import_module("regard.kernels.linear_attention")
+    monkeypatch.setattr(module, "CHUNK", 4)
+    monkeypatch.setattr(module, "SEGMENT", 8)
     q, k, v = tensors(2, heads=2, key_heads=1, queries=11, channels=3, values=2, grad=True)
     assert torch.autograd.gradcheck(lambda *x: regard.linear_attention(*x, causal=causal), (q, k, v))
 

@@ -26,14 +26,14 @@ from torch import Tensor
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import check_batch, check_recording
-from regard.kernels.plain_kernel import AT_ONCE
+from regard.kernels.plain_kernel import MAX_SCORES
 from regard.recording import Call, Recording
-from regard.recording.call import Part
+from regard.recording.call import Positions
 
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
-    """Where what stands at some positions in the end came from.
+    """Which input tokens the final content of some positions came from.
 
     ``own[r, j]`` is the share of token j of the text in row r; ``source`` the same for the other text of
     an encoder-decoder. Both together sum to 1 in each row.
@@ -49,7 +49,7 @@ def rollout(
     batch: int = 0,
     residual: float = 0.5,
     *,
-    rows: Part = slice(None),
+    rows: Positions = slice(None),
     run: int = 0,
     layers: Chosen = None,
     heads: Chosen = None,
@@ -58,7 +58,7 @@ def rollout(
 
     ``residual`` is the share r of the residual connection. ``rows`` asks for some positions only, which
     is cheaper: time and memory are those of the rows. ``layers`` and ``heads`` choose through which
-    attention the text flows; other layers pass on what they are given.
+    attention the text flows; other layers act as the identity.
     ``run`` chooses a pass where several were recorded.
 
     >>> import torch, regard
@@ -76,7 +76,9 @@ def rollout(
         raise ArgumentError(
             "residual is a share between 0 and 1.", got=f"residual = {residual!r}", do="0.5 is usual."
         )
-    recording = Recording(recording.model, recording.calls)  # one that runs on makes its calls anew
+    recording = Recording(
+        recording.model, recording.calls
+    )  # one that grows builds its calls each time
     calls = [call for call in recording if call.run == run]
     if not calls:
         raise ArgumentError(
@@ -105,7 +107,7 @@ def rollout(
 
 
 def _two_texts(
-    calls: list[Call], cross: list[Call], batch: int, residual: float, rows: Part, kept: dict[int, Call]
+    calls: list[Call], cross: list[Call], batch: int, residual: float, rows: Positions, kept: dict[int, Call]
 ) -> Rollout:
     encoder, decoder = _stack(calls, "encoder"), _stack(calls, "decoder")
     if not encoder or len(decoder) != len(cross):
@@ -145,7 +147,7 @@ def _stack(calls: list[Call], kind: str) -> list[Call]:
     return found
 
 
-def _started(call: Call, rows: Part) -> Tensor:
+def _started(call: Call, rows: Positions) -> Tensor:
     """The chosen rows of the identity."""
     try:
         wanted = np.atleast_1d(np.arange(call.queries)[rows])
@@ -159,7 +161,7 @@ def _started(call: Call, rows: Part) -> Tensor:
 
 
 def _through(call: Call | None, x: Tensor, batch: int, residual: float) -> Tensor:
-    """``x Â`` of one layer of self-attention; of a layer that is left out, x itself."""
+    """``x Â`` of one layer of self-attention; x itself for a layer that is left out."""
     if call is None:
         return x
     taken, left = _attended(call, x, batch)
@@ -169,13 +171,13 @@ def _through(call: Call | None, x: Tensor, batch: int, residual: float) -> Tenso
 def _attended(call: Call, x: Tensor, batch: int) -> tuple[Tensor, Tensor]:
     """``x Ā`` and ``x diag(1 − Ā 1)``: what comes from the keys, and what attention did not replace."""
     taken, left = x.new_zeros(len(x), call.keys), torch.empty_like(x)
-    step = max(1, AT_ONCE // call.keys)
+    step = max(1, MAX_SCORES // call.keys)
     for start in range(0, call.queries, step):
         part = slice(start, min(start + step, call.queries))
         heads = (call.weights(head, part, batch=batch).double().cpu() for head in call.head_numbers)
         mean = sum(heads, start=x.new_zeros(())) / call.heads
         mass = mean.sum(-1)
-        # Rounding may carry a row a hair beyond 1.
+        # Rounding can carry a row slightly beyond 1.
         taken += x[:, part] / mass.clamp(min=1) @ mean
         left[:, part] = x[:, part] * (1 - mass).clamp(min=0)
     return taken, left

@@ -15,7 +15,7 @@ from heads.survey.conftest import sentences
 from regard.app.commands.survey import told_of_an_end
 from regard.app.main import main
 from regard.heads.survey import Corpus, corpus_batches, survey
-from regard.heads.survey.surveyed_model import Subject
+from regard.heads.survey.surveyed_model import SurveyedModel
 from regard.recording.reader import load_reader
 
 SCRIPT = Path(__file__).with_name("survey_process.py")
@@ -76,7 +76,7 @@ def test_a_killed_process_ends_the_run_and_four_others_finish_it(folders, tmp_pa
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.count("report.html") == 1  # one process speaks
 
-    monkeypatch.setattr(corpus_batches, "STRETCH", 17)
+    monkeypatch.setattr(corpus_batches, "STRETCH_DOCUMENTS", 17)
     alone = CliRunner().invoke(main, ["survey", *map(str, options), "--out", str(tmp_path / "one")])
     assert alone.exit_code == 0, alone.output
     assert_same_results(tmp_path / "four", tmp_path / "one")
@@ -85,14 +85,14 @@ def test_a_killed_process_ends_the_run_and_four_others_finish_it(folders, tmp_pa
 
 def test_being_ended_is_not_taken_for_a_failure_of_the_text(folders, tmp_path, monkeypatch, capsys):
     """torchrun ends the others by a signal, which may come in the middle of a batch."""
-    real, read = Subject.read, []
+    real, read = SurveyedModel.read, []
 
     def ended(self, parts, bar):
         read.append(parts)
         signal.raise_signal(signal.SIGTERM)
         return real(self, parts, bar)
 
-    monkeypatch.setattr(Subject, "read", ended)
+    monkeypatch.setattr(SurveyedModel, "read", ended)
     reader, folder = load_reader(folders["bert"]), tmp_path / "out"
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("\n".join(sentences(9)))

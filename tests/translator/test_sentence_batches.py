@@ -1,6 +1,6 @@
 import torch
 
-from regard.translator.sentence_batches import Example, encode_pairs, epoch_batches, pad
+from regard.translator.sentence_batches import EncodedPair, encode_pairs, epoch_batches, pad
 from regard.translator.vocabulary import ChineseCharacters, EnglishTokens, Vocabularies
 
 
@@ -32,7 +32,7 @@ def test_little_is_padding():
 
 
 def test_a_target_is_what_comes_before_the_following():
-    batch = pad([Example((9, 8, 2), (5, 6, 7)), Example((9, 2), (5,))])
+    batch = pad([EncodedPair((9, 8, 2), (5, 6, 7)), EncodedPair((9, 2), (5,))])
     assert batch.source.tolist() == [[9, 8, 2], [9, 2, 0]]
     assert batch.target.tolist() == [[1, 5, 6, 7], [1, 5, 0, 0]]
     assert batch.following.tolist() == [[5, 6, 7, 2], [5, 2, 0, 0]]

@@ -153,7 +153,7 @@ class Attention(nn.Module):
         return out.transpose(1, 2).flatten(2)
 
 
-class Stack(nn.Module):
+class LayerStack(nn.Module):
     def __init__(self, **options):
         super().__init__()
         self.layers = nn.ModuleList(Attention(**options) for _ in range(2))
@@ -168,7 +168,7 @@ class Stack(nn.Module):
 @pytest.mark.parametrize("scale", [None, 0.7])
 @pytest.mark.parametrize("what", ["full", "causal", "bool", "additive"])
 def test_a_model_that_calls_sdpa(groups, scale, what):
-    model = Stack(groups=groups).train()
+    model = LayerStack(groups=groups).train()
     x = torch.randn(2, 7, WIDE)
     mask = {
         "full": None,
@@ -199,7 +199,7 @@ def test_a_model_that_calls_sdpa(groups, scale, what):
 
 @torch.no_grad()
 def test_a_cache_of_ones_own_is_followed():
-    model = Stack().train()
+    model = LayerStack().train()
     x = torch.randn(1, 9, WIDE)
     with regard.watch(model) as wanted:
         model(x, is_causal=True)
@@ -231,7 +231,7 @@ def test_torch_counts_a_causal_mask_from_the_first_key():
 
 
 def test_only_the_watched_model_is_seen():
-    model, other = Stack().train(), Stack().train()
+    model, other = LayerStack().train(), LayerStack().train()
     x = torch.randn(1, 4, WIDE)
     with regard.watch(model) as seen:
         model(x)
@@ -250,7 +250,7 @@ def test_nothing_seen_is_an_error():
 
 
 def test_nested_watches_of_torch_models_all_see():
-    model = Stack().train()
+    model = LayerStack().train()
     x = torch.randn(1, 4, WIDE)
     with regard.watch(model) as outer:
         model(x)

@@ -378,8 +378,8 @@ def test_an_error_leaves_the_old_file_and_no_other(saved, monkeypatch):
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, {tests!r})
-from recording.test_files import recorded
-from regard.recording import Call, files
+from recording.test_recording_file import recorded
+from regard.recording import Call, recording_file
 from regard.interception.hf_masks import FunctionMask
 from pathlib import Path
 moment = {moment!r}

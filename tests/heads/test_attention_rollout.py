@@ -5,11 +5,11 @@ import pytest
 import torch
 
 import regard
-from heads.made import looking, recording_of
+from heads.synthetic_heads import looking, recording_of
 from recording.families import FAMILIES, TARGET, all_weights, inputs_of
 from regard import heads, masks
 from regard.errors import ArgumentError, RecordingError
-from regard.heads import rollout
+from regard.heads import attention_rollout
 from regard.recording import Call, Recording
 
 
@@ -30,7 +30,7 @@ def layer_matrix(call, batch, residual):
 @pytest.mark.parametrize("name", ["bert", "llama", "gpt_oss"])
 @pytest.mark.parametrize("residual", [0, 0.5, 0.8])
 def test_it_is_the_product_of_all_layers(name, side, residual, monkeypatch):
-    monkeypatch.setattr(rollout, "AT_ONCE", 40)  # a few rows at a time
+    monkeypatch.setattr(attention_rollout, "MAX_SCORES", 40)  # a few rows at a time
     seen = recorded(name, side)
     wanted = np.eye(seen[0].keys)
     for call in seen:

@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file
 
 import regard
-from attention.ring_process import CASES, MASKS, N, memory_of, options_of, whole
-from attention.test_statistics import assert_statistics, by_definition
+from kernels.ring_process import CASES, MASKS, N, memory_of, options_of, whole
+from kernels.test_statistics import assert_statistics, by_definition
 from regard import masks
 from regard.errors import ArgumentError
 from regard.kernels import Statistics

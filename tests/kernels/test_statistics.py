@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 
 import regard
-from attention.test_parity import MASKS, OPTIONS, N
+from kernels.test_attention import MASKS, OPTIONS, N
 from masks.strategies import expressions
 from parity import definition, tensors
 from regard import biases, masks
@@ -155,8 +155,8 @@ def test_rectangles(queries, keys, always_tiled):
 def test_random_masks(mask):
     q, k, v = tensors(1, heads=2, queries=70)
     patched = pytest.MonkeyPatch()
-    patched.setattr(statistics_rows, "AT_ONCE", 70 * 2 * 9)  # nine rows at a time
-    patched.setattr(statistics_rows, "BLOCK", 16)
+    patched.setattr(statistics_rows, "MAX_SCORES_PER_THREAD", 70 * 2 * 9)  # nine rows at a time
+    patched.setattr(statistics_rows, "ARGMAX_BLOCK", 16)
     try:
         found = regard.attention_statistics(q, k, v, mask=mask, top=2)
     finally:

@@ -1,4 +1,4 @@
-"""How differently heads look: Jensen–Shannon divergence between their rows, and which heads belong together.
+"""How different heads are: Jensen–Shannon divergence between their rows, and clusters of similar heads.
 
 For the rows p and q of two heads at the same query::
 
@@ -20,7 +20,7 @@ from torch import Tensor
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.head_table import check_batch, check_recording
 from regard.heads.padding import real_queries
-from regard.kernels.plain_kernel import AT_ONCE
+from regard.kernels.plain_kernel import MAX_SCORES
 from regard.recording import Call, Recording
 from regard.table import Table
 
@@ -29,7 +29,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Divergence:
-    """The divergence between all pairs of heads, and the tree that joins like with like."""
+    """The divergence between all pairs of heads, and the tree that joins similar ones."""
 
     heads: tuple[tuple[int, int], ...]  # (layer, head) of each row
     matrix: Numbers  # (head, head), in [0, 1]
@@ -47,11 +47,11 @@ class Divergence:
 
     @property
     def order(self) -> list[int]:
-        """The heads so that those of one cluster stand side by side."""
+        """The heads in an order in which those of one cluster are adjacent."""
         return self._leaves(2 * len(self.heads) - 2)
 
     def clusters(self, count: int) -> list[list[tuple[int, int]]]:
-        """So many groups of heads, each with its (layer, head), in the order of the tree.
+        """``count`` groups of heads, each a list of (layer, head), in the order of the tree.
 
         >>> near = Divergence(((0, 0), (0, 1), (1, 0)), np.zeros((3, 3)), ((0, 2, 0.1), (3, 1, 0.8)))
         >>> near.clusters(2)
@@ -103,7 +103,7 @@ class Divergence:
 def divergence(
     recording: Recording, batch: int | None = None, *, kind: str | None = None, run: int = 0
 ) -> Divergence:
-    """How differently every two heads of one kind look, with like heads joined into clusters.
+    """How different every two heads of one kind are, with similar heads joined into clusters.
 
     ``kind`` is needed where a recording has several (an encoder-decoder). Rows are made a few at a time.
 
@@ -125,7 +125,7 @@ def divergence(
     for one in range(calls[0].batch) if batch is None else (batch,):
         rows = np.flatnonzero(real[one].numpy())
         # All heads of some rows at a time, and as much again for the mean with one of them.
-        step = max(1, AT_ONCE // (len(heads) * calls[0].keys))
+        step = max(1, MAX_SCORES // (len(heads) * calls[0].keys))
         for start in range(0, len(rows), step):
             _add(total, count, _weights(heads, one, rows[start : start + step].tolist()))
     matrix = total / np.maximum(count, 1)
@@ -177,7 +177,7 @@ def _add(total: Numbers, count: Numbers, weights: Tensor) -> None:
 
 
 def linkage(distances: Numbers) -> tuple[tuple[int, int, float], ...]:
-    """Average linkage: the joins of n things into one, nearest groups first; the earlier of two stands left.
+    """Average linkage: the joins of n items into one, nearest groups first; the earlier is on the left.
 
     >>> linkage(np.array([[0, 1, 4], [1, 0, 2], [4, 2, 0.0]]))
     ((0, 1, 1.0), (3, 2, 3.0))
