@@ -307,7 +307,7 @@ def _setting(
 
 
 def _extent(length: int, keys: int | None) -> Extent:
-    extent = extent_of(length, keys)
+    extent = extent_of(length, keys, limit=None)  # without a mask, no position is ever visited
     if 0 in extent:
         raise ArgumentError(
             "There is at least one query and one key.", got=f"{extent}", do="Pass a length of 1 or more."

@@ -181,8 +181,8 @@ class Mask(ABC):
         return block_mask(self, extent_of(queries, keys), device=device, block_size=block_size)
 
 
-def extent_of(queries: int, keys: int | None) -> Extent:
-    """The checked lengths; as many keys as queries by default."""
+def extent_of(queries: int, keys: int | None, *, limit: int | None = MAX_LENGTH) -> Extent:
+    """The checked lengths, at most ``limit`` each; as many keys as queries by default."""
     keys = queries if keys is None else keys
     for name, length in (("queries", queries), ("keys", keys)):
         if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 0:
@@ -191,9 +191,9 @@ def extent_of(queries: int, keys: int | None) -> Extent:
                 got=f"{name} = {length!r}",
                 do="Pass a length.",
             )
-        if length > MAX_LENGTH:
+        if limit is not None and length > limit:
             raise ArgumentError(
-                f"The number of {name} is at most {MAX_LENGTH:,}.", got=f"{name} = {length}", do="Pass fewer."
+                f"The number of {name} is at most {limit:,}.", got=f"{name} = {length}", do="Pass fewer."
             )
     return Extent(int(queries), int(keys))
 
