@@ -202,5 +202,5 @@ def test_both_languages_have_every_text():
     assert TEXTS.table("en").keys() == TEXTS.table("zh").keys()
     titles = {key.removeprefix("title.") for key in TEXTS.table("en") if key.startswith("title.")}
     assert titles == set(NAMES)
-    assert {name for name in vars(examining) if name == "doctor"} == {"doctor"}
+    assert {name for name in vars(examination) if name == "doctor"} == {"doctor"}
     assert diagnosis.doctor is regard.doctor

@@ -1,4 +1,4 @@
-"""Attention itself: the definition, the fast exact paths, biases, linear attention, statistics and costs."""
+"""Attention: its definition, the fast exact paths, biases, linear attention, statistics and costs."""
 
 from __future__ import annotations
 

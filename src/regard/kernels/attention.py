@@ -1,4 +1,4 @@
-"""``attention()`` and ``attention_weights()``: what users call."""
+"""``attention()``, ``attention_with_lse()`` and ``attention_weights()``: the functions that users call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from regard.masks import Mask
 from regard.masks.extent import Extent
 
 KEPT_ENTRIES = 1 << 20
-"""Evaluated masks of up to so many entries, one byte each, are kept for the next call."""
+"""Dense masks with at most this many entries, one byte each, are cached for the next call."""
 
 
 def attention(
@@ -40,18 +40,18 @@ def attention(
     """Softmax attention: ``output_i = Σ_j exp(s_ij − lse_i) · v_j``, exact, and never n×n for a lazy mask.
 
     Scores are ``s_ij = cap(scale · q_i · k_j) + bias_ij``, −∞ where the mask forbids. A query that
-    may see nothing gets output 0.
+    sees no key gets output 0.
 
     Args:
-        q: queries ``(..., head, query, channel)``; the head axis may be missing.
-        k: keys ``(..., key head, key, channel)``; fewer heads than queries means grouped heads.
+        q: queries ``(..., head, query, channel)``; the head axis is optional.
+        k: keys ``(..., key head, key, channel)``; fewer heads than q means grouped-query attention.
         v: values ``(..., key head, key, value channel)``.
         mask: a regard mask, a bool tensor (True = may attend) or an additive float tensor.
         bias: a tensor that broadcasts to ``(..., head, query, key)``, or one of ``regard.biases``.
-        scale: factor on the dot products; 1/√channel unless told.
-        softcap: bend the scaled products smoothly into ±softcap.
-        sinks: ``(head,)``, one extra logit per head that takes weight and gives nothing.
-        dropout: probability of dropping a weight. It acts whenever it is above 0.
+        scale: factor on the dot products; 1/√channel by default.
+        softcap: squash the scaled products smoothly into ±softcap.
+        sinks: ``(head,)``, one extra logit per head that takes weight but has no value.
+        dropout: probability of dropping a weight. It is applied whenever it is above 0.
 
     Returns:
         ``(..., head, query, value channel)`` in the dtype of q.
@@ -74,7 +74,7 @@ def attention(
         "dropout": dropout,
     }
     if has_torch_function((q, k, v)):
-        # Torch's protocol for whoever wants to see or replace a call: a watch does.
+        # Torch's protocol for observing or replacing a call; regard.watch uses it.
         seen: Tensor = handle_torch_function(attention, (q, k, v), q, k, v, **options)
         return seen
     inputs = prepare(q, k, v, **options)
@@ -97,10 +97,10 @@ def attention_with_lse(
     sinks: Tensor | None = None,
     dropout: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """``attention()`` together with the log-sum-exp of every row, ``(..., head, query)``.
+    """``attention()``, and the log-sum-exp of every row, ``(..., head, query)``.
 
-    The lse is what makes a weight: ``exp(s_ij − lse_i)``. It is −inf for a query that sees nothing,
-    in at least float32, and carries no gradient.
+    Any weight is ``exp(s_ij − lse_i)``. The lse is −inf for a query that sees no key, is computed in
+    at least float32, and carries no gradient.
 
     >>> q = k = v = torch.zeros(1, 4, 8)
     >>> attention_with_lse(q, k, v)[1]  # four equal scores of 0: log 4
@@ -123,10 +123,10 @@ def attention_weights(
     softcap: float | None = None,
     sinks: Tensor | None = None,
 ) -> Tensor:
-    """The weights themselves, ``(..., head, query, key)``: n×n, because you asked for it.
+    """The dense attention weights ``(..., head, query, key)``: this one is n×n.
 
-    Rows sum to 1; to 0 where a query sees nothing; to less than 1 where a sink takes the rest.
-    Gradients flow as through :func:`attention`.
+    A row sums to 1, to 0 if its query sees no key, and to less than 1 if a sink takes the rest.
+    Gradients flow as in :func:`attention`.
 
     >>> q = k = torch.eye(2)
     >>> attention_weights(q, k, scale=1.0)
@@ -150,7 +150,7 @@ def attention_weights(
     sink = None if inputs.sinks is None else inputs.sinks.to(wide)[:, None, None]
     if sink is not None:
         highest = torch.maximum(highest, sink.detach())
-    # Rows that see nothing: any finite number will do, their powers are 0.
+    # For rows that see no key any finite number will do: their powers are 0.
     powers = exp(scores - torch.where(highest == -torch.inf, 0.0, highest))
     total = powers.sum(-1, keepdim=True)
     if sink is not None:
@@ -158,11 +158,11 @@ def attention_weights(
     return inputs.restore((powers / torch.where(total > 0, total, 1.0)).to(inputs.q.dtype))
 
 
-# ---- the ways to the result ------------------------------------------------------------------
+# ---- the paths -------------------------------------------------------------------------------
 
 
 def _sdpa_can(inputs: Inputs, plan: Plan) -> bool:
-    """Whether one call of torch's own function is the whole job."""
+    """Whether a single call of torch's SDPA computes the result."""
     return (
         plan.path in ("full", "causal", "masked")
         and not inputs.steep
@@ -206,7 +206,7 @@ def _planned(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     channels, values = inputs.q.shape[-1], inputs.v.shape[-1]
     if channels == values:
         return run(inputs, plan)
-    # The fused kernel wants one number of channels; added zeros change neither scores nor sums.
+    # The fused kernel needs as many value channels as key channels. Padding with zeros changes no result.
     widest = max(channels, values)
     even = replace(
         inputs,
@@ -222,11 +222,11 @@ def _even_channels(inputs: Inputs) -> bool:
     return inputs.q.shape[-1] == inputs.v.shape[-1]
 
 
-# ---- n×n, for short sequences and on request -------------------------------------------------
+# ---- dense masks and biases, for short sequences and on request ------------------------------
 
 
 def _dense_mask(inputs: Inputs) -> Tensor | None:
-    """The whole mask ``(batch or 1, head or 1, query, key)``, or None where it allows everything."""
+    """The whole mask ``(batch or 1, head or 1, query, key)``, or None if it allows everything."""
     entries = prod(inputs.mask.lead) * prod(inputs.extent)
     evaluate = _kept_dense if entries <= KEPT_ENTRIES else _new_dense
     allowed = evaluate(inputs.mask, inputs.extent, inputs.q.device)
@@ -234,13 +234,13 @@ def _dense_mask(inputs: Inputs) -> Tensor | None:
 
 
 def _new_dense(mask: Mask, extent: Extent, device: torch.device) -> Tensor | None:
-    # Never an inference tensor: it is kept, and the next call may need it for a backward pass.
+    # Never an inference tensor: it is cached, and the next call may need it for a backward pass.
     with torch.inference_mode(False):
         allowed = mask.dense(*extent, device=device)
         return None if bool(allowed.all()) else allowed
 
 
-# Every layer of a model asks for the same mask; the next batch has another.
+# All layers of a model use the same mask; the next batch uses another one.
 _kept_dense = lru_cache(maxsize=16)(_new_dense)
 
 

@@ -1,7 +1,7 @@
 """Biases: numbers added to the scores, evaluated tile by tile.
 
-``alibi``, ``relative`` and ``t5`` depend on the distance from query to key alone, so a tile
-needs one number per distance and head. Tables may need gradients; they get them.
+``alibi``, ``relative`` and ``t5`` depend only on the distance from query to key, so a tile needs
+one number per distance and head. Gradients flow to their tables.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from regard.masks.extent import Extent
 
 
 class Bias(ABC):
-    """Something added to the scores.
+    """Numbers added to the scores.
 
-    ``tables`` are the tensors that may need a gradient. They are handed back to ``tile`` because
-    the autograd function that runs a plan must name them as its inputs.
+    ``tables`` are the tensors that may need a gradient. They are passed to ``tile`` explicitly,
+    because they must be inputs of the autograd function that runs a plan.
     """
 
     @property
     @abstractmethod
     def tables(self) -> tuple[Tensor, ...]:
-        """The tensors that the values come from."""
+        """The tensors from which the values are computed."""
 
     @property
     @abstractmethod
     def heads(self) -> int:
-        """How many heads it has; 1 serves any number."""
+        """The number of heads; 1 fits any number of query heads."""
 
     @abstractmethod
     def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
@@ -66,7 +66,7 @@ class Bias(ABC):
             )
 
     def dense(self, queries: int, keys: int) -> Tensor:
-        """All values ``(head, queries, keys)``: n×n, for looking and comparing."""
+        """All values ``(head, queries, keys)``: n×n, for inspection and tests."""
         extent = Extent(queries, keys)
         device = self.tables[0].device
         q = torch.arange(extent.offset, keys, device=device)
@@ -78,7 +78,7 @@ class Bias(ABC):
 
 @dataclass(frozen=True, eq=False)
 class DistanceBias(Bias):
-    """A bias of the distance ``key − query`` alone, from one table."""
+    """A bias that depends only on the distance ``key − query``, from one table."""
 
     table: Tensor
     head_axis: ClassVar[int] = 0
@@ -129,7 +129,7 @@ class DistanceBias(Bias):
 
 
 def _distances(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-    """Every distance in the tile from least to greatest, and where in that line each pair finds its own."""
+    """All distances in the tile in ascending order, and the index of each pair's distance among them."""
     gaps = k[None, :] - q[:, None]
     least, greatest = (int(gaps.min()), int(gaps.max())) if gaps.numel() else (0, -1)
     return torch.arange(least, greatest + 1, device=q.device), gaps - least
@@ -137,7 +137,7 @@ def _distances(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class Alibi(DistanceBias):
-    """A slope per head times the distance; the table is ``(head,)``."""
+    """A slope per head times the distance; the table has shape ``(head,)``."""
 
     def line(self, tables: tuple[Tensor, ...], distances: Tensor) -> Tensor:
         return -tables[0][:, None] * distances.abs()
@@ -146,8 +146,8 @@ class Alibi(DistanceBias):
 def alibi(heads: int, *, device: torch.device | str | None = None) -> Bias:
     """Attention with linear biases: ``−slope · |i − j|``, slopes 2^(−8/h), 2^(−16/h), …
 
-    For a number of heads that is no power of two the slopes of the next lower power come first
-    and every second one of the next higher follows (Press et al., 2021).
+    If the number of heads is not a power of two, the slopes of the next lower power come first,
+    followed by every second slope of the next higher one (Press et al., 2021).
 
     >>> alibi(2).dense(1, 3).tolist()
     [[[-0.125, -0.0625, -0.0]], [[-0.0078125, -0.00390625, -0.0]]]
@@ -201,7 +201,7 @@ class T5(DistanceBias):
         return tables[0][self.bucket(distances)].T
 
     def bucket(self, distances: Tensor) -> Tensor:
-        """Near distances one by one, far ones in buckets that grow with the logarithm."""
+        """Short distances have a bucket each; longer ones share buckets of logarithmic width."""
         buckets = self.table.shape[0]
         ahead = torch.zeros_like(distances)
         if self.bidirectional:
@@ -211,7 +211,7 @@ class T5(DistanceBias):
         else:
             gaps = (-distances).clamp(min=0)
         exact = buckets // 2
-        # Same order of operations as the original, in float32: buckets change at exact boundaries.
+        # The same order of operations as the original, in float32, so that bucket boundaries agree exactly.
         growth = torch.log(gaps.clamp(min=1).float() / exact) / math.log(self.max_distance / exact)
         far = (exact + (growth * (buckets - exact)).long()).clamp(max=buckets - 1)
         return ahead + torch.where(gaps < exact, gaps, far)
@@ -220,7 +220,7 @@ class T5(DistanceBias):
 def t5(table: Tensor, bidirectional: bool = True, *, max_distance: int = 128) -> Bias:
     """T5's relative position bias: ``table[bucket(j − i), head]``, shape ``(buckets, heads)``.
 
-    Encoders look both ways (``bidirectional=True``); decoders only back.
+    Encoders look in both directions (``bidirectional=True``), decoders only backwards.
 
     >>> t5(torch.arange(8.0)[:, None]).dense(1, 4).tolist()
     [[[2.0, 2.0, 1.0, 0.0]]]
@@ -281,7 +281,7 @@ class TensorBias(Bias):
         reduced = grad_tile.sum_to_size(
             *(1 if own == 1 else size for size, own in zip(grad_tile.shape, total.shape))
         )
-        # Within one tile every pair is met once, so that indexed addition loses nothing.
+        # Each pair occurs once per tile, so indexed addition loses nothing.
         i = (
             (q - extent.offset)[:, None]
             if total.shape[2] != 1
@@ -293,7 +293,7 @@ class TensorBias(Bias):
 
 @dataclass(frozen=True, eq=False)
 class Sum(Bias):
-    """Several biases added up."""
+    """The sum of several biases."""
 
     parts: tuple[Bias, ...]
 
@@ -338,7 +338,7 @@ class Sum(Bias):
 
 
 def _some(table: Tensor, axis: int, chosen: slice) -> Tensor:
-    """A view of some entries of an axis; an axis of size 1 serves all of them."""
+    """A view of some entries of an axis; an axis of size 1 is returned whole."""
     if table.shape[axis] == 1 or chosen == slice(None):
         return table
     return table.narrow(axis, chosen.start, chosen.stop - chosen.start)

@@ -1,4 +1,4 @@
-"""``cost()``: operations and bytes of every step of attention, exactly, without running it.
+"""``cost()``: the exact operations and bytes of every step of attention, without running it.
 
 A multiplication and an addition are two operations, as in ``torch.utils.flop_counter``. With P pairs
 of a query and a key, c channels per head, n queries, m keys and a width of h · c::
@@ -6,22 +6,22 @@ of a query and a key, c channels per head, n queries, m keys and a width of h ·
     queries  x W_q       2 · n · width · width          keys, values: m in place of n, key heads in place of h
     scores   q kᵀ        2 · P · c
     scale    · 1/√c      P
-    mask     −∞          P                              where there is a mask
+    mask     −∞          P                              if there is a mask
     softmax  exp(s−lse)  5 · P                          maximum, difference, exp, sum, quotient
     sum      w v         2 · P · c
     output   y W_o       2 · n · width · width
 
-What differs between the ways of doing it is P, and what is kept:
+The ways of computing it differ in P and in what is kept:
 
 | way       | pairs                                              | kept                                 |
 |-----------|----------------------------------------------------|--------------------------------------|
 | `dense`   | all n · m of them, mask or not: the textbook       | Q, K, V, the matrix once, the output |
-| `allowed` | those that the mask allows: the least there can be | Q, K, V, lse, the output             |
+| `allowed` | those that the mask allows: the minimum            | Q, K, V, lse, the output             |
 | `regard`  | those that `regard.attention` computes             | the same                             |
 | `linear`  | none: ``φ(q) Σ φ(k) vᵀ``                           | Q, K, V, the sums, the output        |
 | `cache`   | one new query on m keys                            | its Q, the cache of K and V, lse     |
 
-Numbers are of all heads, sequences and layers together.
+All numbers are totals over heads, sequences and layers.
 """
 
 from __future__ import annotations
@@ -44,14 +44,13 @@ from regard.masks.extent import Extent
 from regard.masks.mask import extent_of
 
 WAYS = ("dense", "allowed", "regard", "linear", "cache")
-"""Every way that ``cost()`` knows."""
+"""The ways of computing attention that ``cost()`` compares."""
 
 BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
-"""What a number of each dtype takes."""
-
+"""Bytes per number of each dtype."""
 
 COLUMNS = {"way": -8, "queries": 9, "keys": 9, "pairs": 20, "operations": 22, "bytes": 20}
-"""What is told of every way, and the room that it gets."""
+"""The columns of the printed table and their widths; a negative width aligns to the left."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Way:
     """One way of computing attention at one length, step by step."""
 
     name: str
-    length: int  # as it was asked for; the cache answers one query at its end
+    length: int  # as requested; ``cache`` computes one query at its end
     queries: int
     keys: int
     pairs: int
@@ -67,12 +66,12 @@ class Way:
 
     @property
     def operations(self) -> int:
-        """Of all steps."""
+        """The operations of all steps."""
         return sum(step.operations for step in self.steps)
 
     @property
     def bytes(self) -> int:
-        """Of everything that the steps keep."""
+        """The bytes that all steps keep."""
         return sum(step.bytes for step in self.steps)
 
     def __getitem__(self, step: str) -> CostStep:
@@ -107,16 +106,16 @@ class Cost:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The lengths in the order they were asked for."""
+        """The lengths in the order they were requested."""
         return tuple(dict.fromkeys(way.length for way in self.ways))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The ways in order."""
+        """The names of the ways, in order."""
         return tuple(dict.fromkeys(way.name for way in self.ways))
 
     def records(self) -> list[dict[str, str | int]]:
-        """A plain row for every step: way, length, queries, keys, pairs, step, formula, operations, bytes."""
+        """A dict per step: way, length, queries, keys, pairs, step, formula, operations, bytes."""
         return [
             {
                 "way": way.name,
@@ -131,7 +130,7 @@ class Cost:
         ]
 
     def to_csv(self) -> str:
-        """The records as comma-separated text with a line of names."""
+        """The records as comma-separated text with a header line."""
         text = io.StringIO()
         records = self.records()
         writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
@@ -143,7 +142,7 @@ class Cost:
         return self.in_words()
 
     def in_words(self, lang: str = "en") -> str:
-        """The setting, and a line for every length and way, in English or Chinese.
+        """The sizes of the model, and a line per length and way, in English or Chinese.
 
         >>> print(cost(512, projections=False, ways=["dense"]).in_words("zh"))
         宽度 512，头 8，层 1，批 1，float32，掩码 无
@@ -158,14 +157,14 @@ class Cost:
         return "\n".join((self.setting_in_words(lang), *lines))
 
     def setting_in_words(self, lang: str = "en") -> str:
-        """The model around the lengths, and the mask, in English or Chinese."""
+        """The sizes of the model, and the mask, in English or Chinese."""
         one = self.setting
         key = "cost" if one.key_heads == one.heads else "cost.grouped"
         return TEXTS.say(key, lang, **asdict(one), mask=self.mask or TEXTS.say("cost.unmasked", lang))
 
 
 def step_in_words(step: str, lang: str = "en") -> str:
-    """What a step is called.
+    """The name of a step in a language.
 
     >>> step_in_words("sum"), step_in_words("sum", "zh")
     ('sum', '加权和')
@@ -187,23 +186,23 @@ def cost(
     projections: bool = True,
     ways: Sequence[str] | None = None,
 ) -> Cost:
-    """What attention costs at each length: operations and bytes of every step, without running it.
+    """The operations and bytes of every step of attention at each length, without running it.
 
     Args:
-        lengths: how many queries; one number or several.
-        keys: how many keys; as many as queries unless told (cross-attention).
-        width: channels of a token.
+        lengths: the number of queries; one or several.
+        keys: the number of keys, for cross-attention; as many as queries by default.
+        width: channels per token.
         heads: query heads; each has ``width / heads`` channels.
-        key_heads: key and value heads; as many as ``heads`` unless told.
+        key_heads: key and value heads; ``heads`` by default.
         layers, batch: everything is multiplied by them.
         dtype: ``"float32"``, ``torch.bfloat16``, …; lse and sums are kept in at least float32.
         mask: a regard mask, its text such as ``"causal & window(4, 0)"``, or a tensor.
-        projections: count W_q, W_k, W_v and W_o too.
-        ways: some of ``dense``, ``allowed``, ``regard``, ``linear`` and ``cache``; all that make sense
-            unless told: ``allowed`` where there is a mask, ``linear`` without one or with ``causal``,
-            ``cache`` where queries and keys are the same text.
+        projections: whether to count W_q, W_k, W_v and W_o.
+        ways: some of ``dense``, ``allowed``, ``regard``, ``linear`` and ``cache``. By default all that
+            apply: ``allowed`` if there is a mask, ``linear`` without a mask or with ``causal``,
+            ``cache`` if ``keys`` is omitted.
 
-    Pairs are counted from tiles and distances, never from n×n, so a million positions are no matter.
+    Pairs are counted from tiles and distances, never from n×n, so a million positions take only a moment.
 
     >>> found = cost(8192, width=512, heads=8, mask="causal & window(127, 0)")
     >>> found[8192, "allowed"].pairs == 8 * (8192 * 128 - 127 * 128 // 2)
@@ -237,7 +236,7 @@ def _way(name: str, setting: Setting, mask: Mask | None, extent: Extent) -> Way:
 
 
 def _pairs(name: str, setting: Setting, mask: Mask | None, extent: Extent) -> int:
-    """Pairs of all layers, sequences and heads."""
+    """The pairs of all layers, sequences and heads."""
     each = setting.layers * setting.batch * setting.heads
     if name == "dense" or mask is None:
         return each * prod(extent)
@@ -256,7 +255,7 @@ def _pairs(name: str, setting: Setting, mask: Mask | None, extent: Extent) -> in
     return (planned.pairs if name == "allowed" else planned.computed) * (each // prod(mask.lead))
 
 
-# ---- what was asked for ----------------------------------------------------------------------
+# ---- checking the arguments ------------------------------------------------------------------
 
 
 def _ways(given: Sequence[str] | None, mask: Mask | None, keys: int | None, longest: int) -> tuple[str, ...]:
@@ -308,8 +307,12 @@ def _setting(
 
 
 def _extent(length: int, keys: int | None) -> Extent:
+<<<<<<< HEAD
     # Without a mask costs are plain multiplications, so any length will do.
     extent = extent_of(length, keys, longest=None)
+=======
+    extent = extent_of(length, keys, limit=None)  # without a mask, no position is ever visited
+>>>>>>> p9-eng-kernels
     if 0 in extent:
         raise ArgumentError(
             "There is at least one query and one key.", got=f"{extent}", do="Pass a length of 1 or more."

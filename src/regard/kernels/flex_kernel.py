@@ -1,4 +1,4 @@
-"""FlexAttention, on CUDA: there its compiled kernels beat tiles launched one by one."""
+"""FlexAttention on CUDA, where its compiled kernels beat tiles launched one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from regard.kernels.plan import Plan
 
 
 def flex_can(inputs: Inputs, plan: Plan) -> bool:
-    """Whether this call is one that FlexAttention does, and does faster."""
+    """Whether FlexAttention can compute this call, and faster."""
     return (
         inputs.q.device.type == "cuda"
         and plan.path not in ("full", "causal", "masked", "empty")
@@ -23,12 +23,12 @@ def flex_can(inputs: Inputs, plan: Plan) -> bool:
         and inputs.bias is None
         and not inputs.dropout
         and inputs.q.dtype != torch.float64
-        and inputs.q.shape[-1] >= 16  # the least its kernels take
+        and inputs.q.shape[-1] >= 16  # the minimum of its kernels
     )
 
 
 def run_flex(inputs: Inputs, *, compiled: bool = True) -> tuple[Tensor, Tensor]:
-    """Output and lse through FlexAttention, with fully masked rows and sinks put right."""
+    """Output and lse by FlexAttention, with fully masked rows and sinks corrected."""
     from torch.nn.attention.flex_attention import AuxRequest
 
     inputs = inputs.with_positive_scale()

@@ -1,13 +1,13 @@
-"""One tile through torch's fused CPU kernel, which gives the log-sum-exp that SDPA keeps to itself.
+"""One tile through torch's fused CPU kernel, which returns the log-sum-exp that SDPA does not.
 
 The operator is private to torch, so its schema is compared with the one this file was written
-for; where it differs, ``available`` is False and the plain kernel takes over.
+for; if it differs, ``available`` is False and the plain kernel takes over.
 
-What the operator wants and does (torch 2.13), normalised here:
+What the operator (torch 2.13) requires and does, normalised here:
 
-* the mask is additive and floating, never bool;
-* q, k and v have one number of channels, the last axis dense;
-* a row that sees nothing gives output 0, but lse 0.0 instead of −inf.
+* the mask is an additive float tensor, never bool;
+* q, k and v have the same number of channels, and their last axis is contiguous;
+* a row that sees no key gets output 0, but lse 0.0 instead of −inf.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BACKWARD = (
 
 @cache
 def available() -> bool:
-    """Whether torch has the operators, with the schemas this file was written for."""
+    """Whether torch has both operators with the schemas this file was written for."""
     try:
         forward_op = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
         backward_op = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
@@ -74,7 +74,7 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of one tile's q, k and v, given the output and lse of the *whole* rows.
 
-    With the lse of the whole row the tile's weights are those of the whole softmax, so that the
+    With the lse of the whole row, the tile's weights are those of the whole softmax, so the
     gradients of all tiles simply add up. The lse must be finite.
     """
     grads: tuple[Tensor, Tensor, Tensor] = (

@@ -1,7 +1,7 @@
-"""What the user passed, checked and brought into one form.
+"""The user's arguments, checked and normalised.
 
-Tensors become ``(batch, head, length, channel)`` whatever number of leading axes they came with;
-masks and biases of every accepted kind become a Mask and a Bias.
+Tensors become ``(batch, head, length, channel)``, however many leading axes they have; masks and
+biases of every accepted kind become a Mask and a Bias.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from regard.masks.id_table import is_causal_bias
 from regard.masks.mask import as_mask
 
 STEEP = 4096.0
-"""A scale beyond this leaves float32 scores no digits behind the point: they are computed in float64."""
+"""With a larger scale, float32 scores have no digits after the decimal point, so float64 is used."""
 
 LARGEST_SCALE = 1e8
-"""Beyond this, float64 has none left either."""
+"""With a larger scale, float64 scores have none either."""
 
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """One call of attention, in one form."""
+    """The checked arguments of one attention call, in one form."""
 
     q: Tensor  # (batch, head, query, channel)
     k: Tensor  # (batch, key head, key, channel)
     v: Tensor  # (batch, key head, key, value channel)
-    lead: tuple[int, ...]  # the leading axes as they came, without the head axis
-    has_heads: bool  # whether there was a head axis
-    extent: Extent  # of the whole text, which may be more than the tensors hold
+    lead: tuple[int, ...]  # the leading axes of the user's tensors, without the head axis
+    has_heads: bool  # whether they had a head axis
+    extent: Extent  # of the whole sequence, of which the tensors may hold only a shard
     mask: Mask
     bias: Bias | None
     scale: float
@@ -47,12 +47,12 @@ class Inputs:
 
     @property
     def heads(self) -> int:
-        """How many query heads."""
+        """The number of query heads."""
         return self.q.shape[1]
 
     @property
     def steep(self) -> bool:
-        """Whether the scores are so large that they are computed in float64."""
+        """Whether the scores are so large that they must be computed in float64."""
         return abs(self.scale) > STEEP
 
     def in_double(self) -> Inputs:
@@ -60,11 +60,11 @@ class Inputs:
         return replace(self, q=self.q.double(), k=self.k.double(), v=self.v.double())
 
     def with_positive_scale(self) -> Inputs:
-        """The same call with a scale above 0, its sign taken over by the queries.
+        """The same call with a positive scale; its sign moves to the queries.
 
-        Kernels with a causal mask of their own write −inf first and multiply by the scale then, which
-        gives NaN for a scale of 0 and +inf for one below; others take the greatest product for the
-        greatest score. A scale that the precision of the scores cannot hold is 0 to them.
+        Kernels with a causal mask of their own write −inf before they multiply by the scale, which
+        gives NaN for a scale of 0 and +inf for a negative one; others assume that the greatest product
+        is the greatest score. A scale too small for the precision of the scores counts as 0.
         """
         precision = torch.promote_types(self.q.dtype, torch.float32)
         if abs(self.scale) < torch.finfo(precision).tiny:
@@ -72,7 +72,7 @@ class Inputs:
         return self if self.scale > 0 else replace(self, q=-self.q, scale=-self.scale)
 
     def restore(self, result: Tensor) -> Tensor:
-        """A result ``(batch, head, ...)`` with the leading axes that the user's tensors had."""
+        """A result ``(batch, head, ...)`` with the leading axes of the user's tensors."""
         shape = (*self.lead, *result.shape[1:]) if self.has_heads else (*self.lead, *result.shape[2:])
         return result.reshape(shape)
 
@@ -90,9 +90,9 @@ def prepare(
     dropout: float = 0.0,
     extent: Extent | None = None,
 ) -> Inputs:
-    """Check everything once, at the boundary. Without values the keys stand in for them.
+    """Check everything once, at the boundary. Without values, the keys are used in their place.
 
-    ``extent`` is that of the whole text, where the tensors hold only a share of it.
+    ``extent`` is that of the whole sequence, if the tensors hold only a shard of it.
     """
     v = k if v is None else v
     lead, heads = check_tensors(q, k, v)
@@ -122,7 +122,7 @@ def prepare(
 
 
 def check_tensors(q: Tensor, k: Tensor, v: Tensor | None) -> tuple[tuple[int, ...], int]:
-    """Raise unless the tensors fit together; the leading axes without heads, and how many query heads."""
+    """Raise unless the tensors fit together; return the leading axes and the number of query heads."""
     v = k if v is None else v
     _check_kinds(q=q, k=k, v=v)
     return _check_shapes(q, k, v)
@@ -184,7 +184,7 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int
             do="Grouped-query attention shares each key head among query heads / key heads of them.",
         )
     if q.shape[:-3] == k.shape[:-3] == v.shape[:-3]:
-        return tuple(q.shape[:-3]), heads  # the usual case; broadcast_shapes takes as long as the rest
+        return tuple(q.shape[:-3]), heads  # the usual case; broadcast_shapes is slow
     try:
         return tuple(torch.broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])), heads
     except RuntimeError:
@@ -197,7 +197,7 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int
 
 def _four_axes(x: Tensor, lead: tuple[int, ...], has_heads: bool) -> Tensor:
     if x.stride(-1) != 1:
-        x = x.contiguous()  # the fused kernels step from channel to channel by 1, whatever the tensor says
+        x = x.contiguous()  # the fused kernels assume a stride of 1 between channels
     if not has_heads:
         return x[None, None]
     if x.ndim == 4 and x.shape[:1] == lead:
@@ -211,7 +211,7 @@ def _four_axes(x: Tensor, lead: tuple[int, ...], has_heads: bool) -> Tensor:
 def _mask_of(
     given: object, lead: tuple[int, ...], heads: int, extent: Extent, device: torch.device
 ) -> tuple[Mask, Tensor | None]:
-    """The mask, and what an additive mask adds besides forbidding."""
+    """The mask, and the finite values of an additive mask."""
     if given is None:
         return everything(), None
     rest: Tensor | None = None
@@ -240,7 +240,7 @@ def _mask_of(
 
 
 def _split_additive(given: Tensor) -> tuple[Mask, Tensor | None]:
-    """An additive mask as who-sees-whom, and the finite values that are left, if any."""
+    """An additive mask as a Mask, and the remaining finite values, if any."""
     if torch.isnan(given).any():
         raise MaskError(
             "A mask has no NaN.",
@@ -253,7 +253,7 @@ def _split_additive(given: Tensor) -> tuple[Mask, Tensor | None]:
             got="+inf in an additive mask",
             do="Write 0 where a key may be seen and −inf where not.",
         )
-    # Hugging Face writes the lowest number of the dtype in place of −inf; it means the same.
+    # Hugging Face uses the lowest number of the dtype instead of −inf; it means the same.
     forbidden = given.detach() <= torch.finfo(given.dtype).min
     mask = dense(~forbidden) if forbidden.any() else everything()
     rest = torch.where(forbidden, torch.zeros_like(given), given)
@@ -328,7 +328,7 @@ def _check_device(name: str, tensor: Tensor, device: torch.device) -> None:
 def _scale(given: float | None, channels: int) -> float:
     if given is None:
         return channels**-0.5 if channels else 1.0
-    if not abs(given) <= LARGEST_SCALE:  # NaN neither
+    if not abs(given) <= LARGEST_SCALE:  # also refuses NaN
         raise ArgumentError(
             "scale is a finite number between −1e8 and 1e8.",
             got=f"scale = {given}",

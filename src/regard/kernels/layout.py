@@ -1,20 +1,20 @@
-"""How the pairs that a mask allows are cut into calls of a kernel.
+"""How the pairs that a mask allows are divided into kernel calls.
 
-A rectangle of queries × keys becomes *parts*, and each part becomes *row tiles*: a few
-neighbouring queries with the ranges of keys that they may see.
+A rectangle of queries × keys is split into *parts*, and each part into *row tiles*: a few
+consecutive queries with the ranges of keys that they may see.
 
-Most masks make one part. Scattered positions (``every(64)``, a ragged padding) are different:
-they touch every tile, so that no tile is empty. There the queries and keys are first sorted into
-classes that such a pattern treats alike. Within a class the pattern is a constant, the rest of
+Most masks need one part. Scattered positions (``every(64)``, ragged padding) are different:
+they touch every tile, so no tile is empty. In that case the queries and keys are first grouped
+into classes that such a pattern treats alike. Within a class the pattern is constant, the rest of
 the mask simplifies, and the class is gathered into a part of its own::
 
     local_global(64)  =  the queries at 64, 128, … see every key        →  part 1
                          the others see the keys at 64, 128, …          →  part 2
                          the others see the other keys by window(64, 64) →  part 3
 
-The parts do not overlap, so their results add up by log-sum-exp.
+The parts do not overlap, so their results can be merged by log-sum-exp.
 
-The rectangle is the whole text, or a *region* of it where one process holds only a share.
+The rectangle covers the whole sequence, or a *region* of it if the sequence is sharded.
 """
 
 from __future__ import annotations
@@ -32,37 +32,37 @@ from regard.masks.patterns import OneAxis
 from regard.masks.tiles import count_pairs, tile_rows
 
 TILE = 64
-"""Side of a tile. 32 and 128 measure within a tenth of it; it fits short windows better than 128."""
+"""Side of a tile. 32 and 128 are within 10 % of its speed; it fits short windows better than 128."""
 
 MAX_TILE_ROWS = 512
-"""Queries of one row tile after neighbours were joined."""
+"""The most queries in one row tile after joining neighbours."""
 
 MAX_TILE_PAIRS = 1 << 21
-"""Pairs of one joined row tile: what its mask takes in memory stays at 8 MB."""
+"""The most pairs in one joined row tile, so that its mask takes at most 8 MB."""
 
 MAX_WASTE = 1.12
-"""Neighbouring row tiles are joined while that computes at most this many times the pairs."""
+"""Neighbouring row tiles are joined as long as this multiplies the computed pairs by at most this factor."""
 
 MAX_SCATTERED = 3
-"""Scattered patterns that are split by; each doubles the number of classes at worst."""
+"""The most scattered patterns to split by; each one can double the number of classes."""
 
 Run = tuple[int, int]
 
 
 class Region(NamedTuple):
-    """Which of all queries and keys the tensors hold: neighbours, counted from the first of all."""
+    """The consecutive queries and keys that the tensors hold, as indices into the whole sequence."""
 
     queries: range
     keys: range
 
     @classmethod
     def whole(cls, extent: Extent) -> Region:
-        """All of them."""
+        """All queries and keys."""
         return cls(range(extent.queries), range(extent.keys))
 
     @property
     def pairs(self) -> int:
-        """How many pairs it has."""
+        """The number of pairs."""
         return len(self.queries) * len(self.keys)
 
     def query_positions(self, extent: Extent) -> Integers:
@@ -76,25 +76,25 @@ class Region(NamedTuple):
 
 @dataclass(frozen=True)
 class RowTile:
-    """Queries ``start:stop`` of a part, and the runs of its keys that they may see."""
+    """Queries ``start:stop`` of a part, and the ranges of its keys that they may see."""
 
     start: int
     stop: int
     runs: tuple[Run, ...]
-    checked: tuple[Run, ...]  # where inside the runs the mask must still be asked
+    checked: tuple[Run, ...]  # where within the runs the mask must still be evaluated
 
     @property
     def width(self) -> int:
-        """How many keys the runs hold."""
+        """The number of keys in all runs."""
         return sum(stop - start for start, stop in self.runs)
 
     @property
     def pairs(self) -> int:
-        """How many pairs are computed."""
+        """The number of computed pairs."""
         return (self.stop - self.start) * self.width
 
     def column(self, key: int) -> int:
-        """Where a key of the runs stands when they are laid side by side."""
+        """The column of a key when the runs are laid side by side."""
         before = 0
         for start, stop in self.runs:
             if key < stop:
@@ -105,9 +105,9 @@ class RowTile:
 
 @dataclass(frozen=True, eq=False)
 class MaskPart:
-    """Some queries and keys of a region, and what is left of the mask between them."""
+    """Some queries and keys of a region, and what remains of the mask between them."""
 
-    queries: Integers | None  # indices in the region, in order; None: all of them
+    queries: Integers | None  # sorted indices in the region; None for all of them
     keys: Integers | None
     mask: Mask
     rows: tuple[RowTile, ...]
@@ -124,9 +124,9 @@ class MaskPart:
         return self.region.key_positions() if self.keys is None else self.keys + self.region.keys.start
 
     def questions(self, row: RowTile, extent: Extent) -> Iterator[tuple[slice, Bools]]:
-        """Where the mask must still be asked in a row tile, and its answers.
+        """The columns of a row tile where the mask must be evaluated, and its values there.
 
-        Columns count along the runs laid side by side. The answers ``(..., query, key)`` broadcast;
+        Columns count along the runs laid side by side. The values ``(..., query, key)`` broadcast;
         everything outside these columns is allowed.
         """
         q = self.query_positions(extent)[row.start : row.stop]
@@ -136,7 +136,7 @@ class MaskPart:
             yield slice(column, column + stop - start), self.mask.evaluate(extent, q, k[start:stop])
 
     def allowed(self, extent: Extent) -> int:
-        """How many of its pairs the mask allows, exactly."""
+        """The exact number of pairs that the mask allows."""
         return count_pairs(
             self.mask, self.query_positions(extent), self.key_positions(), extent, tile=2 * TILE
         )
@@ -145,7 +145,7 @@ class MaskPart:
 def lay_out(
     mask: Mask, extent: Extent, region: Region | None = None, *, max_rows: int = MAX_TILE_ROWS
 ) -> tuple[MaskPart, ...]:
-    """The parts of a mask without leading axes, cut into row tiles of at most ``max_rows`` joined rows."""
+    """The parts of a mask without leading axes, in row tiles of at most ``max_rows`` rows after joining."""
     region = Region.whole(extent) if region is None else region
     if not region.pairs:
         return ()
@@ -160,7 +160,7 @@ def lay_out(
 
 
 def one_tile(mask: Mask, region: Region) -> tuple[MaskPart, ...]:
-    """A single part with a single row tile, for what one call of the kernel does best."""
+    """A single part with a single row tile, for masks that one kernel call handles best."""
     whole = ((0, len(region.keys)),)
     checked = () if mask == Constant(True) else whole
     return (MaskPart(None, None, mask, (RowTile(0, len(region.queries), whole, checked),), region),)
@@ -172,12 +172,12 @@ def one_tile(mask: Mask, region: Region) -> tuple[MaskPart, ...]:
 def _split(
     mask: Mask, extent: Extent, region: Region
 ) -> Iterator[tuple[Integers | None, Integers | None, Mask]]:
-    """Classes of queries × classes of keys, with what is left of the mask; None stands for all."""
+    """Classes of queries × classes of keys, with what remains of the mask; None means all."""
     by_query = _classes(mask, extent, region.query_positions(extent), transposed=True)
     by_key = _classes(mask, extent, region.key_positions(), transposed=False)
     for queries, known_of_queries in by_query:
         rest_of_row = mask.substitute(known_of_queries)
-        # Key classes that the rest of the mask treats alike become one again.
+        # Merge the key classes that the rest of the mask treats alike.
         together: dict[Mask, list[Integers | None]] = {}
         for keys, known_of_keys in by_key:
             rest = rest_of_row.substitute(known_of_keys)
@@ -192,7 +192,7 @@ def _split(
 def _classes(
     mask: Mask, extent: Extent, positions: Integers, *, transposed: bool
 ) -> list[tuple[Integers | None, dict[Mask, bool]]]:
-    """Positions of one axis, sorted by what the scattered patterns say of them."""
+    """Positions of one axis, grouped by the values of the scattered patterns there."""
     scattered: dict[OneAxis, Bools] = {}
     for pattern in mask.patterns():
         if isinstance(pattern, OneAxis) and pattern.transposed == transposed and pattern not in scattered:
@@ -210,7 +210,7 @@ def _classes(
 
 
 def _is_scattered(truth: Bools) -> bool:
-    """Whether so many tiles are mixed that leaving out whole tiles would not help."""
+    """Whether so many tiles are mixed that skipping empty ones would not help."""
     if len(truth) <= TILE:
         return False
     least, greatest = Strip.cut(np.arange(len(truth)), TILE).span(truth)
@@ -221,12 +221,12 @@ def _is_scattered(truth: Bools) -> bool:
 
 
 def _row_tiles(mask: Mask, q: Integers, k: Integers, extent: Extent, max_rows: int) -> Iterator[RowTile]:
-    """Row tiles in order, with neighbours joined where that wastes little."""
+    """Row tiles in order, with neighbours joined if that wastes little."""
     if mask == Constant(True):
         yield RowTile(0, len(q), ((0, len(k)),), ())
         return
     current: RowTile | None = None
-    needed = 0  # pairs of the tiles joined so far, before joining
+    needed = 0  # pairs that the joined tiles had before joining
     for tile in _narrow_row_tiles(mask, q, k, extent):
         joined = None if current is None else _join(current, tile, max_rows)
         if joined is not None and joined.pairs <= MAX_WASTE * (needed + tile.pairs):
@@ -262,7 +262,7 @@ def _runs(chosen: Bools, starts: Integers, stops: Integers) -> tuple[Run, ...]:
 
 
 def _join(upper: RowTile, lower: RowTile, max_rows: int) -> RowTile | None:
-    """Two neighbouring row tiles as one, unless they lie apart or grow too large."""
+    """Two row tiles joined, or None if they are not adjacent or would grow too large."""
     if upper.stop != lower.start or lower.stop - upper.start > max_rows:
         return None
     if upper.runs == lower.runs:
@@ -270,7 +270,7 @@ def _join(upper: RowTile, lower: RowTile, max_rows: int) -> RowTile | None:
     if len(upper.runs) > 1 or len(lower.runs) > 1:
         return None
     (a, b), (c, d) = upper.runs[0], lower.runs[0]
-    # What only one of them sees must be asked of the other.
+    # Where only one of them sees a key, the mask must be evaluated for both.
     ends = ((min(a, c), max(a, c)), (min(b, d), max(b, d)))
     runs = ((min(a, c), max(b, d)),)
     joined = RowTile(upper.start, lower.stop, runs, _union(upper.checked + lower.checked + ends))
@@ -278,7 +278,7 @@ def _join(upper: RowTile, lower: RowTile, max_rows: int) -> RowTile | None:
 
 
 def _union(ranges: tuple[Run, ...]) -> tuple[Run, ...]:
-    """Ranges in order, overlapping and touching ones joined, empty ones left out."""
+    """Ranges in order, with overlapping and adjacent ones joined and empty ones dropped."""
     joined: list[Run] = []
     for start, stop in sorted(ranges):
         if start == stop:

@@ -1,12 +1,12 @@
 """Linear attention: ``o_i = φ(q_i) Σ_j φ(k_j) v_jᵀ / φ(q_i) Σ_j φ(k_j)``, in O(n).
 
-The sums over keys do not depend on the query, so they are taken once. In causal form they grow
-along the sequence: the sequence is cut into chunks; inside a chunk the few pairs are computed
-as they are, and everything before the chunk is one carried state ``(channel, value channel + 1)``.
-The last column carries the denominator, as if every value had a 1 appended.
+The sums over keys do not depend on the query, so they are computed once. In causal form they grow
+along the sequence, which is split into chunks: pairs within a chunk are computed directly, and
+everything before the chunk is summarised in one state ``(channel, value channel + 1)``.
+The last column holds the denominator, as if every value had a 1 appended.
 
-It is another function than softmax attention, not an approximation that regard would pass off as
-exact (Katharopoulos et al., 2020).
+This is a different function from softmax attention, not an approximation of it
+(Katharopoulos et al., 2020).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from regard.kernels.inputs import Inputs, prepare
 from regard.threads import WORTH, each, spread
 
 CHUNK = 64
-"""Positions per chunk: pairs inside a chunk cost CHUNK · channel each, the state channel² per chunk."""
+"""Positions per chunk: within a chunk each position costs CHUNK · channel, the state channel² per chunk."""
 
 SEGMENT = 16 * CHUNK
-"""Positions taken at a time, so that what a segment needs stays in the cache: three times as fast."""
+"""Positions processed at once, so that a segment fits the CPU cache: three times as fast."""
 
 FeatureMap = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
 class LinearState:
-    """Everything that linear attention remembers of the past: ``Σ φ(k) [v, 1]ᵀ`` per head."""
+    """All that linear attention remembers of the past: ``Σ φ(k) [v, 1]ᵀ`` per head."""
 
     sums: Tensor  # (..., head, feature, value channel + 1)
 
@@ -47,14 +47,14 @@ def linear_attention(
     feature_map: str | FeatureMap = "elu",
     keep: Tensor | None = None,
 ) -> Tensor:
-    """Attention with ``φ(q) · φ(k)`` in place of ``exp(q · k)``; φ(x) = elu(x) + 1 unless told.
+    """Attention with ``φ(q) · φ(k)`` in place of ``exp(q · k)``; φ(x) = elu(x) + 1 by default.
 
     Args:
         q: queries ``(..., head, query, channel)``.
-        k: keys ``(..., key head, key, channel)``; fewer heads than queries means grouped heads.
+        k: keys ``(..., key head, key, channel)``; fewer heads than q means grouped heads.
         v: values ``(..., key head, key, value channel)``.
-        causal: each query sees the keys up to its own position; the last query stands at the last key.
-        feature_map: ``"elu"`` or a function that maps channels to features that are not negative.
+        causal: each query sees the keys up to its own position; the last query is at the last key.
+        feature_map: ``"elu"`` or a function that maps channels to non-negative features.
         keep: bool ``(..., key)`` without the head axis, False for padding.
 
     >>> q = k = v = torch.randn(2, 4, 1000, 16)
@@ -84,7 +84,7 @@ def linear_attention_with_state(
     feature_map: str | FeatureMap = "elu",
     keep: Tensor | None = None,
 ) -> tuple[Tensor, LinearState]:
-    """Causal linear attention that goes on where it stopped: a prompt, then token by token.
+    """Causal linear attention that continues from a state: a prompt first, then token by token.
 
     >>> x = torch.randn(1, 5, 8)  # (head, length, channel)
     >>> whole = linear_attention(x, x, x, causal=True)
@@ -120,7 +120,7 @@ def linear_attention_with_state(
 
 
 def _by_heads(call: _Call, work: Callable[[_Call], Tensor]) -> Tensor:
-    """The output of all heads, key heads side by side."""
+    """The output of all heads, with key heads computed in parallel."""
     inputs = call.inputs
     size = 4 * inputs.q.numel() * inputs.v.shape[-1]
     if inputs.q.device.type != "cpu" or not call.by_heads or size < WORTH:
@@ -135,7 +135,7 @@ def _whole(call: _Call) -> Tensor:
 
 
 def _causal(call: _Call, sums: Tensor, before: int) -> tuple[Tensor, Tensor]:
-    """The output of queries after the ``before`` keys in ``sums``; and the sums behind them."""
+    """The output of the queries that follow the ``before`` keys in ``sums``, and the sums after them."""
     outputs = []
     for start, stop in _segments(call.inputs.extent.queries):
         q, k, v = (
@@ -144,7 +144,7 @@ def _causal(call: _Call, sums: Tensor, before: int) -> tuple[Tensor, Tensor]:
             call.values(before + start, before + stop),
         )
         rest = (start - stop) % CHUNK
-        # Zeros at the end are features of nothing: they add 0 to every sum.
+        # Padding with zeros adds 0 to every sum.
         q, k, v = (F.pad(x, (0, 0, 0, rest)).unflatten(-2, (-1, CHUNK)) for x in (q, k, v))
         inside = (q @ k.transpose(-1, -2)).tril() @ v  # (batch, head, chunk, query, value channel + 1)
         running = torch.cat([sums.unsqueeze(-3), k.transpose(-1, -2) @ v], -3).cumsum(-3)
@@ -159,14 +159,14 @@ def _segments(length: int) -> list[tuple[int, int]]:
 
 
 def _divide(output: Tensor) -> Tensor:
-    """The sums over values by the sums of weights; 0 where nothing was seen."""
+    """The weighted sums divided by the sums of the weights; 0 for queries that see no key."""
     total = output[..., -1:]
     return output[..., :-1] / torch.where(total == 0, 1.0, total)
 
 
 @dataclass(frozen=True, eq=False)
 class _Call:
-    """The checked inputs, turned into features a stretch of positions at a time."""
+    """The checked inputs, turned into features for a range of positions at a time."""
 
     inputs: Inputs
     feature_map: FeatureMap
@@ -174,7 +174,7 @@ class _Call:
     by_heads: bool  # whether the feature map is ours and treats every head alike
 
     def heads_apart(self) -> list[_Call]:
-        """A call for every key head."""
+        """One call per key head."""
         inputs = self.inputs
         group = inputs.heads // max(1, inputs.k.shape[1])
         return [
@@ -200,11 +200,11 @@ class _Call:
         return self._spread(features)
 
     def values(self, start: int, stop: int) -> Tensor:
-        """With a 1 appended to each, which sums up to the denominator."""
+        """Values with a 1 appended to each, whose weighted sum is the denominator."""
         return self._spread(F.pad(self._wide(self.inputs.v[:, :, start:stop]), (0, 1), value=1.0))
 
     def sums(self, start: int, stop: int) -> Tensor:
-        """``Σ φ(k) [v, 1]ᵀ`` over a stretch of keys."""
+        """``Σ φ(k) [v, 1]ᵀ`` over a range of keys."""
         total = self.keys(0, 0).transpose(-1, -2) @ self.values(0, 0)
         for first, last in _segments(stop - start):
             total = total + self.keys(start + first, start + last).transpose(-1, -2) @ self.values(
@@ -213,7 +213,7 @@ class _Call:
         return total
 
     def joined(self, outputs: list[Tensor]) -> Tensor:
-        """Segments of output side by side, in the dtype of the user's tensors."""
+        """The output of all segments, in the dtype of the user's tensors."""
         whole = torch.cat(
             [self.values(0, 0)[..., :0, :-1].expand(*self.inputs.q.shape[:2], 0, -1), *outputs], -2
         )
@@ -237,7 +237,7 @@ class _Call:
         return x.to(torch.promote_types(x.dtype, torch.float32))
 
     def _spread(self, x: Tensor) -> Tensor:
-        """Each key head once for every query head that shares it."""
+        """Each key head repeated for every query head that shares it."""
         group = self.inputs.heads // max(1, x.shape[1])
         return x if group == 1 else x.repeat_interleave(group, 1)
 

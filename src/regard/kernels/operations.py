@@ -1,7 +1,7 @@
-"""The steps of attention as numbers: how many operations each takes and how many bytes it keeps.
+"""The operations that each step of attention takes, and the bytes that it keeps.
 
-The conventions stand in :mod:`regard.kernels.cost`. Operations of matrix products are those that
-``torch.utils.flop_counter.FlopCounterMode`` counts when the step is run.
+The conventions are in :mod:`regard.kernels.cost`. For matrix products, the operations are those that
+``torch.utils.flop_counter.FlopCounterMode`` counts when the step runs.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from regard.kernels.linear_attention import CHUNK
 from regard.masks.extent import Extent
 
 SOFTMAX = 5
-"""Operations of softmax on a pair: maximum, difference, exp, sum, quotient."""
+"""Operations of softmax per pair: maximum, difference, exp, sum, quotient."""
 
 FEATURE = 2
-"""Operations of ``elu(x) + 1`` on a number."""
+"""Operations of ``elu(x) + 1`` per number."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The model around the lengths."""
+    """The sizes of the model, apart from the lengths."""
 
     width: int
     heads: int
@@ -29,12 +29,12 @@ class Setting:
     layers: int
     batch: int
     dtype: str
-    size: int  # bytes of a number
+    size: int  # bytes per number
     projections: bool
 
     @property
     def channels(self) -> int:
-        """Channels of a head."""
+        """Channels per head."""
         return self.width // self.heads
 
     @property
@@ -44,18 +44,18 @@ class Setting:
 
     @property
     def times(self) -> int:
-        """How often all of it happens."""
+        """How many times everything is computed."""
         return self.layers * self.batch
 
     @property
     def wide(self) -> int:
-        """Bytes of a number that is summed up in at least float32."""
+        """Bytes per number that is accumulated in at least float32."""
         return max(self.size, 4)
 
 
 @dataclass(frozen=True)
 class CostStep:
-    """One step: what it computes, in how many operations, and the bytes of what it keeps."""
+    """One step: its formula, its number of operations, and the bytes that it keeps."""
 
     name: str
     formula: str
@@ -66,10 +66,10 @@ class CostStep:
 def softmax_steps(
     setting: Setting, extent: Extent, pairs: int, *, masked: bool, matrix: bool, new: bool
 ) -> Iterator[CostStep]:
-    """Attention over so many ``pairs`` of all heads together.
+    """The steps of softmax attention over ``pairs``, counted over all heads together.
 
-    ``matrix`` says that the matrix is kept (softmax overwrites the scores, so once); otherwise the lse
-    is. ``new`` says that all keys but the last are projected already.
+    ``matrix`` says that the matrix is kept (once, because softmax overwrites the scores); otherwise the
+    lse is. ``new`` says that all keys but the last are already projected.
     """
     one = setting
     yield from _inputs(one, extent, new_keys=1 if new else extent.keys)
@@ -84,14 +84,14 @@ def softmax_steps(
 
 
 def linear_steps(setting: Setting, extent: Extent, *, causal: bool) -> Iterator[CostStep]:
-    """Linear attention as ``regard.linear_attention`` computes it.
+    """The steps of linear attention, as ``regard.linear_attention`` computes it.
 
-    In causal form what lies inside a chunk of positions is computed pair by pair, and the sums before
-    each chunk carry the rest.
+    In causal form, pairs within a chunk of positions are computed one by one; the sums before each
+    chunk carry the rest.
     """
     one, (queries, keys) = setting, extent
     each = one.times * one.heads
-    # Every value has a 1 appended, whose sum is the denominator.
+    # Every value has a 1 appended, whose weighted sum is the denominator.
     state = one.channels * (one.channels + 1)
     yield from _inputs(one, extent, new_keys=keys)
     numbers = one.times * (queries * one.width + keys * one.key_width)

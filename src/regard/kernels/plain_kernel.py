@@ -1,7 +1,7 @@
-"""One tile in plain torch: for what the fused kernel cannot do, and on any device.
+"""One tile in plain torch, on any device, with all that the fused kernel lacks.
 
-Softcap, dropout, gradients of a bias. The scores of a tile exist for a moment, a few rows at a
-time; nothing of n×n ever does. Everything is computed in at least float32.
+That is softcap, dropout and the gradient of a bias. Only a few rows of scores exist at a time,
+never n×n. Everything is computed in at least float32.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 MAX_SCORES = 1 << 22
-"""Scores that are held at one time: 16 MB in float32."""
+"""The most scores in memory at once: 16 MB in float32."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What is done to the scores of a tile besides the mask and the bias."""
+    """What is done to the scores of a tile apart from mask and bias."""
 
     scale: float
     softcap: float | None = None
@@ -27,12 +27,12 @@ class Rules:
 
 
 def full_precision(x: Tensor) -> torch.autocast:
-    """Keep autocast away: a score rounded to bfloat16 is off by more than a weight can bear."""
+    """Disable autocast: scores rounded to bfloat16 would make the weights wrong."""
     return torch.autocast(x.device.type, enabled=False)
 
 
 def scores_of(q: Tensor, k: Tensor, additive: Tensor | None, rules: Rules) -> tuple[Tensor, Tensor | None]:
-    """``cap(scale · q kᵀ) + additive``, and the slope of the cap for the way back."""
+    """``cap(scale · q kᵀ) + additive``, and the derivative of the cap for the backward pass."""
     scores = q @ k.transpose(-1, -2) * rules.scale
     slope = None
     if rules.softcap is not None:
@@ -44,7 +44,7 @@ def scores_of(q: Tensor, k: Tensor, additive: Tensor | None, rules: Rules) -> tu
 def forward(
     q: Tensor, k: Tensor, v: Tensor, additive: Tensor | None, rules: Rules, seed: int
 ) -> tuple[Tensor, Tensor]:
-    """Output and lse of one tile; rows that see nothing get 0 and −inf."""
+    """Output and lse of one tile; rows that see no key get 0 and −inf."""
     outputs, sums = [], []
     k, v = _wide(k), _wide(v)
     for rows, keep in _slices(q, k, rules, seed):
@@ -73,8 +73,8 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of q, k and v, given the lse of the whole rows, which must be finite.
 
-    ``delta`` is Σ grad · output of each row: what softmax takes back from every score.
-    ``collect`` is handed the gradients of the additive scores, a few rows at a time.
+    ``delta`` is Σ grad · output of each row, the term that softmax subtracts from every gradient.
+    ``collect`` receives the gradients of the additive scores, a few rows at a time.
     """
     grad_q, grad_k, grad_v = (
         torch.zeros_like(_wide(q)),
@@ -85,7 +85,7 @@ def backward(
     for rows, keep in _slices(q, k, rules, seed):
         some_q, some_grad = _wide(q[..., rows, :]), _wide(grad[..., rows, :])
         scores, slope = scores_of(some_q, k, _rows(additive, rows), rules)
-        # No weight is above 1, though rounding may put a large score above the lse of its row.
+        # No weight exceeds 1, though rounding can lift a large score above the lse of its row.
         weights = exp((scores - lse[..., rows, None]).clamp_(max=0))
         grad_weights = some_grad @ v.transpose(-1, -2)
         if keep is not None:
@@ -102,12 +102,12 @@ def backward(
 
 
 def exp(x: Tensor) -> Tensor:
-    """``e^x`` by way of exp2: where the result underflows, as under a mask, torch's exp is far slower."""
+    """``e^x`` computed by exp2: torch's exp is far slower where the result underflows, as under a mask."""
     return torch.exp2(x * math.log2(math.e))
 
 
 def _slices(q: Tensor, k: Tensor, rules: Rules, seed: int) -> Iterator[tuple[slice, Tensor | None]]:
-    """A few rows at a time, each with what dropout leaves of its weights; the same again per seed."""
+    """A few rows at a time, with the dropout factors of their weights; the same for the same seed."""
     batch, heads, queries, _ = q.shape
     keys = k.shape[-2]
     step = max(1, MAX_SCORES // max(1, batch * heads * keys))

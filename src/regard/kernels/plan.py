@@ -1,12 +1,12 @@
-"""``plan()``: how attention under a mask will be computed, and exactly how much of it there is.
+"""``plan()``: how attention under a mask will be computed, and exactly how many pairs that takes.
 
 | path           | when                                               | how                             |
 |----------------|----------------------------------------------------|---------------------------------|
-| `empty`        | nobody sees anybody                                | zeros                           |
-| `full`         | everybody sees everybody                           | one call of torch SDPA          |
+| `empty`        | no query sees any key                              | zeros                           |
+| `full`         | every query sees every key                         | one call of torch SDPA          |
 | `causal`       | causal, as many queries as keys                    | one call of torch SDPA          |
 | `masked`       | short, or a dense tensor that is mostly True       | one call of torch SDPA          |
-| `banded`       | windows: what is seen depends on the distance      | row tiles, keys sliced          |
+| `banded`       | windows: only the distance matters                 | row tiles, keys sliced          |
 | `block-sparse` | documents, prefixes, any other combination         | row tiles, keys sliced          |
 | `gathered`     | scattered positions: `every`, `local_global`       | gathered parts, merged by lse   |
 
@@ -32,22 +32,22 @@ from regard.masks.pair_patterns import Dense
 from regard.masks.tiles import count_by_distance
 
 MAX_MASKED_PAIRS = 256 * 256
-"""Up to so many pairs one masked call costs less than planning does."""
+"""Up to this many pairs, one masked call costs less than planning does."""
 
 DENSE_FRACTION = 0.6
-"""A dense tensor that leaves more than this of the tiles is used as it is."""
+"""A dense mask tensor is used as it is if tiling would still compute more than this share of the pairs."""
 
 CACHED_ENTRIES = 1 << 20
-"""Masks with larger tables are planned anew each time instead of being kept in memory."""
+"""Plans of masks with larger tables are not cached."""
 
 
 MAX_PLAN_LENGTH = 1 << 27
-"""Planning looks at each position once. Beyond this many it would take minutes and gigabytes."""
+"""Planning visits each position once. Beyond this length it would take minutes and gigabytes."""
 
 
 @dataclass(frozen=True, eq=False)
 class ElementPlan:
-    """The plan of one element of the leading axes, or of all of them where the mask is the same."""
+    """The plan of one element of the mask's leading axes; of all of them if ``index`` is empty."""
 
     index: tuple[int, ...]
     path: str
@@ -57,7 +57,7 @@ class ElementPlan:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How attention under a mask is computed for so many queries and keys.
+    """How attention under a mask is computed for a given number of queries and keys.
 
     >>> from regard import masks
     >>> p = plan(masks.window(128, 128), 8192, 8192)
@@ -76,17 +76,17 @@ class Plan:
 
     @property
     def path(self) -> str:
-        """The path, or the paths of the batch elements joined by ``+`` where they differ."""
+        """The path; if batch elements take different paths, all of them joined by ``+``."""
         return " + ".join(dict.fromkeys(element.path for element in self.elements)) or "empty"
 
     @cached_property
     def pairs(self) -> int:
-        """How many pairs the mask allows, exactly; summed over the leading axes of the mask."""
+        """The exact number of pairs that the mask allows, summed over its leading axes."""
         return sum(_allowed(element, self.extent, self.region) for element in self.elements)
 
     @cached_property
     def computed(self) -> int:
-        """How many pairs the kernels compute, exactly. Causal SDPA leaves out its empty half."""
+        """The exact number of pairs that the kernels compute. Causal SDPA skips its empty half."""
         return sum(
             _allowed(element, self.extent, self.region)
             if element.path == "causal"
@@ -96,17 +96,17 @@ class Plan:
 
     @property
     def tiles(self) -> int:
-        """How many tiles of 64 × 64 the computed pairs fill."""
+        """The number of 64 × 64 tiles that the computed pairs would fill."""
         return -(-self.computed // (TILE * TILE))
 
     @property
     def calls(self) -> int:
-        """How many times a kernel is called."""
+        """The number of kernel calls."""
         return sum(len(part.rows) for element in self.elements for part in element.parts)
 
     @property
     def total(self) -> int:
-        """How many pairs there would be without a mask."""
+        """The number of pairs without a mask."""
         return prod(self.mask.lead) * self.region.pairs
 
     def __str__(self) -> str:
@@ -175,9 +175,9 @@ def plan(mask: object, queries: int, keys: int | None = None) -> Plan:
 
 
 def plan_extent(mask: Mask, extent: Extent, region: Region | None = None) -> Plan:
-    """The plan for a mask that is surely a mask; kept, because every layer asks for the same one.
+    """The plan for a checked mask; cached, because every layer of a model needs the same one.
 
-    A region is the share of the queries and keys that the tensors hold, all of them unless told.
+    ``region`` is the share of the queries and keys that the tensors hold; all of them by default.
     """
     region = Region.whole(extent) if region is None else region
     entries = sum(prod(pattern.lead) * prod(pattern.table_lengths()) for pattern in mask.patterns())
@@ -203,7 +203,7 @@ _kept_plan = lru_cache(maxsize=256)(_new_plan)
 
 
 def _element_plan(mask: Mask, extent: Extent, region: Region) -> ElementPlan:
-    """The path for a mask without leading axes."""
+    """The plan for a mask without leading axes."""
     verdict = _verdict(mask, extent, region)
     if verdict == NONE:
         return ElementPlan((), "empty", mask, ())
@@ -236,5 +236,5 @@ def _verdict(mask: Mask, extent: Extent, region: Region) -> int:
 
 
 def _holds_matrix(mask: Mask, extent: Extent) -> bool:
-    """Whether the user's own tensor has n×n entries, so that using it costs no further memory."""
+    """Whether the user passed an n×n tensor, so that using it takes no further memory."""
     return any(isinstance(part, Dense) and part.table.values.shape[-2:] == extent for part in mask.patterns())

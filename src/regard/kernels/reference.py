@@ -1,12 +1,12 @@
 """Attention, step by step, in NumPy: the definition that everything else is tested against.
 
-Read it from top to bottom. Arrays have the axes ``(..., head, query or key, channel)``; a single
-head may leave out its axis. Nothing here is fast; it is written in float64 to be right.
+Read it from top to bottom. Arrays have the axes ``(..., head, query or key, channel)``; for a single
+head its axis is optional. Nothing here is fast; it is written in float64 to be right.
 
-    scores   s_ij = cap(scale · q_i · k_j) + bias_ij       cap(x) = c · tanh(x / c), if wanted
+    scores   s_ij = cap(scale · q_i · k_j) + bias_ij       cap(x) = c · tanh(x / c), with a softcap
     masked   s_ij = −∞ where query i may not see key j
     lse      lse_i = log Σ_j exp(s_ij)                     a sink adds one more term to the sum
-    weights  w_ij = exp(s_ij − lse_i)                      a row that sees nothing is all 0
+    weights  w_ij = exp(s_ij − lse_i)                      a row that sees no key is all 0
     output   o_i = Σ_j w_ij · v_j
 """
 
@@ -35,7 +35,7 @@ class ReferenceStep:
 
 @dataclass(frozen=True)
 class Trace:
-    """Every step in order. ``trace["weights"]`` is the value of one; ``trace.output`` the last.
+    """All steps in order. ``trace["weights"]`` is the value of one of them; ``trace.output`` is the result.
 
     >>> trace = attention([[1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [[10.0], [20.0]])
     >>> for step in trace:
@@ -55,7 +55,7 @@ class Trace:
     steps: list[ReferenceStep] = field(default_factory=list)
 
     def add(self, name: str, formula: str, value: Numbers) -> Numbers:
-        """Write down a step and hand its value on."""
+        """Record a step and return its value."""
         self.steps.append(ReferenceStep(name, formula, value))
         return value
 
@@ -75,15 +75,15 @@ class Trace:
 
 
 def softmax(scores: Numbers, sinks: Numbers | None = None) -> tuple[Numbers, Numbers]:
-    """The weights of each row, and the log of what they were divided by.
+    """The weights of each row, and the log of their denominator.
 
-    The maximum of *each row* is subtracted first: with the maximum of the whole matrix a row of
-    low scores would divide 0 by 0, and without any, a score of 1000 would overflow.
+    The maximum of *each row* is subtracted first. With the maximum of the whole matrix, a row of
+    low scores would divide 0 by 0; without any, a score of 1000 would overflow.
     """
     highest = scores.max(axis=-1, keepdims=True, initial=-np.inf)
     if sinks is not None:
         highest = np.maximum(highest, sinks)
-    highest = np.where(np.isfinite(highest), highest, 0.0)  # rows that see nothing
+    highest = np.where(np.isfinite(highest), highest, 0.0)  # rows that see no key
     powers = np.exp(scores - highest)
     total = powers.sum(axis=-1, keepdims=True)
     if sinks is not None:
@@ -107,14 +107,14 @@ def attention(
 ) -> Trace:
     """Attention of queries ``(..., head, query, channel)`` over keys and values, as a trace.
 
-    ``mask`` is a regard mask or an array of truth values, ``bias`` is added to the scores, and
-    ``sinks`` is one logit per head that takes weight and gives nothing.
+    ``mask`` is a regard mask or an array of bools, ``bias`` is added to the scores, and ``sinks``
+    is one logit per head that takes weight but has no value.
     """
     trace = Trace()
     q = trace.add("q", "q", np.asarray(q, np.float64))
     k = trace.add("k", "k", np.asarray(k, np.float64))
     v = trace.add("v", "v", np.asarray(v, np.float64))
-    if q.ndim > 2 and q.shape[-3] != k.shape[-3]:  # grouped heads: neighbours share a key head
+    if q.ndim > 2 and q.shape[-3] != k.shape[-3]:  # grouped heads: consecutive ones share a key head
         k = trace.add(
             "k", "each key head, once per query head", np.repeat(k, q.shape[-3] // k.shape[-3], axis=-3)
         )

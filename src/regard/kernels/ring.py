@@ -1,16 +1,16 @@
-"""Statistics of one text that lies in several processes: keys go round, results stay and add up by lse.
+"""Statistics of a sequence that is sharded across processes (ring attention).
 
-Every process holds its queries. The keys and values of all go round the ring, so that each process
-meets every block once and never holds more than two. Twice round:
+Every process keeps its queries. The blocks of keys and values circulate in a ring, so each process
+sees every block once and never holds more than two. There are two rounds:
 
 1. output and lse of each block, merged by ``lse = log Σ_blocks exp lse_block``;
-2. with the lse of whole rows lse_known, every weight of a block is ``exp(s − lse)`` and everything else is
-   a sum of weights. What each key received travels with its keys and comes home with the last step.
+2. with the lse of whole rows known, every weight of a block is ``exp(s − lse)``, and all statistics
+   are sums of weights. What each key received travels with its block and returns with the last step.
 
-A single time round could keep all sums of a row relative to a running maximum, the entropy too. But
-what a key receives is a sum over rows, each divided by the sum of its whole row, which is not lse_known
-before all blocks were met: keys need a second time round in any case. So the first is left to the fused
-kernel, which finds output and lse fastest, and no sum is ever rescaled.
+One round would suffice for statistics of queries, including the entropy, kept relative to a running
+maximum. But what a key receives is a sum over rows, each divided by the sum of its whole row, which is
+unknown until all blocks have been seen: keys need a second round in any case. So the first round is left
+to the fused kernel, which computes output and lse fastest, and no sum is ever rescaled.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from regard.kernels.statistics_totals import Totals
 from regard.kernels.tiled import head_groups_of, merge, run
 
 
-def prepare_share(
+def prepare_shard(
     q: Tensor, k: Tensor, v: Tensor | None, group: Any, *, top: int, **options: Any
 ) -> tuple[Inputs, Ring]:
-    """The share of this process, checked, and the ring. Masks and biases are those of the whole text."""
+    """The shard of this process, checked, and the ring. Masks and biases are those of the whole sequence."""
     check_group(group)
     failed: RegardError | None = None
     try:
         check_tensors(q, k, v)
     except RegardError as error:
         failed = error
-    ring = gather_ring(q, k, v, group, failed, _told(top, **options))
+    ring = gather_ring(q, k, v, group, failed, _comparable_options(top, **options))
     inputs: Inputs | None = None
     try:
         inputs = prepare(q, k, v, extent=ring.extent, **options)
@@ -52,16 +52,16 @@ def prepare_share(
     return inputs, ring
 
 
-def _told(top: int, **options: Any) -> dict[str, float]:
-    """The options as numbers that can be compared; infinity, which none of them may be, stands for none."""
+def _comparable_options(top: int, **options: Any) -> dict[str, float]:
+    """The options as comparable numbers; infinity, which no option may be, means None."""
     numbers = {name: options[name] for name in ("scale", "softcap")}
-    told = {name: math.inf if value is None else float(value) for name, value in numbers.items()}
+    numeric = {name: math.inf if value is None else float(value) for name, value in numbers.items()}
     given = {name: float(options[name] is not None) for name in ("mask", "bias", "sinks")}
-    return {**told, **given, "top": float(top)}
+    return {**numeric, **given, "top": float(top)}
 
 
 def collect_around(inputs: Inputs, ring: Ring, *, with_output: bool, top: int) -> Totals:
-    """Everything about our queries, and about our keys what all queries gave them."""
+    """The statistics of this process's queries, and what its keys received from all queries."""
     totals = Totals.blank(inputs, with_output=False, top=top)
     output, totals.lse = _first_round(inputs, ring, with_output=with_output)
     for owner, (k,) in ring.blocks(inputs.k):
@@ -70,14 +70,14 @@ def collect_around(inputs: Inputs, ring: Ring, *, with_output: bool, top: int) -
         for head_group in head_groups_of(block, plan, own_causal=False, max_rows=MAX_ROWS):
             for part in head_group.parts:
                 collect(block, head_group, part, totals, lse_known=True)
-        # The sums for these keys go on with them; the last step brings our own home.
+        # The sums for these keys travel with them; the last step returns our own.
         totals.received = ring.hand_on(totals.received, owner)
     totals.output = None if output is None else output.to(inputs.q.dtype)
     return totals
 
 
 def _first_round(inputs: Inputs, ring: Ring, *, with_output: bool) -> tuple[Tensor | None, Tensor]:
-    """Output, if wanted, and lse of our queries over all keys."""
+    """Output, if requested, and lse of this process's queries over all keys."""
     wide = torch.promote_types(inputs.q.dtype, torch.float32)
     q = inputs.q.to(wide)
     channels = inputs.v.shape[-1] if with_output else 0
@@ -90,7 +90,7 @@ def _first_round(inputs: Inputs, ring: Ring, *, with_output: bool) -> tuple[Tens
         found, found_lse = run(block, plan_extent(inputs.mask, inputs.extent, ring.region(owner)))
         merge(output, lse, found[..., :channels], found_lse)
     if inputs.sinks is not None:
-        # The sink belongs to the whole row: it is met once, behind all keys.
+        # The sink belongs to the whole row, so it is added once, after all keys.
         total = torch.logaddexp(lse, inputs.sinks.to(wide)[:, None])
         output.mul_(torch.exp(lse - total)[..., None])
         lse = total

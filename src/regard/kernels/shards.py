@@ -1,8 +1,8 @@
-"""Who holds what of one text that lies in several processes, agreed before anything is computed.
+"""How a sequence is sharded across processes, agreed on before anything is computed.
 
-Each process of a group holds some neighbouring queries and some neighbouring keys; the shares follow
-each other in the order of the ranks. Every process tells all others its sizes and options, so that
-either all go on or all raise: nobody is left waiting for somebody who has given up.
+Each process of a group holds consecutive queries and consecutive keys, in the order of the ranks.
+All processes exchange their sizes and options first, so that either all continue or all raise: none
+is left waiting for one that has given up.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from regard.errors import ArgumentError, DtypeError, RegardError, ShapeError
 from regard.kernels.layout import Region
 from regard.masks.extent import Extent
 
-ALIKE = (
+MUST_MATCH = (
     "axes", "batch", "heads", "key heads", "channels", "dtype", "values", "value channels", "top",
     "scale", "softcap", "mask", "bias", "sinks",
 )  # fmt: skip
-"""What every process must give alike, in the order in which it is told."""
+"""What must be equal in all processes, in the order in which it is sent."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ring:
-    """The processes of a group in a circle, seen from one of them."""
+    """The processes of a group in a ring, from the point of view of one of them."""
 
     group: Any  # dist.ProcessGroup, which type checkers do not know on every platform
     own: int
@@ -39,22 +39,22 @@ class Ring:
 
     @property
     def count(self) -> int:
-        """How many processes."""
+        """The number of processes."""
         return len(self.queries)
 
     @property
     def extent(self) -> Extent:
-        """The lengths of the whole text."""
+        """The lengths of the whole sequence."""
         return Extent(self.queries[-1].stop, self.keys[-1].stop)
 
     def region(self, owner: int) -> Region:
-        """Our queries against the keys of a process."""
+        """This process's queries against the keys of the process ``owner``."""
         return Region(self.queries[self.own], self.keys[owner])
 
     def blocks(self, *own: Tensor) -> Iterator[tuple[int, tuple[Tensor, ...]]]:
-        """The keys of every process in turn, ours first, as ``(batch, head, key, ...)`` with their owner.
+        """The tensors ``(batch, head, key, ...)`` of every process in turn, its own first, with their owner.
 
-        While one block is worked on, the next is already on its way.
+        While one block is being used, the next one is already being received.
         """
         held = tuple(tensor.contiguous() for tensor in own)
         for step in range(self.count):
@@ -69,7 +69,7 @@ class Ring:
                 held = coming
 
     def hand_on(self, gathered: Tensor, owner: int) -> Tensor:
-        """Give what was gathered for the keys of ``owner`` to the next, and take from the one before."""
+        """Send what was gathered for the keys of ``owner`` to the next process; receive from the previous."""
         if self.count == 1:
             return gathered
         given = (gathered.contiguous(),)  # (batch, head, key)
@@ -82,7 +82,7 @@ class Ring:
         return tuple(x.new_empty((*x.shape[:2], length, *x.shape[3:])) for x in like)
 
     def _exchange(self, given: Sequence[Tensor], taken: Sequence[Tensor]) -> list[Any]:
-        """Send to the next and receive from the one before, all at once; empty shares stay at home."""
+        """Send to the next process and receive from the previous one, at once; empty tensors are not sent."""
         after, before = (dist.get_global_rank(self.group, (self.own + step) % self.count) for step in (1, -1))
         moves = [dist.P2POp(dist.isend, x, after, self.group) for x in given if x.numel()]
         moves += [dist.P2POp(dist.irecv, x, before, self.group) for x in taken if x.numel()]
@@ -95,7 +95,7 @@ def _wait(under_way: list[Any]) -> None:
 
 
 def check_group(group: object) -> None:
-    """Raise unless this is a group of torch.distributed that this process is in."""
+    """Raise unless this is a torch.distributed group that this process belongs to."""
     if not dist.is_available() or not dist.is_initialized():
         raise ArgumentError(
             "group= needs processes that are connected.",
@@ -119,41 +119,41 @@ def check_group(group: object) -> None:
 def gather_ring(
     q: object, k: object, v: object, group: Any, failed: RegardError | None, options: dict[str, float]
 ) -> Ring:
-    """Tell everybody our sizes, hear theirs, and raise in every process if anything does not fit.
+    """Exchange sizes and options with all processes; raise in every one of them if anything does not fit.
 
-    ``failed`` is what is wrong with our own tensors, if anything is.
+    ``failed`` is the error of this process's own tensors, if there is one.
     """
     own = dist.get_rank(group)
-    told = [-1.0] * (2 + len(ALIKE))
+    sent = [-1.0] * (2 + len(MUST_MATCH))
     device = q.device if isinstance(q, Tensor) else torch.device("cpu")
     if failed is None:
         assert isinstance(q, Tensor)
         assert isinstance(k, Tensor)
         assert v is None or isinstance(v, Tensor)
-        told = [q.shape[-2], k.shape[-2], *_alike(q, k, v, options)]
-    everybody = _tell(told, device, group)
-    refuse_together([row[0] < 0 for row in everybody], failed)
-    for place, name in enumerate(ALIKE, start=2):
-        for process, row in enumerate(everybody):
-            if repr(row[place]) != repr(everybody[0][place]):  # so that NaN equals NaN
-                first, other = (_said(name, x[place]) for x in (everybody[0], row))
+        sent = [q.shape[-2], k.shape[-2], *_must_match(q, k, v, options)]
+    everyone = _exchange_numbers(sent, device, group)
+    refuse_together([row[0] < 0 for row in everyone], failed)
+    for place, name in enumerate(MUST_MATCH, start=2):
+        for process, row in enumerate(everyone):
+            if repr(row[place]) != repr(everyone[0][place]):  # so that NaN equals NaN
+                first, other = (_described(name, x[place]) for x in (everyone[0], row))
                 raise ShapeError(
                     f"Every process of a group gives the same {name} (process 0: {first}).",
                     got=f"{other} in process {process}",
                     do="Only the numbers of queries and of keys may differ.",
                 )
-    queries, keys = ([int(row[place]) for row in everybody] for place in (0, 1))
+    queries, keys = ([int(row[place]) for row in everyone] for place in (0, 1))
     return Ring(group, own, tuple(_ranges(queries)), tuple(_ranges(keys)))
 
 
 def agree(ring: Ring, failed: RegardError | None, device: torch.device) -> None:
-    """Go on if no process failed; otherwise raise in all of them."""
-    everybody = _tell([float(failed is not None)], device, ring.group)
-    refuse_together([bool(row[0]) for row in everybody], failed)
+    """Continue if no process failed; otherwise raise in all of them."""
+    everyone = _exchange_numbers([float(failed is not None)], device, ring.group)
+    refuse_together([bool(row[0]) for row in everyone], failed)
 
 
 def refuse_together(refused: list[bool], failed: RegardError | None) -> None:
-    """Raise our own error, or say whose it was."""
+    """Raise this process's own error, or one that names the process that failed."""
     if failed is not None:
         raise failed
     if any(refused):
@@ -164,14 +164,14 @@ def refuse_together(refused: list[bool], failed: RegardError | None) -> None:
         )
 
 
-def _tell(numbers: Sequence[float], device: torch.device, group: Any) -> list[list[float]]:
+def _exchange_numbers(numbers: Sequence[float], device: torch.device, group: Any) -> list[list[float]]:
     own = torch.tensor(numbers, dtype=torch.float64, device=device)
-    everybody = [torch.empty_like(own) for _ in range(dist.get_world_size(group))]
-    dist.all_gather(everybody, own, group=group)
-    return [row.tolist() for row in everybody]
+    everyone = [torch.empty_like(own) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(everyone, own, group=group)
+    return [row.tolist() for row in everyone]
 
 
-def _alike(q: Tensor, k: Tensor, v: Tensor | None, options: dict[str, float]) -> list[float]:
+def _must_match(q: Tensor, k: Tensor, v: Tensor | None, options: dict[str, float]) -> list[float]:
     lead = q.shape[:-3].numel() if q.ndim > 2 else 1
     heads, key_heads = (x.shape[-3] if x.ndim > 2 else 1 for x in (q, k))
     width = 0 if v is None else v.shape[-1]
@@ -186,13 +186,13 @@ def _alike(q: Tensor, k: Tensor, v: Tensor | None, options: dict[str, float]) ->
         "values": v is not None,
         **options,
     }
-    return [float(sizes[name]) for name in ALIKE]
+    return [float(sizes[name]) for name in MUST_MATCH]
 
 
 _KINDS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 
 
-def _said(name: str, value: float) -> str:
+def _described(name: str, value: float) -> str:
     if name == "dtype":
         return str(_KINDS[int(value)])
     if name in ("values", "mask", "bias", "sinks"):

@@ -1,7 +1,7 @@
-"""One query per text, as decoding with a cache asks again and again: its output and lse in one small call.
+"""One query per sequence, as in decoding with a cache: output and lse in one small call.
 
 A single row needs no plan. The query heads that share a key head become the rows of one product, so
-that grouped keys and values are read once and never repeated.
+grouped keys and values are read once and never repeated.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from regard.masks import Mask, causal, everything
 from regard.masks.extent import Extent
 
 KEPT_ROWS = 8
-"""Evaluated masks that are kept: all layers of a pass ask about the same row."""
+"""How many evaluated masks are cached: all layers of a forward pass need the same row."""
 
 
 def single_query(inputs: Inputs) -> tuple[Tensor, Tensor] | None:
-    """Output ``(batch, head, 1, channel)`` and lse ``(batch, head, 1)``; None where this is not the way."""
+    """Output ``(batch, head, 1, channel)`` and lse ``(batch, head, 1)``; None if this path does not apply."""
     batch, heads, queries, channels = inputs.q.shape
     groups = inputs.k.shape[1]
     mask = inputs.mask
@@ -60,7 +60,7 @@ def single_query(inputs: Inputs) -> tuple[Tensor, Tensor] | None:
 
 @lru_cache(maxsize=KEPT_ROWS)
 def _row(mask: Mask, extent: Extent, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None]:
-    """The mask of the last query as numbers to add, and whether it sees any key; None where it sees all."""
+    """The additive mask of the last query, and whether it sees any key; None if it sees all keys."""
     if mask in (causal(), everything()):
         return None, None
     row = np.broadcast_to(mask.evaluate(extent), (*mask.lead, *extent))

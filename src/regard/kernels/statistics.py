@@ -1,20 +1,19 @@
-"""What every row of attention looks like, in one streaming pass: entropy, peaks, distances, mass.
+"""Statistics of every attention row in one streaming pass: entropy, peaks, distances, mass.
 
-A few rows of scores exist at a time, all keys that these rows may see side by side; never n×n.
-The definitions stand in ``docs/statistics.md``.
+Only a few rows of scores exist at a time, with all keys that these rows may see; never n×n.
+The definitions are in ``docs/statistics.md``.
 
-How it is computed was chosen by measuring (2 threads, n = 4096, 8 heads × 64; plain SDPA = 1.0). Heads
-and stretches of rows run side by side, with torch at one thread in each (``regard/threads.py``); with
-torch's own threads inside every operation it takes about as long on a quiet machine and several times
-as long beside a busy neighbour. A compiled kernel would need a compiler on the user's machine, and
-numba a further dependency; neither was measured. So this is plain torch. What makes it fast is what
-it leaves out:
+The method was chosen by measuring (2 threads, n = 4096, 8 heads × 64; plain SDPA = 1.0). Heads and
+stretches of rows run in parallel, with torch at one thread in each (``regard/threads.py``). Torch's own
+threads inside every operation take about as long on a quiet machine, and several times as long beside
+a busy process. A compiled kernel would need a compiler on the user's machine, and numba would be one
+more dependency; neither was measured. So this is plain torch. It is fast because of what it avoids:
 
 * the shifted scores ``t = s − max`` are kept, so the entropy is ``log Σ e^t − Σ e^t t / Σ e^t``:
-  one multiplication per pair, and exact where scores are large, for nothing large is subtracted;
-* weights are never normalised: each result of a row is scaled once, ``e^{max − lse}``;
-* the greatest score is searched in blocks; only the winning block is searched for its key;
-* distances to far keys are a sum and a product with the key positions, not one subtraction per pair.
+  one multiplication per pair, and accurate for large scores, since nothing large is subtracted;
+* weights are never normalised: each result of a row is scaled once, by ``e^{max − lse}``;
+* the maximum is searched in blocks; only the winning block is searched for its key;
+* distances to far keys take a sum and a product with the key positions, not one subtraction per pair.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from regard.errors import ArgumentError
 from regard.kernels.inputs import Inputs, prepare
 from regard.kernels.plain_kernel import full_precision
 from regard.kernels.plan import Plan, plan_extent
-from regard.kernels.ring import collect_around, prepare_share
+from regard.kernels.ring import collect_around, prepare_shard
 from regard.kernels.statistics_rows import MAX_ROWS, collect
 from regard.kernels.statistics_totals import Statistics, Totals
 from regard.kernels.tiled import head_groups_of, run
@@ -49,15 +48,15 @@ def attention_statistics(
     top: int = 0,
     group: Any = None,
 ) -> Statistics:
-    """Output and statistics of attention in one pass, without the matrix; no gradients.
+    """Output and statistics of attention in one pass, without the matrix and without gradients.
 
-    Arguments are those of :func:`regard.attention`; ``v`` may be left out, then there is no output.
-    ``top`` asks for the greatest weights of each row and their keys.
+    The arguments are those of :func:`regard.attention`. Omit ``v`` to compute no output. ``top`` is
+    how many of the greatest weights of each row to return, with their keys.
 
-    With ``group``, a process group of ``torch.distributed``, the text lies in several processes: each
-    passes its own queries, keys and values, which follow each other in the order of the ranks, and gets
-    the statistics of its own queries and keys. Masks and biases are those of the whole text, alike in
-    all processes, and positions count from its beginning.
+    With ``group``, a process group of ``torch.distributed``, the sequence is sharded across processes:
+    each passes its own queries, keys and values, in the order of the ranks, and gets the statistics
+    of its own queries and keys. Masks and biases are those of the whole sequence, the same in all
+    processes, and positions count from its beginning.
 
     >>> q = k = torch.zeros(1, 4, 8)  # one head, four equal scores
     >>> s = attention_statistics(q, k)
@@ -76,10 +75,10 @@ def attention_statistics(
         "sinks": sinks,
     }
     if group is not None:
-        share, ring = prepare_share(q, k, v, group, top=top, **options)
-        share = share.in_double() if share.steep else share
+        shard, ring = prepare_shard(q, k, v, group, top=top, **options)
+        shard = shard.in_double() if shard.steep else shard
         with full_precision(q):
-            found = collect_around(share, ring, with_output=v is not None, top=top).finish(share)
+            found = collect_around(shard, ring, with_output=v is not None, top=top).finish(shard)
             return found.in_precision_of(q)
     inputs = prepare(q, k, v, **options)
     inputs = inputs.in_double() if inputs.steep else inputs
@@ -94,7 +93,7 @@ def attention_statistics(
 def _collect(inputs: Inputs, plan: Plan, *, with_output: bool, top: int) -> Statistics:
     head_groups = list(head_groups_of(inputs, plan, own_causal=False, max_rows=MAX_ROWS))
     totals = Totals.blank(inputs, with_output=with_output, top=top)
-    # SoftmaxRows in several parts need the lse of the whole row first; the fused kernel finds it fastest.
+    # Rows in several parts need the lse of the whole row first; the fused kernel computes it fastest.
     lse_known = any(len(head_group.parts) > 1 for head_group in head_groups)
     if lse_known:
         output, totals.lse = run(inputs, plan)

@@ -1,4 +1,4 @@
-"""One part of a plan, a few rows at a time: scores, powers, and everything that is read off them."""
+"""One part of a plan, a few rows at a time: scores, powers, and the statistics computed from them."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from regard.masks.extent import Integers
 from regard.threads import each
 
 MAX_SCORES_PER_THREAD = 1 << 20
-"""Scores that a thread holds at one time: 4 MB in float32, twice. More falls out of the cache."""
+"""The most scores that a thread holds at once: twice 4 MB in float32. More would not fit the CPU cache."""
 
 MIN_SPLIT_SCORES = 1 << 20
-"""Scores of a tile above which heads are taken apart. Less costs more calls."""
+"""Heads are split if a tile has more scores than this. A lower number means more calls."""
 
 TASKS_PER_PART = 16
-"""Pieces of work of a part, about: heads, and stretches of rows where there are fewer heads."""
+"""About how many parallel tasks a part makes: one per head, or stretches of rows if there are few heads."""
 
 MAX_ROWS = 128
-"""SoftmaxRows taken at one time, however short they are."""
+"""The most rows computed at once, however short they are."""
 
 MASKED_SCORE = -1e30
-"""The score of a pair that may not be seen: finite, so that 0 · score is 0 and not NaN."""
+"""The score of a masked pair: finite, so that 0 · score is 0 and not NaN."""
 
 LOG2_E = math.log2(math.e)
-"""Scores are kept in units of log 2: torch's exp takes a path thirty times as slow wherever the result
-underflows, which masked and far-off pairs do; its exp2 does not."""
+"""Scores are kept in units of log 2: torch's exp is thirty times slower where the result underflows,
+as it does for masked and distant pairs; its exp2 is not."""
 
 NEAR_KEYS = 128
-"""Keys up to so many positions away have their distances taken one by one."""
+"""Distances to keys at most this many positions away are computed one by one."""
 
 ARGMAX_BLOCK = 64
-"""Scores among which the greatest is searched at once."""
+"""The maximum is searched in blocks of this many scores."""
 
 
 class SoftmaxRows(NamedTuple):
-    """Some rows under way; the axes are (batch, key head, query head of the group_size, query, ...)."""
+    """Some rows before normalisation; the axes are (batch, key head, query head of its group, query, ...)."""
 
     tile: RowTile
     k_positions: Integers
@@ -56,16 +56,16 @@ class SoftmaxRows(NamedTuple):
     sums: Tensor  # Σ powers
     distances: Tensor  # Σ powers · |position − key|
     shifted: Tensor  # Σ powers · (score − highest)
-    factor: Tensor  # powers · factor = weights; 0 where nothing is seen
+    factor: Tensor  # powers · factor = weights; 0 for rows that see no key
     sees: Tensor  # whether the row sees any key
 
 
 def collect(
     inputs: Inputs, head_group: HeadGroup, part: MaskPart, totals: Totals, *, lse_known: bool
 ) -> None:
-    """Take the rows of one part through the calculation and add what is found to the totals.
+    """Compute the rows of one part and add their statistics to the totals.
 
-    Heads, and stretches of rows of all heads, are worked on side by side.
+    Heads, and stretches of rows of all heads, are computed in parallel.
     """
     batch, heads, _, _ = inputs.q.shape
     group_size = heads // inputs.k.shape[1]
@@ -79,19 +79,19 @@ def collect(
     )
     stretches = [(one, tiles) for one in passes for tiles in one.stretches(-(-TASKS_PER_PART // len(passes)))]
     received = each(lambda one: one[0].stretch(one[1]), stretches)
-    # Several stretches may have given to the same key; in their order, so that sums do not vary.
+    # Several stretches may contribute to the same key; added in order, so that the sums are reproducible.
     for (one, _), found in zip(stretches, received):
         one.add_received(found)
 
 
 class StatisticsPass:
-    """One part of some batch elements and heads, ready to be taken through the calculation."""
+    """The statistics of one part for one head group: its tensors, and the totals to add to."""
 
     def __init__(
         self, inputs: Inputs, head_group: HeadGroup, part: MaskPart, totals: Totals, *, lse_known: bool
     ) -> None:
         self.inputs, self.head_group, self.part, self.totals = inputs, head_group, part, totals
-        self.lse_known = lse_known  # whether the lse, and with it the output, was found before
+        self.lse_known = lse_known  # whether the lse and the output have been computed already
         extent, device = inputs.extent, inputs.q.device
         key_heads, self.group_size = key_heads_of(head_group.heads, inputs.q.shape[1], inputs.k.shape[1])
         self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(device)
@@ -101,7 +101,7 @@ class StatisticsPass:
         self.q = gather(inputs.q[head_group.batch, head_group.heads], self.queries)
         k = gather(inputs.k[head_group.batch, key_heads], self.keys).to(wide)
         self.batch, self.key_heads = k.shape[:2]
-        # Keys as columns: the product runs a quarter faster than with a transposed view.
+        # Keys as columns: the product is a quarter faster than with a transposed view.
         self.k_columns = k.transpose(-1, -2).contiguous().flatten(0, 1)  # (batch · key head, channel, key)
         v = None if totals.output is None or lse_known else inputs.v[head_group.batch, key_heads]
         self.v = None if v is None else gather(v, self.keys).to(wide).flatten(0, 1)
@@ -109,7 +109,7 @@ class StatisticsPass:
         self.received = torch.empty(0)
 
     def stretches(self, count: int) -> list[list[RowTile]]:
-        """All rows, a few at a time, in about so many stretches with as many scores in each."""
+        """All rows in tiles, grouped into about ``count`` stretches with equally many scores."""
         tiles = list(self._tiles())
         done = list(accumulate(tile.pairs for tile in tiles))
         found: dict[int, list[RowTile]] = {}
@@ -118,8 +118,8 @@ class StatisticsPass:
         return list(found.values())
 
     def stretch(self, tiles: list[RowTile]) -> Tensor:
-        """Take some rows through the calculation; what each key of the part received from them."""
-        # Memory of its own, so that other stretches can be worked on meanwhile.
+        """Compute some rows; return what each key of the part received from them."""
+        # Its own buffers, so that other stretches can be computed at the same time.
         own = copy(self)
         wide = self.k_columns
         own.store = [wide.new_empty(0) for _ in range(2)]
@@ -129,7 +129,7 @@ class StatisticsPass:
         return own.received
 
     def add_received(self, found: Tensor) -> None:
-        """Add what a stretch gave to the keys."""
+        """Add what the keys received from a stretch."""
         target = self.totals.received[self.head_group.batch, self.head_group.heads]
         if self.keys is None:
             target += found
@@ -146,7 +146,7 @@ class StatisticsPass:
     # ---- scores and powers -------------------------------------------------------------------
 
     def _rows(self, tile: RowTile) -> SoftmaxRows:
-        """The powers of some rows and their sums."""
+        """The powers of some rows, and their sums."""
         k_positions = np.concatenate([self.k_positions[start:stop] for start, stop in tile.runs])
         scores, hidden = self._scores(tile, k_positions)
         highest, peak_column = _greatest(scores)
@@ -163,9 +163,9 @@ class StatisticsPass:
         return SoftmaxRows(tile, k_positions, powers, highest, sums, distances, shifted, factor, sees)
 
     def _scores(self, tile: RowTile, k_positions: Integers) -> tuple[Tensor, Tensor]:
-        """The scores ``(batch, key head, group_size, query, key)`` in bits, MASKED_SCORE where the mask forbids.
+        """Scores ``(batch, key head, group size, query, key)`` in bits, MASKED_SCORE where the mask forbids.
 
-        Also how many keys the mask forbids to each row, which broadcasts.
+        Also the number of keys that the mask hides from each row, which broadcasts.
         """
         count = tile.stop - tile.start
         softcap = self.inputs.softcap
@@ -202,13 +202,13 @@ class StatisticsPass:
         return x.unsqueeze(2) if x.shape[1] == 1 else x.reshape(x.shape[0], -1, self.group_size, *x.shape[2:])
 
     def _visible(self, tile: RowTile, scores: Tensor, hidden: Tensor) -> Tensor:
-        """How many keys each row may see, ``(batch, key head, group_size, query)``."""
+        """The number of keys that each row may see, ``(batch, key head, group size, query)``."""
         if self.inputs.bias is not None:  # a bias may forbid anywhere
             return (scores > 0.5 * MASKED_SCORE).sum(-1)
         return (tile.width - hidden).expand(scores.shape[:-1])
 
     def _lse(self, tile: RowTile, highest: Tensor, sums: Tensor, sees: Tensor) -> Tensor:
-        """The lse of the whole rows: looked up, or found here and written down."""
+        """The lse of the whole rows: looked up, or computed here and stored."""
         place = self._place(tile)
         if self.lse_known:
             return self._grouped(self.totals.lse[self.head_group.batch, self.head_group.heads][:, :, place])
@@ -219,10 +219,10 @@ class StatisticsPass:
         self.totals.lse[self.head_group.batch, self.head_group.heads][:, :, place] = lse.flatten(1, 2)
         return lse
 
-    # ---- what is read off --------------------------------------------------------------------
+    # ---- statistics --------------------------------------------------------------------------
 
     def _write(self, rows: SoftmaxRows) -> None:
-        """Add up everything that the powers tell."""
+        """Add all statistics of some rows to the totals."""
         place = self._place(rows.tile)
         lse = self._grouped(self.totals.lse[self.head_group.batch, self.head_group.heads][:, :, place])
         # Σ w (lse − s), with lse − s = (lse − highest) − (s − highest); from bits back to nats.
@@ -249,10 +249,10 @@ class StatisticsPass:
         self._add("visible", place, visible)
         peak = self.totals.peak[self.head_group.batch, self.head_group.heads]
         peak_key = self.totals.peak_key[self.head_group.batch, self.head_group.heads]
-        # The greatest power is 1, so the greatest weight is the factor itself.
+        # The greatest power is 1, so the greatest weight equals the factor.
         mine, before = factor.flatten(1, 2), peak[:, :, place]
         key, earlier = key.flatten(1, 2), peak_key[:, :, place]
-        # Parts come in any order; of equals the first key counts.
+        # Parts come in any order; among equal weights the first key counts.
         better = (mine > before) | ((mine == before) & (key < earlier))
         peak_key[:, :, place] = torch.where(better, key, earlier)
         peak[:, :, place] = torch.maximum(mine, before)
@@ -260,8 +260,8 @@ class StatisticsPass:
     def _moments(self, tile: RowTile, k: Integers, powers: Tensor) -> tuple[Tensor, Tensor]:
         """``Σ_j power`` and ``Σ_j power · |position − key|``.
 
-        Distances are taken one by one near the rows, by products further off. Far off,
-        ``Σ p (k − q) = Σ p k − q Σ p`` loses nothing; near, the difference of the two would.
+        Distances to near keys are computed one by one, those to far keys by products. Far away,
+        ``Σ p (k − q) = Σ p k − q Σ p`` loses no precision; nearby, that difference would.
         """
         q = self.q_positions[tile.start : tile.stop]
         left = int(np.searchsorted(k, q[0] - NEAR_KEYS))
@@ -281,7 +281,7 @@ class StatisticsPass:
         return sums, distances
 
     def _weight_at(self, rows: SoftmaxRows, position: Integers) -> Tensor:
-        """The weight of each row on the key at a position of its own; 0 where it is not among the keys."""
+        """The weight of each row on the key at its own ``position``; 0 if it is not among the keys."""
         column = np.searchsorted(rows.k_positions, position).clip(max=len(rows.k_positions) - 1)
         there = torch.from_numpy(rows.k_positions[column] == position).to(rows.powers.device)
         index = torch.from_numpy(column).to(rows.powers.device)[:, None]
@@ -324,7 +324,7 @@ class StatisticsPass:
         return grouped
 
     def _buffer(self, number: int, shape: tuple[int, ...]) -> Tensor:
-        """Memory that is used again for every tile."""
+        """Memory that every tile reuses."""
         size = int(np.prod(shape))
         if self.store[number].numel() < size:
             self.store[number] = self.store[number].new_empty(size)
@@ -332,7 +332,7 @@ class StatisticsPass:
 
 
 def _greatest(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """The greatest score of each row and its column: blocks first, then inside the best block."""
+    """The greatest score of each row and its column: first over blocks, then within the best block."""
     width = scores.shape[-1]
     whole = width - width % ARGMAX_BLOCK
     if not whole:

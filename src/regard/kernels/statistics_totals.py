@@ -1,4 +1,4 @@
-"""The statistics as they are handed out, and as they are gathered part by part."""
+"""``Statistics``, which users get, and ``Totals``, which collects them part by part."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from regard.kernels.inputs import Inputs
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """One number per query, or per key, of every head; leading axes are those of the tensors.
+    """One number per query or per key of every head; the leading axes are those of the tensors.
 
-    A query that may see nothing has weights, entropy and distance 0, lse −inf and keys −1.
+    A query that sees no key has weights, entropy and distance 0, lse −inf and keys −1.
     """
 
-    output: Tensor | None  # (..., head, query, value channel), if values were given
+    output: Tensor | None  # (..., head, query, value channel), if values were passed
     lse: Tensor  # (..., head, query)
     entropy: Tensor  # (..., head, query), in nats
-    visible: Tensor  # (..., head, query), how many keys may be seen
+    visible: Tensor  # (..., head, query), the number of keys that the query may see
     received: Tensor  # (..., head, key), the weights summed over all queries
     self_weight: Tensor  # (..., head, query), on the key at the query's own position
-    previous_weight: Tensor  # (..., head, query), on the key one before
+    previous_weight: Tensor  # (..., head, query), on the key before that
     first_weight: Tensor  # (..., head, query), on key 0
     distance: Tensor  # (..., head, query), mean of |position − key| under the weights
     peak: Tensor  # (..., head, query), the greatest weight
-    peak_key: Tensor  # (..., head, query), the key that has it; the first of equals
+    peak_key: Tensor  # (..., head, query), its key; the first one if several are equal
     top_weights: Tensor | None  # (..., head, query, top), greatest first
     top_keys: Tensor | None  # (..., head, query, top)
 
     def in_precision_of(self, q: Tensor) -> Statistics:
-        """The output in the dtype of the queries and the rest in at least float32."""
+        """The output in the dtype of the queries, the rest in at least float32."""
         wide = torch.promote_types(q.dtype, torch.float32)
         if self.lse.dtype == wide:
             return self
@@ -47,7 +47,7 @@ class Statistics:
 
 @dataclass(eq=False)
 class Totals:
-    """Statistics under way: ``(batch, head, query or key)``, filled and added to by the passes."""
+    """Partial sums of the statistics, ``(batch, head, query or key)``, to which each pass adds."""
 
     output: Tensor | None
     lse: Tensor
@@ -58,7 +58,7 @@ class Totals:
     previous_weight: Tensor
     first_weight: Tensor
     far: Tensor  # Σ weight · distance
-    mass: Tensor  # Σ weight: 1, or less where a sink took some
+    mass: Tensor  # Σ weight: 1, or less if a sink took some
     peak: Tensor
     peak_key: Tensor
     top_weights: Tensor
@@ -66,14 +66,14 @@ class Totals:
 
     @classmethod
     def blank(cls, inputs: Inputs, *, with_output: bool, top: int) -> Totals:
-        """As if nobody had seen anything."""
+        """The totals before any pair has been computed."""
         batch, heads, queries, _ = inputs.q.shape
         wide = torch.promote_types(inputs.q.dtype, torch.float32)
 
         def numbers(*sizes: int, value: float = 0.0, dtype: torch.dtype = wide) -> Tensor:
             return torch.full((batch, heads, *sizes), value, dtype=dtype, device=inputs.q.device)
 
-        # A sink is seen also by those who see nothing else.
+        # Every query sees the sink, even if it sees no key.
         lse = numbers(queries, value=-torch.inf)
         if inputs.sinks is not None:
             lse = lse.copy_(inputs.sinks.detach().to(wide)[:, None])
@@ -95,12 +95,12 @@ class Totals:
         )
 
     def finish(self, inputs: Inputs) -> Statistics:
-        """The statistics, with the leading axes that the user's tensors had."""
+        """The statistics, with the leading axes of the user's tensors."""
         top = self.top_weights.shape[-1]
         return Statistics(
             output=None if self.output is None else inputs.restore(self.output),
             lse=inputs.restore(self.lse),
-            # Rounding may leave a hair below 0 where one key takes everything.
+            # Rounding can leave it slightly below 0 if one key takes all the weight.
             entropy=inputs.restore(self.entropy.clamp_(min=0)),
             visible=inputs.restore(self.visible),
             received=inputs.restore(self.received),

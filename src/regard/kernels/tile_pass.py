@@ -1,4 +1,4 @@
-"""One part of a plan with its tensors in place, and its row tiles taken through a kernel."""
+"""One part of a plan with its tensors, and its row tiles run through a kernel."""
 
 from __future__ import annotations
 
@@ -21,39 +21,38 @@ from regard.masks.extent import Integers
 WHOLE = slice(None)
 
 MAX_BIAS_VALUES = 1 << 21
-"""Values of a bias that are held at one time: 8 MB in float32."""
-
+"""The most bias values in memory at once: 8 MB in float32."""
 
 MIN_ROW_TILES = 16
-"""Row tiles of a part, at least, where there are rows enough."""
+"""The least number of row tiles of a part, if it has enough rows."""
 
 MIN_TILE_ROWS = 64
-"""SoftmaxRows of a tile that is not cut any further."""
+"""A row tile of this many rows is not split further."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeadGroup:
-    """Some batch elements and heads that share one layout."""
+    """Some batch elements and query heads that are computed together because they share one layout."""
 
     batch: slice
     heads: slice
-    causal: bool  # the kernel's own causal mask does it all
+    causal: bool  # the kernel's own causal mask is all that is needed
     parts: tuple[MaskPart, ...]
 
     @property
     def calls(self) -> int:
-        """How many row tiles there are, each a call of the kernel."""
+        """The number of row tiles; each one is a kernel call."""
         return sum(len(part.rows) for part in self.parts)
 
     def own(self, x: Tensor) -> Tensor:
-        """What ``(batch or 1, head or 1, ...)`` says of these elements and heads."""
+        """The entries of ``x (batch or 1, head or 1, ...)`` for these batch elements and heads."""
         batch, heads = (WHOLE if size == 1 else own for size, own in zip(x.shape, (self.batch, self.heads)))
         return x[batch, heads]
 
     def cut(self, batch: int, heads: int, group_size: int, count: int) -> list[HeadGroup]:
-        """About so many head_groups of fewer elements and heads; heads that share a key head stay together.
+        """Split it into about ``count`` smaller groups; heads that share a key head stay together.
 
-        ``batch`` and ``heads`` are the sizes of the tensors, ``group_size`` how many heads share a key head.
+        ``batch`` and ``heads`` are the sizes of the tensors; ``group_size`` heads share a key head.
         """
         elements, own = range(batch)[self.batch], range(heads)[self.heads]
         group_size = min(group_size, len(own))
@@ -68,27 +67,27 @@ class HeadGroup:
 
 @dataclass(frozen=True, eq=False)
 class TiledCall:
-    """A planned call: everything that is no tensor of the autograd graph."""
+    """A planned call: everything that is not a tensor of the autograd graph."""
 
     inputs: Inputs
     head_groups: tuple[HeadGroup, ...]
     use_fused: bool
     seed: int
-    # Additive masks of windows, which look the same all along the diagonal.
+    # Cached additive masks of windows, which look the same all along the diagonal.
     kept: dict[Any, tuple[Tensor | None, Tensor | None]] = field(default_factory=dict)
 
 
 class BackwardRows(NamedTuple):
-    """What the backward pass knows of whole rows, ``(batch, head, query, ...)``."""
+    """What the backward pass needs of whole rows, ``(batch, head, query, ...)``."""
 
     grad: Tensor  # of the output
     output: Tensor
-    lse: Tensor  # finite: any number where a row sees nothing
-    delta: Tensor  # Σ grad · output
+    lse: Tensor  # finite: an arbitrary number for rows that see no key
+    delta: Tensor  # Σ grad · output, as in FlashAttention
 
 
 class TilePass:
-    """The queries, keys and values of one part of one head_group."""
+    """Forward and backward of one part for one head group: its queries, keys and values, tile by tile."""
 
     def __init__(
         self,
@@ -124,11 +123,11 @@ class TilePass:
     # ---- the two passes ----------------------------------------------------------------------
 
     def forward(self, output: Tensor, lse: Tensor) -> list[Callable[[], None]]:
-        """What writes output and lse of the part's queries, to be called in any order or side by side.
+        """Functions that write output and lse of the part's queries; they may run in any order, in parallel.
 
-        SoftmaxRows outside its tiles stay as they are.
+        Rows outside its tiles stay unchanged.
         """
-        # Dropout draws once for each tile of the layout, so that the backward pass can draw the same.
+        # Dropout draws once per tile of the layout, so that the backward pass can draw the same numbers.
         whole = self.head_group.causal or self.rules.dropout or self.head_group.calls == 1
         rows = self.rows if whole else tuple(_lower(self.rows))
         return [partial(self._write, output, lse, number, row) for number, row in enumerate(rows)]
@@ -187,7 +186,7 @@ class TilePass:
     # ---- what a row tile needs ---------------------------------------------------------------
 
     def _additive(self, row: RowTile) -> tuple[Tensor | None, Tensor | None]:
-        """What is added to the scores of a row tile, and which of its rows see any key at all."""
+        """What is added to the scores of a row tile, and which of its rows see any key (None: all do)."""
         bias = self.call.inputs.bias
         masked = bool(row.checked) and not self.head_group.causal
         if not masked and bias is None:
@@ -206,7 +205,7 @@ class TilePass:
             return forbidden, None if bool(sees.all()) else sees
         q, k = self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row)
         additive = self.call.inputs.bias.tile(self.tables, *self._on_device(q, k), self.call.inputs.extent)
-        # In at least float32, and with sizes of 1 written out: the kernel wants queries and keys whole.
+        # In at least float32, and expanded: the kernel does not broadcast queries and keys.
         additive = additive.to(torch.promote_types(self.q.dtype, torch.float32))
         additive = additive.expand(*additive.shape[:2], len(q), len(k))
         if masked:
@@ -215,9 +214,9 @@ class TilePass:
         return additive, None if bool(sees.all()) else sees
 
     def _forbidden(self, row: RowTile) -> tuple[Tensor, Tensor]:
-        """−inf where the mask forbids, 0 elsewhere, and which rows see any key.
+        """−inf where the mask forbids and 0 elsewhere, and which rows see any key.
 
-        In NumPy: torch would wake its threads for every small tile.
+        In NumPy, because torch would wake its threads for every small tile.
         """
         inputs = self.call.inputs
         wide = np.float64 if self.q.dtype == torch.float64 else np.float32
@@ -227,7 +226,7 @@ class TilePass:
         unasked = row.width > sum(stop - start for start, stop in row.checked)
         sees = np.ones(forbidden.shape[:-1], np.bool_) if unasked else (forbidden == 0).any(-1)
         additive = self.head_group.own(flatten_lead(torch.from_numpy(forbidden), inputs.lead))
-        # The rows' axis keeps its place while the leading axes are flattened.
+        # flatten_lead expects (..., query, key), so the rows get a key axis of size 1.
         of_rows = self.head_group.own(flatten_lead(torch.from_numpy(sees)[..., None], inputs.lead))[..., 0]
         return additive.to(self.q.device), of_rows.to(self.q.device)
 
@@ -235,14 +234,14 @@ class TilePass:
         return torch.from_numpy(q).to(self.q.device), torch.from_numpy(k).to(self.q.device)
 
     def _shape_of(self, row: RowTile) -> Any:
-        """What makes two tiles of a window look the same, or None if nothing does."""
+        """A key that is equal for window tiles with equal masks, or None if the tile cannot be reused."""
         if self.part.queries is not None or self.part.keys is not None:
             return None
         here = int(self.q_positions[row.start]) if len(self.q_positions) else 0
         return self.part.mask, row.stop - row.start, tuple((a - here, b - here) for a, b in row.runs)
 
     def _collector(self, row: RowTile) -> Any:
-        """Where the plain kernel leaves the gradients of the additive scores, if a bias wants them."""
+        """The function to which the plain kernel passes the gradients of the scores, if a bias needs them."""
         bias = self.call.inputs.bias
         if bias is None or not self.of_tables:
             return None
@@ -254,16 +253,16 @@ class TilePass:
         return collect
 
     def _spread(self, x: Tensor) -> Tensor:
-        """Each key head once for every query head that shares it."""
+        """Each key head repeated for every query head that shares it."""
         return x if self.group_size == 1 else x.repeat_interleave(self.group_size, dim=1)
 
     def _gathered(self, grad: Tensor) -> Tensor:
-        """The way back of ``_spread``."""
+        """The gradient of ``_spread``."""
         return grad if self.group_size == 1 else grad.unflatten(1, (-1, self.group_size)).sum(2)
 
 
 def _lower(rows: tuple[RowTile, ...]) -> Iterator[RowTile]:
-    """Row tiles cut so that there are several to be worked on side by side."""
+    """Row tiles split so that several can be computed in parallel."""
     height = max(MIN_TILE_ROWS, sum(row.stop - row.start for row in rows) // MIN_ROW_TILES)
     for row in rows:
         for start in range(row.start, row.stop, height):
@@ -271,7 +270,7 @@ def _lower(rows: tuple[RowTile, ...]) -> Iterator[RowTile]:
 
 
 def _shorter(rows: tuple[RowTile, ...], heads: int) -> Iterator[RowTile]:
-    """Row tiles cut so that the values of a bias, which differ by head, stay small."""
+    """Row tiles split so that the values of a bias, which differ by head, take little memory."""
     for row in rows:
         step = max(1, MAX_BIAS_VALUES // max(1, heads * row.width))
         for start in range(row.start, row.stop, step):
@@ -279,18 +278,18 @@ def _shorter(rows: tuple[RowTile, ...], heads: int) -> Iterator[RowTile]:
 
 
 def _slices(of: range, count: int, step: int) -> Iterator[slice]:
-    """``count`` slices of about one length, each a multiple of ``step``."""
+    """``count`` slices of about equal length, each a multiple of ``step``."""
     edges = [of.start + step * (len(of) // step * number // count) for number in range(count + 1)]
     for start, stop in pairwise(edges):
         yield slice(start, stop)
 
 
 def key_heads_of(heads: slice, query_heads: int, key_heads: int) -> tuple[slice, int]:
-    """The key heads that some query heads look at, and how many query heads share each."""
+    """The key heads of some query heads, and how many of these query heads share each one."""
     group_size = query_heads // key_heads
     if heads == WHOLE:
         return WHOLE, group_size
-    # Either one query head alone, or all that share a key head.
+    # Either a single query head, or all heads that share a key head.
     first, last = heads.start // group_size, (heads.stop - 1) // group_size
     return slice(first, last + 1), (heads.stop - heads.start) // (last + 1 - first)
 
@@ -304,12 +303,12 @@ def flatten_lead(x: Tensor, lead: tuple[int, ...]) -> Tensor:
 
 
 def gather(x: Tensor, index: Tensor | None) -> Tensor:
-    """Some positions of ``(batch, head, position, ...)``; None stands for all."""
+    """Some positions of ``(batch, head, position, ...)``; None means all."""
     return x if index is None else x.index_select(2, index)
 
 
 def take(x: Tensor, row: RowTile, *, axis: int = -2) -> Tensor:
-    """The keys of a row tile side by side: a view where they are one run."""
+    """The keys of a row tile side by side: a view if they are one run."""
     runs = [x.narrow(axis, start, stop - start) for start, stop in row.runs]
     return runs[0] if len(runs) == 1 else torch.cat(runs, axis)
 
@@ -319,7 +318,7 @@ def _take_positions(positions: Integers, row: RowTile) -> Integers:
 
 
 def _run_slices(row: RowTile) -> Iterator[tuple[slice, slice]]:
-    """Each run as a slice of the part's keys, and as a slice of what ``_take`` made of it."""
+    """Each run as a slice of the part's keys, and as a slice of what ``take`` returns."""
     done = 0
     for start, stop in row.runs:
         yield slice(start, stop), slice(done, done + stop - start)

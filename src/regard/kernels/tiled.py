@@ -1,8 +1,10 @@
-"""Running a plan: row tiles through a kernel, forward and backward, as one autograd function.
+"""Runs a plan: row tiles through a kernel, forward and backward, as one autograd function.
 
-The forward pass keeps the output and the lse of every row. With them the weights of any tile are
-``exp(scores − lse)``, so the backward pass recomputes each tile on its own and adds up: no merge
-has to be differentiated, however many parts a row was computed in.
+    Inputs, Plan → HeadGroup… → TilePass per part → output, lse
+
+The forward pass saves the output and the lse of every row. The weights of any tile are then
+``exp(scores − lse)``, so the backward pass recomputes each tile on its own and adds up the
+gradients: no merge has to be differentiated, however many parts a row was computed in.
 """
 
 from __future__ import annotations
@@ -26,16 +28,16 @@ from regard.kernels.tile_pass import WHOLE, BackwardRows, HeadGroup, TiledCall, 
 from regard.threads import each, spread
 
 MIN_CALL_PAIRS = 1 << 14
-"""Pairs of a call of the kernel, at least, when heads are worked on side by side."""
+"""The least number of pairs per kernel call when heads are computed in parallel."""
 
 
 def run(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     """Output ``(batch, head, query, channel)`` and lse ``(batch, head, query)`` of a planned call."""
     inputs = inputs.with_positive_scale()
     use_fused = _fused_can(inputs)
-    # The fused kernel has a causal mask for the square; a bias is added row by row, so not to it.
+    # The fused kernel has a causal mask of its own for squares, but not together with a bias.
     head_groups = tuple(head_groups_of(inputs, plan, own_causal=use_fused and inputs.bias is None))
-    # Dropout draws from torch's own chance, so that torch.manual_seed rules it too.
+    # The seed comes from torch's generator, so that torch.manual_seed determines it.
     seed = int(torch.randint(1 << 62, ())) if inputs.dropout else 0
     call = TiledCall(inputs, head_groups, use_fused, seed)
     tables = inputs.bias.tables if inputs.bias is not None else ()
@@ -52,7 +54,7 @@ def _fused_can(inputs: Inputs) -> bool:
         fused_kernel.available()
         and inputs.q.device.type == "cpu"
         and inputs.softcap is None
-        and not inputs.steep  # its backward pass may find weights above 1, however far
+        and not inputs.steep  # rounding can push weights far above 1 in its backward pass
         and not inputs.dropout
         and not (bias_learns and torch.is_grad_enabled())
         and inputs.q.shape[-1] == inputs.v.shape[-1]
@@ -62,10 +64,10 @@ def _fused_can(inputs: Inputs) -> bool:
 def head_groups_of(
     inputs: Inputs, plan: Plan, *, own_causal: bool, max_rows: int = MAX_TILE_ROWS
 ) -> Iterator[HeadGroup]:
-    """The elements of the plan, spread over the batch and the heads of the tensors.
+    """The elements of a plan, mapped to the batch and the heads of the tensors.
 
-    ``own_causal`` says that the kernel has a causal mask of its own for the square; otherwise the
-    square is cut into row tiles of at most ``max_rows`` rows.
+    ``own_causal`` says that the kernel has a causal mask of its own for squares; otherwise a
+    causal square is split into row tiles of at most ``max_rows`` rows.
     """
     if not inputs.q.numel() or not inputs.k.numel():
         return  # the fused kernel divides by these sizes
@@ -74,7 +76,7 @@ def head_groups_of(
 
     def head_group(element: ElementPlan, batch: slice, heads: slice) -> HeadGroup:
         causal = element.path == "causal"
-        # Where the kernel's own causal mask cannot be used, tiles leave out the empty half.
+        # If the kernel's own causal mask cannot be used, tiles skip the empty half.
         cut = causal and not own_causal
         parts = lay_out(element.mask, plan.extent, max_rows=max_rows) if cut else element.parts
         return HeadGroup(batch, heads, causal and own_causal, parts)
@@ -92,7 +94,7 @@ def head_groups_of(
             index = (*place, head)[len(place) + 1 - len(mask_lead) :]
             return elements[tuple(0 if size == 1 else i for i, size in zip(index, mask_lead))]
 
-        # Neighbours in the batch with the same layout are computed together.
+        # Consecutive batch elements with the same layout are computed together.
         start = 0
         for _, same in groupby(map(element_of, batches), key=lambda element: id(element.parts)):
             together = list(same)
@@ -121,7 +123,7 @@ class _TiledAttention(torch.autograd.Function):
         q, k = saved[:2]
         with full_precision(q):
             apart = list(_apart(call, q, k))
-            # Fewer head_groups than threads are better left to torch's own.
+            # With fewer groups than threads, torch's own threads are faster.
             size = _spread_size(call, q) if len(apart) >= torch.get_num_threads() else 0
             found = spread(lambda: _backward(call, apart, grad, *saved), size)
         return None, *found
@@ -172,7 +174,7 @@ def _backward(
     grads = [torch.zeros_like(x, dtype=lse.dtype) for x in (q, k, v)]
 
     def add(one: tuple[HeadGroup, range]) -> tuple[Tensor, ...]:
-        """The gradients of some heads, all parts of them; those of the bias are summed up afterwards."""
+        """Add the gradients of one head group, over all its parts; return those of the bias tables."""
         head_group, seed = one
         of_tables = tuple(torch.zeros_like(table) for table in tables)
         for part, own_seed in zip(head_group.parts, seed):
@@ -189,15 +191,15 @@ def _backward(
             total += own
     of_sinks = None
     if sinks is not None:
-        # The sink gives nothing, so all that softmax does is take back.
+        # The sink has no value, so only the −delta term of the softmax gradient remains.
         taken = torch.exp(sinks.to(lse.dtype)[:, None] - finite) * delta
         of_sinks = -taken.sum((0, 2)).to(sinks.dtype)
     return *(g.to(x.dtype) for g, x in zip(grads, (q, k, v))), of_sinks, *of_tables
 
 
 def _seeded(call: TiledCall) -> Iterator[tuple[HeadGroup, range]]:
-    """Every head_group with the seeds of its parts, the same forward and backward."""
-    apart = 1 << 20  # more than a part has tiles, so that no two draw the same
+    """Every head group with the seeds of its parts, the same forward and backward."""
+    apart = 1 << 20  # more than a part has tiles, so that no two tiles share a seed
     seed = call.seed
     for head_group in call.head_groups:
         after = seed + apart * len(head_group.parts)
@@ -206,10 +208,10 @@ def _seeded(call: TiledCall) -> Iterator[tuple[HeadGroup, range]]:
 
 
 def _apart(call: TiledCall, q: Tensor, k: Tensor) -> Iterator[tuple[HeadGroup, range]]:
-    """The head_groups cut by batch and heads, which can be worked on side by side without touching each other."""
+    """The head groups split by batch and heads, so that they can be computed in parallel."""
     batch, heads = q.shape[:2]
     for head_group, seed in _seeded(call):
-        # Dropout draws for all heads of a tile together.
+        # Dropout draws for all heads of a tile at once.
         whole = bool(call.inputs.dropout) or head_group.calls < 2
         head_groups = (
             [head_group] if whole else head_group.cut(batch, heads, heads // k.shape[1], _cuts(head_group, q))
@@ -219,16 +221,16 @@ def _apart(call: TiledCall, q: Tensor, k: Tensor) -> Iterator[tuple[HeadGroup, r
 
 
 def _cuts(head_group: HeadGroup, q: Tensor) -> int:
-    """Into how many head_groups of fewer heads: a call of the kernel still has enough to do."""
+    """How many groups to split into so that each kernel call still has enough to do."""
     rows = [row for part in head_group.parts for row in part.rows]
     elements = len(range(q.shape[0])[head_group.batch]) * len(range(q.shape[1])[head_group.heads])
     return max(1, elements * sum(row.pairs for row in rows) // (len(rows) * MIN_CALL_PAIRS))
 
 
 def _spread_size(call: TiledCall, q: Tensor) -> int:
-    """How much there is to do in head_groups, in multiplications."""
+    """The number of multiplications that threads could share; 0 if torch should use its own threads."""
     if q.device.type != "cpu" or sum(head_group.calls for head_group in call.head_groups) < 2:
-        return 0  # a single call of the kernel is best split by torch itself
+        return 0  # torch itself parallelizes a single kernel call best
     pairs = (row.pairs for head_group in call.head_groups for part in head_group.parts for row in part.rows)
     return sum(pairs) * q.shape[0] * q.shape[1] * q.shape[-1] // len(call.head_groups)
 
@@ -238,7 +240,7 @@ def _invoke(work: Callable[[], None]) -> None:
 
 
 def _merge(target: tuple[Tensor, Tensor, list[TilePass]]) -> None:
-    """The parts of a head_group one after the other, each added to what the others found for the same queries."""
+    """Compute the parts of a head group one after the other and merge them."""
     output, lse, passes = target
     for tile_pass in passes:
         rows = WHOLE if tile_pass.queries is None else tile_pass.queries
@@ -257,7 +259,7 @@ def _merge_head(
 
 
 def merge(output: Tensor, lse: Tensor, other_output: Tensor, other_lse: Tensor) -> None:
-    """Make output and lse over some keys those over all, with what was found over the others; in place."""
+    """Merge output and lse over some keys with those over other keys, in place."""
     total = torch.logaddexp(lse, other_lse)
     finite = torch.where(total == -torch.inf, 0.0, total)
     output.mul_(torch.exp(lse - finite)[..., None])

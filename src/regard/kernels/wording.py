@@ -1,4 +1,4 @@
-"""How plans and costs are told, in English and Chinese."""
+"""The texts that describe plans and costs, in English and Chinese."""
 
 from __future__ import annotations
 

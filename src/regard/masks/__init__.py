@@ -1,10 +1,10 @@
-"""Who may look at whom: lazy masks that combine with ``&``, ``|`` and ``~``.
+"""Which keys a query may see: lazy masks that combine with ``&``, ``|`` and ``~``.
 
 >>> from regard import masks
 >>> masks.causal() & masks.window(4, 0)
 causal() & window(4, 0)
 
-A mask is a value. It is asked about tiles and pairs; it becomes n×n only through ``dense()``.
+A mask is an immutable value. It can be evaluated for tiles and pairs; only ``dense()`` makes it n×n.
 """
 
 from regard.masks.mask import Mask, as_mask

@@ -1,4 +1,4 @@
-"""Masks for FlexAttention: the predicate, and a BlockMask planned from tiles."""
+"""Masks for FlexAttention: ``mask_mod``, and a ``BlockMask`` planned from tiles."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def mask_mod(mask: Mask, queries: int | None, keys: int | None, *, device: Any =
     tables: dict[int, torch.Tensor] = {}
 
     def on_device(table: Any) -> torch.Tensor:
-        # Kept by identity: a mask's tables are frozen and live as long as the mask does.
+        # Cached by identity: a mask's tables are frozen and live as long as the mask does.
         if id(table) not in tables:
             tables[id(table)] = torch.from_numpy(np.array(table)).to(device)
         return tables[id(table)]
@@ -45,7 +45,7 @@ def mask_mod(mask: Mask, queries: int | None, keys: int | None, *, device: Any =
 
 
 def _touch_tables(mask: Mask, extent: Extent, on_device: Callable[[Any], torch.Tensor]) -> None:
-    """Ask the mask once, so that its tables are on the device before FlexAttention traces it."""
+    """Evaluate the mask once, so that its tables are on the device before FlexAttention traces it."""
     start = torch.tensor(max(extent.offset, 0))
     if all(extent):
         zero = torch.tensor(0)
@@ -54,7 +54,7 @@ def _touch_tables(mask: Mask, extent: Extent, on_device: Callable[[Any], torch.T
 
 def _extent(mask: Mask, queries: int | None, keys: int | None) -> Extent:
     if queries is None and keys is None:
-        # As many queries as keys; how many does not matter unless a table must be aligned.
+        # As many queries as keys; the number only matters if a table must be aligned.
         lengths = {size for pattern in mask.patterns() for size in pattern.table_lengths()}
         if len(lengths) > 1:
             raise ArgumentError(
@@ -76,7 +76,7 @@ def _extent(mask: Mask, queries: int | None, keys: int | None) -> Extent:
 
 
 def block_mask(mask: Mask, extent: Extent, *, device: Any = None, block_size: int = 128) -> BlockMask:
-    """A BlockMask from the verdicts on tiles of ``block_size``; nothing of n×n is built."""
+    """A BlockMask from the verdicts on tiles of ``block_size``; nothing n×n is built."""
     mask.check(extent)
     if len(mask.lead) > 2 or not all(extent):
         raise ShapeError(
@@ -103,9 +103,9 @@ def block_mask(mask: Mask, extent: Extent, *, device: Any = None, block_size: in
 
 
 def _verdict_grid(mask: Mask, extent: Extent, block_size: int) -> Verdicts:
-    """The verdict on every block; blocks that stick out over the end count as SOME at best.
+    """The verdict on every block; blocks that extend past the end are at most SOME.
 
-    FlexAttention skips the predicate, and with it the test against the end, in whole blocks.
+    In blocks that are ALL, FlexAttention skips the predicate and with it the check against the end.
     """
     rows, columns = (
         Strip.cut(extent.query_positions(), block_size),
@@ -122,7 +122,7 @@ def _verdict_grid(mask: Mask, extent: Extent, block_size: int) -> Verdicts:
 
 
 def _ordered(chosen: Any, device: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """How many blocks are chosen in each row, and the columns with the chosen ones first."""
+    """The number of chosen blocks per row, and the columns with the chosen ones first."""
     count = chosen.sum(-1, dtype=np.int32)
     index = np.argsort(~chosen, axis=-1, kind="stable").astype(np.int32)
     return torch.from_numpy(count).to(device), torch.from_numpy(index).to(device)

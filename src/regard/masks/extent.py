@@ -1,8 +1,8 @@
-"""Where a mask is asked: lengths, pairs of positions, and axes cut into tiles.
+"""Where a mask is evaluated: lengths, pairs of positions, and axes divided into tiles.
 
-Positions are absolute. Key ``j`` stands at position ``j``; query ``i`` stands at
-``i + keys − queries``, so the last query stands beside the last key. One query at the end
-of a cache therefore gets the same answer as the last row of the whole square.
+Positions are absolute. Key ``j`` is at position ``j``; query ``i`` is at position
+``i + keys − queries``, so the last query is at the position of the last key. A single query at the
+end of a cache therefore sees the same keys as the last row of the whole square.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = Any
-"""A NumPy array or a torch tensor: predicates are written with operators that both share."""
+"""A NumPy array or a torch tensor: predicates only use operators that both have."""
 
 Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
 MAX_LENGTH = 1 << 30
-"""Queries or keys of one text. Then each difference of two positions, and each sum of a position and a
-distance below this, fits into 32 bits."""
+"""The most queries or keys of a sequence: differences of two positions, and sums of a position and a
+distance up to this length, fit into 32 bits."""
 
 
 class Extent(NamedTuple):
-    """How many queries look at how many keys."""
+    """The number of queries and keys."""
 
     queries: int
     keys: int
@@ -42,11 +42,11 @@ class Extent(NamedTuple):
         return f"queries = {self.queries}, keys = {self.keys}"
 
     def query_positions(self) -> Integers:
-        """Absolute positions of all queries."""
+        """The absolute positions of all queries."""
         return np.arange(self.offset, self.keys)
 
     def key_positions(self) -> Integers:
-        """Absolute positions of all keys."""
+        """The absolute positions of all keys."""
         return np.arange(self.keys)
 
 
@@ -56,11 +56,10 @@ def _unchanged(values: Array) -> Array:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of positions at which a mask is asked; all arrays broadcast against each other.
+    """Pairs of positions at which a mask is evaluated; all arrays broadcast against each other.
 
-    ``lead`` says which element of the leading axes ``(..., batch, head)`` is meant, for masks
-    whose tables differ between them. ``library`` turns a NumPy table into an array of the kind
-    that the positions have.
+    ``lead`` holds the indices into the leading axes ``(..., batch, head)``, for masks whose tables
+    differ along them. ``library`` converts a NumPy table to the array type of the positions.
     """
 
     extent: Extent
@@ -71,7 +70,7 @@ class Pairs:
 
     @classmethod
     def grid(cls, extent: Extent, q: Integers, k: Integers, lead: tuple[int, ...] = ()) -> Pairs:
-        """Every query position with every key position, for every element of the ``lead`` axes."""
+        """All pairs of the query and key positions, for every element of the ``lead`` axes."""
         axes = len(lead)
         which = tuple(
             np.arange(size).reshape((-1,) + (1,) * (axes - axis + 1)) for axis, size in enumerate(lead)
@@ -79,7 +78,7 @@ class Pairs:
         return cls(extent, q[:, None], k[None, :], which)
 
     def look_up(self, table: NDArray[Any], *index: Array) -> Array:
-        """``table[lead, index]``, where axes of size 1 in the table serve every element."""
+        """``table[lead, index]``, where axes of size 1 in the table broadcast."""
         lead_axes = table.ndim - len(index)
         which = self.lead[len(self.lead) - lead_axes :]
         chosen = tuple(0 if size == 1 else i for i, size in zip(which, table.shape))
@@ -88,10 +87,10 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Strip:
-    """Positions along one axis, in order, cut into tiles at ``starts``.
+    """Sorted positions along one axis, divided into tiles at ``starts``.
 
-    The positions need not be neighbours: after a gather a tile holds whatever was picked, and
-    what a mask says of the tile is true of those positions.
+    The positions need not be consecutive: after a gather, a tile holds the gathered positions, and
+    the verdict of a mask on the tile holds for exactly those.
     """
 
     positions: Integers
@@ -121,13 +120,13 @@ class Strip:
         return self.positions[self.stops - 1]
 
     def span(self, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The least and the greatest of ``values`` (one per position) in each tile."""
+        """The minimum and maximum of ``values`` (one per position) in each tile."""
         if not len(self.starts):
             return values[:0], values[:0]
         return np.minimum.reduceat(values, self.starts), np.maximum.reduceat(values, self.starts)
 
     def pick(self, tiles: Integers) -> Strip:
-        """The strip of the given tiles alone."""
+        """A strip of only the given tiles."""
         lengths = (self.stops - self.starts)[tiles]
         starts = np.cumsum(lengths) - lengths
         inside = np.arange(int(lengths.sum())) - np.repeat(starts, lengths)

@@ -1,4 +1,4 @@
-"""Tables: the arrays that some masks carry, frozen so that a mask stays a value."""
+"""Tables: the arrays in some masks, frozen so that a mask stays an immutable value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from regard.masks.extent import Array, Extent
 
 
 class IdTable:
-    """An array that cannot change, with equality and hash by content."""
+    """A read-only array of ids, lengths or bools, compared and hashed by content."""
 
     def __init__(self, values: NDArray[Any]) -> None:
         frozen = np.array(values, copy=True, order="C")
@@ -28,7 +28,7 @@ class IdTable:
         return self._hash
 
     def __getstate__(self) -> dict[str, Any]:
-        # Hashes are of one process; a copy in another must find its own.
+        # Hashes differ between processes, so they are not pickled.
         return {"values": self.values}
 
     def __eq__(self, other: object) -> bool:
@@ -38,7 +38,7 @@ class IdTable:
         )
 
     def at(self, index: tuple[int, ...], own_axes: int) -> IdTable:
-        """The table of one element of its leading axes; ``own_axes`` axes are left."""
+        """The table of one element of its leading axes; the last ``own_axes`` axes remain."""
         lead_axes = self.values.ndim - own_axes
         which = index[len(index) - lead_axes :]
         chosen = tuple(0 if size == 1 else i for i, size in zip(which, self.values.shape))
@@ -46,7 +46,7 @@ class IdTable:
 
 
 def is_tensor(given: object) -> bool:
-    """Whether this is a torch tensor or a NumPy array, asked without importing torch."""
+    """Whether this is a torch tensor or a NumPy array; does not import torch."""
     return isinstance(given, np.ndarray) or _is_torch_tensor(given)
 
 
@@ -55,13 +55,13 @@ def _is_torch_tensor(given: object) -> bool:
 
 
 def is_causal_bias(given: object) -> bool:
-    """Whether this comes from torch.nn.attention.bias: a tensor that holds nothing, and sizes beside it."""
+    """Whether this is a ``CausalBias`` of torch.nn.attention.bias: an empty tensor with two sizes."""
     kinds = type(given).__mro__
     return any(kind.__name__ == "CausalBias" and kind.__module__.startswith("torch.") for kind in kinds)
 
 
 def causal_bias(given: Any) -> tuple[bool, Extent]:
-    """Whether such a bias ends at the lower right (otherwise it begins at the upper left), and its sizes."""
+    """Whether such a bias is aligned to the lower right (otherwise to the upper left), and its sizes."""
     return given.variant.name == "LOWER_RIGHT", Extent(given.seq_len_q, given.seq_len_kv)
 
 
@@ -73,7 +73,7 @@ def as_array(given: object) -> NDArray[Any]:
     if _is_torch_tensor(given):
         tensor: Any = given
         tensor = tensor.detach().cpu()
-        # NumPy has no bfloat16; float32 holds each of its values exactly.
+        # NumPy has no bfloat16; float32 represents its values exactly.
         return np.asarray((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy())
     try:
         return np.asarray(given)
@@ -86,16 +86,16 @@ def as_array(given: object) -> NDArray[Any]:
 
 
 def lowest(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where an additive mask forbids: −inf, or as good as the lowest number of its type.
+    """Where an additive mask forbids: −inf, or nearly the lowest number of its dtype.
 
-    Hugging Face writes the lowest finite number in place of −inf; it means the same. The factor
-    lets the lowest bfloat16 count after it was widened to float32.
+    Hugging Face uses the lowest finite number instead of −inf; it means the same. The factor
+    includes the lowest bfloat16 after conversion to float32.
     """
     return np.asarray(values <= 0.99 * np.finfo(values.dtype).min)
 
 
 def as_table(given: object) -> IdTable:
-    """A table of truth values from bools, 0/1 integers, or an additive mask of 0 and −inf."""
+    """A table of bools from bools, 0/1 integers, or an additive mask of 0 and −inf."""
     values = as_array(given)
     if values.dtype == np.bool_:
         return IdTable(values)
@@ -120,15 +120,15 @@ def as_table(given: object) -> IdTable:
 
 
 def aligned(positions: Array, table: IdTable, extent: Extent) -> Array:
-    """Where in the table a position stands: the last entry belongs to the last position.
+    """The index of a position in the table: the last entry belongs to the last position.
 
-    So one table serves a whole sequence, and the queries at the end of a cache find their own.
+    So one table works for a whole sequence and for the queries at the end of a cache.
     """
     return positions + (table.values.shape[-1] - extent.keys)
 
 
 def with_head(table: IdTable, *, own_axes: int) -> IdTable:
-    """A table with leading axes (..., batch) gets a head axis of size 1 behind them."""
+    """Add a head axis of size 1 after the leading axes (..., batch) of a table."""
     values = table.values
     axis = values.ndim - own_axes
     return IdTable(np.expand_dims(values, axis)) if axis else table

@@ -1,14 +1,14 @@
-"""The mask: an immutable value that says who may look at whom.
+"""The mask: an immutable value that says which keys each query may see.
 
-A mask is a predicate over absolute positions, and a small algebra over such predicates.
-It answers two questions:
+A mask is a predicate over absolute positions, and masks form a small algebra.
+A mask answers two questions:
 
 * ``allows(pairs)``: may these queries see these keys?
-* ``tiles(rows, columns)``: is that so for *all*, *none* or *some* pairs of each rectangle?
+* ``tiles(rows, columns)``: does this hold for *all*, *none* or *some* pairs of each rectangle?
 
-The second is answered without looking at the pairs, and the operators combine the answers by
-Kleene's three-valued logic: with none < some < all, "and" is the minimum, "or" the maximum and
-"not" turns the order around. *Some* is always a safe answer; *all* and *none* are promises.
+The second is answered without evaluating the pairs, and the operators combine the answers by
+Kleene's three-valued logic: with none < some < all, "and" is the minimum, "or" the maximum, and
+"not" reverses the order. *Some* is always a safe answer; *all* and *none* are guarantees.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def verdicts(everywhere: Array, nowhere: Array) -> Verdicts:
 
 
 class Mask(ABC):
-    """Who may look at whom. ``True`` means: may attend.
+    """Which keys each query may see; True means *may attend*.
 
     >>> from regard import masks
     >>> m = masks.causal() & masks.window(2, 0) | masks.prefix(1)
@@ -53,18 +53,18 @@ class Mask(ABC):
     True
     """
 
-    # Lets `array & mask` reach `__rand__` instead of being spread over the array's elements.
+    # So that `array & mask` calls `__rand__` instead of broadcasting over the array's elements.
     __array_ufunc__ = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # Hashes are of one process; a copy in another must find its own.
+        # Hashes differ between processes, so they are not pickled.
         return {name: value for name, value in vars(self).items() if name != "_hash"}
 
-    # ---- what each kind of mask answers -------------------------------------------------------
+    # ---- what each kind of mask defines -------------------------------------------------------
 
     @property
     def lead(self) -> tuple[int, ...]:
-        """Shape of the leading axes ``(..., batch, head)`` that the mask differs over."""
+        """The shape of the leading axes ``(..., batch, head)`` along which the mask differs."""
         return ()
 
     @abstractmethod
@@ -76,23 +76,23 @@ class Mask(ABC):
         """ALL, NONE or SOME for every tile (rows × columns). The mask must have no ``lead``."""
 
     def select(self, index: tuple[int, ...]) -> Mask:
-        """The mask of one element of the leading axes; it has no ``lead`` any more."""
+        """The mask of one element of the leading axes; the result has no ``lead``."""
         del index
         return self
 
     def check(self, extent: Extent) -> None:  # noqa: B027 - most masks fit any length
-        """Raise if the mask cannot be asked about so many queries and keys."""
+        """Raise if the mask does not fit this number of queries and keys."""
 
     def table_lengths(self) -> tuple[int, ...]:
-        """How many positions the tables of this pattern cover, if it has any."""
+        """The number of positions that the tables of this pattern cover, if it has any."""
         return ()
 
     def substitute(self, known: Mapping[Mask, bool]) -> Mask:
-        """The mask with some of its parts replaced by what they are known to be, simplified."""
+        """The mask with some of its parts replaced by their known values, simplified."""
         return Constant(known[self]) if self in known else self
 
     def patterns(self) -> Iterator[Mask]:
-        """The patterns this mask is built from, left to right."""
+        """The patterns from which this mask is built, left to right."""
         yield self
 
     @property
@@ -102,7 +102,7 @@ class Mask(ABC):
 
     @property
     def T(self) -> Mask:  # noqa: N802 - the name arrays use
-        """The mask with the roles of queries and keys exchanged."""
+        """The mask with queries and keys exchanged."""
         raise MaskError(
             "Masks that are built from patterns can be transposed.",
             got=f"{self!r}",
@@ -133,22 +133,22 @@ class Mask(ABC):
             do="Use & | ~ instead of and, or, not.",
         )
 
-    # ---- out -----------------------------------------------------------------------------------
+    # ---- conversions ---------------------------------------------------------------------------
 
     def evaluate(self, extent: Extent, q: Integers | None = None, k: Integers | None = None) -> Bools:
-        """The predicate at every pair of the given positions (all of them unless told), in NumPy.
+        """The predicate at every pair of the given positions (by default all of them), in NumPy.
 
-        Axes over which the mask does not differ keep size 1, so that the result broadcasts.
+        Axes along which the mask does not differ keep size 1, so that the result broadcasts.
         """
         self.check(extent)
         q = extent.query_positions() if q is None else q
         k = extent.key_positions() if k is None else k
-        # 32 bits hold any position and are compared twice as fast as 64.
+        # 32 bits hold any position, and comparing them is twice as fast as 64.
         pairs = Pairs.grid(extent, q.astype(np.int32), k.astype(np.int32), self.lead)
         return np.asarray(self.allows(pairs))
 
     def dense(self, queries: int, keys: int | None = None, *, device: Any = None) -> torch.Tensor:
-        """The mask as a bool tensor ``(..., queries, keys)``: n×n, for looking and comparing.
+        """The mask as a bool tensor ``(..., queries, keys)``: n×n, for inspection and tests.
 
         >>> from regard import masks
         >>> masks.window(1, 0).dense(3).int().tolist()
@@ -165,8 +165,8 @@ class Mask(ABC):
     ) -> Callable[[Any, Any, Any, Any], torch.Tensor]:
         """The predicate ``(batch, head, query, key)`` for FlexAttention.
 
-        Give the lengths where they differ or where a table must be aligned; without them as many
-        queries as keys are meant.
+        Pass the lengths if they differ or if a table must be aligned. Without them, there are as many
+        queries as keys.
         """
         from regard.masks.block_mask import mask_mod
 
@@ -175,14 +175,19 @@ class Mask(ABC):
     def block_mask(
         self, queries: int, keys: int | None = None, *, device: Any = None, block_size: int = 128
     ) -> BlockMask:
-        """The mask for FlexAttention, planned from tiles: nothing of n×n is built."""
+        """The mask for FlexAttention, planned from tiles; nothing n×n is built."""
         from regard.masks.block_mask import block_mask
 
         return block_mask(self, extent_of(queries, keys), device=device, block_size=block_size)
 
 
+<<<<<<< HEAD
 def extent_of(queries: int, keys: int | None, *, longest: int | None = MAX_LENGTH) -> Extent:
     """The lengths, checked; by default as many keys as queries, and no more than a mask has positions."""
+=======
+def extent_of(queries: int, keys: int | None, *, limit: int | None = MAX_LENGTH) -> Extent:
+    """The checked lengths, at most ``limit`` each; as many keys as queries by default."""
+>>>>>>> p9-eng-kernels
     keys = queries if keys is None else keys
     for name, length in (("queries", queries), ("keys", keys)):
         if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 0:
@@ -191,16 +196,22 @@ def extent_of(queries: int, keys: int | None, *, longest: int | None = MAX_LENGT
                 got=f"{name} = {length!r}",
                 do="Pass a length.",
             )
+<<<<<<< HEAD
         if longest is not None and length > longest:
             raise ArgumentError(
                 f"The number of {name} is at most {longest:,}.", got=f"{name} = {length}", do="Pass fewer."
+=======
+        if limit is not None and length > limit:
+            raise ArgumentError(
+                f"The number of {name} is at most {limit:,}.", got=f"{name} = {length}", do="Pass fewer."
+>>>>>>> p9-eng-kernels
             )
     return Extent(int(queries), int(keys))
 
 
 @dataclass(frozen=True, repr=False)
 class Constant(Mask):
-    """Everybody may look at everybody, or nobody at anybody."""
+    """Every query sees every key, or no query sees any key."""
 
     value: bool
 
@@ -208,7 +219,7 @@ class Constant(Mask):
         return "everything()" if self.value else "nothing()"
 
     def allows(self, pairs: Pairs) -> Array:
-        # Built from the positions, so that it is an array of their library and shape.
+        # Computed from the positions, so that it has their array type and shape.
         here = (pairs.q == pairs.q) & (pairs.k == pairs.k)
         return here if self.value else ~here
 
@@ -229,12 +240,12 @@ class Constant(Mask):
 
 
 class Combined(Mask):
-    """Several masks joined by one operator. ``parts`` are at least two, none of the same kind."""
+    """Several masks combined by one operator. There are at least two ``parts``, none of this same class."""
 
     parts: tuple[Mask, ...]
     sign: str
     neutral: bool
-    """The constant that changes nothing."""
+    """The identity of the operator."""
 
     @cached_property
     def _hash(self) -> int:
@@ -261,14 +272,15 @@ class Combined(Mask):
 
 
 def _in_brackets(part: Mask, around: Mask) -> str:
-    """``part`` as text, in brackets where the operators would otherwise read differently."""
+    """``part`` as text, in brackets if precedence requires them."""
     loose = isinstance(part, Either) and isinstance(around, Both)
     return f"({part!r})" if loose else repr(part)
 
 
 class MaskCombiner:
-    """Masks joined by one operator, one after the other: nested ones flattened, constants resolved,
-    repeats dropped. Takes a time in proportion to the number of parts.
+    """Combines masks by one operator, one at a time, in linear time.
+
+    Nested masks are flattened, constants are resolved and repeated masks are dropped.
 
     >>> from regard import masks
     >>> combiner = MaskCombiner(Both)
@@ -282,10 +294,10 @@ class MaskCombiner:
         self._kind = kind
         self._parts: dict[Mask, None] = {}
         self._lead: tuple[int, ...] = ()
-        self._decided = False  # one part already says what the whole is
+        self._decided = False  # one part already determines the result
 
     def add(self, mask: Mask) -> None:
-        """Join one more mask."""
+        """Combine with one more mask."""
         for part in mask.parts if isinstance(mask, self._kind) else (mask,):
             if isinstance(part, Constant):
                 self._decided |= part.value is not self._kind.neutral
@@ -307,7 +319,7 @@ class MaskCombiner:
             ) from None
 
     def mask(self) -> Mask:
-        """The masks so far as one."""
+        """The combination of the masks so far."""
         if self._decided:
             return Constant(not self._kind.neutral)
         if len(self._parts) < 2:
@@ -390,7 +402,7 @@ class Either(Combined):
 
 @dataclass(frozen=True, repr=False)
 class Not(Mask):
-    """Exactly the pairs that the part does not allow."""
+    """Allows exactly the pairs that ``part`` does not."""
 
     part: Mask
 
@@ -440,9 +452,9 @@ class Not(Mask):
 
 
 def as_mask(given: object, extent: Extent | None = None) -> Mask:
-    """``given`` as a mask: a mask, a bool tensor, an additive tensor of 0 and −inf, a causal bias of torch.
+    """A mask from a mask, a bool tensor, an additive tensor of 0 and −inf, or a causal bias of torch.
 
-    ``extent``, where it is known, is what the mask is for; a causal bias is for its own sizes alone.
+    ``extent`` is the size that the mask is for, if known; a causal bias only fits its own sizes.
     """
     from regard.masks.pair_patterns import Dense
     from regard.masks.patterns import causal, upper_left_causal

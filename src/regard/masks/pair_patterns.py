@@ -1,4 +1,4 @@
-"""Patterns that pair queries with keys by tables of both axes: documents, dense."""
+"""Patterns with tables over both axes: documents, dense."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from regard.masks.table_text import write_table
 
 @dataclass(frozen=True, repr=False)
 class Documents(Mask):
-    """Pairs within one document. The tables hold the document of each position."""
+    """Pairs within one document. The tables hold the document id of each position."""
 
     query_ids: IdTable  # (lead..., length)
     key_ids: IdTable
@@ -63,10 +63,10 @@ class Documents(Mask):
 
 
 def documents(ids: object, key_ids: object = None) -> Mask:
-    """Everybody sees only positions of the same document; ``ids`` name the document of each.
+    """Every query sees only keys of its own document; ``ids`` has the document id of each position.
 
-    For several documents packed into one sequence: ``documents(ids) & causal()`` is causal inside
-    each. ``key_ids`` are needed only where queries and keys are different sequences.
+    For several documents packed into one sequence: ``documents(ids) & causal()`` is causal within
+    each. ``key_ids`` is needed only if queries and keys come from different sequences.
 
     >>> documents([0, 0, 1]).dense(3).int().tolist()
     [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
@@ -87,7 +87,7 @@ def documents(ids: object, key_ids: object = None) -> Mask:
 
 def _document_ids(given: object) -> IdTable:
     values = as_array(given)
-    # Those from 2**63 on would turn negative, and then might be the ids of other documents.
+    # Ids from 2**63 on would become negative and could collide with others.
     whole = not values.size or (values.dtype.kind in "iu" and int(values.max()) < 1 << 63)
     if not whole or not values.ndim:
         raise MaskError(
@@ -100,13 +100,13 @@ def _document_ids(given: object) -> IdTable:
 
 @dataclass(frozen=True, repr=False)
 class Dense(Mask):
-    """Any table of truth values ``(..., queries, keys)``; axes of size 1 serve every position."""
+    """Any table of bools ``(..., queries, keys)``; axes of size 1 broadcast."""
 
     table: IdTable
 
     def __repr__(self) -> str:
         if not self.table.values.shape[-2]:
-            return f"{self.T!r}.T"  # a list of no rows would not say how long they are
+            return f"{self.T!r}.T"  # an empty list of rows would lose the number of columns
         return f"dense({write_table(self.table.values)})"
 
     def __post_init__(self) -> None:
@@ -120,7 +120,7 @@ class Dense(Mask):
 
     def allows(self, pairs: Pairs) -> Array:
         rows, columns = self.table.values.shape[-2:]
-        # Multiplying keeps the shape of the positions while every index becomes 0.
+        # Multiplying by 0 makes every index 0 and keeps the shape.
         i = (pairs.q - pairs.extent.offset) * (rows != 1)
         j = pairs.k * (columns != 1)
         return pairs.look_up(self.table.values, i, j)
@@ -157,7 +157,7 @@ class Dense(Mask):
 
 
 def dense(table: object) -> Mask:
-    """Any bool tensor ``(..., queries, keys)``, or an additive one of 0 and −inf, as a mask.
+    """A mask from any bool tensor ``(..., queries, keys)``, or an additive one of 0 and −inf.
 
     >>> from regard.masks import causal
     >>> dense([[1, 0], [1, 1]]) & causal()

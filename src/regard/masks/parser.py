@@ -7,12 +7,12 @@ The text is the ``repr`` of a mask. The grammar, with ``&`` binding tighter than
     factor  = "~" factor | unit { ".T" }
     unit    = "(" mask ")" | name [ "(" [ value { "," value } ] ")" ]
     value   = [ name "=" ] ( number | "True" | "False" | "None" | "[" item { "," item } "]" )
-    item    = value [ "*" number ]                       (so many times)
+    item    = value [ "*" number ]                       (repeated that many times)
 
 Nothing is evaluated: names come from the table of patterns, and everything else is an error
-that points at its character. A text may come from anybody, so it has a budget: characters, patterns,
-levels of brackets, and entries of its tables, all of them together. Reading takes a time and a memory
-in proportion to characters and entries.
+that points at the character. Texts may be untrusted, so there are limits on characters, patterns,
+nesting, and the total number of table entries. Parsing takes time and memory proportional to the
+characters and entries.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from regard.masks.pair_patterns import dense, documents
 from regard.masks.patterns import causal, every, everything, local_global, nothing, padding, prefix, window
 
 CHARACTERS = 1 << 24
-"""Characters of a text: eight for each entry."""
+"""The most characters of a text: eight per entry."""
 
 TERMS = 10_000
-"""Patterns of a text; ``local_global`` is three."""
+"""The most patterns of a text; ``local_global`` counts as three."""
 
 ENTRIES = 1 << 21
-"""Entries of all tables of a text together, so that ``0*9999999999`` does not fill the memory."""
+"""The most entries of all tables together, so that ``0*9999999999`` does not fill the memory."""
 
 DEEPEST = 100
-"""Brackets within brackets; more is a mistake or an attack, not a mask."""
+"""The most nested brackets; more is a mistake or an attack, not a mask."""
 
 AXES = 16
-"""Lists within lists: a table has few axes."""
+"""The most nested lists: a table has few axes."""
 
 LONGEST_NAME = 64
-"""Letters of a name for which a similar one is looked for."""
+"""Characters of a name that are compared when suggesting a similar one."""
 
 _TOKEN = re.compile(r"\s*(?:(?P<number>-?[0-9]+)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>[&|~()\[\],.=*]))")
 _WORDS = {"True": True, "False": False, "None": None}
@@ -87,7 +87,7 @@ def parse(text: str) -> Mask:
 
 
 class _Reader:
-    """Reads one text from left to right."""
+    """A recursive-descent parser of one text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -99,7 +99,7 @@ class _Reader:
         self.next = next(self._tokens)
 
     def _cut(self) -> Iterator[_Token]:
-        """The tokens one by one, then the end again and again."""
+        """The tokens one by one, then "end" tokens forever."""
         text, position = self.text, 0
         end = len(text.rstrip())
         while position < end:
@@ -139,7 +139,7 @@ class _Reader:
         if not self._accept(sign):
             self._fail(f"Expected {sign!r} {why}. Got {self.here}.", self.here.position)
 
-    # ---- the budget --------------------------------------------------------------------------
+    # ---- limits ------------------------------------------------------------------------------
 
     def _deeper(self) -> None:
         self.depth += 1
@@ -200,7 +200,7 @@ class _Reader:
         return mask
 
     def _is_transposed(self) -> bool:
-        """Whether ``.T`` stands here an odd number of times: twice is not at all."""
+        """Whether ``.T`` follows an odd number of times: two cancel out."""
         odd = False
         while self._accept("."):
             after = self._take()
@@ -264,13 +264,13 @@ class _Reader:
         return self._fail(f"Expected a number, True, False, None or a list. Got {token}.", token.position)
 
     def _number(self, token: _Token) -> int:
-        # As many as 64 bits hold; the length is asked first, because reading long ones takes long.
+        # 64 bits; the length is checked first, because converting long numbers is slow.
         if len(token.text) > 20 or not -(1 << 63) <= (number := int(token.text)) < 1 << 63:
             self._fail("Numbers lie between -2**63 and 2**63 - 1.", token.position)
         return number
 
     def items(self, start: int) -> NDArray[Any]:
-        """A list after its bracket, as an array: runs are never written out as Python objects."""
+        """A list after its opening bracket, as an array: runs are never expanded to Python objects."""
         self.axes += 1
         if self.axes > AXES:
             self._fail(f"Lists nest at most {AXES} levels.", start)
@@ -284,7 +284,7 @@ class _Reader:
             position = self.next.position if self._at("*") else position
             values.append(value)
             counts.append(self._times())
-            # A list was counted when it was read. Whatever is written takes room, also zero times.
+            # A nested list was counted when it was read. Every item counts at least 1, even if repeated 0×.
             again = max(value.size, 1) * (counts[-1] - 1) if isinstance(value, np.ndarray) else counts[-1]
             self._count_entries(max(again, 1), position)
             if not self._accept(","):

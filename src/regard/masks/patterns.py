@@ -1,6 +1,6 @@
 """Patterns of distance and of one axis: causal, window, prefix, every, local_global, padding.
 
-Each is a small frozen class that knows its predicate, its verdict on a tile, and its text.
+Each is a small frozen class that defines its predicate, its verdict on a tile, and its text.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from regard.masks.table_text import write_table
 
 
 def everything() -> Mask:
-    """Everybody sees everybody."""
+    """Every query sees every key."""
     return Constant(True)
 
 
 def nothing() -> Mask:
-    """Nobody sees anybody."""
+    """No query sees any key."""
     return Constant(False)
 
 
@@ -34,7 +34,7 @@ def nothing() -> Mask:
 
 @dataclass(frozen=True, repr=False)
 class Window(Mask):
-    """Keys from ``before`` positions before the query to ``after`` behind it; None is no limit."""
+    """Keys from ``before`` positions before the query to ``after`` positions after it; None: no limit."""
 
     before: int | None
     after: int | None
@@ -79,7 +79,7 @@ class Window(Mask):
 
 
 def causal() -> Mask:
-    """Each query sees the keys up to its own position; the last query stands at the last key.
+    """Each query sees the keys up to its own position; the last query is at the last key.
 
     >>> causal().dense(3).int().tolist()
     [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
@@ -90,9 +90,9 @@ def causal() -> Mask:
 
 
 def upper_left_causal(queries: int, keys: int) -> Mask:
-    """Torch's ``is_causal``, which starts both axes at 0, for so many queries and keys.
+    """Torch's ``is_causal``, which aligns the first query with the first key, for these lengths.
 
-    regard's causal mask ends both at the end; the two are one where there are as many queries as keys.
+    regard's causal mask aligns the last query with the last key; on a square the two are equal.
 
     >>> upper_left_causal(2, 4).dense(2, 4).int().tolist()
     [[1, 0, 0, 0], [1, 1, 0, 0]]
@@ -113,7 +113,7 @@ def window(before: int | None, after: int | None) -> Mask:
     causal()
     >>> window(2, 0).T
     window(0, 2)
-    >>> window(10**30, 0)  # further than any text is long
+    >>> window(10**30, 0)  # longer than any sequence
     causal()
     """
     reaches = [
@@ -129,13 +129,13 @@ def window(before: int | None, after: int | None) -> Mask:
 
 @dataclass(frozen=True, repr=False)
 class OneAxis(Mask):
-    """A mask that asks only where the key stands, or, transposed, only where the query stands."""
+    """A mask that depends only on the position of the key or, transposed, of the query."""
 
     transposed: bool
 
     @abstractmethod
     def text(self) -> str:
-        """The pattern as text, without the mark of transposition."""
+        """The pattern as text, without ``.T``."""
 
     @abstractmethod
     def holds(self, positions: Array, pairs: Pairs) -> Array:
@@ -148,7 +148,7 @@ class OneAxis(Mask):
         return self.holds(pairs.q if self.transposed else pairs.k, pairs)
 
     def along(self, positions: Integers, extent: Extent) -> Bools:
-        """The truth value at each position of its axis. The mask must have no ``lead``."""
+        """The value at each position of its axis. The mask must have no ``lead``."""
         return np.asarray(self.holds(positions, Pairs(extent, positions, positions)), np.bool_)
 
     def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
@@ -177,7 +177,7 @@ class Prefix(OneAxis):
 
 
 def prefix(length: int) -> Mask:
-    """Everybody sees the first ``length`` keys; ``causal() | prefix(n)`` is the prefix-LM mask.
+    """Every query sees the first ``length`` keys; ``causal() | prefix(n)`` is the prefix-LM mask.
 
     >>> (causal() | prefix(2)).dense(3).int().tolist()
     [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
@@ -187,7 +187,7 @@ def prefix(length: int) -> Mask:
 
 @dataclass(frozen=True, repr=False)
 class Every(OneAxis):
-    """The positions at multiples of ``stride``."""
+    """The positions 0, stride, 2·stride, …"""
 
     stride: int
 
@@ -200,7 +200,7 @@ class Every(OneAxis):
 
 
 def every(stride: int) -> Mask:
-    """Everybody sees the keys at multiples of ``stride``; with ``.T``, those queries see everybody.
+    """Every query sees keys 0, stride, 2·stride, …; with ``.T``, those queries see every key.
 
     >>> every(2).dense(2, 4).int().tolist()
     [[1, 0, 1, 0], [1, 0, 1, 0]]
@@ -211,7 +211,7 @@ def every(stride: int) -> Mask:
 
 
 def local_global(stride: int) -> Mask:
-    """A window of ±stride, plus global keys and global queries at multiples of stride.
+    """A window of ±stride, plus global keys and global queries at 0, stride, 2·stride, …
 
     >>> local_global(2)
     window(2, 2) | every(2) | every(2).T
@@ -222,7 +222,7 @@ def local_global(stride: int) -> Mask:
 
 @dataclass(frozen=True, repr=False)
 class Padding(OneAxis):
-    """The positions that are kept, from a table ``(..., length)``."""
+    """The positions that are not padding, from a table ``(..., length)``."""
 
     keep: IdTable  # (lead..., length)
 
@@ -234,7 +234,7 @@ class Padding(OneAxis):
         return self.keep.values.shape[:-1]
 
     def holds(self, positions: Array, pairs: Pairs) -> Array:
-        # Tables end where the keys end: see `tables.aligned`.
+        # The table ends where the keys end: see ``aligned``.
         return pairs.look_up(self.keep.values, aligned(positions, self.keep, pairs.extent))
 
     def table_lengths(self) -> tuple[int, ...]:
@@ -257,7 +257,7 @@ class Padding(OneAxis):
 
 @dataclass(frozen=True, repr=False)
 class Lengths(OneAxis):
-    """The first so-and-so many positions of each batch element."""
+    """The first ``lengths`` positions of each batch element."""
 
     lengths: IdTable  # (lead...)
 
@@ -278,10 +278,10 @@ class Lengths(OneAxis):
 
 
 def padding(keep: object = None, *, lengths: object = None) -> Mask:
-    """Nobody sees padding: only the keys with ``keep`` True, or the first ``lengths`` keys.
+    """No query sees padding: only keys where ``keep`` is True, or the first ``lengths`` keys.
 
-    ``keep`` has shape ``(batch, keys)`` or ``(keys,)``, as bools or as the 0/1 integers that
-    tokenizers give. ``lengths`` has one whole number per batch element.
+    ``keep`` has shape ``(batch, keys)`` or ``(keys,)``, as bools or as the 0/1 integers of a
+    tokenizer. ``lengths`` has one integer per batch element.
 
     >>> padding([True, True, False]).dense(1, 3).int().tolist()
     [[1, 1, 0]]
@@ -296,7 +296,7 @@ def padding(keep: object = None, *, lengths: object = None) -> Mask:
         return _lengths(as_array(lengths))
     values = as_array(keep)
     if values.dtype.kind in "iu" and values.ndim == 1:
-        # A list of whole numbers is lengths, unless it could as well be a row of 0 and 1.
+        # A list of integers means lengths, unless it could also be a row of 0 and 1.
         if values.size and not np.isin(values, (0, 1)).all():
             return _lengths(values)
         raise MaskError(
@@ -323,20 +323,20 @@ def _lengths(values: NDArray[Any]) -> Mask:
         )
     if not values.ndim:
         return prefix(int(values))
-    # Those from 2**63 on would turn negative.
+    # Lengths from 2**63 on would become negative.
     lengths = np.minimum(values.astype(np.uint64), np.uint64(MAX_LENGTH)).astype(np.int64)
     return Lengths(False, with_head(IdTable(lengths), own_axes=0))
 
 
 def _beginning(values: NDArray[Any]) -> str:
-    """A table for an error: all of it, or how it begins."""
+    """A table for an error message: all of it, or its beginning."""
     if values.size <= 64:
         return write_table(values)
     return f"{write_table(values.reshape(-1)[:64]).rstrip(']')}, …]"
 
 
 def _whole(number: object, what: str, *, least: int) -> int:
-    """A number of positions; those beyond the longest text all mean the same and are that long."""
+    """A checked number of positions; larger ones than MAX_LENGTH mean the same and are clipped."""
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
         raise ArgumentError(
             f"{what} is a whole number, {least} or more.", got=repr(number)[:60], do="Count positions."

@@ -1,4 +1,4 @@
-"""Tables as text: nested lists in which a run of equal values is written once, ``0*512``."""
+"""Tables as text: nested lists in which a run of equal values is abbreviated, ``0*512``."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 SHORTEST_RUN = 6
-"""Runs below this length are easier to read written out."""
+"""Shorter runs are easier to read written out."""
 
 
 def write_table(values: NDArray[Any]) -> str:
-    """A table as the text that ``masks.parse`` reads back.
+    """A table as text that ``masks.parse`` can read.
 
     >>> write_table(np.array([[True, False], [True, True]]))
     '[[1, 0], [1, 1]]'
     >>> write_table(np.repeat([3, 4], [8, 2]))
     '[3*8, 4, 4]'
 
-    A single row of truth values is spelt out, because a list of 0 and 1 could also be lengths.
+    A single row of bools is written with True and False, because a list of 0 and 1 could also be lengths.
 
     >>> write_table(np.array([True, False]))
     '[True, False]'

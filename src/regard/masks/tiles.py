@@ -1,7 +1,7 @@
-"""Which tiles of a mask hold anything, found without walking over n×n of anything.
+"""Which tiles of a mask are not empty, found without visiting n×n pairs.
 
-First the rectangle is asked in coarse blocks, then only the blocks that are not empty are asked
-again in fine tiles. For a window that is O(n) work, and never more than O(tiles).
+The rectangle is first evaluated in coarse blocks; only the blocks that are not empty are evaluated
+again in fine tiles. For a window this takes O(n) work, and never more than O(tiles).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ COARSE = 32
 """Fine tiles along each side of a coarse block."""
 
 DISTANCES = 1 << 20
-"""Distances that are asked about at once."""
+"""How many distances are evaluated at once."""
 
 
 class TileRows(NamedTuple):
-    """A stack of neighbouring tile rows, with the tile columns in which any of them may be allowed."""
+    """Consecutive tile rows, with the tile columns in which any of them may be allowed."""
 
     rows: Integers
     columns: Integers
@@ -30,7 +30,7 @@ class TileRows(NamedTuple):
 
 
 def tile_rows(mask: Mask, rows: Strip, columns: Strip, extent: Extent) -> Iterator[TileRows]:
-    """Stack by stack, the verdicts on all tiles that are not surely empty."""
+    """The verdicts on all tiles that are not known to be empty, a stack of rows at a time."""
     if not len(rows) or not len(columns):
         return
     coarse_columns = _coarser(columns)
@@ -41,7 +41,7 @@ def tile_rows(mask: Mask, rows: Strip, columns: Strip, extent: Extent) -> Iterat
         alive = mask.tiles(block, coarse_columns, extent)[0] != NONE
         chosen = np.flatnonzero(np.repeat(alive, COARSE)[: len(columns)])
         if len(chosen):
-            # Most of the time the chosen tiles are all of them or one run; picking handles any.
+            # Usually the chosen tiles are all of them or one run; pick() handles any selection.
             strip = columns if len(chosen) == len(columns) else columns.pick(chosen)
             yield TileRows(picked, chosen, mask.tiles(stack, strip, extent))
 
@@ -51,9 +51,9 @@ def _coarser(strip: Strip) -> Strip:
 
 
 def count_by_distance(mask: Mask, extent: Extent) -> int:
-    """How many pairs a mask allows to which only the distance matters (``mask.shifts``), exactly.
+    """The exact number of pairs that a mask allows if only the distance matters (``mask.shifts``).
 
-    One question per distance and not per pair, so that a million positions take a moment.
+    It evaluates one pair per distance, so a million positions take only a moment.
 
     >>> from regard import masks
     >>> count_by_distance(masks.causal(), Extent(1 << 20, 1 << 20)) == (1 << 19) * ((1 << 20) + 1)
@@ -65,15 +65,15 @@ def count_by_distance(mask: Mask, extent: Extent) -> int:
         distances = np.arange(start, min(start + DISTANCES, furthest + 1))
         allowed = mask.allows(Pairs(extent, np.zeros_like(distances), distances))
         first = np.maximum(extent.offset, -distances)
-        last = np.minimum(extent.keys, extent.keys - distances)  # of the queries with a key so far away
+        last = np.minimum(extent.keys, extent.keys - distances)  # of the queries with a key at this distance
         total += int((last - first)[allowed].sum())
     return total
 
 
 def count_pairs(mask: Mask, q: Integers, k: Integers, extent: Extent, *, tile: int) -> int:
-    """How many pairs of the given positions the mask allows, exactly.
+    """The exact number of pairs of the given positions that the mask allows.
 
-    Tiles that are all or none are counted whole; only the others are looked into.
+    Tiles that are ALL or NONE are counted whole; only the others are evaluated.
     """
     rows, columns = Strip.cut(q, tile), Strip.cut(k, tile)
     heights, widths = rows.stops - rows.starts, columns.stops - columns.starts

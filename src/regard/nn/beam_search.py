@@ -1,7 +1,7 @@
-"""Beam search: several texts per prompt side by side, the best of them in the end.
+"""Beam search: several candidate texts per prompt, of which the best is returned.
 
-A beam that has ended stays where it is and competes with the others by its penalised score
-``log p / length ** length_penalty``. The search stops when no beam that goes on can still win.
+A beam that has ended is kept and competes with the others by its penalised score
+``log p / length ** length_penalty``. The search stops when no unfinished beam can still win.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from regard.nn.decoding import Decoding
 
 
 class BeamObserver(Protocol):
-    """Who wants to know through which rows a search came to its texts; a recording does."""
+    """Is notified of every beam search, and of the rows through which it reached its texts."""
 
     def begin(self, model: nn.Module) -> None:
-        """A search begins, before the first pass of the model."""
+        """A search begins; called before the first forward pass."""
 
     def end(self, rows: Tensor | None) -> None:
-        """A search ended: token t of a text was chosen in row ``rows[text, t]`` of a pass, −1 behind its end.
+        """A search ended: token t of a text was chosen in row ``rows[text, t]`` of its pass, −1 after the end.
 
-        None where the search failed.
+        ``rows`` is None if the search failed.
         """
 
 
@@ -36,7 +36,7 @@ _observers: ContextVar[tuple[BeamObserver, ...]] = ContextVar("observers", defau
 
 @contextmanager
 def followed(observer: BeamObserver) -> Iterator[None]:
-    """Every search of this thread told to the observer."""
+    """Notify the observer of every beam search in this thread."""
     before = _observers.get()
     _observers.set((*before, observer))
     try:
@@ -47,7 +47,7 @@ def followed(observer: BeamObserver) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class _Beams:
-    """The state of the search; every tensor begins with ``(batch, beam)``."""
+    """The state of the search; the first axes of every tensor are ``(batch, beam)``."""
 
     scores: Tensor  # log-probability of the text so far
     lengths: Tensor
@@ -57,7 +57,7 @@ class _Beams:
     rows: Tensor  # (batch, beam, step), the row of the pass that chose each token
 
     def ranks(self, length_penalty: float) -> Tensor:
-        """By what the beams compete, ``(batch, beam)``."""
+        """The penalised scores by which beams compete, ``(batch, beam)``."""
         return self.scores / self.lengths**length_penalty
 
     def take(self, parents: Tensor) -> _Beams:
@@ -126,7 +126,7 @@ def _searched(
 
 
 def _first(batch: int, beams: int, like: Tensor) -> _Beams:
-    """All beams are the same text yet, so that all but one are out of the race."""
+    """At first all beams are the same text, so all but one get score −inf."""
     scores = like.new_full((batch, beams), -torch.inf, dtype=torch.float32)
     scores[:, 0] = 0.0
     whole = torch.zeros(batch, beams, dtype=torch.int64, device=like.device)
@@ -135,7 +135,7 @@ def _first(batch: int, beams: int, like: Tensor) -> _Beams:
 
 
 def _chances(logits: Tensor, state: _Beams, padding: int, forbidden: int | None) -> Tensor:
-    """Log-probabilities ``(batch, beam, vocabulary)``; an ended beam can only stay."""
+    """Log-probabilities ``(batch, beam, vocabulary)``; an ended beam can only add padding."""
     logits = logits.float()
     if forbidden is not None:
         logits[:, forbidden] = -torch.inf
@@ -148,7 +148,7 @@ def _chances(logits: Tensor, state: _Beams, padding: int, forbidden: int | None)
 def _grow(
     state: _Beams, chances: Tensor, end: int | None, length_penalty: float
 ) -> tuple[_Beams, Tensor, Tensor]:
-    """The best continuations of all beams, the beam that each came from, and its new token."""
+    """The best continuations of all beams, the parent beam of each, and its new token."""
     vocabulary = chances.shape[-1]
     totals = state.scores[..., None] + chances
     lengths = state.lengths + ~state.ended
@@ -170,9 +170,9 @@ def _grow(
 
 
 def _decided(state: _Beams, maximum: int, length_penalty: float) -> bool:
-    """Whether the best ended beam of every prompt can no longer be reached.
+    """Whether no unfinished beam can still beat the best ended one, for every prompt.
 
-    A text that goes on only loses log-probability, and at most gains the greatest length.
+    A longer text only loses log-probability, and at best gains the maximum length.
     """
     ended = state.ranks(length_penalty).masked_fill(~state.ended, -torch.inf).amax(1)
     hopes = (state.scores / maximum**length_penalty).masked_fill(state.ended, -torch.inf).amax(1)
@@ -180,7 +180,7 @@ def _decided(state: _Beams, maximum: int, length_penalty: float) -> bool:
 
 
 def _best(state: _Beams, padding: int, length_penalty: float) -> _Beams:
-    """The best beam of each prompt, with padding behind its end."""
+    """The best beam of each prompt, with padding after its end."""
     winner = state.take(state.ranks(length_penalty).argmax(1, keepdim=True))
     longest = int(winner.lengths.max())
     behind = torch.arange(longest, device=winner.lengths.device) >= winner.lengths[..., None]

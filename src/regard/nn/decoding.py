@@ -1,7 +1,7 @@
-"""A text that grows token by token, with or without a cache: what ``generate`` works on.
+"""Texts that grow token by token, with or without a cache: the state of ``generate``.
 
-Both kinds answer two questions: which token comes next (``logits``), and how it goes on
-(``append``). Beams ``split`` every prompt into rows, and ``reorder`` the rows of a prompt.
+``logits`` scores the next token and ``append`` adds it. Beam search calls ``split`` to get several
+rows per prompt, and ``reorder`` to continue other rows of the same prompt.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ class Decoding(Protocol):
     """Texts that grow, one per row."""
 
     def logits(self) -> Tensor:
-        """What comes next, ``(row, vocabulary)``."""
+        """The logits of the next token, ``(row, vocabulary)``."""
 
     def append(self, tokens: Tensor) -> None:
-        """Go on with one token ``(row,)`` each."""
+        """Append one token to each row; ``tokens`` has shape ``(row,)``."""
 
     def split(self, times: int) -> None:
-        """Every row so many times, side by side."""
+        """Repeat every row ``times`` times, next to each other."""
 
     def reorder(self, rows: Tensor) -> None:
-        """Each row goes on from the text at ``rows``, which is one of the same prompt."""
+        """Row i continues the text of row ``rows[i]``, which has the same prompt."""
 
 
 class TargetDecoding:
-    """The targets of a ``Seq2Seq``: begins with a start token, looks at an encoded source."""
+    """The targets of a ``Seq2Seq``: they begin with a start token and attend to an encoded source."""
 
     def __init__(self, model: Seq2Seq, source: Tensor, start: int, *, cached: bool) -> None:
         self.model = model
@@ -43,30 +43,30 @@ class TargetDecoding:
         self.cache: Cache | None = model.new_cache() if cached else None
 
     def logits(self) -> Tensor:
-        """Logits behind the last token."""
+        """The logits after the last token."""
         new = self.tokens if self.cache is None else self.tokens[:, self.cache.length :]
         return self.model.decode(new, self.encoded, cache=self.cache)[:, -1]
 
     def append(self, tokens: Tensor) -> None:
-        """Go on with one token each."""
+        """Append one token to each row."""
         self.tokens = torch.cat([self.tokens, tokens[:, None]], 1)
 
     def split(self, times: int) -> None:
-        """Every row so many times, side by side."""
+        """Repeat every row ``times`` times, next to each other."""
         rows = _each(self.tokens, times)
         self.tokens, self.encoded = self.tokens[rows], self.encoded.select(rows)
         if self.cache is not None:
             self.cache.select(rows)
 
     def reorder(self, rows: Tensor) -> None:
-        """Each row goes on from the text at ``rows``."""
+        """Row i continues the text of row ``rows[i]``."""
         self.tokens = self.tokens[rows]
         if self.cache is not None:
             self.cache.reorder(rows)
 
 
 class PromptDecoding:
-    """The texts of a ``LanguageModel``: prompts of any lengths, moved to end together."""
+    """The texts of a ``LanguageModel``: prompts of any lengths, aligned at their ends."""
 
     def __init__(self, model: LanguageModel, prompt: Tensor, keep: Tensor | None, *, cached: bool) -> None:
         self.model = model
@@ -74,25 +74,25 @@ class PromptDecoding:
         self.cache: Cache | None = model.new_cache() if cached else None
 
     def logits(self) -> Tensor:
-        """Logits behind the last token."""
+        """The logits after the last token."""
         past = 0 if self.cache is None else self.cache.length
         logits: Tensor = self.model(self.tokens[:, past:], keep=self.keep[:, past:], cache=self.cache)
         return logits[:, -1]
 
     def append(self, tokens: Tensor) -> None:
-        """Go on with one token each."""
+        """Append one token to each row."""
         self.tokens = torch.cat([self.tokens, tokens[:, None]], 1)
         self.keep = torch.cat([self.keep, torch.ones_like(self.keep[:, :1])], 1)
 
     def split(self, times: int) -> None:
-        """Every row so many times, side by side."""
+        """Repeat every row ``times`` times, next to each other."""
         rows = _each(self.tokens, times)
         self.tokens, self.keep = self.tokens[rows], self.keep[rows]
         if self.cache is not None:
             self.cache.select(rows)
 
     def reorder(self, rows: Tensor) -> None:
-        """Each row goes on from the text at ``rows``."""
+        """Row i continues the text of row ``rows[i]``."""
         self.tokens = self.tokens[rows]
         if self.cache is not None:
             self.cache.reorder(rows)
@@ -111,7 +111,7 @@ def begin(
     new: int,
     cached: bool,
 ) -> Decoding:
-    """The decoding that fits the model, after checking that ``new`` more tokens fit its positions."""
+    """The decoding state for the model, after checking that ``new`` more tokens fit its positions."""
     check_tokens("prompt", prompt)
     if isinstance(model, Seq2Seq):
         if start is None or keep is not None:
@@ -142,7 +142,7 @@ def _check_room(needed: int, longest: int) -> None:
 
 
 def _end_together(prompt: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
-    """Padding moved to the front, so that the last column is the last token of every text."""
+    """Move padding to the front, so that the last column is the last token of every text."""
     if keep.shape != prompt.shape:
         raise ShapeError(
             f"keep has one value per token of the prompt (shape {tuple(prompt.shape)}).",

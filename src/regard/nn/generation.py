@@ -1,4 +1,4 @@
-"""``generate``: greedy, sampled, or by beam search; with a cache, and equal to without."""
+"""``generate``: greedy, sampled, or by beam search; the result is the same with and without a cache."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from regard.nn.sampling import TokenSampler
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """What was generated, without prompt and start token."""
+    """The generated tokens, without prompt and start token."""
 
-    tokens: Tensor  # (batch, new), with the end token; padding behind it
-    lengths: Tensor  # (batch,), the end token counted
-    log_probabilities: Tensor  # (batch, new), of each token; 0 behind the end
-    scores: Tensor  # (batch,), their sum; by beam search, over length ** length_penalty
+    tokens: Tensor  # (batch, new), including the end token, then padding
+    lengths: Tensor  # (batch,), including the end token
+    log_probabilities: Tensor  # (batch, new), of each token; 0 after the end
+    scores: Tensor  # (batch,), their sum; with beam search, divided by length ** length_penalty
 
     def lists(self, end: int | None = None) -> list[list[int]]:
-        """The tokens of each text as a list, without the end token where ``end`` names it."""
+        """The tokens of each text as a list, without the end token if ``end`` is given."""
         texts = [row[:length].tolist() for row, length in zip(self.tokens, self.lengths.tolist())]
         return [text[:-1] if end is not None and text[-1:] == [end] else text for text in texts]
 
@@ -47,22 +47,22 @@ def generate(
     keep: Tensor | None = None,
     cache: bool = True,
 ) -> Generated:
-    """Generate up to ``maximum`` tokens for each prompt; the most probable one each time unless told.
+    """Generate up to ``maximum`` tokens for each prompt; by default the most probable one at each step.
 
     Args:
         model: a ``Seq2Seq`` or ``LanguageModel``. It runs without dropout, whatever its mode.
-        prompt: tokens ``(batch, length)``: sources for the one, beginnings for the other. Shorter
-            ones are filled up with the model's padding, on either side.
-        maximum: how many tokens to generate at most, the end token counted.
-        start: the token that a ``Seq2Seq`` begins its target with.
+        prompt: tokens ``(batch, length)``: sources of a ``Seq2Seq``, beginnings of texts for a
+            ``LanguageModel``. Shorter ones are padded with the model's padding token, on either side.
+        maximum: the most tokens to generate, including the end token.
+        start: the first token of the target of a ``Seq2Seq``.
         end: the token that ends a text; without it every text gets ``maximum`` tokens.
-        beams: above 1, beam search with so many texts kept at every step.
+        beams: above 1, beam search that keeps this many texts at every step.
         length_penalty: beams compete by ``log p / length ** length_penalty``.
-        temperature: above 0, sample from ``softmax(logits / temperature)``.
-        top_p: sample from the fewest tokens that have so much probability together.
-        generator: where chance comes from; the same seed gives the same text.
+        temperature: sample from ``softmax(logits / temperature)``.
+        top_p: sample from the smallest set of tokens with at least this total probability.
+        generator: the random generator; the same seed gives the same text.
         keep: bool ``(batch, length)``, False at padding, for a ``LanguageModel`` without a padding token.
-        cache: remember keys and values. Without, the same result, slower.
+        cache: remember keys and values. Without it the result is the same, but slower.
 
     The model's padding token is never generated.
 
@@ -136,7 +136,7 @@ def _one_by_one(
 
 
 def _lengths(tokens: Tensor, end: int | None) -> Tensor:
-    """How many tokens each text has, up to its first end token."""
+    """The number of tokens of each text, up to its first end token."""
     if end is None:
         return torch.full_like(tokens[:, 0], tokens.shape[1])
     before = (tokens == end).cumsum(1) == 0
@@ -144,7 +144,7 @@ def _lengths(tokens: Tensor, end: int | None) -> Tensor:
 
 
 def _padding(model: Seq2Seq | LanguageModel, end: int | None) -> int:
-    """What stands behind the end of a text."""
+    """The token that fills the rest of a row after the end of its text."""
     if model.padding is not None:
         return model.padding
     return 0 if end is None else end
@@ -152,7 +152,7 @@ def _padding(model: Seq2Seq | LanguageModel, end: int | None) -> int:
 
 @contextmanager
 def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Without dropout; afterwards every part of the model is in the mode it was in."""
+    """Evaluation mode; afterwards every module is back in its own mode."""
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:

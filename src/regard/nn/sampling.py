@@ -1,4 +1,4 @@
-"""Choosing the next token: the most probable one, or by chance."""
+"""Choosing the next token: the most probable one, or a random sample."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from regard.errors import ArgumentError
 
 @dataclass(frozen=True)
 class TokenSampler:
-    """How a token is chosen from logits. Without a temperature it is the most probable one.
+    """Chooses tokens from logits; without a temperature, the most probable ones.
 
     >>> TokenSampler.of(None, None, None).sample(torch.tensor([[0.0, 2.0, 1.0]]))
     tensor([1])
@@ -28,7 +28,7 @@ class TokenSampler:
     def of(
         cls, temperature: float | None, top_p: float | None, generator: torch.Generator | None
     ) -> TokenSampler:
-        """Checked; ``top_p`` alone means a temperature of 1."""
+        """A sampler from checked options; ``top_p`` alone means a temperature of 1."""
         if temperature is not None and not 0 < temperature < float("inf"):
             raise ArgumentError(
                 "temperature is a finite number above 0.",
@@ -54,12 +54,12 @@ class TokenSampler:
 
 
 def nucleus(chances: Tensor, top_p: float) -> Tensor:
-    """The fewest most probable tokens whose chances reach ``top_p`` together; 0 for all others.
+    """Keep the smallest set of most probable tokens whose probabilities sum to ``top_p``; 0 for all others.
 
     >>> nucleus(torch.tensor([[0.5, 0.1, 0.4]]), 0.8)
     tensor([[0.5000, 0.0000, 0.4000]])
     """
     ordered, order = chances.sort(-1, descending=True)
-    # A token stays while those before it do not reach top_p; so the first always stays.
+    # A token is kept if those before it do not reach top_p, so the first one always is.
     before = ordered.cumsum(-1) - ordered
     return torch.zeros_like(chances).scatter(-1, order, ordered.masked_fill(before >= top_p, 0.0))
