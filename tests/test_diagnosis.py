@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import regard
 from regard import diagnosis, machine
 from regard.app.main import main
-from regard.diagnosis import Check, Diagnosis, kernel_checks, package_checks, system_checks
+from regard.diagnosis import Check, Diagnosis, examination, kernel_checks, package_checks, system_checks
 from regard.diagnosis.finding import TEXTS
 
 NAMES = [

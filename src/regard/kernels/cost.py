@@ -307,12 +307,7 @@ def _setting(
 
 
 def _extent(length: int, keys: int | None) -> Extent:
-<<<<<<< HEAD
-    # Without a mask costs are plain multiplications, so any length will do.
-    extent = extent_of(length, keys, longest=None)
-=======
     extent = extent_of(length, keys, limit=None)  # without a mask, no position is ever visited
->>>>>>> p9-eng-kernels
     if 0 in extent:
         raise ArgumentError(
             "There is at least one query and one key.", got=f"{extent}", do="Pass a length of 1 or more."

@@ -181,13 +181,8 @@ class Mask(ABC):
         return block_mask(self, extent_of(queries, keys), device=device, block_size=block_size)
 
 
-<<<<<<< HEAD
-def extent_of(queries: int, keys: int | None, *, longest: int | None = MAX_LENGTH) -> Extent:
-    """The lengths, checked; by default as many keys as queries, and no more than a mask has positions."""
-=======
 def extent_of(queries: int, keys: int | None, *, limit: int | None = MAX_LENGTH) -> Extent:
     """The checked lengths, at most ``limit`` each; as many keys as queries by default."""
->>>>>>> p9-eng-kernels
     keys = queries if keys is None else keys
     for name, length in (("queries", queries), ("keys", keys)):
         if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 0:
@@ -196,15 +191,9 @@ def extent_of(queries: int, keys: int | None, *, limit: int | None = MAX_LENGTH)
                 got=f"{name} = {length!r}",
                 do="Pass a length.",
             )
-<<<<<<< HEAD
-        if longest is not None and length > longest:
-            raise ArgumentError(
-                f"The number of {name} is at most {longest:,}.", got=f"{name} = {length}", do="Pass fewer."
-=======
         if limit is not None and length > limit:
             raise ArgumentError(
                 f"The number of {name} is at most {limit:,}.", got=f"{name} = {length}", do="Pass fewer."
->>>>>>> p9-eng-kernels
             )
     return Extent(int(queries), int(keys))
 
