@@ -76,9 +76,7 @@ def rollout(
         raise ArgumentError(
             "residual is a share between 0 and 1.", got=f"residual = {residual!r}", do="0.5 is usual."
         )
-    recording = Recording(
-        recording.model, recording.calls
-    )  # one that grows builds its calls each time
+    recording = Recording(recording.model, recording.calls)  # one that grows builds its calls each time
     calls = [call for call in recording if call.run == run]
     if not calls:
         raise ArgumentError(

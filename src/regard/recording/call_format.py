@@ -46,7 +46,7 @@ class TensorStore:
         self._tables: dict[Mask, str] = {}
 
     def put(self, name: str, tensor: Tensor) -> str:
-        """Keep a tensor; a copy, because safetensors wants each to have memory of its own."""
+        """Keep a tensor; a copy, because safetensors needs each to have its own memory."""
         self.tensors[name] = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
         return name
 
@@ -102,7 +102,7 @@ def call_from(described: CallDescription, store: TensorStore, number: int) -> Ca
         softcap=described.softcap,
         run=described.run,
         numbers=None if described.heads is None else tuple(described.heads),
-        # Which of them are missing is said by check_call.
+        # check_call says which of them are missing.
         kept=Statistics(**kept) if any(part is not None for part in kept.values()) else None,  # type: ignore[arg-type]
         **tensors,
     )
@@ -124,7 +124,7 @@ def mask_to(mask: Mask, extent: Extent, store: TensorStore) -> Any:
     if isinstance(mask, Dense):
         return ["table", store.put_table(mask, torch.from_numpy(mask.table.values.copy()))]
     if isinstance(mask, FunctionMask):
-        # A function cannot go into a file; what it says can.
+        # A function cannot be saved; its values can.
         return ["table", store.put_table(mask, mask.dense(*extent))]
     return repr(mask)
 

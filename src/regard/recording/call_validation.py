@@ -45,14 +45,14 @@ AXES = {
     "kept.top_weights": "batch head query top",
     "kept.top_keys": "batch head query top",
 }
-"""The axes of every tensor that a call may have; an axis has one size in all tensors of a call."""
+"""The axes of every tensor that a call can have; an axis has one size in all tensors of a call."""
 
 OPTIONAL = ("v", "sinks", "kept.output", "kept.top_weights", "kept.top_keys")
 INTEGERS = {"kept.visible": 0, "kept.peak_key": -1, "kept.top_keys": -1}
-"""Tensors of whole numbers, with the least that each may hold."""
+"""Tensors of whole numbers, with the least value of each."""
 
 MINUS_INFINITE = ("lse", "kept.lse", "sinks")
-"""Where −inf means something: a query that sees nothing, or a sink that takes nothing."""
+"""Tensors in which −inf has a meaning: a query that sees nothing, or a sink that takes nothing."""
 
 
 def check_call(call: Call, number: int) -> None:
@@ -182,7 +182,7 @@ def _check_mask(call: Call, where: str) -> None:
             f"The mask of {where} fits its batch and heads (batch = {call.batch}, heads = {call.heads}).",
             got=f"a mask for {lead}",
         )
-    # Numbers beyond what arrays can hold show themselves at the first question.
+    # Numbers that arrays cannot hold fail at the first use.
     last = np.array([call.keys - 1])
     call.mask.select((0, 0)).evaluate(call.extent, last, last)
 

@@ -1,4 +1,4 @@
-"""Statistics that are kept: cut to what is asked, joined along the rows, or taken from a matrix."""
+"""Statistics in a recording: select heads or top weights, join rows, or compute them from a matrix."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from regard.recording.tokenizer_check import check_known, check_tokenizer
 from regard.recording.watcher import watch
 
 ANSWER = 40
-"""How many tokens an encoder-decoder generates where nothing else was said."""
+"""How many tokens an encoder-decoder generates by default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +46,13 @@ class Reader:
 
     @property
     def longest(self) -> float:
-        """How many tokens the model has positions for; infinity where nothing limits it."""
+        """How many tokens the model has positions for; infinity without a limit."""
         config = self.model.config.get_text_config()
         known = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
-        # Models of the RoBERTa family count positions from behind the padding token.
+        # Models of the RoBERTa family count positions from after the padding token.
         offset = 2 if getattr(config, "model_type", "") in _COUNTED_FROM_TWO else 0
         limits = [limit - offset for limit in known if isinstance(limit, int) and limit > 0]
-        # A tokenizer without a limit of its own says 10^30.
+        # A tokenizer without a limit says 10^30.
         told = getattr(self.tokenizer, "model_max_length", None)
         return min([*limits, told if isinstance(told, int) and told < 10**9 else math.inf])
 
@@ -137,7 +137,7 @@ class Reader:
         return {name: tensor for name, tensor in found.items() if name != "token_type_ids" or pair}
 
     def _no_more_logits(self) -> dict[str, int]:
-        """Logits of one position only, where the model can: those of all take more than everything else."""
+        """The option for logits of one position only, if the model has it: all logits are large."""
         can = "logits_to_keep" in inspect.signature(self.model.forward).parameters
         return {"logits_to_keep": 1} if can else {}
 
@@ -188,7 +188,7 @@ def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32) -> Read
 
 
 def _is_hub_name(name: str) -> bool:
-    """Whether this can be ``owner/model`` or ``model``; a path is not to be asked of the hub."""
+    """Whether this can be ``owner/model`` or ``model``; the hub is not asked for a path."""
     parts: Sequence[str] = name.split("/")
     return 1 <= len(parts) <= 2 and all(part and part[0] not in "._~" for part in parts) and "\\" not in name
 

@@ -1,4 +1,4 @@
-"""The recording: the attention calls of a model, in order, with the tokens that they are about."""
+"""The recording: the attention calls of a model, in order, with their tokens."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Recording:
         return found[0]
 
     def named(self, name: str) -> tuple[Call, ...]:
-        """All calls of one module: several where it was run more than once, or serves several layers."""
+        """All calls of one module: several if it ran more than once, or serves several layers."""
         found = tuple(call for call in self.calls if call.name == name)
         if not found:
             names = list(dict.fromkeys(call.name for call in self.calls))
@@ -162,7 +162,7 @@ class Recording:
         """The tokens of the rows of a call, or None if they were not given."""
         known = self._source_tokens if call.kind == "encoder" and self._two_sided() else self._tokens
         found = _at(known, batch)
-        # The last query stands at the last key, so where there are fewer queries they are the last.
+        # The last query is at the last key, so fewer queries than keys are the last ones.
         return found[-call.queries :] if found and len(found) in (call.queries, call.keys) else None
 
     def key_tokens(self, call: Call, batch: int = 0) -> list[str] | None:
@@ -175,7 +175,7 @@ class Recording:
         return any(call.kind == "cross" for call in self.calls)
 
     def _lengths(self, side: str | None) -> dict[tuple[int, int], None]:
-        """Batch and length of every text on one side: None is the only side there is."""
+        """Batch and length of every text on one side; None for a model with one side."""
         found: dict[tuple[int, int], None] = {}
         for call in self.calls:
             if side is None or (side == "decoder" and call.kind == "decoder"):
@@ -240,7 +240,7 @@ def _numbers_said(numbers: Sequence[int]) -> str:
 
 
 class _NoCallError(RecordingError, LookupError):
-    """No such call; also the LookupError that a Python reader would expect."""
+    """No such call; also a LookupError, as Python users expect."""
 
 
 def _texts(name: str, given: Any) -> Tokens:

@@ -32,7 +32,7 @@ FORMAT = "regard recording 1"
 
 
 def save(recording: Recording, path: Path) -> None:
-    """Write the recording; a file that stood there is replaced at the very end, or not at all.
+    """Write the recording; an existing file is replaced at the very end, or not at all.
 
     A recording with NaN or infinity, as a model gives that overflowed, is refused: none of its views
     would mean anything. So is one with an empty axis.
@@ -81,7 +81,7 @@ def _described(recording: Recording, store: TensorStore) -> str:
 
 
 def _system_error(error: SafetensorError) -> OSError:
-    """What the system said to safetensors, which has it in its own words: ``… (os error 28)``."""
+    """The error of the system that safetensors reports in its own words: ``… (os error 28)``."""
     code = re.search(r"(?:os error |code: )(\d+)", str(error))
     return OSError(int(code[1]), os.strerror(int(code[1]))) if code else OSError(None, str(error))
 
@@ -114,7 +114,7 @@ def load(path: str | Path) -> Recording:
 
 
 _FLAWS = (RegardError, ValueError, TypeError, ArithmeticError, RecursionError)
-"""What masks, biases and the schema raise over a description that cannot be."""
+"""What masks, biases and the schema raise for an impossible description."""
 
 
 def _loaded(path: Path) -> Recording:
@@ -142,7 +142,7 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
             names = list(file.keys())
             for name in names:
                 _check_kind(name, file.get_slice(name).get_dtype())
-            # Copies: mapped memory ends with the file, and begins where a product may round otherwise.
+            # Copies: mapped memory ends with the file, and its alignment can change how products round.
             return dict(file.metadata() or {}), {name: file.get_tensor(name).clone() for name in names}
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         if isinstance(error, RecordingFileError):

@@ -1,4 +1,4 @@
-"""Everything that makes one row of an attention matrix: one query of one head, and all its keys."""
+"""Everything that defines one row of an attention matrix: one query of one head, and all its keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class AttentionRow:
 
 
 def row_of(call: Call, head: int, query: int, batch: int = 0) -> AttentionRow:
-    """The row of one query; ``head`` is the model's number of the head.
+    """The row of one query; ``head`` is its number in the model.
 
     >>> q = k = v = torch.eye(2)[None, None]  # (batch, head, length, channel)
     >>> lse = torch.logsumexp(torch.eye(2), -1)[None, None]

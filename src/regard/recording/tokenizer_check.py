@@ -16,10 +16,10 @@ FILES = (
     "tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
     "source.spm", "vocab.bpe", "tekken.json", "tiktoken.model",
 )  # fmt: skip
-"""Where the vocabularies of tokenizers lie, by their usual names."""
+"""The usual files of the vocabularies of tokenizers."""
 
 BARE_SPACES = ("▁", "Ġ")
-"""Tokens that stand for a space alone, known or not; they say nothing about the text around them."""
+"""Tokens for a single space, known or not; they say nothing about the text around them."""
 
 
 def check_tokenizer(tokenizer: Any, name: str, folder: Path | None) -> None:
@@ -61,7 +61,7 @@ def unknown_tokens(tokenizer: Any, ids: Sequence[int], special: Collection[int])
     unknown = getattr(tokenizer, "unk_token_id", None)
     ends = (getattr(tokenizer, "eos_token_id", None), getattr(tokenizer, "bos_token_id", None))
     if unknown is None or unknown in ends:
-        return 0, len(ids)  # GPT-2 reads bytes, and calls its end of text unknown for want of another
+        return 0, len(ids)  # GPT-2 reads bytes, and uses its end-of-text token as the unknown one
     spaces = {tokenizer.convert_tokens_to_ids(token) for token in BARE_SPACES}
     left_out = {*special, *spaces} - {unknown, None}
     known = list(ids)

@@ -1,4 +1,4 @@
-"""The card of a model: what it is, what it learned from, how good it is, what it is not for."""
+"""The card of a model: what it is, its training data, its scores, and what it is not for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training gives: averaged weights in half precision with vocabularies, recipe and scores."""
+"""The result of a training: averaged weights in half precision with vocabularies, recipe and scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODEL, SCORES = "model", "scores.json"
 
 
 def export(run: TrainingRun, *, beams: int = 4, length_penalty: float = 1.0) -> dict[str, Any]:
-    """Average the last checkpoints of a run into its ``model`` folder, and measure what stands there.
+    """Average the last checkpoints of a run into its ``model`` folder, and measure the result.
 
     The scores are those of the exported model, half precision included, on the held-out sentences. They
     say which files of weights were averaged, and which were ``missing`` although the training wrote them.
@@ -67,5 +67,5 @@ def _export(run: TrainingRun, beams: int, length_penalty: float) -> dict[str, An
 
 
 def megabytes(folder: Path) -> float:
-    """How much a folder takes, in millions of bytes."""
+    """The size of a folder, in megabytes."""
     return sum(file.stat().st_size for file in folder.iterdir() if file.name != CARD) / 1e6

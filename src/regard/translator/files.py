@@ -1,4 +1,4 @@
-"""Files of a training: written under another name and renamed when whole; safetensors and JSON alone."""
+"""Files of a training: written under another name and renamed when complete; only safetensors and JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from regard.errors import ModelFileError
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file by this text, at once or not at all."""
+    """Replace a file by this text, atomically."""
     atomic.write_text(path, text)
 
 
@@ -34,7 +34,7 @@ def read_text(path: Path) -> str:
 
 
 def read_tensors(path: Path, *, do: str = "") -> tuple[dict[str, Tensor], dict[str, object]]:
-    """The tensors and facts that ``write_tensors`` wrote; ``do`` is what to do where they are damaged."""
+    """The tensors and facts that ``write_tensors`` wrote; ``do`` is the advice if they are damaged."""
     try:
         return checked_files.read_tensors(path)
     except checked_files.DamagedError as error:

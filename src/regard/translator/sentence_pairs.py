@@ -101,7 +101,7 @@ def split(pairs: Iterable[Pair], *, held_out: int = 1000, seed: int = 0) -> Corp
 
 
 def digest(pairs: Iterable[Pair]) -> str:
-    """A short name for these pairs, whatever their order: a training goes on with its own data alone."""
+    """A short name for these pairs, whatever their order: a training resumes only with its own data."""
     total = hashlib.blake2b(digest_size=16)
     for pair in sorted(set(pairs)):
         total.update(f"{pair.english}\t{pair.chinese}\n".encode())
@@ -125,7 +125,7 @@ def _lines(path: Path) -> list[str]:
     try:
         text = contents.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # With the mark of utf-8-sig taken off, the error counts from behind it; it has no line break.
+        # With the mark of utf-8-sig taken off, the error counts from after it; it has no line break.
         behind = contents.removeprefix(codecs.BOM_UTF8)
         number = behind.count(b"\n", 0, error.start) + 1
         raise DataError(
@@ -154,7 +154,7 @@ def _pairs(path: Path, lines: Sequence[str]) -> list[Pair]:
 
 
 def _columns(path: Path, line: str) -> tuple[int, int, int]:
-    """Where the two sentences stand, and how many lines come before the first pair."""
+    """The columns of the two sentences, and how many lines come before the first pair."""
     names = [cell.strip().lower() for cell in line.split("\t")]
     if not {"english", "chinese"} & set(names):
         return 0, 1, 0

@@ -1,4 +1,4 @@
-"""How a training went: one JSON object per line, and a picture of them."""
+"""The log of a training: one JSON object per line, and a plot of the loss."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def append(folder: Path, entry: dict[str, float]) -> None:
 
 
 def read(folder: Path) -> list[dict[str, float]]:
-    """The lines that are whole; a kill may have cut the last one."""
+    """The lines that are whole; a kill can have cut the last one."""
     path = folder / LOG
     return list(_entries(path)) if path.exists() else []
 
@@ -65,7 +65,7 @@ def written(folder: Path) -> tuple[int, str]:
 
 
 def cut_after(folder: Path, size: int, known: str) -> None:
-    """Take away the lines from after a checkpoint: the training writes them again.
+    """Remove the lines after a checkpoint: the training writes them again.
 
     A log that is gone begins anew. One that is not as it was written is not gone on with.
     """
@@ -84,8 +84,8 @@ def cut_after(folder: Path, size: int, known: str) -> None:
 
 
 def draw(folder: Path, lettering: PlotStyle | None = None) -> None:
-    """The loss over the steps, as a picture."""
-    # Through the class, not pyplot: no window system is asked for, nothing global is changed.
+    """Plot the loss over the steps."""
+    # Through the class, not pyplot: no window system is needed, nothing global is changed.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

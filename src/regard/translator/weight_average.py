@@ -1,4 +1,4 @@
-"""The mean of the last checkpoints: steadier than any one of them, at no cost in the model."""
+"""The mean of the last checkpoints: better than any one of them, at no cost in the model."""
 
 from __future__ import annotations
 

@@ -408,14 +408,14 @@ def test_a_full_disk_ends_a_run_and_the_next_goes_on(readers, difficult, tmp_pat
 def test_failures_that_the_disk_does_not_take(tmp_path, monkeypatch):
     notes = FailureLog(tmp_path / "failed.jsonl")
     notes.add([Failure(0, 0, "caf\udce9.txt:1", "empty")])
-    assert json.loads((notes.sure(), tmp_path / "failed.jsonl")[1].read_bytes())["where"] == "caf\udce9.txt:1"
+    assert json.loads((notes.sync(), tmp_path / "failed.jsonl")[1].read_bytes())["where"] == "caf\udce9.txt:1"
 
     def full(_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(FileError, match=r"failed\.jsonl must be writable\. Got No space left on device"):
-        notes.sure()
+        notes.sync()
     notes.close()
 
 

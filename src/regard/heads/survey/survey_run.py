@@ -1,4 +1,4 @@
-"""``survey()``: what the heads of a model do over a corpus, on any number of processes, through any kill."""
+"""``survey()``: what the heads of a model do over a corpus, on any number of processes, resumable."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from regard.processes import Processes
 from regard.recording.reader import Reader
 
 FORMAT = 2
-"""Counts up when a checkpoint of before would mean something else."""
+"""Increased when earlier checkpoints would mean something else."""
 
 LONG = ("truncate", "split")
 
@@ -42,7 +42,7 @@ class State:
 
     share: float  # of the corpus, from 0 to 1
     texts: int  # read by this process in this run
-    left: float  # seconds, about; NaN at the beginning
+    left: float  # estimated seconds; NaN at the beginning
 
 
 Listener = Callable[[State], None]
@@ -76,7 +76,7 @@ def prepare(
     checkpoint_every: float = 20.0,
     processes: Processes | None = None,
 ) -> SurveyRun:
-    """A survey, checked and ready to go.
+    """A survey, checked and ready to run.
 
     Args:
         reader: a model with its tokenizer, from ``load_reader``.
@@ -138,7 +138,7 @@ class SurveyRun:
         self.heads = subject.layout.heads
 
     def go(self, report: Listener | None = None) -> Survey | None:
-        """Begin or go on, to the end; what was found, in the first process."""
+        """Start or resume, to the end; return the result in the first process."""
         try:
             with ExitStack() as stack:
                 return self._go(report, stack)
@@ -175,7 +175,7 @@ class SurveyRun:
         return result
 
     def _begin(self, stack: ExitStack) -> tuple[SurveyPosition, Accumulators]:
-        """The first process makes the folder ready; the others wait and read where to go on."""
+        """The first process prepares the folder; the others wait and read where to continue."""
         failed: RegardError | None = None
         position, before = SurveyPosition(), Accumulators.blank(self.heads)
         if self.processes.first:
@@ -198,7 +198,7 @@ class SurveyRun:
         return position, before
 
     def _work(self, position: SurveyPosition, report: Listener) -> tuple[Progress, Accumulators]:
-        """Every batch that is left and ours."""
+        """Compute every remaining batch of this process."""
         own, count = self.processes.own, self.processes.count
         found, done = Accumulators.blank(self.heads), frozenset(position.done)
         progress = Progress(position.generation, own, count, position.stretch, position.first)
@@ -233,7 +233,7 @@ class SurveyRun:
         self.folder.save_part(progress, found)
 
     def _read(self, batch: CorpusBatch, found: Accumulators) -> tuple[Accumulators, list[Failure]]:
-        """A batch together; if that fails, its texts one by one, so that only those at fault are left out."""
+        """Read a batch together; if that fails, its texts one by one, so that only failing ones are lost."""
         failures = list(batch.failures)
         if not batch.parts:
             return Accumulators.blank(self.heads), failures
@@ -253,7 +253,7 @@ class SurveyRun:
     def _end(
         self, position: SurveyPosition, before: Accumulators, progress: Progress, found: Accumulators
     ) -> tuple[SurveyPosition, Accumulators]:
-        """Everything of all processes into one state. Until it is written, the parts hold it all."""
+        """Merge the results of all processes into one state; until it is written, the parts have them."""
         together = found.shared(self.processes)
         seconds = (
             float(self.processes.total(torch.tensor([progress.seconds]).double())) / self.processes.count

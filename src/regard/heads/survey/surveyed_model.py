@@ -1,4 +1,4 @@
-"""The model that is surveyed: what of it is run, which heads it has, and what tells it from another."""
+"""The model that is surveyed: what of it is run, which heads it has, and its digest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from regard.recording.watcher import listen
 PROBE = "A text to begin with."
 
 SAMPLED = 4096
-"""Values of each weight that tell a model from another."""
+"""Values of each weight that go into the digest of a model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,18 +40,18 @@ class SurveyedModel:
 
     @cached_property
     def model(self) -> Any:
-        """What is run."""
+        """The module that runs."""
         model = self.reader.model
         return model.get_encoder() if self.reader.two_sided else getattr(model, "base_model", model)
 
     @cached_property
     def words(self) -> TokenFlags:
-        """What is known about its tokens."""
+        """Which of its tokens are special or separators."""
         return TokenFlags(self.reader.tokenizer, frozenset(self.reader.tokenizer.all_special_ids))
 
     @property
     def device(self) -> torch.device:
-        """Where it runs."""
+        """The device of the model."""
         return next((parameter.device for parameter in self.model.parameters()), torch.device("cpu"))
 
     @property
@@ -74,7 +74,7 @@ class SurveyedModel:
 
     @cached_property
     def layout(self) -> HeadLayout:
-        """Its attentions, found by a first run; raises if they cannot be seen."""
+        """Its attentions, found by a first run; raises if they cannot be intercepted."""
         places: list[AttentionPlace] = []
         ids = tuple(self.reader.tokenizer(PROBE)["input_ids"])
         texts = TokenizedBatch.of([DocumentPart(0, 0, "", ids)], self.words, self.padding, self.device)
@@ -127,7 +127,7 @@ class SurveyedModel:
 
     @torch.no_grad()
     def record(self, part: DocumentPart) -> Recording:
-        """One text as a recording with its tokens, to be looked at."""
+        """A recording of one text, with its tokens."""
         ids = torch.tensor([part.ids], device=self.device)
         with watch(self.model, layers=self.layers) as seen:
             self.model(input_ids=ids, attention_mask=torch.ones_like(ids))
@@ -139,7 +139,7 @@ class SurveyedModel:
         return [str(token) for token in self.reader.tokenizer.convert_ids_to_tokens(list(ids))]
 
     def digest(self) -> str:
-        """What tells this model from another: its kind, its tokenizer, and a sample of its weights."""
+        """A digest that identifies the model: its class, its tokenizer, and a sample of its weights."""
         total = hashlib.blake2b(digest_size=16)
         tokenizer = self.reader.tokenizer
         total.update(
