@@ -95,8 +95,8 @@ class Table:
 
     def filter(self, keep: Callable[[Record], object] | None = None, **equal: Value) -> Table:
         """The rows for which ``keep(row)`` is true and whose cells equal the given values."""
-        wanted = [(self._at(name), value) for name, value in equal.items()]
-        rows = [row for row in self.cells if all(row[at] == value for at, value in wanted)]
+        conditions = [(self._at(name), value) for name, value in equal.items()]
+        rows = [row for row in self.cells if all(row[at] == value for at, value in conditions)]
         if keep is not None:
             rows = [row for row in rows if keep(dict(zip(self.columns, row)))]
         return Table(self.columns, rows)

@@ -207,12 +207,12 @@ def _workers(count: int) -> list[_Worker]:
     return taken
 
 
-def _new_workers(wanted: int, count: int) -> list[_Worker]:
+def _new_workers(missing: int, count: int) -> list[_Worker]:
     import torch
 
     new: list[_Worker] = []
     with contextlib.suppress(RuntimeError):
-        for _ in range(wanted):
+        for _ in range(missing):
             worker = _Worker()
             worker.start()
             new.append(worker)

@@ -159,7 +159,7 @@ class Transformer(nn.Module):
         return out
 
 
-def _last_norm(layers: Sequence[EncoderLayer | DecoderLayer], wanted: bool | None) -> nn.LayerNorm | None:
+def _last_norm(layers: Sequence[EncoderLayer | DecoderLayer], norm: bool | None) -> nn.LayerNorm | None:
     if not layers:
         return None
     first = layers[0]
@@ -169,7 +169,7 @@ def _last_norm(layers: Sequence[EncoderLayer | DecoderLayer], wanted: bool | Non
             got=", ".join(f"{layer.attention.width} ({layer.norm})" for layer in layers),
             do="Build them with the same options.",
         )
-    if wanted or (wanted is None and first.norm == "pre"):
+    if norm or (norm is None and first.norm == "pre"):
         own = first.attention_norm
         return nn.LayerNorm(own.normalized_shape, eps=own.eps, bias=own.bias is not None)
     return None
