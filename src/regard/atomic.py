@@ -1,7 +1,7 @@
-"""Writing files so that nothing is ever lost: under another name, renamed when whole.
+"""Atomic file writes: under a temporary name, renamed when complete.
 
-Whatever goes wrong, the file that was there before stays as it was, nothing is left beside it, and
-the user gets one clear error that names the file and the reason. Missing folders are made.
+Whatever goes wrong, the previous file is unchanged, no temporary file is left behind, and the user
+gets one clear error that names the file and the reason. Missing folders are created.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from pathlib import Path
 from regard.errors import FileError
 
 MAX_NAME_BYTES = 120
-"""Bytes of a name that its temporary file repeats; file systems allow 255 in all."""
+"""How many bytes of a file's name its temporary file repeats; file systems allow 255 in total."""
 
 
 @contextmanager
 def replaced(path: str | Path) -> Iterator[Path]:
-    """A temporary file beside ``path`` to write into; it takes the place of ``path`` when the block ends.
+    """A temporary file next to ``path`` to write to; it replaces ``path`` when the block ends.
 
-    Missing folders are made. If the block raises, or the disk is full or read-only, ``path`` is untouched.
-    A symbolic link stays one, and its target is replaced. Devices and pipes, such as ``/dev/stdout``,
-    get the contents when they are whole.
+    Missing folders are created. If the block raises, or the disk is full or read-only, ``path`` is
+    unchanged. A symbolic link stays one, and its target is replaced. Devices and pipes, such as
+    ``/dev/stdout``, receive the contents when they are complete.
 
     >>> file = getfixture("tmp_path") / "new folder" / "x.txt"
     >>> with replaced(file) as part:
@@ -59,20 +59,20 @@ def replaced(path: str | Path) -> Iterator[Path]:
 
 
 def write_bytes(path: str | Path, contents: bytes) -> None:
-    """Replace a file by these bytes, at once or not at all."""
+    """Replace a file by these bytes, entirely or not at all."""
     with replaced(path) as part:
         part.write_bytes(contents)
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Replace a file by this text in UTF-8, line ends as they are, at once or not at all."""
+    """Replace a file by this text in UTF-8, with unchanged line ends, entirely or not at all."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def check_writable(*paths: str | Path | None) -> None:
     """Raise now, before anything is computed, if one of these files could not be written later.
 
-    Nothing is left behind: folders that are missing are made when the file is written.
+    Nothing is left behind: missing folders are created when the file is written.
 
     >>> check_writable(getfixture("tmp_path") / "new folder" / "x.txt", None)
     >>> list(getfixture("tmp_path").iterdir())
@@ -90,9 +90,9 @@ def check_writable(*paths: str | Path | None) -> None:
 
 
 def append_text(path: str | Path, text: str) -> None:
-    """Add text in UTF-8 to the end of a file and wait until it is on the disk.
+    """Append text in UTF-8 to a file and wait until it is on disk.
 
-    On a full disk a part of it may be there: whoever reads such a file must know how much of it counts.
+    If the disk is full, part of the text may be written: readers must know how much of the file counts.
     """
     path = Path(path)
     with explained(path), path.open("ab") as file:
@@ -102,7 +102,7 @@ def append_text(path: str | Path, text: str) -> None:
 
 
 def drop_leftovers(folder: str | Path) -> None:
-    """Remove what killed processes left half written in a folder; for one that nobody else writes into."""
+    """Remove the temporary files of killed processes from a folder that no other process writes to."""
     for part in Path(folder).glob(".*.part"):
         with contextlib.suppress(OSError):
             part.unlink()
@@ -110,7 +110,7 @@ def drop_leftovers(folder: str | Path) -> None:
 
 @contextmanager
 def explained(path: str | Path) -> Iterator[None]:
-    """What the system refuses inside is said as one error: the file, the reason, what to do."""
+    """Turn an OSError of the block into one FileError: the file, the reason, what to do."""
     try:
         if "\0" in str(path):
             raise OSError(None, "a name with a NUL character")
@@ -126,21 +126,21 @@ def explained(path: str | Path) -> Iterator[None]:
 
 
 def _new_part(path: Path) -> Path:
-    """An empty file beside ``path`` that nobody else has."""
+    """A new empty file next to ``path``."""
     name = os.fsencode(path.name)[:MAX_NAME_BYTES].decode("utf-8", "ignore")
     part = path.with_name(f".{name}.{secrets.token_hex(4)}.part")
-    # Made here rather than by tempfile, whose files are closed to others.
+    # Not by tempfile, whose files only their owner can read.
     os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     return part
 
 
 def _rights(path: Path) -> int:
-    """Who may read and write a file: a file that was closed to others stays so when it is replaced."""
+    """The permissions of a file, which a replacement keeps."""
     return stat.S_IMODE(path.stat().st_mode)
 
 
 def _to_disk(part: Path) -> None:
-    """Wait until the contents are on the disk, so that a rename never precedes them."""
+    """Wait until the contents are on disk, so that the rename never comes first."""
     with part.open("rb+") as file:
         os.fsync(file.fileno())
 
@@ -149,20 +149,20 @@ def _to_disk(part: Path) -> None:
 
 
 def _is_device(path: Path) -> bool:
-    """Whether this is something that takes bytes and is not a file: it cannot be replaced by one."""
+    """Whether this can be written to but is not a regular file, so it cannot be replaced."""
     if path.absolute().parts[1:2] in (("dev",), ("proc",)):
-        return path.exists()  # /dev/stdout may lead to a file, which another program is writing
+        return path.exists()  # /dev/stdout may be redirected to a file that another program writes to
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 @contextmanager
 def _passed_on(device: Path) -> Iterator[Path]:
-    """A temporary file elsewhere, whose contents go to the device when they are whole."""
+    """A temporary file elsewhere, whose contents are sent to the device when they are complete."""
     handle, name = tempfile.mkstemp(suffix=".part")
     os.close(handle)
     try:
         yield Path(name)
-        # Appended: where it leads to a file after all, what stands there is kept.
+        # Appended: if it is redirected to a file, the earlier contents are kept.
         with Path(name).open("rb") as whole, device.open("ab", buffering=0) as out:
             shutil.copyfileobj(whole, out)
     finally:

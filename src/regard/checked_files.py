@@ -1,8 +1,8 @@
-"""Files with a digest of everything in them, so that damage is noticed when they are read.
+"""Files with a digest of their contents, so that damage is noticed when they are read.
 
-Tensors with facts beside them are one safetensors file, whose header has the facts and the digest;
-fields are one JSON object, which has the digest as one more field. A flipped bit either changes
-nothing of what is read or raises :class:`DamagedError`; it never gives other numbers.
+Tensors are stored in a safetensors file whose header has some facts (metadata) and the digest;
+fields are stored in a JSON object with the digest as one more field. A flipped bit either changes
+nothing that is read or raises :class:`DamagedError`; it never changes the numbers.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ DIGEST = "digest"
 
 
 class DamagedError(Exception):
-    """Why a file is not as it was written. Each room says in its own words what that means there."""
+    """A file does not hold what was written to it. Callers turn this into an error of their own."""
 
 
 def digest(contents: bytes) -> str:
-    """What tells these bytes from others."""
+    """The digest of some bytes."""
     return hashlib.blake2b(contents, digest_size=16).hexdigest()
 
 
 def digest_of(fields: Mapping[str, Any]) -> str:
-    """What tells these fields from others, in whatever order; they are what JSON can hold.
+    """The digest of some fields that JSON can hold; their order does not matter.
 
     >>> digest_of({"a": 1, "b": None}) == digest_of({"b": None, "a": 1})
     True
@@ -46,7 +46,7 @@ def digest_of(fields: Mapping[str, Any]) -> str:
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
     """Replace a file by these tensors, with ``facts`` and a digest of everything in its header."""
-    # Contiguous copies: safetensors refuses tensors that share memory.
+    # Contiguous copies, because safetensors refuses tensors that share memory.
     whole = {name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(facts)
     contents = save(whole, metadata={"facts": text, DIGEST: _digest_of_tensors(text, whole)})
@@ -86,7 +86,7 @@ def _digest_of_tensors(text: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def write_json(path: Path, fields: Mapping[str, Any]) -> None:
-    """Replace a file by these fields and their digest, for people to read."""
+    """Replace a file by these fields and their digest, as indented JSON."""
     text = json.dumps({**fields, DIGEST: digest_of(fields)}, indent=2, ensure_ascii=False)
     atomic.write_bytes(path, json_bytes(text + "\n"))
 
@@ -108,10 +108,10 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def json_bytes(text: str) -> bytes:
-    """JSON in UTF-8, also where a file name in it has bytes that are not UTF-8.
+    """JSON in UTF-8, even if a file name in it has bytes that are not UTF-8.
 
     >>> json_bytes('"caf\\udce9"')
     b'"caf\\\\udce9"'
     """
-    # Python keeps such bytes as lone surrogates, and how it escapes them is how JSON does.
+    # Python keeps such bytes as lone surrogates, and escapes them in the same way as JSON.
     return text.encode("utf-8", "backslashreplace")

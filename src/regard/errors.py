@@ -1,28 +1,28 @@
-"""What can go wrong, as one tree.
+"""All exceptions of regard, as one tree.
 
 ::
 
     RegardError
     ├── ShapeError       (ValueError)   lengths, heads or axes that do not fit together
-    ├── DtypeError       (TypeError)    a kind of number or object that cannot be attended with
-    ├── DeviceError      (ValueError)   tensors that do not live in one place
-    ├── ArgumentError    (ValueError)   an option out of its range
-    ├── MaskError        (ValueError)   a mask that cannot mean anything
-    │   └── MaskSyntaxError             a mask text that cannot be read; points at the character
-    ├── RecordingError   (ValueError)   a recording that cannot be taken, or does not hold what is asked
-    │   └── RecordingFileError          a file that is no recording, or no whole one
-    ├── FileError        (OSError)      a file that cannot be written: full disk, no rights, no such place
+    ├── DtypeError       (TypeError)    a dtype or type that is not supported
+    ├── DeviceError      (ValueError)   tensors on different devices
+    ├── ArgumentError    (ValueError)   an option outside its range
+    ├── MaskError        (ValueError)   a mask that has no meaning
+    │   └── MaskSyntaxError             a mask text that cannot be parsed; points at the character
+    ├── RecordingError   (ValueError)   a recording that cannot be made, or lacks what is requested
+    │   └── RecordingFileError          a file that is not a recording, or an incomplete one
+    ├── FileError        (OSError)      a file that cannot be written: full disk, no permission, no folder
     ├── FontError        (ValueError)   labels in a script for which no font is installed; names the package
     ├── DataError        (ValueError)   a file of sentences that cannot be read; names the line
     ├── TextError        (ValueError)   a text that cannot be translated
-    ├── PackageError     (ImportError)  a package that is needed for this, and not installed
-    ├── ProcessError     (RuntimeError) another process of the same work that is gone
-    ├── SurveyError      (ValueError)   a survey that cannot begin, go on or end as asked
-    └── TrainingError    (ValueError)   a training that cannot begin or go on as asked
-        └── ModelFileError              a file of a trained model that is missing, damaged or no such file
+    ├── PackageError     (ImportError)  a required package that is not installed
+    ├── ProcessError     (RuntimeError) another process of the same group that is gone
+    ├── SurveyError      (ValueError)   a survey that cannot begin, continue or end as requested
+    └── TrainingError    (ValueError)   a training run that cannot begin or continue as requested
+        └── ModelFileError              a model file that is missing, damaged or of another kind
 
-Every message has three parts: what must hold, what was given, what to do about it.
-Each class is also the built-in exception that a Python reader would expect, so
+Every message has three parts: what must hold, what was given, and what to do about it.
+Each class is also the built-in exception that a Python user would expect, so
 ``except ValueError`` keeps working.
 """
 
@@ -30,7 +30,7 @@ from __future__ import annotations
 
 
 class RegardError(Exception):
-    """Something regard refuses, said in three parts.
+    """The base class of all errors: a message in three parts.
 
     >>> print(RegardError("Keys and values have one length (keys = 5).", got="values = 4", do="Pass both."))
     Keys and values have one length (keys = 5). Got values = 4. Pass both.
@@ -47,23 +47,23 @@ class ShapeError(RegardError, ValueError):
 
 
 class DtypeError(RegardError, TypeError):
-    """A kind of number or object that cannot be attended with."""
+    """A dtype or type that is not supported."""
 
 
 class DeviceError(RegardError, ValueError):
-    """Tensors that do not live in one place."""
+    """Tensors on different devices."""
 
 
 class ArgumentError(RegardError, ValueError):
-    """An option out of its range."""
+    """An option outside its range."""
 
 
 class MaskError(RegardError, ValueError):
-    """A mask that cannot mean anything."""
+    """A mask that has no meaning."""
 
 
 class MaskSyntaxError(MaskError):
-    """A mask text that cannot be read; shows the text with a mark under the character."""
+    """A mask text that cannot be parsed; shows the text with a mark under the character."""
 
     def __init__(self, problem: str, *, text: str, position: int) -> None:
         self.text = text
@@ -73,7 +73,7 @@ class MaskSyntaxError(MaskError):
 
 
 AROUND = 60
-"""Characters of a mask text that an error shows on either side of its mark."""
+"""How many characters of a mask text an error shows on either side of the mark."""
 
 
 def _excerpt(text: str, position: int) -> tuple[str, int]:
@@ -88,23 +88,23 @@ def _excerpt(text: str, position: int) -> tuple[str, int]:
     start = 0 if len(text) <= 2 * AROUND else max(0, position - AROUND + 1)
     stop = len(text) if len(text) <= 2 * AROUND else position + AROUND - 1
     line = "".join(
-        " " if letter.isspace() else letter if letter.isprintable() else "\ufffd"
-        for letter in text[start:stop]
+        " " if character.isspace() else character if character.isprintable() else "\ufffd"
+        for character in text[start:stop]
     )
     before, after = "…" if start else "", "…" if stop < len(text) else ""
     return before + line + after, position - start + len(before)
 
 
 class RecordingError(RegardError, ValueError):
-    """A recording that cannot be taken, or does not hold what is asked of it."""
+    """A recording that cannot be made, or lacks what is requested."""
 
 
 class RecordingFileError(RecordingError):
-    """A file that is no recording, or no whole one."""
+    """A file that is not a recording, or an incomplete one."""
 
 
 class FileError(RegardError, OSError):
-    """A file that cannot be written: a full disk, no rights, no such place."""
+    """A file that cannot be written: full disk, no permission, no such folder."""
 
 
 class FontError(RegardError, ValueError):
@@ -120,20 +120,20 @@ class TextError(RegardError, ValueError):
 
 
 class PackageError(RegardError, ImportError):
-    """A package that is needed for this, and not installed."""
+    """A required package that is not installed."""
 
 
 class ProcessError(RegardError, RuntimeError):
-    """Another process of the same work that is gone."""
+    """Another process of the same group that is gone."""
 
 
 class SurveyError(RegardError, ValueError):
-    """A survey that cannot begin, go on or end as asked."""
+    """A survey that cannot begin, continue or end as requested."""
 
 
 class TrainingError(RegardError, ValueError):
-    """A training that cannot begin or go on as asked."""
+    """A training run that cannot begin or continue as requested."""
 
 
 class ModelFileError(TrainingError):
-    """A file of a trained model that is missing, damaged or no such file."""
+    """A model file that is missing, damaged or of another kind."""

@@ -1,4 +1,4 @@
-"""A folder for one run at a time: a lock that ends with the process, however that ends."""
+"""A lock on a folder, for one run at a time; it is released when the process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from regard.errors import RegardError
 FILE = ".lock"
 
 BUSY = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
-"""What systems say of a lock that another process has; anything else means that there are no locks here."""
+"""The errors for a lock that another process holds; any other error means that locks are not supported."""
 
 
 @contextmanager
 def locked(folder: Path, *, busy: RegardError) -> Iterator[None]:
-    """Hold the folder, or raise ``busy`` if another run holds it.
+    """Lock the folder, or raise ``busy`` if another run has locked it.
 
-    Some network file systems have no locks. There the run goes on without one: to refuse would make
-    the folder useless, and two runs in it at once are a mistake that locks merely catch.
+    Some network file systems have no locks. There the run continues without one: refusing would make
+    the folder useless, and the lock only protects against a mistake.
 
     >>> from regard.errors import SurveyError
     >>> folder = getfixture("tmp_path")
@@ -35,7 +35,7 @@ def locked(folder: Path, *, busy: RegardError) -> Iterator[None]:
     """
     path = folder / FILE
     with atomic.explained(path):
-        # To append, so that neither contents nor time of the file change.
+        # Opened to append, so that neither the contents nor the time of the file change.
         file = path.open("ab")
     with file:
         try:
@@ -51,13 +51,13 @@ if sys.platform == "win32":
 
     def _lock(file: IO[bytes]) -> None:
         file.seek(0)
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # one byte, which need not be there
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # one byte, which need not exist
 
 else:
 
     def _lock(file: IO[bytes]) -> None:
         try:
             import fcntl
-        except ImportError:  # Python without it, as in a browser
+        except ImportError:  # a Python without it, as in a browser
             return
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,9 +1,8 @@
-"""The languages that people read, and the tables of texts that a room keeps in both.
+"""The languages of regard, and tables of texts in each of them.
 
-A room that says something to people has a folder ``texts`` with one JSON file per language, and the
-same keys in each. A text may have places for numbers, ``{variance:.1f}``. Where both languages need
-the same words but in another order, each table has its own sentence; nothing is put together from
-pieces.
+A package that shows text to users has a folder ``texts`` with one JSON file per language, with the
+same keys in each. A text may have placeholders, ``{variance:.1f}``. Every language has whole
+sentences of its own; none is assembled from pieces.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from pathlib import Path
 from regard.errors import ArgumentError
 
 LANGUAGES = ("en", "zh")
-"""English, and Chinese in simplified characters."""
+"""English and Simplified Chinese."""
 
 
 def check_language(lang: object) -> None:
-    """Raise unless this is one of the languages.
+    """Raise unless this is one of LANGUAGES.
 
     >>> check_language("fr")
     Traceback (most recent call last):
@@ -34,7 +33,7 @@ def check_language(lang: object) -> None:
 
 
 def columns_of(text: str) -> int:
-    """How many columns of a terminal a text takes: a Chinese character two, an accent of its own none.
+    """The width of a text in terminal columns: two for a Chinese character, none for a combining accent.
 
     >>> columns_of("AI 技术"), columns_of("e\\u0301")
     (7, 1)
@@ -49,7 +48,7 @@ def _columns_of_sign(sign: str) -> int:
 
 
 def padded(text: str, columns: int) -> str:
-    """The text in so many columns, to the right; to the left where ``columns`` is below 0.
+    """The text aligned right in ``columns`` columns; aligned left if ``columns`` is negative.
 
     >>> padded("键", 4) + "|", padded("键", -4) + "|"
     ('  键|', '键  |')
@@ -59,7 +58,7 @@ def padded(text: str, columns: int) -> str:
 
 
 class Texts:
-    """The texts of one room by their keys, read when the first of them is said.
+    """The texts of one package by their keys, loaded on first use.
 
     >>> from regard.heads.role_results import TEXTS
     >>> TEXTS.say("role.previous"), TEXTS.say("role.previous", "zh")
@@ -71,12 +70,12 @@ class Texts:
         self._read = cache(self._table)
 
     def table(self, lang: str) -> Mapping[str, str]:
-        """Every text of a language by its key."""
+        """All texts of a language by their keys."""
         check_language(lang)
         return self._read(lang)
 
     def say(self, key: str, lang: str = "en", /, **values: object) -> str:
-        """One text, with its numbers in their places."""
+        """One text, with its placeholders filled in."""
         found = self.table(lang)[key]
         return found.format(**values) if values else found
 

@@ -1,15 +1,15 @@
-"""This machine, before torch is imported: which half precisions its CPU survives, where caches lie.
+"""This machine, before torch is imported: whether half precision works on its CPU, and where caches are.
 
-Some virtual machines advertise CPU instructions (AMX) that they do not allow. torch believes them, and a
-product of two bfloat16 matrices ends the whole process with *Illegal instruction*. Nothing inside the
-process can catch that, so a child process tries it first; where the child dies, ``ONEDNN_MAX_CPU_ISA``
-keeps torch's kernels from the instructions in question, if it is set before torch computes anything.
+Some virtual machines advertise CPU instructions (AMX) that they do not allow. torch trusts them, and a
+product of two bfloat16 matrices kills the whole process with *Illegal instruction*. Nothing inside the
+process can catch that, so a child process tries it first; if the child dies, ``ONEDNN_MAX_CPU_ISA``
+keeps torch's kernels from using these instructions, provided it is set before torch computes anything.
 
-The child is started whatever the CPU says of itself: the kernel's list of flags leaves AMX out on just those
-machines where the CPU reports it and the system does not allow it, so a short list proves nothing. It
-costs one import of torch (2 s), once: the answer is kept for each machine, CPU and version of torch.
+The child is started whatever the CPU reports: the kernel's list of flags omits AMX on exactly those
+machines where the CPU reports it and the system does not allow it, so a short list proves nothing. The
+trial costs one import of torch (2 s), once: the result is cached per machine, CPU and version of torch.
 
-Nothing here raises: a machine on which nothing can be tried or kept is used as it is.
+Nothing here raises: if nothing can be tried or cached, the machine is used as it is.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from pathlib import Path
 from regard import atomic
 
 SETTING = "ONEDNN_MAX_CPU_ISA"
-"""The variable by which oneDNN, torch's library of kernels, is kept from newer instructions."""
+"""The environment variable that keeps oneDNN, torch's kernel library, from using newer instructions."""
 
 LIMITS = ("AVX512_CORE_FP16", "AVX512_CORE", "AVX2")
-"""Values of it, the mildest first: without AMX, without any half precision of AVX-512, without AVX-512."""
+"""Its values, mildest first: without AMX, without the half precisions of AVX-512, without AVX-512."""
 
 CACHE = "REGARD_CACHE"
-"""The variable that names the cache folder."""
+"""The environment variable that names the cache folder."""
 
 CPUINFO = Path("/proc/cpuinfo")
 PATIENCE = 120.0
-"""Seconds that a child may take; importing torch from a cold disk takes many."""
+"""How many seconds a child may take; importing torch from a cold disk is slow."""
 
 RETRY = 24 * 3600.0
-"""Seconds after which a trial that gave no answer is made again."""
+"""How many seconds until a trial without a result is repeated."""
 
 CHILD = """
 import sys
@@ -84,16 +84,16 @@ print("done", flush=True)
 """What the child runs: products and SDPA in both half precisions, each named before it is tried."""
 
 
-# ---- the answer ------------------------------------------------------------------------------
+# ---- the result ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class HalfPrecision:
-    """What came of trying bfloat16 and float16 on this machine.
+    """The result of trying bfloat16 and float16 on this machine.
 
-    ``outcome`` is "works"; "limited", where the process dies unless ``setting`` is in the environment;
-    "dies", where no setting helps; or "unknown", where it could not be tried. ``detail`` says where it died,
-    or why nothing is known.
+    ``outcome`` is "works"; "limited" if the process dies unless ``setting`` is in the environment;
+    "dies" if no setting helps; or "unknown" if it could not be tried. ``detail`` says where it died,
+    or why the outcome is unknown.
     """
 
     outcome: str
@@ -102,7 +102,7 @@ class HalfPrecision:
 
     @property
     def setting(self) -> str:
-        """What to set before torch is imported; empty where there is nothing to set.
+        """What to set before torch is imported; empty if nothing is needed.
 
         >>> HalfPrecision("limited", limit="AVX2").setting
         'ONEDNN_MAX_CPU_ISA=AVX2'
@@ -111,10 +111,10 @@ class HalfPrecision:
 
 
 def prepare() -> HalfPrecision | None:
-    """Make this process ready for half precision; call it before torch is imported.
+    """Prepare this process for half precision; call it before torch is imported.
 
-    Sets ``ONEDNN_MAX_CPU_ISA`` where the machine needs it. Where the user has set it, or torch is imported
-    already, nothing is tried and None is returned.
+    Sets ``ONEDNN_MAX_CPU_ISA`` if the machine needs it. If the user has set it, or torch is already
+    imported, nothing is tried and None is returned.
     """
     if SETTING in os.environ or "torch" in sys.modules:
         return None
@@ -125,9 +125,9 @@ def prepare() -> HalfPrecision | None:
 
 
 def half_precision(*, again: bool = False) -> HalfPrecision:
-    """What half precision does on this machine: the answer kept, or that of a child process.
+    """Whether half precision works on this machine: the cached result, or that of a child process.
 
-    ``again`` tries it whatever is kept. A value of ``ONEDNN_MAX_CPU_ISA`` that is set is tried as it is.
+    ``again=True`` ignores the cache. If ``ONEDNN_MAX_CPU_ISA`` is set, only that value is tried.
     """
     kept = None if again else _kept()
     if kept is not None:
@@ -151,7 +151,7 @@ def _tried() -> HalfPrecision:
 
 
 def _run_child(limit: str = "") -> HalfPrecision:
-    """Try it once, in a process of its own."""
+    """Try it once, in a separate process."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **({SETTING: limit} if limit else {})}
     if not sys.executable or getattr(sys, "frozen", False):
         return HalfPrecision("unknown", detail="no Python to start a process with")
@@ -186,30 +186,30 @@ _WINDOWS = {0xC000001D: _ILLEGAL, 0xC0000096: _ILLEGAL, 0xC0000005: "access viol
 
 
 def death(returncode: int) -> str:
-    """What ended a process that did not end by itself; empty where it did, or somebody else ended it.
+    """What killed a process; empty if it ended by itself or was terminated from outside.
 
     >>> death(-signal.SIGILL), death(1)
     ('illegal instruction', '')
     """
     if returncode & 0xFFFFFFFF in _WINDOWS:
         return _WINDOWS[returncode & 0xFFFFFFFF]
-    number = -returncode if returncode < 0 else returncode - 128  # as a shell says it
+    number = -returncode if returncode < 0 else returncode - 128  # as shells report it
     for name in _DEADLY:
-        known = getattr(signal, name, None)  # Windows has some of them
+        known = getattr(signal, name, None)  # Windows has only some of them
         if known is not None and number == known:
             return _ILLEGAL if name == "SIGILL" else name
     return ""
 
 
-# ---- keeping it ------------------------------------------------------------------------------
+# ---- caching it ------------------------------------------------------------------------------
 
 
 def cache_folder() -> Path:
-    """Where answers are kept: ``REGARD_CACHE``, or the usual place of the system."""
+    """The cache folder: ``REGARD_CACHE``, or the default of the operating system."""
     named = os.environ.get(CACHE)
     if named:
         return Path(named)
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises if there is none
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or home) / "regard" / "cache"
     if sys.platform == "darwin":
@@ -218,7 +218,7 @@ def cache_folder() -> Path:
 
 
 def _file() -> Path:
-    """The file of the answer; another machine, CPU or torch has another one, so that a home may be shared."""
+    """The cache file; each machine, CPU and version of torch has its own, so a home folder can be shared."""
     about = [platform.node(), cpu_text(), torch_version(), os.environ.get(SETTING, ""), CHILD]
     digest = hashlib.blake2b("\0".join(about).encode("utf-8", "replace"), digest_size=12).hexdigest()
     return cache_folder() / f"half-precision-{digest}.json"
@@ -234,20 +234,20 @@ def _kept() -> HalfPrecision | None:
         fitting = (answer.limit in LIMITS) == (answer.outcome == "limited")
         fresh = answer.outcome != "unknown" or 0 <= time.time() - path.stat().st_mtime < RETRY
     except (OSError, ValueError, TypeError, RecursionError):
-        return None  # none, or a damaged one
+        return None  # missing or damaged
     return answer if known and whole and fitting and fresh else None
 
 
 def _keep(found: HalfPrecision) -> None:
-    with contextlib.suppress(OSError, ValueError):  # else it is tried again the next time
+    with contextlib.suppress(OSError, ValueError):  # if it fails, the next process tries again
         atomic.write_text(_file(), json.dumps(asdict(found)) + "\n")
 
 
-# ---- what the machine is ---------------------------------------------------------------------
+# ---- facts about the machine -----------------------------------------------------------------
 
 
 def cpu_text() -> str:
-    """What the system says of its first CPU; the same text as long as it is the same CPU."""
+    """The system's description of its first CPU, without values that vary over time."""
     try:
         lines = CPUINFO.read_text(encoding="utf-8", errors="replace").split("\n\n")[0].splitlines()
     except OSError:
@@ -257,7 +257,7 @@ def cpu_text() -> str:
 
 
 def cpu_name() -> str:
-    """The name of the CPU, as people say it.
+    """The name of the CPU.
 
     >>> bool(cpu_name())
     True
@@ -270,19 +270,19 @@ def cpu_name() -> str:
 
 
 def usable_cores() -> int:
-    """How many cores this process may use, which can be fewer than the machine has.
+    """The number of cores that this process may use, which can be fewer than the machine has.
 
     >>> usable_cores() >= 1
     True
     """
-    if hasattr(os, "sched_getaffinity"):  # Linux alone
+    if hasattr(os, "sched_getaffinity"):  # only on Linux
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 @cache
 def torch_version() -> str:
-    """The version of the torch that is installed, without importing it; empty where none is."""
+    """The version of the installed torch, without importing it; empty if there is none."""
     try:
         return metadata.version("torch")
     except metadata.PackageNotFoundError:

@@ -1,6 +1,6 @@
-"""Text on its way to a terminal or a pipe: nothing in it steers the terminal, every encoding can carry it.
+"""Text for a terminal or a pipe: it cannot control the terminal, and every encoding can write it.
 
-``safe`` is the one place where text of others (tokens, names of files, messages) is made harmless, and
+``safe`` is the one place where untrusted text (tokens, file names, messages) is made harmless, and
 ``tolerate_encodings`` the one where streams learn to write characters that their encoding lacks.
 """
 
@@ -11,14 +11,14 @@ import re
 import sys
 
 _STEERING = re.compile(
-    # Controls apart from line ends and tabs; what turns the direction of writing; halves of characters, which
-    # are what Python makes of bytes that are not UTF-8.
+    # Control characters except line ends and tabs; characters that change the writing direction; lone
+    # surrogates, which Python uses for bytes that are not UTF-8.
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def safe(text: str) -> str:
-    r"""The text with everything that steers a terminal written out; all other characters stay as they are.
+    r"""The text with terminal control characters escaped; all other characters are unchanged.
 
     >>> print(safe("red: \x1b[31m, 猫 👩‍🚀"))
     red: \x1b[31m, 猫 👩‍🚀
@@ -35,7 +35,7 @@ def _written_out(found: re.Match[str]) -> str:
 
 _HANDLER = "regard.alike"
 
-# As wide as what they replace, so that tables and drawings keep their columns.
+# Mostly as wide as what they replace, so that tables and drawings keep their columns.
 _ALIKE = {
     **dict.fromkeys("█▉▊▋▌▇▆▅■●", "#"),
     **dict.fromkeys("▍▎▏▄▃▂▁", "-"),
@@ -53,7 +53,7 @@ _ALIKE = {
 
 
 def _alike(error: UnicodeError) -> tuple[str | bytes, int]:
-    """The handler of characters that an encoding lacks: a similar one in ASCII, or its number."""
+    """Error handler for characters that an encoding lacks: a similar one in ASCII, or the code point."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]
@@ -65,12 +65,12 @@ def _numbered(sign: str) -> str:
 
 
 def tolerate_encodings() -> None:
-    """Let standard output and error write whatever they are given, in whatever encoding they have.
+    """Let standard output and standard error write any text, whatever their encoding.
 
-    A character that the encoding lacks is written as a similar one in ASCII, else by its number.
+    A character that the encoding lacks is replaced by a similar one in ASCII, or by its code point.
     """
     codecs.register_error(_HANDLER, _alike)
     for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)  # None where a stream is closed or not a file
+        reconfigure = getattr(stream, "reconfigure", None)  # None if a stream is closed or not a file
         if reconfigure is not None:
             reconfigure(errors=_HANDLER)

@@ -1,4 +1,4 @@
-"""One process or several that work together: what ``torchrun`` started, seen from one of them."""
+"""The processes that ``torchrun`` started, from the point of view of one of them; or a single process."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from torch import Tensor
 from regard.errors import ProcessError
 
 PATIENCE = timedelta(minutes=30)
-"""How long a process waits for another."""
+"""How long a process waits for the others."""
 
 
 @dataclass(frozen=True)
 class Processes:
-    """How many there are, and which of them this is. The first one merges, writes and speaks.
+    """The number of processes, and the rank of this one. The first one merges, writes files and prints.
 
     >>> Processes().first, Processes(count=4, own=1).first
     (True, False)
@@ -28,15 +28,15 @@ class Processes:
 
     count: int = 1
     own: int = 0
-    device: str = "cpu"  # where tensors must lie to be exchanged
+    device: str = "cpu"  # where tensors must be to be exchanged
 
     @property
     def first(self) -> bool:
-        """Whether this one writes files and shows progress."""
+        """Whether this process writes files and shows progress."""
         return self.own == 0
 
     def wait(self) -> None:
-        """Go on when all have come here."""
+        """Wait until all processes have reached this point."""
         if self.count > 1:
             with self._together():
                 dist.barrier()
@@ -46,11 +46,11 @@ class Processes:
         return self._reduced(own, dist.ReduceOp.SUM) if self.count > 1 else own
 
     def least(self, own: Tensor) -> Tensor:
-        """The least over all processes, entry by entry."""
+        """The elementwise minimum over all processes."""
         return self._reduced(own, dist.ReduceOp.MIN) if self.count > 1 else own
 
     def all(self, own: Tensor) -> list[Tensor]:
-        """What each process has, in their order; all of one shape."""
+        """The tensors of all processes, in the order of their ranks; all have the same shape."""
         if self.count == 1:
             return [own]
         sent = own.to(self.device).contiguous()
@@ -67,10 +67,10 @@ class Processes:
 
     @contextmanager
     def _together(self) -> Iterator[None]:
-        """What torch says when another process is gone, in words."""
+        """Turn torch's error about a lost process into a ProcessError."""
         try:
             yield
-        except RuntimeError as error:  # torch's own errors of connections and timeouts are these
+        except RuntimeError as error:  # torch raises these for lost connections and timeouts
             raise ProcessError(
                 f"Processes that work together begin and end together (processes = {self.count}).",
                 got=f"a lost process, seen from process {self.own}: {str(error).splitlines()[0]}",
@@ -80,9 +80,9 @@ class Processes:
 
 @contextmanager
 def joined() -> Iterator[Processes]:
-    """The processes that ``torchrun`` started, connected; without it, this one alone.
+    """The processes that ``torchrun`` started, connected; without it, only this one.
 
-    Results are merged by gloo from the CPU, or by nccl where ``REGARD_BACKEND=nccl`` asks for it.
+    Results are exchanged by gloo on the CPU, or by nccl if ``REGARD_BACKEND=nccl`` is set.
     """
     count, own = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     if count == 1:

@@ -1,4 +1,4 @@
-"""The table: rows of plain numbers and names, which any other tool can take over."""
+"""``Table``: rows of plain numbers and names, easy to pass to other tools."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from regard import atomic
 from regard.errors import ArgumentError, PackageError
 
 Value = str | int | float | None
-"""What stands in a cell; None where there is nothing to say."""
+"""The content of a cell; None if it is empty."""
 
 Record = Mapping[str, Value]
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows with named columns; a value, so sorting and filtering give another table.
+    """Rows with named columns. It is immutable: sorting and filtering return a new table.
 
     >>> table = Table(("head", "entropy"), [(0, 1.5), (1, None), (2, 0.5)])
     >>> table
@@ -44,7 +44,7 @@ class Table:
     cells: Sequence[tuple[Value, ...]]
 
     def __post_init__(self) -> None:
-        # NaN is no value: JSON has no word for it, and it sorts nowhere.
+        # NaN becomes None: JSON cannot write it, and it has no place in a sort order.
         rows = (tuple(None if _is_nan(cell) else cell for cell in row) for row in self.cells)
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "cells", tuple(rows))
@@ -86,7 +86,7 @@ class Table:
         return [row[at] for row in self.cells]
 
     def sort(self, by: str, *, descending: bool = False) -> Table:
-        """Rows in the order of a column; equal ones stay in order, and cells without a value come last."""
+        """The rows sorted by a column; the sort is stable, and empty cells come last."""
         at = self._at(by)
         known = [row for row in self.cells if row[at] is not None]
         unknown = [row for row in self.cells if row[at] is None]
@@ -94,9 +94,9 @@ class Table:
         return Table(self.columns, [*sorted(known, key=order, reverse=descending), *unknown])
 
     def filter(self, keep: Callable[[Record], object] | None = None, **equal: Value) -> Table:
-        """The rows for which ``keep(row)`` is true and whose cells have the given values."""
-        wanted = [(self._at(name), value) for name, value in equal.items()]
-        rows = [row for row in self.cells if all(row[at] == value for at, value in wanted)]
+        """The rows for which ``keep(row)`` is true and whose cells equal the given values."""
+        conditions = [(self._at(name), value) for name, value in equal.items()]
+        rows = [row for row in self.cells if all(row[at] == value for at, value in conditions)]
         if keep is not None:
             rows = [row for row in rows if keep(dict(zip(self.columns, row)))]
         return Table(self.columns, rows)
@@ -110,10 +110,10 @@ class Table:
             )
         return self.columns.index(name)
 
-    # ---- out -----------------------------------------------------------------------------------
+    # ---- conversions ---------------------------------------------------------------------------
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """Comma-separated text with a line of names; written to ``path`` too, if one is given."""
+        """Comma-separated text with a header line; also written to ``path``, if given."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -121,7 +121,7 @@ class Table:
         return _written(text.getvalue(), path)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """A list of records, null where there is no value; written to ``path`` too, if one is given."""
+        """A JSON list of records, with null for empty cells; also written to ``path``, if given."""
         lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in self]
         return _written("[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n", path)
 

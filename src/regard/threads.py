@@ -1,20 +1,20 @@
-"""Large, independent pieces of work side by side, with torch at one thread inside each.
+"""Large, independent tasks in parallel, with torch at one thread inside each.
 
 Torch splits every operation among its threads and waits for all of them before the next one begins. On
-a busy machine one of them is often not running, so that hundreds of small operations wait hundreds of
-times. Here whole pieces run side by side instead, and only the end of all waits for anybody::
+a busy machine one of them is often not running, so hundreds of small operations wait hundreds of
+times. Here whole tasks run in parallel instead, and there is only one wait, at the end::
 
     def work():                        # runs with torch at one thread
-        each(fill, range(rows))        # side by side, on as many threads as torch has outside
+        each(fill, range(rows))        # in parallel, on as many threads as torch has outside
         return result
 
     result = spread(work)
 
-Results are in the order of the items and pieces must not touch each other's memory, so that nothing
-depends on how many threads there are. What belongs to a thread in torch (gradients on or off, inference,
-autocast) is in the pieces as it is around ``spread``; torch's own number of threads stays as the user
-set it. With one thread, inside of another ``spread``, and wherever torch transforms or traces what
-it is told to compute, everything simply runs in place.
+Results are in the order of the items, and tasks must not write to each other's memory, so nothing
+depends on the number of threads. Torch's thread-local state (gradients on or off, inference mode,
+autocast) is the same in the tasks as around ``spread``; the user's number of torch threads is unchanged.
+With one thread, inside another ``spread``, and while torch transforms or traces the code, everything
+simply runs in the calling thread.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 WORTH = 1 << 26
-"""Multiplications, a few milliseconds of them, below which handing over costs more than it saves."""
+"""With fewer multiplications, a few milliseconds of work, threads cost more than they save."""
 
 MOST_IDLE = 64
-"""Threads that are kept for the next time, at most."""
+"""The most idle threads kept for reuse."""
 
 
 def spread(work: Callable[[], R], size: int = WORTH) -> R:
-    """Run ``work`` on a thread where torch has one thread, with ``each`` inside it side by side.
+    """Run ``work`` with torch at one thread; calls of ``each`` inside it run in parallel.
 
-    ``size`` is the number of multiplications, about; little work runs in place.
+    ``size`` is the approximate number of multiplications; little work runs in the calling thread.
 
     >>> spread(lambda: each(lambda n: n * n, range(4)))
     [0, 1, 4, 9]
@@ -62,15 +62,15 @@ def spread(work: Callable[[], R], size: int = WORTH) -> R:
 
 
 def each(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """``work`` of every item, in their order: side by side inside ``spread``, one after the other elsewhere.
+    """``[work(item) for item in items]``, in parallel inside ``spread``.
 
-    If one raises, no further item is begun; of several errors the one of the first item is raised.
+    If one raises, no further item is started; of several errors, that of the first item is raised.
     """
     chosen = list(items)
     team: _Team | None = getattr(_here, "team", None)
     if team is None or len(chosen) < 2:
         return [work(item) for item in chosen]
-    _here.team = None  # what the items themselves spread runs in place
+    _here.team = None  # nested calls of each run in this thread
     try:
         return team.share(work, chosen)
     finally:
@@ -85,11 +85,11 @@ _idle: list[_Worker] = []
 
 
 class _Stopped(BaseException):
-    """The thread that waits for the work has been interrupted."""
+    """The thread that waits for the work was interrupted."""
 
 
 class _Task:
-    """Something to do in another thread, and what came of it."""
+    """A function to run in another thread, and its result or error."""
 
     def __init__(self, work: Callable[[], Any], state: _State) -> None:
         self._work, self._state = work, state
@@ -123,13 +123,13 @@ class _Worker(threading.Thread):
     def run(self) -> None:
         import torch
 
-        torch.get_num_threads()  # a thread takes over the number of the process when it first asks
+        torch.get_num_threads()  # a thread inherits the number of the process on its first call
         torch.set_num_threads(1)
         _here.inside = True
         self.ready.set()
         while (task := self.tasks.get()) is not None:
             task.run()
-            del task  # with everything that it refers to
+            del task  # and everything that it refers to
 
     def give(self, work: Callable[[], Any], state: _State) -> _Task:
         task = _Task(work, state)
@@ -156,7 +156,7 @@ class _Team:
         try:
             return task.wait()
         except BaseException:
-            # Either the work raised, or this thread was interrupted: nobody may go on writing then.
+            # Either the work raised or this thread was interrupted: no worker may continue to write.
             self.stopped = True
             task._done.wait()
             raise
@@ -196,9 +196,9 @@ def _inside() -> bool:
 
 
 def _workers(count: int) -> list[_Worker]:
-    """So many threads that nobody else uses: each ``spread`` has its own, as torch does it.
+    """``count`` threads for one ``spread``, which no other one uses.
 
-    Fewer, where the system has no more or Python is about to end.
+    There may be fewer if the system has no more, or if Python is shutting down.
     """
     with _lock:
         taken = [_idle.pop() for _ in range(min(count, len(_idle)))]
@@ -207,18 +207,18 @@ def _workers(count: int) -> list[_Worker]:
     return taken
 
 
-def _new_workers(wanted: int, count: int) -> list[_Worker]:
+def _new_workers(missing: int, count: int) -> list[_Worker]:
     import torch
 
     new: list[_Worker] = []
     with contextlib.suppress(RuntimeError):
-        for _ in range(wanted):
+        for _ in range(missing):
             worker = _Worker()
             worker.start()
             new.append(worker)
     for worker in new:
         worker.ready.wait()
-    # What a thread sets is its own, but it is also what threads that start later begin with.
+    # A thread's setting is its own, but later threads inherit it.
     torch.set_num_threads(count)
     return new
 
@@ -233,7 +233,7 @@ def _release(workers: list[_Worker]) -> None:
 
 
 def _forget() -> None:
-    """In a forked process: its threads are gone, and the lock may be held by one of them."""
+    """Reset in a forked process: its threads are gone, and one of them may have held the lock."""
     global _lock
     _lock = threading.Lock()
     _idle.clear()
@@ -245,11 +245,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-# ---- what belongs to a thread in torch -------------------------------------------------------
+# ---- thread-local state of torch -------------------------------------------------------------
 
 
 class _State:
-    """What torch and Python keep for each thread, as it is here, to be the same elsewhere."""
+    """The thread-local state of torch and Python in this thread, to restore in another."""
 
     def __init__(self) -> None:
         import torch
@@ -279,7 +279,7 @@ class _State:
 
 
 def _can_spread() -> bool:
-    """Whether another thread would compute here what this one would."""
+    """Whether another thread would compute the same as this one."""
     import torch
     from torch.autograd import forward_ad
 
@@ -296,7 +296,7 @@ def _can_spread() -> bool:
 
 @cache
 def _threads_are_their_own() -> bool:
-    """Whether torch's number of threads can differ from thread to thread: with OpenMP it can."""
+    """Whether torch's number of threads is thread-local, as it is with OpenMP."""
     import torch
 
     return "ATen parallel backend: OpenMP" in torch.__config__.parallel_info()
@@ -310,8 +310,8 @@ def _function_modes() -> list[Any]:
 
 
 def _looks_at_whole_calls(mode: object) -> bool:
-    """Whether a mode that sees torch's functions would do nothing about those inside a piece of work.
+    """Whether a torch function mode ignores the functions inside a task.
 
-    It says so itself by ``sees_pieces = False``: a watch, which sees whole attention calls.
+    Such a mode sets ``sees_pieces = False``; ``regard.watch`` does, because it sees whole attention calls.
     """
     return getattr(mode, "sees_pieces", True) is False

@@ -254,8 +254,8 @@ class TensorBias(Bias):
         return (_some(_some(tables[0], 0, batch), 1, heads),)
 
     def check(self, batch: int, heads: int, extent: Extent) -> None:
-        wanted = (batch, heads, *extent)
-        if any(own not in (1, size) for own, size in zip(self.values.shape, wanted)):
+        shape = (batch, heads, *extent)
+        if any(own not in (1, size) for own, size in zip(self.values.shape, shape)):
             raise ShapeError(
                 f"A bias broadcasts to (batch = {batch}, heads = {heads}, {extent}).",
                 got=f"shape {tuple(self.values.shape)}",

@@ -119,7 +119,7 @@ def linear_attention_with_state(
 # ---- the calculation -------------------------------------------------------------------------
 
 
-def _by_heads(call: _Call, work: Callable[[_Call], Tensor]) -> Tensor:
+def _by_heads(call: _LinearCall, work: Callable[[_LinearCall], Tensor]) -> Tensor:
     """The output of all heads, with key heads computed in parallel."""
     inputs = call.inputs
     size = 4 * inputs.q.numel() * inputs.v.shape[-1]
@@ -128,13 +128,13 @@ def _by_heads(call: _Call, work: Callable[[_Call], Tensor]) -> Tensor:
     return spread(lambda: torch.cat(each(work, call.heads_apart()), 1), size)
 
 
-def _whole(call: _Call) -> Tensor:
+def _whole(call: _LinearCall) -> Tensor:
     sums = call.sums(0, call.inputs.extent.keys)
     segments = _segments(call.inputs.extent.queries)
     return call.joined([_divide(call.queries(*segment) @ sums) for segment in segments])
 
 
-def _causal(call: _Call, sums: Tensor, before: int) -> tuple[Tensor, Tensor]:
+def _causal(call: _LinearCall, sums: Tensor, before: int) -> tuple[Tensor, Tensor]:
     """The output of the queries that follow the ``before`` keys in ``sums``, and the sums after them."""
     outputs = []
     for start, stop in _segments(call.inputs.extent.queries):
@@ -165,7 +165,7 @@ def _divide(output: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class _Call:
+class _LinearCall:
     """The checked inputs, turned into features for a range of positions at a time."""
 
     inputs: Inputs
@@ -173,7 +173,7 @@ class _Call:
     keep: Tensor | None  # (batch or 1, 1, key, 1)
     by_heads: bool  # whether the feature map is ours and treats every head alike
 
-    def heads_apart(self) -> list[_Call]:
+    def heads_apart(self) -> list[_LinearCall]:
         """One call per key head."""
         inputs = self.inputs
         group = inputs.heads // max(1, inputs.k.shape[1])
@@ -242,10 +242,12 @@ class _Call:
         return x if group == 1 else x.repeat_interleave(group, 1)
 
 
-def _prepare(q: Tensor, k: Tensor, v: Tensor, feature_map: str | FeatureMap, keep: Tensor | None) -> _Call:
+def _prepare(
+    q: Tensor, k: Tensor, v: Tensor, feature_map: str | FeatureMap, keep: Tensor | None
+) -> _LinearCall:
     inputs = prepare(q, k, v)
     checked = None if keep is None else _check_keep(keep, inputs.lead, inputs.extent.keys, q.device)
-    return _Call(inputs, _feature_map(feature_map), checked, feature_map == "elu")
+    return _LinearCall(inputs, _feature_map(feature_map), checked, feature_map == "elu")
 
 
 def _feature_map(given: str | FeatureMap) -> FeatureMap:

@@ -16,7 +16,7 @@ from torch import Tensor
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MaskPart, RowTile
 from regard.kernels.statistics_totals import Totals
-from regard.kernels.tile_pass import HeadGroup, flatten_lead, gather, key_heads_of, take
+from regard.kernels.tile_pass import HeadGroup, PartTensors, flatten_lead, take
 from regard.masks.extent import Integers
 from regard.threads import each
 
@@ -84,27 +84,22 @@ def collect(
         one.add_received(found)
 
 
-class StatisticsPass:
+class StatisticsPass(PartTensors):
     """The statistics of one part for one head group: its tensors, and the totals to add to."""
 
     def __init__(
         self, inputs: Inputs, head_group: HeadGroup, part: MaskPart, totals: Totals, *, lse_known: bool
     ) -> None:
-        self.inputs, self.head_group, self.part, self.totals = inputs, head_group, part, totals
+        super().__init__(inputs.q, inputs.k, head_group, part, inputs.extent)
+        self.inputs, self.totals = inputs, totals
         self.lse_known = lse_known  # whether the lse and the output have been computed already
-        extent, device = inputs.extent, inputs.q.device
-        key_heads, self.group_size = key_heads_of(head_group.heads, inputs.q.shape[1], inputs.k.shape[1])
-        self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(device)
-        self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(device)
-        self.q_positions, self.k_positions = part.query_positions(extent), part.key_positions()
         wide = totals.lse.dtype
-        self.q = gather(inputs.q[head_group.batch, head_group.heads], self.queries)
-        k = gather(inputs.k[head_group.batch, key_heads], self.keys).to(wide)
-        self.batch, self.key_heads = k.shape[:2]
+        k = self.of_keys(inputs.k).to(wide)
+        self.batch, self.key_head_count = k.shape[:2]
         # Keys as columns: the product is a quarter faster than with a transposed view.
         self.k_columns = k.transpose(-1, -2).contiguous().flatten(0, 1)  # (batch · key head, channel, key)
-        v = None if totals.output is None or lse_known else inputs.v[head_group.batch, key_heads]
-        self.v = None if v is None else gather(v, self.keys).to(wide).flatten(0, 1)
+        without_values = totals.output is None or lse_known
+        self.v = None if without_values else self.of_keys(inputs.v).to(wide).flatten(0, 1)
         self.store: list[Tensor] = []
         self.received = torch.empty(0)
 
@@ -123,7 +118,7 @@ class StatisticsPass:
         own = copy(self)
         wide = self.k_columns
         own.store = [wide.new_empty(0) for _ in range(2)]
-        own.received = wide.new_zeros(self.batch, self.key_heads * self.group_size, wide.shape[-1])
+        own.received = wide.new_zeros(self.batch, self.key_head_count * self.group_size, wide.shape[-1])
         for tile in tiles:
             own._write(own._rows(tile))
         return own.received
@@ -137,7 +132,7 @@ class StatisticsPass:
             target.index_add_(2, self.keys, found)
 
     def _tiles(self) -> Iterator[RowTile]:
-        heads = self.batch * self.key_heads * self.group_size
+        heads = self.batch * self.key_head_count * self.group_size
         for row in self.part.rows:
             step = min(MAX_ROWS, max(1, MAX_SCORES_PER_THREAD // max(1, heads * row.width)))
             for start in range(row.start, row.stop, step):
@@ -171,10 +166,10 @@ class StatisticsPass:
         softcap = self.inputs.softcap
         scale = self.inputs.scale * LOG2_E if softcap is None else self.inputs.scale / softcap
         q = self.q[:, :, tile.start : tile.stop].to(self.k_columns.dtype) * scale
-        flat = q.reshape(self.batch * self.key_heads, self.group_size * count, q.shape[-1])
+        flat = q.reshape(self.batch * self.key_head_count, self.group_size * count, q.shape[-1])
         scores = self._buffer(0, (*flat.shape[:2], tile.width))
         torch.bmm(flat, take(self.k_columns, tile, axis=-1), out=scores)
-        scores = scores.view(self.batch, self.key_heads, self.group_size, count, tile.width)
+        scores = scores.view(self.batch, self.key_head_count, self.group_size, count, tile.width)
         if softcap is not None:
             scores.tanh_().mul_(softcap * LOG2_E)
         if self.inputs.bias is not None:
@@ -320,7 +315,7 @@ class StatisticsPass:
         target[:, :, place] += value.flatten(1, 2)
 
     def _grouped(self, x: Tensor) -> Tensor:
-        grouped: Tensor = x.unflatten(1, (self.key_heads, self.group_size))
+        grouped: Tensor = x.unflatten(1, (self.key_head_count, self.group_size))
         return grouped
 
     def _buffer(self, number: int, shape: tuple[int, ...]) -> Tensor:

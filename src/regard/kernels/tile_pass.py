@@ -16,7 +16,7 @@ from torch import Tensor
 from regard.kernels import fused_kernel, plain_kernel
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MaskPart, RowTile
-from regard.masks.extent import Integers
+from regard.masks.extent import Extent, Integers
 
 WHOLE = slice(None)
 
@@ -86,7 +86,24 @@ class BackwardRows(NamedTuple):
     delta: Tensor  # Σ grad · output, as in FlashAttention
 
 
-class TilePass:
+class PartTensors:
+    """One part for one head group: its queries, the indices of its keys, and the positions of both."""
+
+    def __init__(self, q: Tensor, k: Tensor, head_group: HeadGroup, part: MaskPart, extent: Extent) -> None:
+        self.head_group, self.part = head_group, part
+        self.key_heads, self.group_size = key_heads_of(head_group.heads, q.shape[1], k.shape[1])
+        self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(q.device)
+        self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(q.device)
+        self.q_positions: Integers = part.query_positions(extent)
+        self.k_positions: Integers = part.key_positions()
+        self.q = gather(q[head_group.batch, head_group.heads], self.queries)
+
+    def of_keys(self, x: Tensor) -> Tensor:
+        """The entries of ``x (batch, key head, key, ...)`` for the keys of this part."""
+        return gather(x[self.head_group.batch, self.key_heads], self.keys)
+
+
+class TilePass(PartTensors):
     """Forward and backward of one part for one head group: its queries, keys and values, tile by tile."""
 
     def __init__(
@@ -100,17 +117,10 @@ class TilePass:
         seed: int,
     ) -> None:
         q, k, v = tensors
-        self.key_heads, self.group_size = key_heads_of(head_group.heads, q.shape[1], k.shape[1])
-        extent, device = call.inputs.extent, q.device
-        self.call, self.head_group, self.part, self.seed = call, head_group, part, seed
+        super().__init__(q, k, head_group, part, call.inputs.extent)
+        self.call, self.seed = call, seed
+        self.k, self.v = self.of_keys(k), self.of_keys(v)
         self.rules = plain_kernel.Rules(call.inputs.scale, call.inputs.softcap, call.inputs.dropout)
-        self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(device)
-        self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(device)
-        self.q = gather(q[head_group.batch, head_group.heads], self.queries)
-        self.k = gather(k[head_group.batch, self.key_heads], self.keys)
-        self.v = gather(v[head_group.batch, self.key_heads], self.keys)
-        self.q_positions: Integers = part.query_positions(extent)
-        self.k_positions: Integers = part.key_positions()
         bias = call.inputs.bias
         self.rows = part.rows if bias is None else tuple(_shorter(part.rows, call.inputs.heads))
         self.tables = bias.narrow(tables, head_group.batch, head_group.heads) if bias is not None else ()

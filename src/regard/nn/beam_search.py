@@ -25,7 +25,7 @@ class BeamObserver(Protocol):
         """A search begins; called before the first forward pass."""
 
     def end(self, rows: Tensor | None) -> None:
-        """A search ended: token t of a text was chosen in row ``rows[text, t]`` of its pass, −1 after the end.
+        """A search ended: token t of a text was chosen in row ``rows[text, t]`` of a pass, −1 after the end.
 
         ``rows`` is None if the search failed.
         """

@@ -1,4 +1,4 @@
-"""What decoding remembers, so that a new token costs one row and not the whole square.
+"""What decoding remembers, so that a new token costs one row and not the whole matrix.
 
 >>> memory = KeyValueCache()
 >>> k = v = torch.zeros(2, 4, 3, 8)  # (batch, key head, length, channel)
@@ -7,8 +7,8 @@
 >>> memory.length
 4
 
-A cache is filled by the module that it is passed to. It belongs to one text, or one batch of them;
-start a new one for the next.
+A cache is filled by the module that it is passed to. It belongs to one batch of texts; start a new
+one for the next batch.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from regard.kernels import LinearState
 class KeyValueCache:
     """The keys and values of one attention module: ``(batch, key head, length, channel)`` each.
 
-    In self-attention it grows with every call. In cross-attention it holds the projected context,
-    once.
+    In self-attention it grows with every call. In cross-attention it holds the projected context.
 
-    Without gradients the keys live in a buffer with room to spare, so that a step copies one row
-    per head and not all of the past.
+    Without gradients, keys and values are in buffers with spare room, so that a step copies one row
+    per head and not the whole past.
     """
 
     def __init__(self) -> None:
@@ -46,7 +45,7 @@ class KeyValueCache:
         return None if self._values is None else self._values[:, :, : self.length]
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Add new keys and values behind the old ones; returns all of them."""
+        """Append new keys and values; return all of them."""
         if self._keys is None or self._values is None:
             self._keys, self._values = k, v
         else:
@@ -75,9 +74,9 @@ class KeyValueCache:
 
 
 def _written(buffer: Tensor, new: Tensor, start: int, stop: int) -> Tensor:
-    """``buffer`` with ``new`` at ``start … stop``; a larger buffer where it does not fit."""
+    """``buffer`` with ``new`` at ``start … stop``; a larger buffer if it does not fit."""
     if torch.is_grad_enabled() and (buffer.requires_grad or new.requires_grad):
-        return torch.cat([buffer[:, :, :start], new], 2)  # writing in place would spoil the graph
+        return torch.cat([buffer[:, :, :start], new], 2)  # writing in place would break the autograd graph
     if stop > buffer.shape[2]:
         batch, heads, _, channels = buffer.shape
         larger = new.new_empty(batch, heads, max(16, 2 * stop), channels)
@@ -88,7 +87,7 @@ def _written(buffer: Tensor, new: Tensor, start: int, stop: int) -> Tensor:
 
 
 class LinearCache:
-    """What linear attention remembers: one state per head, of a size that does not grow.
+    """What linear attention remembers: one state of constant size per head.
 
     ``state`` is None before the first call.
     """
@@ -104,7 +103,7 @@ class LinearCache:
 
 
 class Cache:
-    """The memory of a stack of layers: keys and values of each layer's own past, and of its context.
+    """The caches of a stack of layers: for self-attention (``own``) and cross-attention (``context``).
 
     >>> cache = Cache(3)
     >>> cache.length, len(cache.own), len(cache.context)
@@ -118,7 +117,7 @@ class Cache:
 
     @property
     def length(self) -> int:
-        """How many tokens the stack has seen."""
+        """The number of tokens that the stack has seen."""
         return self.own[0].length if self.own else 0
 
     def select(self, rows: Tensor) -> None:
@@ -129,13 +128,13 @@ class Cache:
             self.keep = self.keep.index_select(0, rows)
 
     def reorder(self, rows: Tensor) -> None:
-        """As ``select``, where every row takes the place of one with the same context and padding."""
+        """Like ``select``, if every row moves to one with the same context and padding."""
         for one in self.own:
             one.select(rows)
 
 
 def check_layers(cache: Cache | None, layers: int) -> None:
-    """Raise unless the cache was made for a stack of so many layers."""
+    """Raise unless the cache has one entry for each of ``layers`` layers."""
     if cache is not None and len(cache.own) != layers:
         raise ShapeError(
             f"A cache has one place per layer (layers = {layers}).",

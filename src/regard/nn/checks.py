@@ -1,4 +1,4 @@
-"""Checks that several modules share: whole numbers, probabilities, names, shapes."""
+"""Argument checks that several modules share: integers, probabilities, names, shapes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from regard.errors import ArgumentError, DtypeError, ShapeError
 
 
 def check_whole(name: str, number: object, *, least: int = 1) -> int:
-    """``number`` as a whole number of at least ``least``."""
+    """``number``, checked to be an integer of at least ``least``."""
     if isinstance(number, bool) or not isinstance(number, int) or number < least:
         raise ArgumentError(
             f"{name} is a whole number, {least} or more.", got=f"{name} = {number!r}", do="Count it."
@@ -20,7 +20,7 @@ def check_whole(name: str, number: object, *, least: int = 1) -> int:
 
 
 def check_probability(name: str, value: float) -> float:
-    """``value`` as a probability of dropping something."""
+    """``value``, checked to be a dropout probability."""
     if not 0.0 <= value < 1.0:
         raise ArgumentError(
             f"{name} is a probability, at least 0 and below 1.",
@@ -31,7 +31,7 @@ def check_probability(name: str, value: float) -> float:
 
 
 def check_name(option: str, name: object, known: Collection[str | None]) -> None:
-    """Raise unless ``name`` is one of the known ones."""
+    """Raise unless ``name`` is one of ``known``."""
     if name not in known:
         names = ", ".join(repr(one) for one in known)
         raise ArgumentError(f"{option} is one of {names}.", got=repr(name), do="Choose one of them.")
@@ -54,7 +54,7 @@ def check_vectors(name: str, x: object, width: int) -> None:
 
 
 def check_tokens(name: str, tokens: object) -> Tensor:
-    """``tokens`` as whole numbers ``(batch, length)``, at least one of each."""
+    """``tokens``, checked to be a non-empty integer tensor ``(batch, length)``."""
     if not isinstance(tokens, Tensor) or tokens.dtype not in (torch.int64, torch.int32):
         kind = str(tokens.dtype) if isinstance(tokens, Tensor) else type(tokens).__name__
         raise DtypeError(
@@ -72,7 +72,7 @@ def check_tokens(name: str, tokens: object) -> Tensor:
 
 
 def check_in_vocabulary(name: str, tokens: Tensor, vocabulary: int) -> None:
-    """Raise where an embedding would be asked for a row that it has not."""
+    """Raise if a token id has no row in the embedding."""
     if int(tokens.max()) >= vocabulary or int(tokens.min()) < 0:
         raise ArgumentError(
             f"{name} holds token ids from 0 to {vocabulary - 1} (vocabulary = {vocabulary}).",

@@ -1,4 +1,4 @@
-"""Dropout that spends most of its time on dropping, not on drawing random numbers."""
+"""Dropout that needs fewer random numbers than torch's."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 SIDES = 1 << 16
-"""Every toss is one of so many equally likely numbers, 16 bits."""
+"""The number of equally likely 16-bit values."""
 
 
 class Dropout(nn.Dropout):
-    """``x`` with a share ``p`` of its numbers set to 0 and the others grown by ``1/(1 − p)``, in training.
+    """In training, sets a share ``p`` of the numbers to 0 and scales the others by ``1/(1 − p)``.
 
-    On a CPU torch draws one random number for each toss, which takes longer than everything else
-    around it; one number of 64 bits holds four tosses of 16. So ``p`` is rounded to a multiple of
-    2⁻¹⁶, and the growth fits the rounded one: the expectation is exactly ``x``.
+    On a CPU, torch draws one random number per element, which takes longer than everything else
+    around it. Here one 64-bit number decides four elements, 16 bits each. So ``p`` is rounded to a
+    multiple of 2⁻¹⁶, and the scale matches the rounded one: the expectation is exactly ``x``.
 
     >>> _ = torch.manual_seed(0)
     >>> dropped = Dropout(0.25)(torch.ones(10000))
@@ -26,7 +26,7 @@ class Dropout(nn.Dropout):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """``input``, thinned in training."""
+        """``input`` with dropout in training, unchanged otherwise."""
         dropped = round(self.p * SIDES)
         if not self.training or not dropped:
             return input

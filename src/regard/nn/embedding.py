@@ -12,7 +12,7 @@ from regard.nn.dropout import Dropout
 from regard.nn.positions import LearnedPositions, Offset, SinusoidalPositions
 
 MODEL_POSITIONS = ("sinusoidal", "learned", "rotary", "alibi", "relative", "none")
-"""What ``positions=`` of a model knows: the first two are added to the embeddings."""
+"""The options of ``positions=`` of a model; the first two are added to the embeddings."""
 
 
 class TokenEmbedding(nn.Module):
@@ -48,7 +48,7 @@ class TokenEmbedding(nn.Module):
         self.dropout = Dropout(check_probability("dropout", dropout))
 
     def forward(self, tokens: Tensor, offset: Offset = 0) -> Tensor:
-        """The vectors of ``tokens``, of which the first stands at ``offset``."""
+        """The vectors of ``tokens``; the first token is at position ``offset``."""
         x = self.table(tokens) * self.scale
         if self.positions is not None:
             x = self.positions(x, offset)
@@ -56,5 +56,5 @@ class TokenEmbedding(nn.Module):
         return out
 
     def logits(self, x: Tensor) -> Tensor:
-        """The table used the other way: how well each token of the vocabulary fits each vector."""
+        """The embedding table as output projection: ``(…, width)`` → ``(…, vocabulary)``."""
         return F.linear(x, self.table.weight)

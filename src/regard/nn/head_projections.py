@@ -1,4 +1,4 @@
-"""What every kind of attention module begins and ends with: projections, split into heads.
+"""The projections into and out of heads that all attention modules share.
 
 queries = x W_q + b_q        keys, values = c W_k + b_k, c W_v + b_v        c = context or x
 split   (batch, length, heads · channel) → (batch, head, length, channel)
@@ -18,8 +18,8 @@ from regard.nn.dropout import Dropout
 class ProjectedHeads(nn.Module):
     """The projections of multi-head attention, without the attention.
 
-    ``projection`` makes queries, keys and values in one multiplication; its rows are the query
-    heads, then the key heads, then the value heads.
+    ``projection`` computes queries, keys and values in one product; its rows are the query heads,
+    then the key heads, then the value heads.
     """
 
     def __init__(self, width: int, heads: int, key_heads: int | None, bias: bool, dropout: float) -> None:
@@ -46,7 +46,7 @@ class ProjectedHeads(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Each projection by itself as Xavier would, not the three as one wide matrix."""
+        """Xavier initialisation of each projection on its own, not of the three as one wide matrix."""
         for part in self.projection.weight.split(self._widths()):
             nn.init.xavier_uniform_(part)
         nn.init.xavier_uniform_(self.output.weight)
@@ -59,10 +59,10 @@ class ProjectedHeads(nn.Module):
         return [self.width, key_width, key_width]
 
     def project(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries of ``x``, keys and values of ``context`` (of ``x`` where it is None), in heads."""
+        """Queries of ``x``, keys and values of ``context`` (of ``x`` if it is None), split into heads."""
         check_vectors("x", x, self.width)
         if context is None:
-            # One split of heads for all three: views, nothing is copied.
+            # All three are split into heads at once: views, nothing is copied.
             q, k, v = self._split(self.projection(x)).split([self.heads, self.key_heads, self.key_heads], 1)
             return q, k, v
         self._check_context(context, x.shape[0])
@@ -71,12 +71,12 @@ class ProjectedHeads(nn.Module):
         return self._split(F.linear(x, *for_queries)), k, v
 
     def project_queries(self, x: Tensor) -> Tensor:
-        """Queries alone, ``(batch, head, query, channel)``, for a context that is in a cache."""
+        """Only the queries, ``(batch, head, query, channel)``, for a context that is in a cache."""
         check_vectors("x", x, self.width)
         return self._split(F.linear(x, *self._parts()[0]))
 
     def join(self, heads: Tensor) -> Tensor:
-        """``(batch, head, query, channel)`` → ``(batch, query, width)``, through the last projection."""
+        """``(batch, head, query, channel)`` → ``(batch, query, width)``, by the output projection."""
         out: Tensor = self.dropout(self.output(heads.transpose(1, 2).flatten(2)))
         return out
 
@@ -87,7 +87,7 @@ class ProjectedHeads(nn.Module):
 
     def _parts(self) -> list[tuple[Tensor, Tensor | None]]:
         """Weight and bias of the queries, and those of keys and values."""
-        # split, not indexing: its gradient is one concatenation instead of zeros and a sum.
+        # split instead of indexing: its gradient is one concatenation instead of zeros and a sum.
         sizes = [self.width, self.projection.out_features - self.width]
         weights, bias = self.projection.weight.split(sizes), self.projection.bias
         return list(zip(weights, (None, None) if bias is None else bias.split(sizes)))
@@ -103,6 +103,6 @@ class ProjectedHeads(nn.Module):
             )
 
     def extra_repr(self) -> str:
-        """What the module's own text shows."""
+        """The options shown in the module's repr."""
         grouped = f", key_heads={self.key_heads}" if self.key_heads != self.heads else ""
         return f"{self.width}, {self.heads}{grouped}"

@@ -3,7 +3,7 @@
 post-norm   x = norm(x + sublayer(x))          as in the paper of 2017
 pre-norm    x = x + sublayer(norm(x))          trains more easily; the stack ends with a norm
 
-``dropout`` acts in both before the sum.
+In both, ``dropout`` is applied before the sum.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from regard.nn.multi_head import MultiHeadAttention, RelativePositionAttention
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
 NORMS = ("pre", "post")
 OWN_POSITIONS = (None, "rotary", "alibi", "relative")
-"""Positions that live inside self-attention; the others are added to the vectors before the stack."""
+"""Kinds of positions that act inside self-attention; the others are added to the vectors before the stack."""
 
 
 class FeedForward(nn.Module):
-    """Two linear maps with a bend between them: ``activation(x W_1 + b_1) W_2 + b_2``, token by token.
+    """Two linear maps with an activation between them: ``activation(x W_1 + b_1) W_2 + b_2``, per token.
 
     Shapes: ``(batch, length, width)`` → the same; inside, ``(batch, length, hidden)``.
 
@@ -51,13 +51,13 @@ class FeedForward(nn.Module):
                 nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Every token by itself."""
+        """Transform every token on its own."""
         check_vectors("x", x, self.width)
         out: Tensor = self.outer(self.dropout(ACTIVATIONS[self.activation](self.inner(x))))
         return out
 
     def extra_repr(self) -> str:
-        """What the module's own text shows."""
+        """The options shown in the module's repr."""
         return f"activation={self.activation!r}"
 
 
@@ -70,7 +70,7 @@ def _self_attention(width: int, heads: int, positions: str | None, **options: An
 
 
 def _residual(kind: str, norm: nn.LayerNorm, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-    """A sublayer with its sum and its norm, in the order that ``kind`` says."""
+    """A sublayer with its residual sum and its norm, in pre-norm or post-norm order."""
     if kind == "pre":
         return x + sublayer(norm(x))
     out: Tensor = norm(x + sublayer(x))
@@ -78,18 +78,18 @@ def _residual(kind: str, norm: nn.LayerNorm, x: Tensor, sublayer: Callable[[Tens
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward. With ``causal=True`` it is the layer of a language model.
+    """Self-attention, then feed-forward. With ``causal=True``, it is the layer of a language model.
 
     Args:
         width, heads, key_heads, causal, bias: as in :class:`MultiHeadAttention`.
-        hidden: channels inside the feed-forward part; four times the width unless told.
-        dropout: inside the feed-forward part, before each residual sum, and on the attention weights.
-        attention_dropout: on the weights, where it shall be another; 0 makes training faster.
+        hidden: channels inside the feed-forward block; four times the width by default.
+        dropout: inside the feed-forward block, before each residual sum, and on the attention weights.
+        attention_dropout: dropout on the weights, ``dropout`` by default; 0 makes training faster.
         norm: ``"post"`` or ``"pre"``.
         activation: ``"relu"`` or ``"gelu"``.
         positions: None, ``"rotary"``, ``"alibi"`` or ``"relative"``, inside the self-attention.
-        length: the longest text that rotary positions serve.
-        eps: keeps the norm from dividing by 0.
+        length: the longest sequence for rotary positions.
+        eps: added to the variance in the norms, to avoid division by 0.
 
     Shapes: ``(batch, length, width)`` → the same.
 
@@ -141,7 +141,7 @@ class EncoderLayer(nn.Module):
     def forward(
         self, x: Tensor, *, mask: object = None, bias: object = None, cache: KeyValueCache | None = None
     ) -> Tensor:
-        """``mask``, ``bias`` and ``cache`` go to the self-attention."""
+        """``mask``, ``bias`` and ``cache`` are passed to the self-attention."""
         x = _residual(
             self.norm,
             self.attention_norm,
@@ -154,7 +154,7 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Causal self-attention, cross-attention to the context, then feed-forward.
 
-    Options are those of :class:`EncoderLayer`; ``causal`` is True unless told.
+    The options are those of :class:`EncoderLayer`; ``causal`` is True by default.
 
     Shapes: x ``(batch, length, width)``, context ``(batch, key, width)`` → ``(batch, length, width)``.
 
@@ -210,7 +210,7 @@ class DecoderLayer(nn.Module):
         cache: KeyValueCache | None = None,
         context_cache: KeyValueCache | None = None,
     ) -> Tensor:
-        """``mask``, ``bias``, ``cache`` for the self-attention, the ``context_`` ones for the other."""
+        """``mask``, ``bias`` and ``cache`` are for self-attention, ``context_…`` for cross-attention."""
         x = _residual(
             self.norm,
             self.attention_norm,

@@ -12,10 +12,10 @@ from regard.nn.head_projections import ProjectedHeads
 
 
 class LinearAttention(ProjectedHeads):
-    """Multi-head attention with ``φ(q) · φ(k)`` in place of ``exp(q · k)``: O(n), and a small memory.
+    """Multi-head attention with ``φ(q) · φ(k)`` in place of ``exp(q · k)``: O(n), with a small state.
 
-    A cache holds one state per head, of a size that does not grow with the text, so that every new
-    token costs the same. It is another function than softmax attention.
+    A cache holds one state of constant size per head, so every new token costs the same. It is a
+    different function from softmax attention.
 
     Shapes: x ``(batch, query, width)``, context ``(batch, key, width)`` → ``(batch, query, width)``.
 
@@ -54,8 +54,8 @@ class LinearAttention(ProjectedHeads):
     ) -> Tensor:
         """Attend from ``x`` to ``context``, or to ``x`` itself; ``keep`` is False at padding.
 
-        ``keep`` has shape ``(batch, key)`` and covers the keys of this call; what the cache holds
-        was sorted out before.
+        ``keep`` has shape ``(batch, key)`` and covers only the keys of this call, not those in the
+        cache.
         """
         if context is not None and self.causal:
             raise ArgumentError(

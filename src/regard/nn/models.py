@@ -1,4 +1,4 @@
-"""Whole models on tokens: ``Seq2Seq`` (encoder-decoder) and ``LanguageModel`` (decoder alone)."""
+"""Models on tokens: ``Seq2Seq`` (encoder-decoder) and ``LanguageModel`` (decoder only)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from regard.nn.stacks import Decoder, Encoder
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """A source that was read: vectors ``(batch, key, width)``, and which of them are no padding."""
+    """An encoded source: vectors ``(batch, key, width)``, and which of them are not padding."""
 
     context: Tensor
     mask: masks.Mask | None
@@ -36,15 +36,15 @@ class Seq2Seq(nn.Module):
     """Source tokens in, logits of target tokens out: embeddings, encoder, decoder, projection.
 
     Args:
-        source_vocabulary, target_vocabulary: how many tokens there are on each side.
+        source_vocabulary, target_vocabulary: the number of tokens on each side.
         width, heads, hidden, key_heads, norm, activation, bias: as in :class:`EncoderLayer`.
-        dropout, attention_dropout: as there; ``dropout`` acts on the embeddings too.
-        encoder_layers, decoder_layers: how many layers.
+        dropout, attention_dropout: as there; ``dropout`` also applies to the embeddings.
+        encoder_layers, decoder_layers: the number of layers.
         positions: ``"sinusoidal"``, ``"learned"``, ``"rotary"``, ``"alibi"``, ``"relative"`` or ``"none"``.
-        length: the longest text on either side.
-        padding: the token id that fills up a batch; nobody sees it.
-        tied: the target's embedding is the output projection too.
-        shared: source and target have one embedding; the vocabularies must be one.
+        length: the longest sequence on either side.
+        padding: the id of the padding token, which is never seen.
+        tied: whether the target's embedding is also the output projection.
+        shared: whether source and target share one embedding; their vocabularies must be equal.
 
     Shapes: source ``(batch, key)``, target ``(batch, length)`` → logits ``(batch, length, target
     vocabulary)``. Sources may be padded anywhere, targets at the end.
@@ -100,7 +100,7 @@ class Seq2Seq(nn.Module):
         self.decoder = Decoder([DecoderLayer(width, heads, **options) for _ in range(decoder_layers)])
         embedding: dict[str, Any] = {"positions": positions, "length": length, "dropout": dropout}
         self.target = TokenEmbedding(target_vocabulary, width, **embedding)
-        # A shared embedding is registered once: a file of weights holds every tensor once.
+        # A shared embedding is registered once, so that a file of weights holds every tensor once.
         self.own_source = None if shared else TokenEmbedding(source_vocabulary, width, **embedding)
         self.output = None if tied else nn.Linear(width, target_vocabulary)
 
@@ -111,25 +111,25 @@ class Seq2Seq(nn.Module):
 
     @property
     def vocabulary(self) -> int:
-        """How many target tokens there are."""
+        """The number of target tokens."""
         return self.target.vocabulary
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Logits of the token that follows each target token."""
+        """The logits of the token after each target token."""
         return self.decode(target, self.encode(source))
 
     def encode(self, source: Tensor) -> Encoded:
-        """Read the source once, for any number of targets."""
+        """Encode the source once, for any number of targets."""
         _check_text("source", source, self.source.vocabulary, self.length)
         keep = source != self.padding
         mask = _padding(keep)
         return Encoded(self.encoder(self.source(source), mask=mask), mask, keep)
 
     def decode(self, target: Tensor, encoded: Encoded, *, cache: Cache | None = None) -> Tensor:
-        """Logits for ``target``, which with a cache is what comes after the tokens in it."""
+        """The logits for ``target``; with a cache, ``target`` is what follows the tokens in it."""
         offset = 0 if cache is None else cache.length
         _check_text("target", target, self.target.vocabulary, self.length, offset)
-        # Padding comes behind the real tokens, where causal attention does not look.
+        # Padding comes after the real tokens, where causal attention does not look.
         x = self.decoder(self.target(target, offset), encoded.context, context_mask=encoded.mask, cache=cache)
         return self.logits(x)
 
@@ -144,10 +144,10 @@ class Seq2Seq(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """Tokens in, logits of the tokens that follow out: embedding, causal layers, projection.
+    """Tokens in, logits of the next tokens out: embedding, causal layers, projection.
 
-    Options are those of :class:`Seq2Seq`. ``padding`` may be None: then every token counts unless
-    ``keep`` says otherwise. Texts may be padded on either side; positions count real tokens alone.
+    The options are those of :class:`Seq2Seq`. If ``padding`` is None, every token counts unless
+    ``keep`` says otherwise. Texts may be padded on either side; positions count only real tokens.
 
     Shapes: ``(batch, length)`` → logits ``(batch, length, vocabulary)``.
 
@@ -197,14 +197,14 @@ class LanguageModel(nn.Module):
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens there are."""
+        """The number of tokens."""
         return self.embedding.vocabulary
 
     def forward(self, tokens: Tensor, *, keep: Tensor | None = None, cache: Cache | None = None) -> Tensor:
-        """Logits of the token that follows each of ``tokens``.
+        """The logits of the token after each of ``tokens``.
 
-        ``keep`` is bool, of the shape of ``tokens``, False at padding; without it, tokens that are
-        not ``padding`` count. A cache remembers it of the tokens that it holds.
+        ``keep`` is a bool tensor of the shape of ``tokens``, False at padding; without it, all tokens
+        except ``padding`` count. A cache remembers it for the tokens that it holds.
         """
         past = 0 if cache is None else cache.length
         _check_text("tokens", tokens, self.vocabulary, self.length, past)
@@ -237,7 +237,7 @@ class LanguageModel(nn.Module):
         return torch.cat([cache.keep, keep], 1)
 
     def real(self, tokens: Tensor) -> Tensor:
-        """Which tokens are no padding, ``(batch, length)``."""
+        """Which tokens are not padding, ``(batch, length)``."""
         return torch.ones_like(tokens, dtype=torch.bool) if self.padding is None else tokens != self.padding
 
     def new_cache(self) -> Cache:
@@ -246,14 +246,14 @@ class LanguageModel(nn.Module):
 
 
 def _layer_options(*, positions: str, **options: Any) -> dict[str, Any]:
-    """The options of the layers; positions that are added to the embeddings are not their concern."""
+    """The options of the layers, without positions that are added to the embeddings."""
     check_name("positions", positions, MODEL_POSITIONS)
     inside = positions if positions in ("rotary", "alibi", "relative") else None
     return {**options, "positions": inside}
 
 
 def _padding(keep: Tensor) -> masks.Mask | None:
-    """A mask where there is padding at all: without one attention takes its shortest way."""
+    """The padding mask, or None if there is no padding: attention is fastest without a mask."""
     return None if bool(keep.all()) else masks.padding(keep)
 
 

@@ -1,4 +1,4 @@
-"""Multi-head attention as modules: projections around ``regard.attention``."""
+"""Multi-head attention modules: projections around ``regard.attention``."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from regard.nn.head_projections import ProjectedHeads
 from regard.nn.positions import RotaryPositions
 
 POSITIONS = (None, "rotary", "alibi")
-"""What ``MultiHeadAttention(positions=)`` knows."""
+"""The options of ``MultiHeadAttention(positions=)``."""
 
 
 class MultiHeadAttention(ProjectedHeads):
     """Multi-head attention: ``concat(attention(x W_q, c W_k, c W_v)) W_o``, with ``c`` = context or x.
 
     Args:
-        width: channels of a token; each head takes ``width / heads`` of them.
+        width: channels per token; each head has ``width / heads`` of them.
         heads: query heads.
-        key_heads: key and value heads; fewer than ``heads`` is grouped-query attention.
-        causal: nobody sees later tokens; with a cache, the new tokens stand at its end.
-        bias: whether the projections have one.
+        key_heads: key and value heads; fewer than ``heads`` means grouped-query attention.
+        causal: no query sees later tokens; with a cache, the new tokens follow those in it.
+        bias: whether the projections have a bias.
         dropout: on the weights, in training.
         residual_dropout: on the output, in training.
-        positions: ``"rotary"`` turns queries and keys, ``"alibi"`` adds a bias of the distance.
-        length: the longest text that rotary positions serve.
+        positions: ``"rotary"`` rotates queries and keys, ``"alibi"`` adds a bias of the distance.
+        length: the longest sequence for rotary positions.
 
     Shapes: x ``(batch, query, width)``, context ``(batch, key, width)`` → ``(batch, query, width)``.
 
@@ -41,7 +41,7 @@ class MultiHeadAttention(ProjectedHeads):
     >>> cross = nn.MultiHeadAttention(16, 4, key_heads=2)
     >>> cross(x, torch.randn(2, 9, 16)).shape
     torch.Size([2, 7, 16])
-    >>> cache = nn.KeyValueCache()  # the same numbers, a part at a time
+    >>> cache = nn.KeyValueCache()  # in two parts, with the same result
     >>> parts = [attend(x[:, :4], cache=cache), attend(x[:, 4:], cache=cache)]
     >>> torch.allclose(torch.cat(parts, 1), attend(x), atol=1e-5)
     True
@@ -81,9 +81,9 @@ class MultiHeadAttention(ProjectedHeads):
     ) -> Tensor:
         """Attend from ``x`` to ``context``, or to ``x`` itself.
 
-        ``mask`` and ``bias`` are those of ``regard.attention``. They cover every key, those in the
-        cache included. A cache of cross-attention holds the projected context after the first call;
-        later calls must pass the same context, and only look at its length.
+        ``mask`` and ``bias`` are those of ``regard.attention``. They cover all keys, including those
+        in the cache. In cross-attention, the cache holds the projected context after the first call;
+        later calls must pass the same context, of which only the length is checked.
         """
         q, k, v = self._queries_keys_values(x, context, cache)
         heads = attention(
@@ -99,7 +99,7 @@ class MultiHeadAttention(ProjectedHeads):
     def weights(
         self, x: Tensor, context: Tensor | None = None, *, mask: object = None, bias: object = None
     ) -> Tensor:
-        """The weights of every head, ``(batch, head, query, key)``: n×n, to look at.
+        """The weights of every head, ``(batch, head, query, key)``: n×n, for inspection.
 
         >>> MultiHeadAttention(8, 2, causal=True).weights(torch.randn(1, 3, 8))[0, :, 0].tolist()
         [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
@@ -109,7 +109,7 @@ class MultiHeadAttention(ProjectedHeads):
         return attention_weights(q, k, mask=allowed, bias=_added(bias, self.position_bias()))
 
     def position_bias(self) -> biases.Bias | None:
-        """The bias that the module itself adds to the scores, if any."""
+        """The position bias that the module adds to the scores, if any."""
         return None if self.slopes is None else biases.Alibi(self.slopes)
 
     def _queries_keys_values(
@@ -158,7 +158,7 @@ class MultiHeadAttention(ProjectedHeads):
         if given is None:
             return masks.causal()
         if isinstance(given, Tensor) and given.is_floating_point():
-            # An additive mask is n×n already, and may add more than −inf.
+            # An additive mask is n×n already, and may have finite values too.
             return given.masked_fill(~masks.causal().dense(queries, keys, device=given.device), -torch.inf)
         return masks.causal() & masks.as_mask(given)
 
@@ -166,11 +166,11 @@ class MultiHeadAttention(ProjectedHeads):
 class RelativePositionAttention(MultiHeadAttention):
     """Self-attention with one learned number per head and distance, added to the scores.
 
-    ``s_ij += table[head, clip + clamp(j − i, −clip, clip)]``: beyond ``clip`` all distances are alike,
-    so that texts of any length are served (Shaw et al., 2018, with scalars as in T5). The table
-    begins at 0, as plain attention.
+    ``s_ij += table[head, clip + clamp(j − i, −clip, clip)]``: all distances beyond ``clip`` share one
+    entry, so sequences may have any length (Shaw et al., 2018, with scalars as in T5). The table is
+    initialised to 0, which is plain attention.
 
-    Shapes: ``(batch, length, width)`` → the same. Options are those of :class:`MultiHeadAttention`.
+    Shapes: ``(batch, length, width)`` → the same. The options are those of :class:`MultiHeadAttention`.
 
     >>> attend = RelativePositionAttention(16, 4, clip=32)
     >>> attend.table.shape, attend(torch.randn(2, 100, 16)).shape
@@ -206,7 +206,7 @@ class RelativePositionAttention(MultiHeadAttention):
 
 
 def _added(given: object, own: biases.Bias | None) -> object:
-    """The user's bias and the module's own, together."""
+    """The sum of the user's bias and the module's own."""
     if given is None or own is None:
         return own if given is None else given
     if isinstance(given, Tensor):

@@ -1,10 +1,10 @@
-"""Positions: what tells a token where it stands. Each takes an offset, for decoding with a cache.
+"""Position encodings. Each module takes an offset, for decoding with a cache.
 
 | module                | acts on                                  | beyond its length |
 |-----------------------|------------------------------------------|-------------------|
 | `SinusoidalPositions` | adds to the vectors                      | an error          |
 | `LearnedPositions`    | adds to the vectors                      | an error          |
-| `RotaryPositions`     | turns queries and keys                   | an error          |
+| `RotaryPositions`     | rotates queries and keys                 | an error          |
 | ALiBi                 | `MultiHeadAttention(positions="alibi")`  | has no length     |
 | relative              | `RelativePositionAttention`              | has no length     |
 """
@@ -20,11 +20,11 @@ from regard.errors import ArgumentError, ShapeError
 from regard.nn.checks import check_vectors, check_whole
 
 Offset = int | Tensor
-"""Where the first token stands; or an integer tensor ``(batch, length)``, the place of every token."""
+"""The position of the first token, or an integer tensor ``(batch, length)`` with those of all tokens."""
 
 
 def rows_of(table: Tensor, length: int, offset: Offset) -> Tensor:
-    """The rows of a table of positions: ``(length, channel)``, or ``(batch, length, channel)``."""
+    """The rows of a position table: ``(length, channel)`` or ``(batch, length, channel)``."""
     if isinstance(offset, Tensor):
         _check_longest(int(offset.max()) + 1 if offset.numel() else 0, len(table))
         return table[offset]
@@ -95,10 +95,10 @@ class LearnedPositions(nn.Module):
 
 
 class RotaryPositions(nn.Module):
-    """Turns each pair of channels by an angle that grows with the position; acts on queries and keys.
+    """Rotates each pair of channels of queries and keys by an angle proportional to the position.
 
     Channels ``i`` and ``i + channels/2`` are a pair, as in Llama. The product of a query at ``p`` and
-    a key at ``p'`` then depends on ``p − p'`` alone, so nothing has to be added to the scores.
+    a key at ``p'`` then depends only on ``p − p'``, so nothing has to be added to the scores.
 
     Shapes: ``(batch, head, length, channel)`` → the same.
 
@@ -126,7 +126,7 @@ class RotaryPositions(nn.Module):
         self.register_buffer("sin", angles.sin().float(), persistent=False)
 
     def forward(self, x: Tensor, offset: Offset = 0) -> Tensor:
-        """``x`` turned by its positions."""
+        """``x`` rotated by its positions."""
         if x.ndim != 4 or x.shape[-1] != self.channels:
             raise ShapeError(
                 f"Rotary positions act on (batch, head, length, channel) (channels = {self.channels}).",
@@ -134,7 +134,7 @@ class RotaryPositions(nn.Module):
                 do="Split the heads first.",
             )
         cos, sin = (rows_of(table, x.shape[2], offset).to(x.dtype) for table in (self.cos, self.sin))
-        if cos.ndim == 3:  # one row of positions per batch element: the head axis is missing
+        if cos.ndim == 3:  # positions per batch element: add the head axis
             cos, sin = cos[:, None], sin[:, None]
         first, second = x.chunk(2, -1)
         return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)

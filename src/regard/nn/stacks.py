@@ -1,4 +1,4 @@
-"""Layers on top of each other: ``Encoder``, ``Decoder``, and both as a ``Transformer`` on vectors."""
+"""Stacks of layers: ``Encoder``, ``Decoder``, and both as a ``Transformer`` on vectors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from regard.nn.layers import DecoderLayer, EncoderLayer
 
 
 class Encoder(nn.Module):
-    """Encoder layers, and a norm behind them unless told otherwise.
+    """Encoder layers, with a final norm if they are pre-norm.
 
-    The norm is there for pre-norm layers, whose sums nobody else brings to one scale; post-norm
-    layers do without unless ``norm=True``.
+    The output of pre-norm layers is an unnormalised sum, hence the final norm; post-norm layers need
+    none. ``norm=True`` or ``norm=False`` overrides this.
 
     Shapes: ``(batch, length, width)`` → the same.
 
@@ -36,7 +36,7 @@ class Encoder(nn.Module):
     def forward(
         self, x: Tensor, *, mask: object = None, bias: object = None, cache: Cache | None = None
     ) -> Tensor:
-        """``mask`` and ``bias`` go to every layer; ``cache`` has a place for each."""
+        """``mask`` and ``bias`` are passed to every layer; ``cache`` has an entry for each."""
         check_layers(cache, len(self.layers))
         mask = _once(mask)
         for index, layer in enumerate(self.layers):
@@ -49,7 +49,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Decoder layers, and a norm behind them as in :class:`Encoder`.
+    """Decoder layers, with a final norm as in :class:`Encoder`.
 
     Shapes: x ``(batch, length, width)``, context ``(batch, key, width)`` → ``(batch, length, width)``.
 
@@ -77,7 +77,7 @@ class Decoder(nn.Module):
         bias: object = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """``context_mask`` says which tokens of the context may be seen; the rest is for x itself."""
+        """``context_mask`` says which tokens of the context may be seen; the rest is for self-attention."""
         check_layers(cache, len(self.layers))
         mask, context_mask = _once(mask), _once(context_mask)
         for index, layer in enumerate(self.layers):
@@ -98,7 +98,7 @@ class Decoder(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder on vectors, of the shape of ``torch.nn.Transformer``.
+    """Encoder and decoder on vectors, like ``torch.nn.Transformer``.
 
     ``options`` are those of :class:`EncoderLayer` and :class:`DecoderLayer`: hidden, key_heads,
     dropout, attention_dropout, norm, activation, positions, length, bias, eps. The decoder is
@@ -130,7 +130,7 @@ class Transformer(nn.Module):
 
     @classmethod
     def of(cls, encoder: Encoder, decoder: Decoder) -> Transformer:
-        """A transformer of stacks that exist already."""
+        """A transformer from existing stacks."""
         model = cls(1, 1, encoder_layers=0, decoder_layers=0)
         model.encoder, model.decoder = encoder, decoder
         return model
@@ -146,10 +146,10 @@ class Transformer(nn.Module):
         target_mask: object = None,
         context_mask: object = None,
     ) -> Tensor:
-        """The decoder's last layer, for every token of the target.
+        """The output of the decoder for every token of the target.
 
-        ``source_keep`` and ``target_keep`` are bool ``(batch, length)``, False at padding, and serve
-        every attention that looks there. The masks are for whatever else nobody shall see.
+        ``source_keep`` and ``target_keep`` are bool ``(batch, length)``, False at padding; they apply
+        to every attention over that sequence. The masks can hide further tokens.
         """
         real, real_target = _padding(source_keep), _padding(target_keep)
         context = self.encoder(source, mask=_and(real, source_mask))
@@ -159,7 +159,7 @@ class Transformer(nn.Module):
         return out
 
 
-def _last_norm(layers: Sequence[EncoderLayer | DecoderLayer], wanted: bool | None) -> nn.LayerNorm | None:
+def _last_norm(layers: Sequence[EncoderLayer | DecoderLayer], norm: bool | None) -> nn.LayerNorm | None:
     if not layers:
         return None
     first = layers[0]
@@ -169,21 +169,21 @@ def _last_norm(layers: Sequence[EncoderLayer | DecoderLayer], wanted: bool | Non
             got=", ".join(f"{layer.attention.width} ({layer.norm})" for layer in layers),
             do="Build them with the same options.",
         )
-    if wanted or (wanted is None and first.norm == "pre"):
+    if norm or (norm is None and first.norm == "pre"):
         own = first.attention_norm
         return nn.LayerNorm(own.normalized_shape, eps=own.eps, bias=own.bias is not None)
     return None
 
 
 def _once(mask: object) -> object:
-    """A bool tensor as a mask: read and hashed here, not in every layer again."""
+    """A bool tensor as a mask, so that it is read and hashed once and not in every layer."""
     if isinstance(mask, Tensor) and mask.dtype == torch.bool:
         return masks.dense(mask)
     return mask
 
 
 def _and(keep: masks.Mask | None, mask: object) -> object:
-    """Padding and the user's mask together."""
+    """The padding mask combined with the user's mask."""
     if keep is None or mask is None:
         return keep if mask is None else mask
     if isinstance(mask, Tensor) and mask.is_floating_point():

@@ -1,4 +1,4 @@
-"""``from_torch``: a module of ``torch.nn`` as the module of regard that computes the same."""
+"""``from_torch``: converts a module of ``torch.nn`` to the regard module that computes the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from regard.nn.stacks import Decoder, Encoder, Transformer
 
 
 def from_torch(module: nn.Module, *, causal: bool = False) -> Any:
-    """The same module, with a copy of the same weights.
+    """The regard module that computes the same as ``module``, with a copy of its weights.
 
     | torch.nn                                           | regard.nn                      |
     |----------------------------------------------------|--------------------------------|
@@ -25,9 +25,9 @@ def from_torch(module: nn.Module, *, causal: bool = False) -> Any:
     | `TransformerEncoder`, `TransformerDecoder`         | `Encoder`, `Decoder`           |
     | `Transformer`                                      | `Transformer`                  |
 
-    regard's modules take ``(batch, length, width)`` whatever ``batch_first`` said. torch's decoders are
-    causal only where a mask makes them; ``causal=True`` makes that a property of the result (of the
-    attention itself, or of every decoder layer).
+    regard's modules take ``(batch, length, width)``, whatever ``batch_first`` was. torch's decoders are
+    causal only if a mask makes them so; ``causal=True`` makes the result causal (the attention itself,
+    or every decoder layer).
 
     >>> theirs = nn.MultiheadAttention(8, 2, batch_first=True)
     >>> x = torch.randn(1, 3, 8)
@@ -161,7 +161,7 @@ def _fill(
     theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer,
     norms: list[tuple[nn.LayerNorm, nn.LayerNorm]],
 ) -> None:
-    """Copy the feed-forward part and the norms."""
+    """Copy the feed-forward block and the norms."""
     ours.to(theirs.linear1.weight)
     feed_forward: FeedForward = ours.feed_forward
     _copy(feed_forward.inner, theirs.linear1.weight, theirs.linear1.bias)
