@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING, Any
 from regard.version import __version__
 
 if TYPE_CHECKING:
-    from regard import errors, heads, masks, nn, recording
+    from regard import errors, heads, kernels, lessons, masks, nn, recording, translator, views
     from regard.diagnosis import doctor
     from regard.kernels import (
         attention,
         attention_statistics,
         attention_weights,
+        attention_with_lse,
         biases,
         cost,
         linear_attention,
         plan,
+        reference,
     )
     from regard.lessons import explain
     from regard.recording import load, watch
@@ -40,6 +42,7 @@ __all__ = [
     "attention",
     "attention_statistics",
     "attention_weights",
+    "attention_with_lse",
     "biases",
     "cost",
     "doctor",
@@ -49,6 +52,8 @@ __all__ = [
     "figures",
     "head_view",
     "heads",
+    "kernels",
+    "lessons",
     "linear_attention",
     "load",
     "masks",
@@ -57,8 +62,11 @@ __all__ = [
     "page",
     "plan",
     "recording",
+    "reference",
     "show",
     "translate",
+    "translator",
+    "views",
     "watch",
 ]
 
@@ -66,10 +74,12 @@ _ROOMS = {
     "attention": "regard.kernels",
     "attention_statistics": "regard.kernels",
     "attention_weights": "regard.kernels",
+    "attention_with_lse": "regard.kernels",
     "biases": "regard.kernels",
     "cost": "regard.kernels",
     "linear_attention": "regard.kernels",
     "plan": "regard.kernels",
+    "reference": "regard.kernels",
     "doctor": "regard.diagnosis",
     "explain": "regard.lessons",
     "load": "regard.recording",
@@ -87,9 +97,13 @@ _MODULES = {
     "errors": "regard.errors",
     "figures": "regard.views.figures",
     "heads": "regard.heads",
+    "kernels": "regard.kernels",
+    "lessons": "regard.lessons",
     "masks": "regard.masks",
     "nn": "regard.nn",
     "recording": "regard.recording",
+    "translator": "regard.translator",
+    "views": "regard.views",
 }
 
 

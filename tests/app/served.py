@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from regard import masks, watch
 from regard.app.server.limits import Limits
-from regard.app.server.recording_store import Library
+from regard.app.server.recording_store import RecordingStore
 from regard.app.server.run_server import Server, make_app
 from regard.app.server.safety import Door
 from regard.app.server.served_models import heard, held
@@ -100,7 +100,7 @@ def served(
 ) -> Any:
     """The app over one recording called ``book``."""
     own = Limits(**limits)
-    library = Library(own.recording_bytes, keep)
+    library = RecordingStore(own.recording_bytes, keep)
     library.give(Path("/somewhere/secret/book.safetensors"), book())
     return make_app([Words()] if models is None else models, library, door or Door(), own, lang=lang)
 

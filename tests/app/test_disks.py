@@ -16,7 +16,7 @@ from recording.kinds import recordings
 from regard import atomic
 from regard.app.main import main
 from regard.app.server.limits import Limits
-from regard.app.server.recording_store import Library
+from regard.app.server.recording_store import RecordingStore
 from regard.app.server.tasks import Desk
 from regard.errors import FileError, RecordingError
 from regard.heads import table
@@ -174,14 +174,14 @@ def test_a_disk_that_fills_up_under_a_training(kilobytes, tmp_path):
 
 def test_a_reading_that_cannot_be_kept_is_not_lost(disk):
     folder, _ = disk
-    desk = Desk([], Library(10**9, keep=folder), Limits())
+    desk = Desk([], RecordingStore(10**9, keep=folder), Limits())
     entry = desk.library.add("a text", recordings()["layers"])
     assert desk._save(entry, lambda *_: None) is False
     assert desk.library.get(entry.id) is entry
 
 
 def test_a_reading_with_nan_is_not_lost(tmp_path):
-    desk = Desk([], Library(10**9, keep=tmp_path), Limits())
+    desk = Desk([], RecordingStore(10**9, keep=tmp_path), Limits())
     seen = recordings()["layers"]
     seen[0].q[0, 0, 0, 0] = torch.nan
     entry = desk.library.add("a text", seen)

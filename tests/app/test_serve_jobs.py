@@ -200,10 +200,10 @@ KILLED = """
 import sys, time, torch
 from pathlib import Path
 import regard.recording.recording_file as files
-from regard.app.server.recording_store import Library
+from regard.app.server.recording_store import RecordingStore
 from regard.recording import Call, Recording
 
-library = Library(10**9, Path(sys.argv[1]))
+library = RecordingStore(10**9, Path(sys.argv[1]))
 q = torch.zeros(1, 1, 50, 4)
 seen = Recording("Toy", [Call("a", "encoder", 0, q, q, torch.full((1, 1, 50), 50.0).log())])
 library.save(library.add("first", seen))

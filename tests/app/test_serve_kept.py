@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from app.served import client, finished, served, translation
 from regard.app.main import main
 from regard.app.server.limits import Limits
-from regard.app.server.recording_store import Library
+from regard.app.server.recording_store import RecordingStore
 from regard.app.server.run_server import door_of, make_app, open_library
 from regard.app.server.safety import Door
 from regard.errors import ArgumentError
@@ -119,7 +119,7 @@ def test_half_characters_in_a_file_break_nothing(tmp_path):
     seen.tokens = ["half \udfff", *"坐在垫上"]
     for call in seen.calls:
         object.__setattr__(call, "name", f"{call.name} \udc80")
-    library = Library(10**9)
+    library = RecordingStore(10**9)
     (entry,) = library.give(Path("/x/f\udcffile.safetensors"), seen)
     with client(make_app([], library, Door())) as http:
         assert http.get("/api/state").json()["recordings"][0]["model"] == "half \ufffd model"

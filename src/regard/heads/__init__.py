@@ -8,6 +8,7 @@
 [0, 1]
 """
 
+from regard.heads import survey
 from regard.heads.attention_rollout import Rollout, rollout
 from regard.heads.head_divergence import Divergence, divergence
 from regard.heads.head_table import table
@@ -31,6 +32,7 @@ __all__ = [
     "repeated_tokens",
     "roles",
     "rollout",
+    "survey",
     "table",
     "value_weighted",
 ]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class StoredRecording:
     """One sequence of a recording."""
 
     id: str
@@ -108,23 +108,23 @@ class Entry:
         return {"id": self.id, "title": self.title, "model": self.recording.model, "tokens": longest}
 
 
-class Library:
+class RecordingStore:
     """All entries by id."""
 
     def __init__(self, limit: int, keep: Path | None = None) -> None:
-        self.given: dict[str, Entry] = {}
-        self._typed: Kept[Entry] = Kept(limit, lambda entry: entry.recording.nbytes)
+        self.given: dict[str, StoredRecording] = {}
+        self._typed: Kept[StoredRecording] = Kept(limit, lambda entry: entry.recording.nbytes)
         self._lock = threading.Lock()
         self.keep = keep
 
-    def give(self, path: Path, recording: Recording) -> list[Entry]:
+    def give(self, path: Path, recording: Recording) -> list[StoredRecording]:
         """Add a recording named at the start, one entry for each of its sequences."""
         batch = max((call.batch for call in recording.calls), default=1)
         found = []
         for at in range(batch):
             name = visible_text(path.stem)
             title = name if batch == 1 else f"{name} · {at + 1}"
-            entry = Entry(_free(_slug(title), self.given), title, recording, at)
+            entry = StoredRecording(_free(_slug(title), self.given), title, recording, at)
             self.given[entry.id] = entry
             found.append(entry)
         return found
@@ -158,13 +158,13 @@ class Library:
                 skipped.append((file, RecordingFileError("It is a recording.", got=type(error).__name__)))
         return skipped
 
-    def add(self, title: str, recording: Recording) -> Entry:
+    def add(self, title: str, recording: Recording) -> StoredRecording:
         """Add the recording of a typed text."""
-        entry = Entry(f"t-{secrets.token_urlsafe(12)}", title, recording)
+        entry = StoredRecording(f"t-{secrets.token_urlsafe(12)}", title, recording)
         self._typed.put(entry.id, entry)
         return entry
 
-    def get(self, name: str) -> Entry | None:
+    def get(self, name: str) -> StoredRecording | None:
         """An entry by its id."""
         return self.given.get(name) or self._typed.get(name)
 
@@ -176,7 +176,7 @@ class Library:
         """What typed texts take."""
         return self._typed.nbytes
 
-    def save(self, entry: Entry) -> None:
+    def save(self, entry: StoredRecording) -> None:
         """Write a recording into the folder to keep, if there is one; whole or not at all."""
         if self.keep is None:
             return

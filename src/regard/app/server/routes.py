@@ -25,7 +25,7 @@ from regard.app.server.fields import (
 )
 from regard.app.server.jobs import Subscription
 from regard.app.server.openapi import schema
-from regard.app.server.recording_store import Entry
+from regard.app.server.recording_store import StoredRecording
 from regard.app.server.refused import Json, RefusedError, answer_with, wanted_language
 from regard.app.server.served_models import Wish
 from regard.app.server.tasks import Desk
@@ -260,7 +260,7 @@ class Routes:
 
     # ---- what a request is about -----------------------------------------------------------------
 
-    def _entry(self, request: Request) -> Entry:
+    def _entry(self, request: Request) -> StoredRecording:
         entry = self.desk.library.get(request.path_params["recording"])
         if entry is None:
             raise RefusedError(404, "There is no such recording here any more.", do="Read the text again.")
@@ -272,19 +272,19 @@ class Routes:
             raise RefusedError(404, "There is no such job any more.", do="Begin it again.")
         return job
 
-    def _call(self, entry: Entry, said: Any) -> int:
+    def _call(self, entry: StoredRecording, said: Any) -> int:
         call = number(said, "call")
         if call >= len(entry.calls):
             raise RefusedError(404, f"There is no such call (0 … {len(entry.calls) - 1}).", got=f"{call}")
         return call
 
-    def _place(self, request: Request) -> tuple[Entry, int, int, str]:
+    def _place(self, request: Request) -> tuple[StoredRecording, int, int, str]:
         entry = self._entry(request)
         call = self._call(entry, request.path_params)
         head = number(request.path_params, "head")
         return entry, call, head, word(request.query_params, "sinks", HIDING, "show")
 
-    def _plane(self, entry: Entry, call: int, head: int, sinks: str) -> Plane:
+    def _plane(self, entry: StoredRecording, call: int, head: int, sinks: str) -> Plane:
         return self.desk.plane(entry, call, head, sinks)
 
 

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 
 from regard.app.server.connections import Connection
 from regard.app.server.limits import Limits
-from regard.app.server.recording_store import Library, remove_parts
+from regard.app.server.recording_store import RecordingStore, remove_parts
 from regard.app.server.refused import RefusedError, answer_with
 from regard.app.server.routes import Routes
 from regard.app.server.safety import Door, Guard, is_loopback
@@ -32,7 +32,7 @@ from regard.views.page.page_html import visible_text
 
 def make_app(
     models: list[Model],
-    library: Library,
+    library: RecordingStore,
     door: Door,
     limits: Limits | None = None,
     *,
@@ -86,14 +86,14 @@ def open_library(
     keep: Path | None,
     limits: Limits,
     skipped: Callable[[str, RegardError], None] | None = None,
-) -> Library:
+) -> RecordingStore:
     """The recordings at these paths, those that an earlier server kept, and the folder for new ones.
 
     ``skipped`` hears the name of each kept file that cannot be offered, and why.
     """
     from regard.recording import load
 
-    library = Library(limits.recording_bytes, keep)
+    library = RecordingStore(limits.recording_bytes, keep)
     for path in paths:
         recording = load(path)
         if not recording.calls:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from regard.app.server.assets import page_of
 from regard.app.server.jobs import Jobs, Subscription, Tell, log
 from regard.app.server.limits import Limits
-from regard.app.server.recording_store import Entry, Library, title_of
+from regard.app.server.recording_store import RecordingStore, StoredRecording, title_of
 from regard.app.server.served_models import Model, Wish
 from regard.errors import ArgumentError, RecordingError
 from regard.views.map import Kept, Levels, Plane, build, hidden_keys
@@ -29,7 +29,7 @@ class Desk:
     """The models, the library and the jobs of one server, and what they have made."""
 
     def __init__(
-        self, models: list[Model], library: Library, limits: Limits, lang: str | None = None
+        self, models: list[Model], library: RecordingStore, limits: Limits, lang: str | None = None
     ) -> None:
         self.models = {model.id: model for model in models}
         self.library = library
@@ -62,7 +62,7 @@ class Desk:
         for kept in (self.planes, self.levels, self.pages):
             kept.drop(lambda place: place[0] not in self.library)
 
-    def _save(self, entry: Entry, tell: Tell) -> bool:
+    def _save(self, entry: StoredRecording, tell: Tell) -> bool:
         """Whether it is on the disk now; one that cannot be saved can be looked at all the same."""
         if self.library.keep is None:
             return False
@@ -76,7 +76,7 @@ class Desk:
 
     # ---- maps ------------------------------------------------------------------------------------
 
-    def plane(self, entry: Entry, call: int, head: int, sinks: str) -> Plane:
+    def plane(self, entry: StoredRecording, call: int, head: int, sinks: str) -> Plane:
         """A head made ready for tiles."""
         place = (entry.id, call, head, sinks)
         found = self.planes.get(place)
@@ -98,7 +98,9 @@ class Desk:
         """Whether a level is one of those that a pass makes."""
         return level >= base_level(plane)
 
-    def build(self, entry: Entry, call: int, head: int, sinks: str, client: str = "") -> Subscription | None:
+    def build(
+        self, entry: StoredRecording, call: int, head: int, sinks: str, client: str = ""
+    ) -> Subscription | None:
         """Build the levels and margins of a head; None where they are there."""
         place = (entry.id, call, head, sinks)
         if self.levels.get(place) is not None:
@@ -113,7 +115,7 @@ class Desk:
 
     # ---- pages -----------------------------------------------------------------------------------
 
-    def write_page(self, entry: Entry, call: int | None, client: str = "") -> Subscription | None:
+    def write_page(self, entry: StoredRecording, call: int | None, client: str = "") -> Subscription | None:
         """Write the page of a recording, or of one call of it; None where it is there."""
         if self.pages.get((entry.id, call)) is not None:
             return None
@@ -129,7 +131,7 @@ class Desk:
 
         return self.jobs.submit("writing", work, key=("page", entry.id, call), client=client)
 
-    def check_page(self, entry: Entry, call: int | None) -> None:
+    def check_page(self, entry: StoredRecording, call: int | None) -> None:
         """Raise where a page would be too large, or cannot be."""
         from regard.views.page.write_page import LARGEST
 
@@ -147,7 +149,7 @@ class Desk:
                 do="Ask for one call of it." if call is None else "Look at the map, which has no such bound.",
             )
 
-    def whole(self, entry: Entry) -> bool:
+    def whole(self, entry: StoredRecording) -> bool:
         """Whether one page shows all calls."""
         return _page_bytes(entry.calls) <= WHOLE_PAGE
 
