@@ -29,9 +29,9 @@ POSIX_PATHS = ("/proc", "/dev/", "/sys/", "/tmp", "/var/", "/etc/", "/usr/")
 
 GUARDED = {
     ("folder_lock.py", "fcntl"): "in a try: Windows has msvcrt instead",
-    ("lessons/memory.py", "resource"): "in a try: Windows does not say",
-    ("lessons/memory.py", "sysconf"): "in a try for AttributeError: Windows does not say",
-    ("lessons/memory.py", "/proc/meminfo"): "in a try for OSError: Linux alone has it",
+    ("lessons/process_memory.py", "resource"): "in a try: Windows does not say",
+    ("lessons/process_memory.py", "sysconf"): "in a try for AttributeError: Windows does not say",
+    ("lessons/process_memory.py", "/proc/meminfo"): "in a try for OSError: Linux alone has it",
     ("machine.py", "/proc/cpuinfo"): "in a try for OSError: Linux alone has it",
     ("machine.py", "sched_getaffinity"): "behind hasattr: Linux alone has it",
 }

@@ -187,7 +187,7 @@ def test_the_server_ends_without_a_traceback_while_jobs_wait():
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent.parent), *sys.path])},
     )
     assert process.stdout.readline().strip() == "ready"
     answers = []

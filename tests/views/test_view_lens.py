@@ -51,10 +51,8 @@ def test_the_lens_is_that_of_numpy(page, special, words, sinks):
         kind = page.run("regard.state.call.kind")
         seen, removed = through_lens(page.shown.weights(call, head), *sides[kind], **lens)
         assert np.allclose(page.block(head), seen, atol=CLOSE)
-        assert np.allclose(
-            page.run(f"Array.from(regard.app.commands.look().removed({head}))"), removed, atol=CLOSE
-        )
-        parts = page.run(f"Array.from(regard.app.commands.look().weights({head}, 1, 3, 2, 4))")
+        assert np.allclose(page.run(f"Array.from(regard.app.look().removed({head}))"), removed, atol=CLOSE)
+        parts = page.run(f"Array.from(regard.app.look().weights({head}, 1, 3, 2, 4))")
         assert np.allclose(parts, seen[1:3, 2:4].ravel(), atol=CLOSE)
 
 
@@ -62,7 +60,7 @@ def test_controls_hide_merge_and_say_what_was_removed(page):
     page.set(view="matrix", call=0, head=2)
     page.page.check("text=Hide special tokens")
     page.page.check("text=Merge word pieces")
-    names = page.run("regard.app.commands.look().rowNames")
+    names = page.run("regard.app.look().rowNames")
     assert names == ["unbelievable", "cats", "sat", "on", "the", "wallpaper"]
     page.page.select_option('select[data-control="sinks"]', "special")
     weights = page.shown.weights(0, 2)

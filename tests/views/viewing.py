@@ -52,9 +52,9 @@ class Page:
     def block(self, head):
         """All weights of the present call through the present lens."""
         rows, columns = self.run(
-            "[regard.app.commands.look().rows.count, regard.app.commands.look().columns.count]"
+            "[regard.app.look().rows.count, regard.app.look().columns.count]"
         )
-        found = self.run(f"Array.from(regard.app.commands.look().weights({head}, 0, {rows}, 0, {columns}))")
+        found = self.run(f"Array.from(regard.app.look().weights({head}, 0, {rows}, 0, {columns}))")
         return np.array(found).reshape(rows, columns)
 
     def place_of(self, row, column):
