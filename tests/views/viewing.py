@@ -51,9 +51,7 @@ class Page:
 
     def block(self, head):
         """All weights of the present call through the present lens."""
-        rows, columns = self.run(
-            "[regard.app.look().rows.count, regard.app.look().columns.count]"
-        )
+        rows, columns = self.run("[regard.app.look().rows.count, regard.app.look().columns.count]")
         found = self.run(f"Array.from(regard.app.look().weights({head}, 0, {rows}, 0, {columns}))")
         return np.array(found).reshape(rows, columns)
 
