@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from regard.errors import FileError
+from regard.errors import FileError, reason
 
 MAX_NAME_BYTES = 120
 """How many bytes of a file's name its temporary file repeats; file systems allow 255 in total."""
@@ -119,9 +119,11 @@ def explained(path: str | Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise FileError(
-            f"{path} must be writable.",
-            got=error.strerror or str(error) or type(error).__name__,
+            "{path} must be writable.",
+            got="{reason}",
             do="Free some space or choose another place; what was there before is unchanged.",
+            path=path,
+            reason=reason(error),
         ) from error
 
 

@@ -19,11 +19,12 @@ from safetensors.torch import save
 from torch import Tensor
 
 from regard import atomic
+from regard.errors import RegardError, reason
 
 DIGEST = "digest"
 
 
-class DamagedError(Exception):
+class DamagedError(RegardError):
     """A file does not hold what was written to it. Callers turn this into an error of their own."""
 
 
@@ -60,9 +61,9 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             header = dict(file.metadata() or {})
             tensors = {name: file.get_tensor(name) for name in list(file.keys())}
     except OSError as error:
-        raise DamagedError(error.strerror or str(error)) from error
+        raise DamagedError("{reason}", reason=reason(error)) from error
     except (SafetensorError, ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        raise DamagedError(str(error) or type(error).__name__) from error
+        raise DamagedError("{reason}", reason=reason(error)) from error
     text = header.get("facts", "")
     if DIGEST not in header:
         raise DamagedError("no digest")
@@ -96,9 +97,9 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DamagedError(error.strerror or str(error)) from error
+        raise DamagedError("{reason}", reason=reason(error)) from error
     except (ValueError, RecursionError) as error:
-        raise DamagedError(f"not JSON: {error}") from error
+        raise DamagedError("not JSON: {error}", error=error) from error
     if not isinstance(fields, dict) or DIGEST not in fields:
         raise DamagedError("no digest")
     written = fields.pop(DIGEST)

@@ -28,18 +28,103 @@ Each class is also the built-in exception that a Python user would expect, so
 
 from __future__ import annotations
 
+from copy import copy
+from typing import TYPE_CHECKING
 
-class RegardError(Exception):
-    """The base class of all errors: a message in three parts.
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-    >>> print(RegardError("Keys and values have one length (keys = 5).", got="values = 4", do="Pass both."))
-    Keys and values have one length (keys = 5). Got values = 4. Pass both.
+
+class Phrase:
+    """A sentence, or a part of one, that keeps its template and its values and can be said in any language.
+
+    >>> phrase = Phrase("Got {got}.", got=3)
+    >>> str(phrase), phrase.in_words("zh")
+    ('Got 3.', '实际为：3。')
     """
 
-    def __init__(self, must: str, *, got: str = "", do: str = "") -> None:
-        self.must, self.got, self.do = must, got, do
-        parts = [must, f"Got {got.rstrip('.')}." if got else "", do]
-        super().__init__(" ".join(part for part in parts if part))
+    def __init__(self, template: str, /, **values: object) -> None:
+        self.template, self.values = template, values
+
+    def __str__(self) -> str:
+        return self.in_words("en")
+
+    def in_words(self, lang: str) -> str:
+        """The template of a language with its values, which may be phrases or errors themselves."""
+        from regard.languages import error_template  # raises errors of this module itself
+
+        said = {
+            name: value.in_words(lang) if isinstance(value, (Phrase, RegardError)) else value
+            for name, value in self.values.items()
+        }
+        return error_template(self.template, lang).format(**said)
+
+
+class RegardError(Exception):
+    """The base class of all errors: a message in three parts, each a template, and the values for them.
+
+    >>> error = RegardError("There is a value for every key (keys = {keys}).", got="{count}", keys=5, count=4)
+    >>> print(error)
+    There is a value for every key (keys = 5). Got 4.
+    >>> error.values
+    {'keys': 5, 'count': 4}
+
+    ``str(error)`` is English; ``error.in_words("zh")`` looks the templates up in the table of that language.
+    A template is never put together from pieces: what varies is a value, and a value that is itself text
+    to translate is a ``Phrase``.
+    """
+
+    def __init__(self, must: str, *, got: str = "", do: str = "", **values: object) -> None:
+        self.must, self.got, self.do, self.values = must, got, do, values
+        super().__init__(self.in_words("en"))
+
+    def in_words(self, lang: str) -> str:
+        """The message in a language: ``"en"`` or ``"zh"``.
+
+        >>> RegardError("The text has at least one word.", got="{text!r}", text="").in_words("zh")
+        "文本至少要有一个词。实际为：''。"
+        """
+        parts = [Phrase(self.must, **self.values).in_words(lang)]
+        if self.got:
+            got = Phrase(self.got, **self.values).in_words(lang)
+            parts.append(Phrase("Got {got}.", got=got.rstrip(".。")).in_words(lang))
+        if self.do:
+            parts.append(Phrase(self.do, **self.values).in_words(lang))
+        return ("" if lang == "zh" else " ").join(part for part in parts if part)
+
+    def but(self, *, got: str | None = None, do: str | None = None, **values: object) -> Self:
+        """The same error with another part or with more values.
+
+        >>> error = RegardError("A text has words.", got="none", do="Write one.")
+        >>> print(error.but(do="Read {file}.", file="a.txt"))
+        A text has words. Got none. Read a.txt.
+        """
+        changed = copy(self)
+        changed.got, changed.do = self.got if got is None else got, self.do if do is None else do
+        changed.values = {**self.values, **values}
+        changed.args = (changed.in_words("en"),)
+        return changed
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions are rebuilt from their arguments by default, here from a finished message.
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def reason(error: Exception) -> Phrase:
+    """What the system or another library says of its error, in its own words.
+
+    >>> reason(FileNotFoundError(2, "No such file or directory")).in_words("zh")
+    '没有这个文件或文件夹'
+    """
+    words = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return Phrase(words.replace("{", "{{").replace("}", "}}"))
+
+
+def _rebuilt(kind: type[RegardError], args: tuple[object, ...], state: dict[str, object]) -> RegardError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class ShapeError(RegardError, ValueError):
@@ -65,11 +150,15 @@ class MaskError(RegardError, ValueError):
 class MaskSyntaxError(MaskError):
     """A mask text that cannot be parsed; shows the text with a mark under the character."""
 
-    def __init__(self, problem: str, *, text: str, position: int) -> None:
+    def __init__(self, problem: str, *, text: str, position: int, **values: object) -> None:
         self.text = text
         self.position = position
-        shown, mark = _excerpt(text, position)
-        super().__init__(f"{problem}\n  {shown}\n  {' ' * mark}^")
+        super().__init__(problem, got="", do="", **values)
+
+    def in_words(self, lang: str) -> str:
+        """The problem, and below it the text with the mark."""
+        shown, mark = _excerpt(self.text, self.position)
+        return f"{super().in_words(lang)}\n  {shown}\n  {' ' * mark}^"
 
 
 AROUND = 60

@@ -1,8 +1,9 @@
 """The languages of regard, and tables of texts in each of them.
 
-A package that shows text to users has a folder ``texts`` with one JSON file per language, with the
-same keys in each. A text may have placeholders, ``{variance:.1f}``. Every language has whole
-sentences of its own; none is assembled from pieces.
+``texts`` has a folder for each language with one JSON file per subject, with the same keys in each
+language. A text may have placeholders, ``{variance:.1f}``. Every language has whole sentences of its
+own; none is assembled from pieces. The English of errors and of help is in the code, so their Chinese,
+``errors.json`` and ``help.json``, has that English as keys.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from functools import cache
 from pathlib import Path
 
 from regard.errors import ArgumentError
+
+TEXTS = Path(__file__).with_name("texts")
 
 LANGUAGES = ("en", "zh")
 """English and Simplified Chinese."""
@@ -28,7 +31,11 @@ def check_language(lang: object) -> None:
     """
     if lang not in LANGUAGES:
         raise ArgumentError(
-            f"lang is one of {', '.join(LANGUAGES)}.", got=f"lang = {lang!r}", do="Choose one of them."
+            "lang is one of {LANGUAGES}.",
+            got="lang = {language!r}",
+            do="Choose one of them.",
+            LANGUAGES=", ".join(LANGUAGES),
+            language=lang,
         )
 
 
@@ -57,28 +64,42 @@ def padded(text: str, columns: int) -> str:
     return blanks + text if columns > 0 else text + blanks
 
 
-class Texts:
-    """The texts of one package by their keys, loaded on first use.
+@cache
+def read_table(subject: str, lang: str) -> Mapping[str, str]:
+    """The texts of a subject in a language by their keys; none if the language has no such file."""
+    file = TEXTS / lang / f"{subject}.json"
+    found: dict[str, str] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return found
 
-    >>> from regard.heads.role_results import TEXTS
-    >>> TEXTS.say("role.previous"), TEXTS.say("role.previous", "zh")
+
+def error_template(english: str, lang: str) -> str:
+    """A template of an error in a language; itself if it has no words to translate.
+
+    >>> error_template("The text has at least one word.", "zh"), error_template("{name} = {given}", "zh")
+    ('文本至少要有一个词。', '{name} = {given}')
+    """
+    if lang == "en":
+        return english
+    check_language(lang)
+    return read_table("errors", lang).get(english, english)
+
+
+class Texts:
+    """The texts of one subject by their keys, loaded on first use.
+
+    >>> Texts("heads").say("role.previous"), Texts("heads").say("role.previous", "zh")
     ('looks at the previous token', '看前一个词元')
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._read = cache(self._table)
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
 
     def table(self, lang: str) -> Mapping[str, str]:
         """All texts of a language by their keys."""
         check_language(lang)
-        return self._read(lang)
+        return read_table(self.subject, lang)
 
     def say(self, key: str, lang: str = "en", /, **values: object) -> str:
         """One text, with its placeholders filled in."""
         found = self.table(lang)[key]
         return found.format(**values) if values else found
-
-    def _table(self, lang: str) -> Mapping[str, str]:
-        found: dict[str, str] = json.loads((self.folder / f"{lang}.json").read_text(encoding="utf-8"))
-        return found

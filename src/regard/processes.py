@@ -72,9 +72,12 @@ class Processes:
             yield
         except RuntimeError as error:  # torch raises these for lost connections and timeouts
             raise ProcessError(
-                f"Processes that work together begin and end together (processes = {self.count}).",
-                got=f"a lost process, seen from process {self.own}: {str(error).splitlines()[0]}",
+                "Processes that work together begin and end together (processes = {processes}).",
+                got="a lost process, seen from process {own}: {error}",
                 do="What was done is kept: start again. A survey goes on by itself, a training by --resume.",
+                processes=self.count,
+                own=self.own,
+                error=str(error).splitlines()[0],
             ) from error
 
 

@@ -51,7 +51,10 @@ class Table:
         wrong = next((row for row in self.cells if len(row) != len(self.columns)), None)
         if wrong is not None:
             raise ArgumentError(
-                f"Every row has one cell per column (columns = {len(self.columns)}).", got=f"{len(wrong)}"
+                "Every row has one cell per column (columns = {columns}).",
+                got="{wrong_count}",
+                columns=len(self.columns),
+                wrong_count=len(wrong),
             )
 
     def __repr__(self) -> str:
@@ -104,9 +107,11 @@ class Table:
     def _at(self, name: str) -> int:
         if name not in self.columns:
             raise ArgumentError(
-                f"The table has the columns {', '.join(self.columns)}.",
-                got=f"{name!r}",
+                "The table has the columns {columns}.",
+                got="{name!r}",
                 do="Choose one of them.",
+                columns=", ".join(self.columns),
+                name=name,
             )
         return self.columns.index(name)
 
@@ -156,7 +161,9 @@ def _package(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise PackageError(
-            f"Table.to_{name.removeprefix('py')}() needs the package {name}.",
-            got=f"no {name}",
-            do=f"Install it with pip install {name}, or use to_csv() or to_json(), which need nothing.",
+            "Table.to_{removeprefix}() needs the package {name}.",
+            got="no {name}",
+            do="Install it with pip install {name}, or use to_csv() or to_json(), which need nothing.",
+            removeprefix=name.removeprefix("py"),
+            name=name,
         ) from error

@@ -20,8 +20,10 @@ def device_of(name: str) -> str:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise DeviceError(
             "--device is one that torch has on this machine.",
-            got=f"{name!r}: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
+            got="{name!r}: {error}",
             do="Try auto, cpu or cuda; regard doctor says what there is.",
+            name=name,
+            error=str(error).splitlines()[0] if str(error) else type(error).__name__,
         ) from error
     assert found == 1.0
     return name

@@ -59,8 +59,9 @@ def _by_the_translator(
     if generate:
         raise ArgumentError(
             "The embedded translator writes its whole translation.",
-            got=f"--generate {generate}",
+            got="--generate {generate}",
             do="Leave it out, or name a decoder with --model.",
+            generate=generate,
         )
     from regard.translator import embedded, embedded_alignment_head, look
     from regard.translator.alignment import alignment_of

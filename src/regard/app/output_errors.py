@@ -57,14 +57,17 @@ def explain(error: OSError) -> FileError | None:
         _abandon(sys.stdout)
         return FileError(
             "The output of a command must be writable.",
-            got=reason,
+            got="{reason}",
             do="Free some space, or send it to another place.",
+            reason=reason,
         )
     named = "" if error.filename is None else f": {error.filename}"
     return FileError(
         "Files and folders must exist and allow what is done with them.",
-        got=f"{reason}{named}",
+        got="{reason}{named}",
         do="Correct the path or its permissions.",
+        reason=reason,
+        named=named,
     )
 
 

@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from regard.errors import TextError
+from regard.errors import TextError, reason
 
 HELP = "TEXT may be @path for a file, or - for standard input."
 
@@ -22,8 +22,10 @@ def read_argument(given: str) -> str:
         # Python hands on bytes that are not UTF-8 as halves of characters, which no tokenizer takes.
         raise TextError(
             "A text on the command line is in the encoding of the system.",
-            got=f"{given[:40]!r}, with a broken character at {broken.start()}",
+            got="{given!r}, with a broken character at {start}",
             do="Save it as UTF-8 and pass @path.",
+            given=given[:40],
+            start=broken.start(),
         )
     return given[1:] if given.startswith("@@") else given
 
@@ -40,8 +42,9 @@ def _standard_input() -> bytes:
     except OSError as error:
         raise TextError(
             "- reads standard input.",
-            got=error.strerror or type(error).__name__,
+            got="{reason}",
             do="Pipe a text into it, or pass @path or the text.",
+            reason=reason(error),
         ) from error
 
 
@@ -51,8 +54,11 @@ def _decoded(raw: bytes, where: str) -> str:
     except UnicodeDecodeError as error:
         raise TextError(
             "A text is a file in UTF-8.",
-            got=f"byte {error.object[error.start]:#04x} at {error.start} in {where}",
+            got="byte {object:#04x} at {start} in {where}",
             do="Save it as UTF-8.",
+            object=error.object[error.start],
+            start=error.start,
+            where=where,
         ) from error
 
 
@@ -63,7 +69,9 @@ def _read_file(name: str) -> str:
     except (OSError, ValueError, RuntimeError) as error:  # ~nobody is a RuntimeError
         raise TextError(
             "@ names a file that can be read.",
-            got=f"{path}: {getattr(error, 'strerror', None) or error}",
+            got="{path}: {reason}",
             do="Correct the path, or write @@ to begin a text with @.",
+            path=path,
+            reason=reason(error),
         ) from error
     return _decoded(raw, str(path))

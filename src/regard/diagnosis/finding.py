@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from regard.languages import Texts, columns_of, padded
 
-TEXTS = Texts(Path(__file__).parent / "texts")
+TEXTS = Texts("diagnosis")
 
 Status = Literal["ok", "note", "broken"]
 MARKS: dict[Status, str] = {"ok": "✓", "note": "!", "broken": "✗"}

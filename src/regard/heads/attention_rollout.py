@@ -74,15 +74,20 @@ def rollout(
     check_recording(recording)
     if isinstance(residual, bool) or not isinstance(residual, float | int) or not 0 <= residual <= 1:
         raise ArgumentError(
-            "residual is a share between 0 and 1.", got=f"residual = {residual!r}", do="0.5 is usual."
+            "residual is a share between 0 and 1.",
+            got="residual = {residual!r}",
+            do="0.5 is usual.",
+            residual=residual,
         )
     recording = Recording(recording.model, recording.calls)  # one that grows builds its calls each time
     calls = [call for call in recording if call.run == run]
     if not calls:
         raise ArgumentError(
-            f"run is one of the recorded passes (0 … {max(call.run for call in recording)}).",
-            got=f"run = {run!r}",
+            "run is one of the recorded passes (0 … {recording}).",
+            got="run = {run!r}",
             do="Count from 0.",
+            recording=max(call.run for call in recording),
+            run=run,
         )
     for call in calls:
         check_batch(call, batch)
@@ -111,8 +116,11 @@ def _two_texts(
     if not encoder or len(decoder) != len(cross):
         raise RecordingError(
             "Rollout through cross-attention needs every layer of encoder and decoder.",
-            got=f"{len(encoder)} encoder, {len(decoder)} decoder and {len(cross)} cross layers",
+            got="{encoder_count} encoder, {decoder_count} decoder and {cross_count} cross layers",
             do="Record all of them: watch(model) without layers=.",
+            encoder_count=len(encoder),
+            decoder_count=len(decoder),
+            cross_count=len(cross),
         )
     own = _started(decoder[0], rows)
     source = own.new_zeros(len(own), cross[0].keys)
@@ -132,15 +140,18 @@ def _stack(calls: list[Call], kind: str) -> list[Call]:
     if [call.layer for call in found] != list(range(len(found))):
         raise RecordingError(
             "Rollout goes through every layer, from 0 on.",
-            got=f"{kind} layers {[call.layer for call in found]}",
+            got="{kind} layers {found}",
             do="Record all of them: watch(model) without layers=.",
+            kind=kind,
+            found=[call.layer for call in found],
         )
     sizes = {tuple(call.extent) for call in found}
     if len(sizes) > 1 or (kind != "cross" and any(queries != keys for queries, keys in sizes)):
         raise RecordingError(
             "Rollout needs as many queries as keys, the same in every layer.",
-            got=" and ".join(f"{queries} queries × {keys} keys" for queries, keys in sorted(sizes)),
+            got="{sizes}",
             do="Watch one forward pass over the whole text, of one model.",
+            sizes=" and ".join((f"{queries} queries × {keys} keys" for queries, keys in sorted(sizes))),
         )
     return found
 
@@ -151,7 +162,11 @@ def _started(call: Call, rows: Positions) -> Tensor:
         wanted = np.atleast_1d(np.arange(call.queries)[rows])
     except IndexError:
         raise ArgumentError(
-            f"rows are a slice or positions below {call.queries}.", got=f"{rows!r}", do="Count from 0."
+            "rows are a slice or positions below {queries}.",
+            got="{rows!r}",
+            do="Count from 0.",
+            queries=call.queries,
+            rows=rows,
         ) from None
     x = torch.zeros(len(wanted), call.queries, dtype=torch.float64)
     x[torch.arange(len(wanted)), torch.from_numpy(wanted)] = 1

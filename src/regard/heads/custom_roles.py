@@ -28,8 +28,10 @@ def _name(name: object) -> str:
     if not isinstance(name, str) or not name or name in ROLES:
         raise ArgumentError(
             "A role of one's own has a name that is not yet taken.",
-            got=f"{name!r}",
-            do=f"Choose another than {', '.join(ROLES)}.",
+            got="{name!r}",
+            do="Choose another than {ROLES}.",
+            name=name,
+            ROLES=", ".join(ROLES),
         )
     return name
 
@@ -46,8 +48,10 @@ def _role(name: str, given: object) -> OwnRole:
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu" or not len(pairs):
         raise ArgumentError(
             "A role of one's own is a list of pairs (query, key) of positions, or a mask.",
-            got=f"{name!r}: {given!r:.60}",
+            got="{name!r}: {given!r:.60}",
             do="Pass [(3, 17), (17, 3)], say, or masks.window(4, 0).",
+            name=name,
+            given=given,
         )
     return np.unique(pairs.astype(np.int64), axis=0)  # each pair once, in the order of the queries
 
@@ -61,10 +65,16 @@ def _at_pairs(inputs: RoleInputs, name: str, pairs: Integers) -> RoleTally:
     query, key = pairs[:, 0], pairs[:, 1]
     if pairs.min() < 0 or query.max() >= inputs.call.queries or key.max() >= inputs.call.keys:
         raise ArgumentError(
-            f"Pairs are positions of the {inputs.call.kind} {inputs.call.name} "
-            f"(queries = {inputs.call.queries}, keys = {inputs.call.keys}).",
-            got=f"{name!r} with queries up to {query.max()} and keys up to {key.max()}",
+            "Pairs are positions of the {kind} {name} (queries = {queries}, keys = {keys}).",
+            got="{name_2!r} with queries up to {max} and keys up to {max_2}",
             do="Count from 0, and choose the layers that are meant with layers=.",
+            kind=inputs.call.kind,
+            name=inputs.call.name,
+            queries=inputs.call.queries,
+            keys=inputs.call.keys,
+            name_2=name,
+            max=query.max(),
+            max_2=key.max(),
         )
     tally = RoleTally(inputs.call.heads)
     for batch in inputs.batches:

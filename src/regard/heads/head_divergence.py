@@ -59,7 +59,11 @@ class Divergence:
         """
         if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= len(self.heads):
             raise ArgumentError(
-                f"There are between 1 and {len(self.heads)} clusters.", got=f"count = {count!r}", do="Try 4."
+                "There are between 1 and {heads_count} clusters.",
+                got="count = {count!r}",
+                do="Try 4.",
+                heads_count=len(self.heads),
+                count=count,
             )
         made = len(self.heads) + len(self.joins) - count + 1  # the groups that exist before the last joins
         whole = [2 * len(self.heads) - 2]
@@ -138,16 +142,20 @@ def _chosen(recording: Recording, kind: str | None, run: int) -> list[Call]:
     kinds = list(dict.fromkeys(call.kind for call in recording))
     if kind not in kinds and (kind is not None or len(kinds) > 1):
         raise ArgumentError(
-            f"Heads of one kind are compared (recorded: {', '.join(kinds)}).",
-            got=f"kind = {kind!r}",
+            "Heads of one kind are compared (recorded: {kinds}).",
+            got="kind = {kind!r}",
             do="Choose one with kind=.",
+            kinds=", ".join(kinds),
+            kind=kind,
         )
     calls = [call for call in recording if call.run == run and kind in (None, call.kind)]
     if len({call.extent for call in calls}) != 1:
         raise RecordingError(
             "Heads that are compared look from the same queries at the same keys.",
-            got=" and ".join(sorted({str(call.extent) for call in calls})) or f"no calls of run {run}",
+            got="{extents}" if calls else "no calls of run {run}",
             do="Record one text at a time, and choose a pass with run=.",
+            extents=" and ".join(sorted({str(call.extent) for call in calls})),
+            run=run,
         )
     return calls
 

@@ -63,8 +63,11 @@ def _numbers(name: str, given: Chosen, known: set[int]) -> frozenset[int] | None
     asked = [given] if isinstance(given, int) else list(given)
     if not asked or any(isinstance(one, bool) or one not in known for one in asked):
         raise ArgumentError(
-            f"{name} are of those that were recorded ({', '.join(map(str, sorted(known)))}).",
-            got=f"{name} = {given!r}",
+            "{name} are of those that were recorded ({known}).",
+            got="{name} = {given!r}",
             do="Count from 0, or leave it out for all.",
+            name=name,
+            known=", ".join(map(str, sorted(known))),
+            given=given,
         )
     return frozenset(asked)

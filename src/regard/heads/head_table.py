@@ -101,8 +101,9 @@ def check_recording(recording: object) -> None:
     if not isinstance(recording, Recording):
         raise ArgumentError(
             "Heads are read from a recording.",
-            got=type(recording).__name__,
+            got="{type}",
             do="Take one: with regard.watch(model) as seen: model(...).",
+            type=type(recording).__name__,
         )
     if not len(recording):
         raise RecordingError(
@@ -116,9 +117,11 @@ def check_batch(call: Call, batch: int | None) -> None:
         isinstance(batch, bool) or not isinstance(batch, int) or not 0 <= batch < call.batch
     ):
         raise ArgumentError(
-            f"batch is one of the recorded sequences (0 … {call.batch - 1}), or None for all.",
-            got=f"batch = {batch!r}",
+            "batch is one of the recorded sequences (0 … {batch}), or None for all.",
+            got="batch = {batch_2!r}",
             do="Count from 0.",
+            batch=call.batch - 1,
+            batch_2=batch,
         )
 
 

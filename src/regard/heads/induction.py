@@ -43,15 +43,22 @@ def repeated_tokens(
     for name, number, least in (("length", length, 1), ("repeats", repeats, 2), ("batch", batch, 1)):
         if isinstance(number, bool) or not isinstance(number, int) or number < least:
             raise ArgumentError(
-                f"{name} is a whole number, {least} or more.", got=f"{name} = {number!r}", do="Count tokens."
+                "{name} is a whole number, {least} or more.",
+                got="{name} = {number!r}",
+                do="Count tokens.",
+                name=name,
+                least=least,
+                number=number,
             )
     left_out = {*avoid, *(() if start is None else (start,))}
     usable = torch.tensor([token for token in range(vocabulary) if token not in left_out])
     if len(usable) < length:
         raise ArgumentError(
-            f"No two tokens of a sequence are alike (usable tokens = {len(usable)}).",
-            got=f"length = {length}",
+            "No two tokens of a sequence are alike (usable tokens = {tokens}).",
+            got="length = {length}",
             do="Choose a shorter length.",
+            tokens=len(usable),
+            length=length,
         )
     chance = torch.Generator().manual_seed(seed)
     once = torch.stack([usable[torch.randperm(len(usable), generator=chance)[:length]] for _ in range(batch)])
@@ -85,14 +92,18 @@ def induction(
     """
     if not isinstance(model, nn.Module):
         raise DtypeError(
-            "induction(model) takes a PyTorch module.", got=type(model).__name__, do="Pass the model itself."
+            "induction(model) takes a PyTorch module.",
+            got="{type}",
+            do="Pass the model itself.",
+            type=type(model).__name__,
         )
     config = getattr(model, "config", None)
     if getattr(config, "is_encoder_decoder", False):
         raise ArgumentError(
             "Induction is told of models that read one text.",
-            got=f"the encoder-decoder {type(model).__name__}",
+            got="the encoder-decoder {type}",
             do="Record it yourself, and ask roles(recording, tokens, names='induction').",
+            type=type(model).__name__,
         )
     special = _special_tokens(config)
     begin = special.get("bos_token_id") if start is None else start
@@ -129,10 +140,15 @@ def _fitting(model: nn.Module, length: int | None, repeats: int, begun: bool) ->
     most = (limit - int(begun)) // repeats
     if most < 2 or (isinstance(length, int) and length > most):
         raise ArgumentError(
-            f"Repeated tokens fit the positions of the model (positions = {limit}).",
-            got=f"length = {LENGTH if length is None else length}, {repeats} times"
-            + (", and a first token" if begun else ""),
-            do=f"Choose length = {most} at most." if most >= 2 else "Take a model with more positions.",
+            "Repeated tokens fit the positions of the model (positions = {limit}).",
+            got="length = {length}, {repeats} times, and a first token"
+            if begun
+            else "length = {length}, {repeats} times",
+            do="Choose length = {most} at most." if most >= 2 else "Take a model with more positions.",
+            limit=limit,
+            length=LENGTH if length is None else length,
+            repeats=repeats,
+            most=most,
         )
     return min(LENGTH, most) if length is None else length
 
@@ -168,7 +184,8 @@ def _vocabulary(model: nn.Module) -> int:
     if embedding is None:
         raise ArgumentError(
             "The vocabulary of the model is known from its embedding.",
-            got=f"no embedding in {type(model).__name__}",
+            got="no embedding in {type}",
             do="Pass vocabulary=.",
+            type=type(model).__name__,
         )
     return embedding.num_embeddings

@@ -21,15 +21,18 @@ def output_weight(projection: object, call: Call) -> Tensor:
         if projection.ndim != 2 or not projection.is_floating_point():
             raise DtypeError(
                 "The weight of an output projection is a float tensor (width, heads · channel).",
-                got=f"{projection.dtype} of shape {tuple(projection.shape)}",
+                got="{dtype} of shape {shape}",
                 do="Pass linear.weight.",
+                dtype=projection.dtype,
+                shape=tuple(projection.shape),
             )
         return projection
     if not isinstance(projection, nn.Module):
         raise DtypeError(
             "The output projection is found in the watched model, or is a linear module or its weight.",
-            got=type(projection).__name__,
+            got="{type}",
             do="Pass the model.",
+            type=type(projection).__name__,
         )
     own = _weight_of(projection)
     return _found(projection, call) if own is None else own
@@ -42,9 +45,11 @@ def _found(model: nn.Module, call: Call) -> Tensor:
     path = call.name if call.name in modules else ""
     if not path and call.name != type(model).__name__:
         raise RecordingError(
-            f"The call {call.name!r} was recorded from the model that is passed.",
-            got=f"{type(model).__name__}, which has no such module",
+            "The call {name!r} was recorded from the model that is passed.",
+            got="{type}, which has no such module",
             do="Pass the model that was watched, or the output projection itself.",
+            name=call.name,
+            type=type(model).__name__,
         )
     parent = path.rpartition(".")[0]
     for place in dict.fromkeys((path, parent)):
@@ -53,9 +58,12 @@ def _found(model: nn.Module, call: Call) -> Tensor:
             if weight is not None:
                 return weight
     raise RecordingError(
-        f"The output projection of {call.name!r} is one of {', '.join(NAMES[:6])}, … in or beside it.",
-        got=f"none in {type(model).__name__}",
+        "The output projection of {name!r} is one of {NAMES}, … in or beside it.",
+        got="none in {type}",
         do="Pass the projection itself: value_weighted(call, linear).",
+        name=call.name,
+        NAMES=", ".join(NAMES[:6]),
+        type=type(model).__name__,
     )
 
 
@@ -83,7 +91,8 @@ def _loaded(module: nn.Module, weight: Tensor) -> Tensor:
     if stored is None:
         raise RecordingError(
             "The output projection has its weight in memory, or accelerate knows where it lies.",
-            got=f"{type(module).__name__} with a weight on the device meta",
+            got="{type} with a weight on the device meta",
             do="Load the model whole, or pass the weight itself: value_weighted(call, weight).",
+            type=type(module).__name__,
         )
     return torch.as_tensor(stored["weight"])

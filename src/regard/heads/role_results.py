@@ -14,7 +14,7 @@ from regard.interception.steps import Kind
 from regard.languages import Texts
 from regard.table import Table, Value
 
-TEXTS = Texts(Path(__file__).parent / "texts")
+TEXTS = Texts("heads")
 
 ROLES = (
     "previous", "next", "self", "first", "separator", "induction", "duplicate", "alignment", "same",
@@ -252,5 +252,9 @@ def check_role(role: object, known: Sequence[str] = ROLES) -> None:
     """Raise unless this is the name of a role."""
     if role not in known:
         raise ArgumentError(
-            f"A role is one of {', '.join(known)}.", got=f"{role!r}", do="Choose one of them."
+            "A role is one of {known}.",
+            got="{role!r}",
+            do="Choose one of them.",
+            known=", ".join(known),
+            role=role,
         )

@@ -94,7 +94,9 @@ def roles(
     mine = own_roles(own or {})
     wanted = _wanted(names, tuple(mine))
     if isinstance(reach, bool) or not isinstance(reach, int) or reach < 1:
-        raise ArgumentError("reach is a whole number, 1 or more.", got=f"reach = {reach!r}", do="Try 16.")
+        raise ArgumentError(
+            "reach is a whole number, 1 or more.", got="reach = {reach!r}", do="Try 16.", reach=reach
+        )
     if tokens is not None or source_tokens is not None:
         recording = _with_tokens(recording, tokens, source_tokens)
     calls = chosen(recording, layers, heads)
@@ -236,8 +238,9 @@ def _check_cross(calls: Sequence[Call]) -> None:
     if not any(call.kind == "cross" for call in calls):
         raise RecordingError(
             "The role 'alignment' is one of cross-attention, between two texts.",
-            got=f"heads of the {' and '.join(sorted({call.kind for call in calls}))} alone",
+            got="heads of the {calls} alone",
             do="Record an encoder-decoder, or leave the role out.",
+            calls=" and ".join(sorted({call.kind for call in calls})),
         )
 
 
@@ -264,14 +267,18 @@ def _check_possible(inputs: RoleInputs, wanted: Sequence[str]) -> None:
         missing = _missing(inputs, role)
         if missing == "tokens":
             raise RecordingError(
-                f"The role {role!r} asks what the tokens are.",
-                got=f"no tokens for {inputs.call.name}",
+                "The role {role!r} asks what the tokens are.",
+                got="no tokens for {name}",
                 do="Pass tokens= (and source_tokens= for an encoder-decoder), or set seen.tokens.",
+                role=role,
+                name=inputs.call.name,
             )
         if missing == "weights":
             raise RecordingError(
-                f"The role {role!r} needs Q and K, and {inputs.call.name} kept its statistics only.",
+                "The role {role!r} needs Q and K, and {name} kept its statistics only.",
                 do="Record with watch(model) instead of watch(model, statistics=True).",
+                role=role,
+                name=inputs.call.name,
             )
 
 

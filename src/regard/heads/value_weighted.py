@@ -58,22 +58,27 @@ def value_weighted(call: Call, projection: nn.Module | Tensor) -> ValueWeighted:
     if not isinstance(call, Call):
         raise DtypeError(
             "value_weighted(call, projection) takes one call of a recording.",
-            got=type(call).__name__,
+            got="{type}",
             do="Pass seen[0], say.",
+            type=type(call).__name__,
         )
     if call.v is None:
         raise RecordingError(
-            f"Value-weighted attention needs V, and {call.name} kept none.",
+            "Value-weighted attention needs V, and {name} kept none.",
             do="Record with watch(model, values=True).",
+            name=call.name,
         )
     weight = output_weight(projection, call).double()  # (width, heads · channel)
     channels = call.v.shape[-1]
     if weight.shape[1] % channels or weight.shape[1] // channels <= max(call.head_numbers):
         raise ShapeError(
-            "The output projection takes all heads side by side "
-            f"(heads ≥ {max(call.head_numbers) + 1}, channels = {channels}).",
-            got=f"{weight.shape[1]} inputs",
+            "The output projection takes all heads side by side (heads ≥ {head_numbers}, channels = "
+            "{channels}).",
+            got="{shape} inputs",
             do="Pass the model, its output projection, or a weight (width, heads · channel).",
+            head_numbers=max(call.head_numbers) + 1,
+            channels=channels,
+            shape=weight.shape[1],
         )
     heads = weight.unflatten(1, (-1, channels))[:, list(call.head_numbers)].movedim(1, 0)  # (head, width, c)
     # ‖v W‖² = v (Wᵀ W) vᵀ: a small square per head instead of a vector of the model's width per key.

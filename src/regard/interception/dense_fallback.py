@@ -55,10 +55,10 @@ def _keep(writer: CallWriter, model: nn.Module, output: Any, past: int) -> None:
     found = {name: output.get(name) for name in FIELDS if output.get(name) is not None}
     if not any(found.values()):
         raise RecordingError(
-            f"{type(model).__name__} computes attention off transformers' registry, so it must give its "
-            "weights itself.",
+            "{type} computes attention off transformers' registry, so it must give its weights itself.",
             got="no weights with output_attentions=True",
             do="Watch another model of its kind, or let it call F.scaled_dot_product_attention.",
+            type=type(model).__name__,
         )
     for name, layers in found.items():
         for number, weights in enumerate(layers):
@@ -72,10 +72,13 @@ def _check(model: str, where: str, weights: Tensor | None, past: int, *, cross: 
     if weights is not None and weights.ndim == 4 and (cross or weights.shape[3] == weights.shape[2] + past):
         return
     raise RecordingError(
-        f"{model} computes attention off transformers' registry, so it must give the whole matrix "
+        "{model} computes attention off transformers' registry, so it must give the whole matrix "
         "(batch, head, query, key) itself.",
-        got=f"{where} of shape {None if weights is None else tuple(weights.shape)}",
+        got="{where} of shape {shape}",
         do="Watch another model of its kind.",
+        model=model,
+        where=where,
+        shape=None if weights is None else tuple(weights.shape),
     )
 
 

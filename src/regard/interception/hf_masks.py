@@ -276,7 +276,10 @@ class FunctionMask(Mask):
             return self._pair_by_pair(q, k)
         if q.shape[-1] != 1 or k.ndim < 2 or k.shape[-2] != 1:
             raise MaskError(
-                "A mask function is asked about rows and columns.", got=f"{q.shape} and {k.shape}"
+                "A mask function is asked about rows and columns.",
+                got="{shape} and {k_shape}",
+                shape=q.shape,
+                k_shape=k.shape,
             )
         batch = np.array([self.chosen]) if self.chosen is not None else np.arange(self.batch)
         index = [

@@ -212,9 +212,10 @@ def _check_softcap(module: nn.Module, softcap: float | None) -> None:
     """Under ``sdpa`` transformers drops a softcap (before 5.22) or refuses; neither is the model."""
     if softcap is not None and _before(getattr(module, "config", None)) == "sdpa":
         raise RecordingError(
-            f"A model with a softcap ({softcap:g}) runs under an attention that applies it.",
+            "A model with a softcap ({softcap:g}) runs under an attention that applies it.",
             got="sdpa, which does not",
             do='Load the model with attn_implementation="eager".',
+            softcap=softcap,
         )
 
 

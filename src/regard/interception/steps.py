@@ -120,4 +120,4 @@ def detached(bias: Bias) -> Bias:
         return TensorBias(bias.values.detach())
     if isinstance(bias, DistanceBias):
         return replace(bias, table=bias.table.detach().clone())
-    raise DtypeError("A recorded bias comes from regard.biases.", got=type(bias).__name__)
+    raise DtypeError("A recorded bias comes from regard.biases.", got="{type}", type=type(bias).__name__)

@@ -60,9 +60,11 @@ class Bias(ABC):
         del batch, extent
         if self.heads not in (1, heads):
             raise ShapeError(
-                f"A bias has one entry per query head, or one for all (heads = {heads}).",
-                got=f"{self.heads} heads",
+                "A bias has one entry per query head, or one for all (heads = {heads}).",
+                got="{self_heads} heads",
                 do="Build it with the number of query heads.",
+                heads=heads,
+                self_heads=self.heads,
             )
 
     def dense(self, queries: int, keys: int) -> Tensor:
@@ -154,7 +156,10 @@ def alibi(heads: int, *, device: torch.device | str | None = None) -> Bias:
     """
     if isinstance(heads, bool) or not isinstance(heads, int) or heads < 1:
         raise ArgumentError(
-            "alibi(heads): heads is a whole number, 1 or more.", got=repr(heads), do="Count the query heads."
+            "alibi(heads): heads is a whole number, 1 or more.",
+            got="{heads!r}",
+            do="Count the query heads.",
+            heads=heads,
         )
     lower = 2 ** int(math.log2(heads))
     slopes = [2 ** (-8 * (i + 1) / lower) for i in range(lower)]
@@ -183,8 +188,9 @@ def relative(table: Tensor) -> Bias:
     if table.shape[1] % 2 == 0:
         raise ShapeError(
             "relative(table) has an odd number of columns, distance 0 in the middle.",
-            got=f"{table.shape[1]} columns",
+            got="{shape} columns",
             do="Make it (heads, 2 · clip + 1).",
+            shape=table.shape[1],
         )
     return Relative(table)
 
@@ -229,9 +235,12 @@ def t5(table: Tensor, bidirectional: bool = True, *, max_distance: int = 128) ->
     least = 4 if bidirectional else 2
     if table.shape[0] < least or max_distance <= table.shape[0] // least:
         raise ArgumentError(
-            f"t5 needs at least {least} buckets and max_distance beyond the buckets of single distances.",
-            got=f"{table.shape[0]} buckets, max_distance = {max_distance}",
+            "t5 needs at least {least} buckets and max_distance beyond the buckets of single distances.",
+            got="{shape} buckets, max_distance = {max_distance}",
             do="T5 itself has 32 buckets and max_distance 128.",
+            least=least,
+            shape=table.shape[0],
+            max_distance=max_distance,
         )
     return T5(table, bidirectional, max_distance)
 
@@ -257,9 +266,13 @@ class TensorBias(Bias):
         shape = (batch, heads, *extent)
         if any(own not in (1, size) for own, size in zip(self.values.shape, shape)):
             raise ShapeError(
-                f"A bias broadcasts to (batch = {batch}, heads = {heads}, {extent}).",
-                got=f"shape {tuple(self.values.shape)}",
+                "A bias broadcasts to (batch = {batch}, heads = {heads}, {extent}).",
+                got="shape {shape}",
                 do="Its last three axes are head, query and key; give 1 where it does not matter.",
+                batch=batch,
+                heads=heads,
+                extent=extent,
+                shape=tuple(self.values.shape),
             )
 
     def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
@@ -347,6 +360,14 @@ def _some(table: Tensor, axis: int, chosen: slice) -> Tensor:
 def _check_table(table: object, must: str) -> None:
     if not isinstance(table, Tensor) or not table.is_floating_point():
         kind = str(table.dtype) if isinstance(table, Tensor) else type(table).__name__
-        raise DtypeError(f"{must} and holds floating-point numbers.", got=kind, do="Pass a float tensor.")
+        raise DtypeError(
+            "{needed} and holds floating-point numbers.",
+            got="{kind}",
+            do="Pass a float tensor.",
+            needed=must,
+            kind=kind,
+        )
     if table.ndim != 2 or not all(table.shape):
-        raise ShapeError(f"{must}.", got=f"shape {tuple(table.shape)}", do="Give it two axes.")
+        raise ShapeError(
+            "{needed}.", got="shape {shape}", do="Give it two axes.", needed=must, shape=tuple(table.shape)
+        )

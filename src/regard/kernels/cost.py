@@ -247,9 +247,11 @@ def _pairs(name: str, setting: Setting, mask: Mask | None, extent: Extent) -> in
         fits = False
     if not fits:
         raise ShapeError(
-            f"A mask broadcasts to (batch, head) = {full}.",
-            got=f"{mask.lead}",
+            "A mask broadcasts to (batch, head) = {full}.",
+            got="{lead}",
             do="Give batch= and heads= as the mask has them.",
+            full=full,
+            lead=mask.lead,
         )
     planned = plan(mask, *extent)
     return (planned.pairs if name == "allowed" else planned.computed) * (each // prod(mask.lead))
@@ -273,9 +275,11 @@ def _ways(given: Sequence[str] | None, mask: Mask | None, keys: int | None, long
     for way in given:
         if way not in WAYS or way in why_not:
             raise ArgumentError(
-                f"ways are some of {', '.join(WAYS)}.",
-                got=why_not.get(way, repr(way)),
+                "ways are some of {WAYS}.",
+                got="{why_not}",
                 do="Leave ways out for all that make sense.",
+                WAYS=", ".join(WAYS),
+                why_not=why_not.get(way, repr(way)),
             )
     if not given:
         raise ArgumentError("There is at least one way.", got="none", do="Leave ways out for all.")
@@ -290,18 +294,29 @@ def _setting(
     for name, number in numbers.items():
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
             raise ArgumentError(
-                f"{name} is a whole number, 1 or more.", got=f"{name} = {number!r}", do="Count again."
+                "{name} is a whole number, 1 or more.",
+                got="{name} = {number!r}",
+                do="Count again.",
+                name=name,
+                number=number,
             )
     if width % heads or heads % key_heads:
         raise ArgumentError(
             "The heads divide the width, and the key heads divide the heads.",
-            got=f"width = {width}, heads = {heads}, key_heads = {key_heads}",
+            got="width = {width}, heads = {heads}, key_heads = {key_heads}",
             do="Try width=512, heads=8, key_heads=2.",
+            width=width,
+            heads=heads,
+            key_heads=key_heads,
         )
     name = str(dtype).removeprefix("torch.")
     if name not in BYTES:
         raise DtypeError(
-            f"dtype is one of {', '.join(BYTES)}.", got=f"dtype = {dtype}", do="Choose one of them."
+            "dtype is one of {BYTES}.",
+            got="dtype = {dtype}",
+            do="Choose one of them.",
+            BYTES=", ".join(BYTES),
+            dtype=dtype,
         )
     return Setting(width, heads, key_heads, layers, batch, name, BYTES[name], projections)
 
@@ -310,6 +325,9 @@ def _extent(length: int, keys: int | None) -> Extent:
     extent = extent_of(length, keys, limit=None)  # without a mask, no position is ever visited
     if 0 in extent:
         raise ArgumentError(
-            "There is at least one query and one key.", got=f"{extent}", do="Pass a length of 1 or more."
+            "There is at least one query and one key.",
+            got="{extent}",
+            do="Pass a length of 1 or more.",
+            extent=extent,
         )
     return extent

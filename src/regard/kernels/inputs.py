@@ -133,24 +133,33 @@ def _check_kinds(**tensors: object) -> None:
         if not isinstance(tensor, Tensor):
             raise DtypeError(
                 "q, k and v are torch tensors.",
-                got=f"{name} = {type(tensor).__name__}",
+                got="{name} = {type}",
                 do="Use torch.as_tensor(...), or regard.kernels.reference for NumPy.",
+                name=name,
+                type=type(tensor).__name__,
             )
         if tensor.dtype not in FLOATS:
             raise DtypeError(
                 "q, k and v hold float64, float32, float16 or bfloat16.",
-                got=f"{name}.dtype = {tensor.dtype}",
-                do=f"Convert it, for example {name}.float().",
+                got="{name}.dtype = {dtype}",
+                do="Convert it, for example {name}.float().",
+                name=name,
+                dtype=tensor.dtype,
             )
     found = {name: tensor for name, tensor in tensors.items() if isinstance(tensor, Tensor)}
     if len({tensor.dtype for tensor in found.values()}) > 1:
         kinds = ", ".join(f"{name}.dtype = {tensor.dtype}" for name, tensor in found.items())
         raise DtypeError(
-            "q, k and v have one dtype.", got=kinds, do="Convert them to the same with .to(...)."
+            "q, k and v have one dtype.",
+            got="{kinds}",
+            do="Convert them to the same with .to(...).",
+            kinds=kinds,
         )
     if len({tensor.device for tensor in found.values()}) > 1:
         places = ", ".join(f"{name} on {tensor.device}" for name, tensor in found.items())
-        raise DeviceError("q, k and v live on one device.", got=places, do="Move them with .to(...).")
+        raise DeviceError(
+            "q, k and v live on one device.", got="{places}", do="Move them with .to(...).", places=places
+        )
 
 
 def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int]:
@@ -159,29 +168,39 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int
     if not q.ndim == k.ndim == v.ndim or q.ndim < 2:
         raise ShapeError(
             "q, k and v have the same number of axes, (..., head, length, channel).",
-            got=shapes,
+            got="{shapes}",
             do="Add the missing axes, for example with x[None].",
+            shapes=shapes,
         )
     if q.shape[-1] != k.shape[-1]:
         raise ShapeError(
-            f"Queries and keys have the same number of channels (q = {q.shape[-1]}).",
-            got=f"k = {k.shape[-1]} in {shapes}",
+            "Queries and keys have the same number of channels (q = {q}).",
+            got="k = {k} in {shapes}",
             do="Project both to one width.",
+            q=q.shape[-1],
+            k=k.shape[-1],
+            shapes=shapes,
         )
     if k.shape[-2] != v.shape[-2]:
         raise ShapeError(
-            f"There are as many values as keys (keys = {k.shape[-2]}).",
-            got=f"values = {v.shape[-2]} in {shapes}",
+            "There are as many values as keys (keys = {keys}).",
+            got="values = {values} in {shapes}",
             do="Take both from the same sequence.",
+            keys=k.shape[-2],
+            values=v.shape[-2],
+            shapes=shapes,
         )
     if q.ndim == 2:
         return (), 1
     heads, key_heads = q.shape[-3], k.shape[-3]
     if key_heads != v.shape[-3] or (heads != key_heads and (not key_heads or heads % key_heads)):
         raise ShapeError(
-            f"Keys and values have as many heads as the queries, or a divisor of it (query heads = {heads}).",
-            got=f"key heads = {key_heads}, value heads = {v.shape[-3]}",
+            "Keys and values have as many heads as the queries, or a divisor of it (query heads = {heads}).",
+            got="key heads = {key_heads}, value heads = {heads_2}",
             do="Grouped-query attention shares each key head among query heads / key heads of them.",
+            heads=heads,
+            key_heads=key_heads,
+            heads_2=v.shape[-3],
         )
     if q.shape[:-3] == k.shape[:-3] == v.shape[:-3]:
         return tuple(q.shape[:-3]), heads  # the usual case; broadcast_shapes is slow
@@ -190,8 +209,9 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int
     except RuntimeError:
         raise ShapeError(
             "The leading axes of q, k and v are equal or broadcast.",
-            got=shapes,
+            got="{shapes}",
             do="Use the same batch for all three.",
+            shapes=shapes,
         ) from None
 
 
@@ -232,9 +252,12 @@ def _mask_of(
         if mask.lead and len(mask.lead) == len(lead) and (*mask.lead, 1) != full:
             hint = "A mask per batch element needs a head axis: use mask[:, None]."
         raise ShapeError(
-            f"A mask broadcasts to (..., batch, head, query, key) = {(*full, *extent)}.",
-            got=f"{shape}",
-            do=hint,
+            "A mask broadcasts to (..., batch, head, query, key) = {full}.",
+            got="{shape}",
+            do="{hint}",
+            full=(*full, *extent),
+            shape=shape,
+            hint=hint,
         )
     return mask, rest
 
@@ -278,15 +301,17 @@ def _bias_of(
             if not one.is_floating_point() or is_causal_bias(one):
                 raise DtypeError(
                     "A bias holds floating-point numbers.",
-                    got="a causal bias of torch" if is_causal_bias(one) else f"{one.dtype}",
+                    got="a causal bias of torch" if is_causal_bias(one) else "{dtype}",
                     do="A bool tensor is a mask: pass mask=.",
+                    dtype=one.dtype,
                 )
             one = TensorBias(_bias_tensor(one, lead, heads, extent))
         if not isinstance(one, Bias):
             raise DtypeError(
                 "A bias is a tensor or comes from regard.biases.",
-                got=type(one).__name__,
+                got="{type}",
                 do="For example biases.alibi(heads).",
+                type=type(one).__name__,
             )
         for table in one.tables:
             _check_device("bias", table, device)
@@ -307,18 +332,23 @@ def _bias_tensor(given: Tensor, lead: tuple[int, ...], heads: int, extent: Exten
         return wide.expand(*lead, *wide.shape[-3:]).reshape(prod(lead), *wide.shape[-3:])
     except RuntimeError:
         raise ShapeError(
-            f"A bias broadcasts to (..., batch, head, query, key) = {(*lead, heads, *extent)}.",
-            got=f"shape {tuple(given.shape)}",
+            "A bias broadcasts to (..., batch, head, query, key) = {lead}.",
+            got="shape {shape}",
             do="Its last three axes are head, query and key; give 1 where it does not matter.",
+            lead=(*lead, heads, *extent),
+            shape=tuple(given.shape),
         ) from None
 
 
 def _check_device(name: str, tensor: Tensor, device: torch.device) -> None:
     if tensor.device != device:
         raise DeviceError(
-            f"{name} lives on the device of q ({device}).",
-            got=f"{name} on {tensor.device}",
+            "{name} lives on the device of q ({device}).",
+            got="{name} on {tensor_device}",
             do="Move it with .to(...).",
+            name=name,
+            device=device,
+            tensor_device=tensor.device,
         )
 
 
@@ -331,8 +361,9 @@ def _scale(given: float | None, channels: int) -> float:
     if not abs(given) <= LARGEST_SCALE:  # also refuses NaN
         raise ArgumentError(
             "scale is a finite number between −1e8 and 1e8.",
-            got=f"scale = {given}",
+            got="scale = {given}",
             do="Leave it out for 1/√channel.",
+            given=given,
         )
     return float(given)
 
@@ -340,7 +371,11 @@ def _scale(given: float | None, channels: int) -> float:
 def _positive(name: str, value: float) -> float:
     if not value > 0 or value == float("inf"):
         raise ArgumentError(
-            f"{name} is a finite number above 0.", got=f"{name} = {value}", do="Leave it out for the usual."
+            "{name} is a finite number above 0.",
+            got="{name} = {value}",
+            do="Leave it out for the usual.",
+            name=name,
+            value=value,
         )
     return float(value)
 
@@ -349,15 +384,18 @@ def _check_sinks(sinks: object, heads: int, device: torch.device) -> Tensor:
     if not isinstance(sinks, Tensor) or not sinks.is_floating_point():
         raise DtypeError(
             "sinks is a float tensor, one logit per query head.",
-            got=type(sinks).__name__,
+            got="{type}",
             do="Pass shape (heads,).",
+            type=type(sinks).__name__,
         )
     _check_device("sinks", sinks, device)
     if tuple(sinks.shape) != (heads,):
         raise ShapeError(
-            f"sinks has one logit per query head (heads = {heads}).",
-            got=f"shape {tuple(sinks.shape)}",
+            "sinks has one logit per query head (heads = {heads}).",
+            got="shape {shape}",
             do="Pass shape (heads,).",
+            heads=heads,
+            shape=tuple(sinks.shape),
         )
     return sinks
 
@@ -366,7 +404,8 @@ def _check_dropout(dropout: float) -> float:
     if not 0.0 <= dropout < 1.0:
         raise ArgumentError(
             "dropout is a probability, at least 0 and below 1.",
-            got=f"dropout = {dropout}",
+            got="dropout = {dropout}",
             do="Pass 0.1, say; 0 for none.",
+            dropout=dropout,
         )
     return float(dropout)

@@ -67,9 +67,11 @@ def linear_attention(
         return call.restore(_by_heads(call, _whole))
     if keys < queries:
         raise ShapeError(
-            f"Causal linear attention has at least as many keys as queries (keys = {keys}).",
-            got=f"queries = {queries}",
+            "Causal linear attention has at least as many keys as queries (keys = {keys}).",
+            got="queries = {queries}",
             do="Pass the keys of the whole sequence, or carry a state.",
+            keys=keys,
+            queries=queries,
         )
     before = keys - queries
     return call.restore(_by_heads(call, lambda some: _causal(some, some.sums(0, before), before)[0]))
@@ -96,9 +98,11 @@ def linear_attention_with_state(
     call = _prepare(q, k, v, feature_map, keep)
     if k.shape[-2] != q.shape[-2]:
         raise ShapeError(
-            f"With a state, queries and keys are the same new tokens (queries = {q.shape[-2]}).",
-            got=f"keys = {k.shape[-2]}",
+            "With a state, queries and keys are the same new tokens (queries = {queries}).",
+            got="keys = {keys}",
             do="Pass only the keys that the state has not seen.",
+            queries=q.shape[-2],
+            keys=k.shape[-2],
         )
     sums = call.sums(0, 0)
     if state is not None:
@@ -108,9 +112,11 @@ def linear_attention_with_state(
         )
         if tuple(sums.shape) != own:
             raise ShapeError(
-                f"The state fits batch, heads, features and values {own}.",
-                got=f"{tuple(sums.shape)}",
+                "The state fits batch, heads, features and values {own}.",
+                got="{shape}",
                 do="Start again with state=None.",
+                own=own,
+                shape=tuple(sums.shape),
             )
     output, sums = _causal(call, sums, 0)
     return call.restore(output), LinearState(call.inputs.restore(sums))
@@ -228,8 +234,10 @@ class _LinearCall:
         if features.shape[:-1] != x.shape[:-1]:
             raise ShapeError(
                 "A feature map changes at most the last axis.",
-                got=f"{tuple(features.shape)} from {tuple(x.shape)}",
+                got="{shape} from {shape_2}",
                 do="Map channels to features.",
+                shape=tuple(features.shape),
+                shape_2=tuple(x.shape),
             )
         return features
 
@@ -256,7 +264,10 @@ def _feature_map(given: str | FeatureMap) -> FeatureMap:
     if callable(given):
         return given
     raise ArgumentError(
-        'feature_map is "elu" or a function.', got=repr(given), do="Pass a function of a tensor of channels."
+        'feature_map is "elu" or a function.',
+        got="{given!r}",
+        do="Pass a function of a tensor of channels.",
+        given=given,
     )
 
 
@@ -265,15 +276,18 @@ def _check_keep(keep: object, lead: tuple[int, ...], keys: int, device: torch.de
     if not isinstance(keep, Tensor) or keep.dtype != torch.bool:
         raise DtypeError(
             "keep is a bool tensor, True for real tokens.",
-            got=type(keep).__name__,
+            got="{type}",
             do="Convert it with .bool().",
+            type=type(keep).__name__,
         )
     try:
         wide = keep.to(device).expand(*lead, keys)
     except RuntimeError:
         raise ShapeError(
-            f"keep broadcasts to (..., key) = {(*lead, keys)}.",
-            got=f"shape {tuple(keep.shape)}",
+            "keep broadcasts to (..., key) = {lead}.",
+            got="shape {shape}",
             do="Pass one value per key, without a head axis.",
+            lead=(*lead, keys),
+            shape=tuple(keep.shape),
         ) from None
     return wide.reshape(-1, 1, keys, 1)

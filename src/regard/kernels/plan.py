@@ -167,9 +167,11 @@ def plan(mask: object, queries: int, keys: int | None = None) -> Plan:
     extent = extent_of(queries, keys)
     if max(extent) > MAX_PLAN_LENGTH:
         raise ArgumentError(
-            f"A plan is made for at most {MAX_PLAN_LENGTH:,} queries and keys.",
-            got=f"{extent}",
+            "A plan is made for at most {MAX_PLAN_LENGTH:,} queries and keys.",
+            got="{extent}",
             do="Plan a shorter text; costs grow evenly from there on.",
+            MAX_PLAN_LENGTH=MAX_PLAN_LENGTH,
+            extent=extent,
         )
     return plan_extent(everything() if mask is None else as_mask(mask, extent), extent)
 

@@ -105,14 +105,16 @@ def check_group(group: object) -> None:
     if group == dist.GroupMember.NON_GROUP_MEMBER:
         raise ArgumentError(
             "group= is a group that this process is in.",
-            got=f"a group without rank {dist.get_rank()}",
+            got="a group without rank {get_rank}",
             do="Call it in the processes of the group alone.",
+            get_rank=dist.get_rank(),
         )
     if not isinstance(group, dist.ProcessGroup):
         raise DtypeError(
             "group is a process group of torch.distributed.",
-            got=type(group).__name__,
+            got="{type}",
             do="Pass torch.distributed.group.WORLD, or what new_group(...) gave.",
+            type=type(group).__name__,
         )
 
 
@@ -138,9 +140,13 @@ def gather_ring(
             if repr(row[place]) != repr(everyone[0][place]):  # so that NaN equals NaN
                 first, other = (_described(name, x[place]) for x in (everyone[0], row))
                 raise ShapeError(
-                    f"Every process of a group gives the same {name} (process 0: {first}).",
-                    got=f"{other} in process {process}",
+                    "Every process of a group gives the same {name} (process 0: {first}).",
+                    got="{other} in process {process}",
                     do="Only the numbers of queries and of keys may differ.",
+                    name=name,
+                    first=first,
+                    other=other,
+                    process=process,
                 )
     queries, keys = ([int(row[place]) for row in everyone] for place in (0, 1))
     return Ring(group, own, tuple(_ranges(queries)), tuple(_ranges(keys)))
@@ -159,8 +165,9 @@ def refuse_together(refused: list[bool], failed: RegardError | None) -> None:
     if any(refused):
         raise ArgumentError(
             "All processes of a group compute together.",
-            got=f"an error in process {refused.index(True)}",
+            got="an error in process {index}",
             do="Its own message says what is wrong there.",
+            index=refused.index(True),
         )
 
 

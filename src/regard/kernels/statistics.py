@@ -66,7 +66,9 @@ def attention_statistics(
     tensor(1.5000)
     """
     if isinstance(top, bool) or not isinstance(top, int) or top < 0:
-        raise ArgumentError("top is a whole number, 0 or more.", got=f"top = {top!r}", do="Ask for 5, say.")
+        raise ArgumentError(
+            "top is a whole number, 0 or more.", got="top = {top!r}", do="Ask for 5, say.", top=top
+        )
     options: dict[str, Any] = {
         "mask": mask,
         "bias": bias,

@@ -112,7 +112,7 @@ def explain(
 def _refuse(must: str, options: Mapping[str, object]) -> None:
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise ArgumentError(must, got=", ".join(given), do="Leave them out.")
+        raise ArgumentError(must, got="{given}", do="Leave them out.", given=", ".join(given))
 
 
 def _of_sentence(

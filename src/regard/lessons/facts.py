@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from regard.languages import Texts
 
-TEXTS = Texts(Path(__file__).parent / "texts")
+TEXTS = Texts("lessons")
 
 
 def text(key: str, lang: str = "en", **values: object) -> str:

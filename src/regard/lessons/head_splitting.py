@@ -49,8 +49,11 @@ def split_heads(length: int = 6, *, width: int = 12, heads: int = 3, seed: int =
     if length < 1 or heads < 1 or width % heads:
         raise ArgumentError(
             "length and heads are 1 or more, and the heads divide the width.",
-            got=f"length = {length}, width = {width}, heads = {heads}",
+            got="length = {length}, width = {width}, heads = {heads}",
             do="Try width=12, heads=3.",
+            length=length,
+            width=width,
+            heads=heads,
         )
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(length, width))

@@ -76,9 +76,11 @@ def show_masks(length: int = 16, *, kept: int = 11, reach: int = 2, stride: int 
     """
     if not 0 < kept <= length:
         raise ArgumentError(
-            f"kept is a number of tokens, from 1 to the length (length = {length}).",
-            got=f"kept = {kept}",
+            "kept is a number of tokens, from 1 to the length (length = {length}).",
+            got="kept = {kept}",
             do="Count the tokens that are no padding.",
+            length=length,
+            kept=kept,
         )
     pad = padding(np.arange(length) < kept)
     chosen = {

@@ -124,21 +124,28 @@ def _call(seen: Recording, kind: str | None, layer: int | None) -> Call:
     if not len(seen):
         raise RecordingError(
             "An explanation needs a recording with at least one attention call.",
-            got=f"{seen!r}",
+            got="{seen!r}",
             do="Run the model inside the watch block.",
+            seen=seen,
         )
     kinds = [known for known in KINDS if any(call.kind == known for call in seen)]
     if kind is not None and kind not in kinds:
         raise ArgumentError(
-            f"kind is one of those recorded ({', '.join(kinds)}).", got=f"kind = {kind!r}", do="Choose one."
+            "kind is one of those recorded ({kinds}).",
+            got="kind = {kind!r}",
+            do="Choose one.",
+            kinds=", ".join(kinds),
+            kind=kind,
         )
     wanted = kind or kinds[-1]  # cross stands last
     layers = sorted({call.layer for call in seen if call.kind == wanted})
     if layer is not None and layer not in layers:
         raise ArgumentError(
-            f"layer is one of those recorded ({', '.join(map(str, layers))}).",
-            got=f"layer = {layer}",
+            "layer is one of those recorded ({layers}).",
+            got="layer = {layer}",
             do="Choose one.",
+            layers=", ".join(map(str, layers)),
+            layer=layer,
         )
     place = layers[0] if layer is None else layer
     return next(call for call in seen if call.kind == wanted and call.layer == place)
@@ -157,23 +164,29 @@ def _position(token: int | str | None, shown: Sequence[str], raw: Sequence[str] 
     if number is not None:
         if not -count <= number < count:
             raise ArgumentError(
-                f"token is a position (0 … {count - 1}) or the text of a token.",
-                got=f"{number}",
+                "token is a position (0 … {count}) or the text of a token.",
+                got="{number}",
                 do="Count from 0, or from −1 at the end.",
+                count=count - 1,
+                number=number,
             )
         return number % count
     found = [place for place in range(count) if token in (shown[place], raw[place] if raw else None)]
     if not found:
         raise ArgumentError(
-            f"token is the text of a token ({' '.join(shown[:40])}{' …' if count > 40 else ''}).",
-            got=f"{token!r}",
+            "token is the text of a token ({shown}).",
+            got="{token!r}",
             do="Choose one of them, or a position.",
+            shown=" ".join([*shown[:40], *["…"] * (count > 40)]),
+            token=token,
         )
     if len(found) > 1:
         raise ArgumentError(
             "token names one token.",
-            got=f"{token!r}, which stands at {', '.join(map(str, found))}",
+            got="{token!r}, which stands at {found}",
             do="Give its position.",
+            token=token,
+            found=", ".join(map(str, found)),
         )
     return found[0]
 

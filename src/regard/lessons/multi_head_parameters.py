@@ -32,7 +32,11 @@ class BareMultiHead(nn.Module):
         super().__init__()
         if heads < 1 or width % heads:
             raise ArgumentError(
-                "The heads divide the width.", got=f"width = {width}, heads = {heads}", do="Try 512 and 8."
+                "The heads divide the width.",
+                got="width = {width}, heads = {heads}",
+                do="Try 512 and 8.",
+                width=width,
+                heads=heads,
             )
         self.heads = heads
         self.w_q, self.w_k, self.w_v, self.w_o = (

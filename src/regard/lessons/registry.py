@@ -86,7 +86,9 @@ def demonstration(name: str) -> Demonstration:
         if one.name == name:
             return one
     raise ArgumentError(
-        f"A demonstration is one of {', '.join(one.name for one in _ALL)}.",
-        got=repr(name),
+        "A demonstration is one of {ALL}.",
+        got="{name!r}",
         do="Choose one of them.",
+        ALL=", ".join(one.name for one in _ALL),
+        name=name,
     )

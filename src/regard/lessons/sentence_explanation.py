@@ -55,18 +55,24 @@ def attend_sentence(
     """
     words = words_of(text)
     if not words:
-        raise ArgumentError("The text has at least one word.", got=repr(text), do='Try "I love AI".')
+        raise ArgumentError(
+            "The text has at least one word.", got="{text!r}", do='Try "I love AI".', text=text
+        )
     if len(words) > MOST_WORDS:
         raise ArgumentError(
-            f"The text has at most {MOST_WORDS} words, so that every number can be shown.",
-            got=f"{len(words)} words",
+            "The text has at most {MOST_WORDS} words, so that every number can be shown.",
+            got="{words_count} words",
             do="Shorten it.",
+            MOST_WORDS=MOST_WORDS,
+            words_count=len(words),
         )
     if width < 1 or heads < 1 or width % heads:
         raise ArgumentError(
             "width and heads are 1 or more, and the heads divide the width.",
-            got=f"width = {width}, heads = {heads}",
+            got="width = {width}, heads = {heads}",
             do="Try --width 4 --heads 2.",
+            width=width,
+            heads=heads,
         )
     rng = np.random.default_rng(seed)
     vectors = {word: rng.normal(size=width) for word in sorted(set(words))}

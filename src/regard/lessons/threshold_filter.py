@@ -76,7 +76,10 @@ def filter_keys(
     """
     if not 0 <= threshold <= 1:
         raise ArgumentError(
-            "threshold is a weight from 0 to 1.", got=f"threshold = {threshold}", do="Try 0.1."
+            "threshold is a weight from 0 to 1.",
+            got="threshold = {threshold}",
+            do="Try 0.1.",
+            threshold=threshold,
         )
     v = np.asarray(values, np.float64)
     weights = attention([query], keys, v[:, None])["weights"][0]

@@ -193,11 +193,17 @@ def plan_bench(
     numbers = {"batch": batch, "heads": heads, "channels": channels, "rounds": rounds}
     for name, number in (*numbers.items(), *(("length", length) for length in lengths)):
         if number < 1:
-            raise ArgumentError(f"{name} is 1 or more.", got=f"{name} = {number}", do="Count again.")
+            raise ArgumentError(
+                "{name} is 1 or more.", got="{name} = {number}", do="Count again.", name=name, number=number
+            )
     for variant in variants:
         if variant not in CALLS:
             raise ArgumentError(
-                f"A variant is one of {', '.join(CALLS)}.", got=repr(variant), do="Choose one of them."
+                "A variant is one of {CALLS}.",
+                got="{variant!r}",
+                do="Choose one of them.",
+                CALLS=", ".join(CALLS),
+                variant=variant,
             )
     if not lengths or not variants:
         raise ArgumentError(
@@ -234,9 +240,13 @@ def run_bench(
     if all(row.refused for row in rows):
         row = min(rows, key=lambda row: row.needed)
         raise ArgumentError(
-            f"What is measured fits in memory (available = {row.available:,} bytes).",
-            got=f"{row.needed:,} bytes for {row.work.variant} at length {row.work.length:,}",
+            "What is measured fits in memory (available = {available:,} bytes).",
+            got="{needed:,} bytes for {variant} at length {length:,}",
             do="Choose smaller lengths or a smaller batch.",
+            available=row.available,
+            needed=row.needed,
+            variant=row.work.variant,
+            length=row.work.length,
         )
     return Bench(tuple(rows))
 
@@ -253,9 +263,12 @@ def _in_own_process(work: Work) -> tuple[float, int | None]:
     except BrokenProcessPool as error:
         raise ArgumentError(
             "A measurement runs to its end.",
-            got=f"a process that was ended from outside, {work.variant} at length {work.length:,}, "
-            f"which needs about {work.needed:,} bytes",
+            got="a process that was ended from outside, {variant} at length {length:,}, which needs "
+            "about {needed:,} bytes",
             do="Choose smaller lengths or a smaller batch, or free some memory.",
+            variant=work.variant,
+            length=work.length,
+            needed=work.needed,
         ) from error
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from regard.errors import DataError, TextError
+from regard.errors import DataError, TextError, reason
 from regard.kernels.reference import Numbers, Trace, attention
 from regard.lessons.facts import Fact, text
 from regard.lessons.sentence_explanation import words_of
@@ -75,14 +75,18 @@ def read_vectors(path: Path = EXAMPLE) -> Vectors:
     except OSError as error:
         raise DataError(
             "A table of word vectors is a file that can be read.",
-            got=f"{path}: {error.strerror or error}",
+            got="{path}: {reason}",
             do="Correct the path.",
+            path=path,
+            reason=reason(error),
         ) from error
     except ValueError as error:
         raise DataError(
-            'A table of word vectors is JSON in UTF-8, {"word": [numbers], …}.',
-            got=f"{path}: {error}",
+            'A table of word vectors is JSON in UTF-8, {{"word": [numbers], …}}.',
+            got="{path}: {error}",
             do="Correct the file.",
+            path=path,
+            error=error,
         ) from error
     return check_vectors(table, str(path))
 
@@ -92,8 +96,10 @@ def check_vectors(table: object, where: str) -> Vectors:
     if not isinstance(table, dict) or not table:
         raise DataError(
             "A table of word vectors is an object with at least one word.",
-            got=f"{type(table).__name__} in {where}",
-            do='Write {"I": [1.0, 0.5], …}.',
+            got="{type} in {where}",
+            do='Write {{"I": [1.0, 0.5], …}}.',
+            type=type(table).__name__,
+            where=where,
         )
     length: int | None = None
     for word, vector in table.items():
@@ -101,9 +107,15 @@ def check_vectors(table: object, where: str) -> Vectors:
             isinstance(x, (int, float)) and not isinstance(x, bool) and isfinite(x) for x in vector
         )
         if not numbers or not vector or (length is not None and len(vector) != length):
-            many = "finite numbers" if length is None else f"{length} finite numbers, as the first"
             raise DataError(
-                f"Every word has {many}.", got=f"{word!r}: {vector!r}"[:80] + f" in {where}", do="Correct it."
+                "Every word has finite numbers."
+                if length is None
+                else "Every word has {length} finite numbers, as the first.",
+                got="{entry} in {where}",
+                do="Correct it.",
+                length=length,
+                entry=f"{word!r}: {vector!r}"[:80],
+                where=where,
             )
         length = len(vector)
     return {str(word): tuple(map(float, vector)) for word, vector in table.items()}
@@ -123,16 +135,25 @@ def attend_words(
     # Words that the table has with the spaces between them; else cut as everywhere in the lessons.
     found = tuple(parts) if all(part in known for part in parts) else words_of(sentence)
     if not found:
-        raise TextError("A text has at least one word.", got=repr(sentence), do=f'Try "{SENTENCE}".')
+        raise TextError(
+            "A text has at least one word.",
+            got="{sentence!r}",
+            do='Try "{SENTENCE}".',
+            sentence=sentence,
+            SENTENCE=SENTENCE,
+        )
     unknown = [word for word in dict.fromkeys(found) if word not in known]
     if unknown:
         near = {word: get_close_matches(word, known, n=1) for word in unknown}
         hints = ", ".join(f"{word} → {match[0]}" for word, match in near.items() if match)
         shown = ", ".join(list(known)[:12]) + ("…" if len(known) > 12 else "")
         raise TextError(
-            f"Every word stands in the table ({shown}).",
-            got=f"unknown: {', '.join(unknown)}",
-            do=f"Did you mean {hints}?" if hints else "Add them to the table, or part the words by spaces.",
+            "Every word stands in the table ({shown}).",
+            got="unknown: {unknown}",
+            do="Did you mean {hints}?" if hints else "Add them to the table, or part the words by spaces.",
+            shown=shown,
+            unknown=", ".join(unknown),
+            hints=hints,
         )
     x = np.array([known[word] for word in found])
     return WordAttention(found, attention(x, x, x, mask=mask))

@@ -23,8 +23,9 @@ def mask_mod(mask: Mask, queries: int | None, keys: int | None, *, device: Any =
     if len(mask.lead) > 2:
         raise ShapeError(
             "FlexAttention knows one batch axis and one head axis.",
-            got=f"a mask with leading axes {mask.lead}",
+            got="a mask with leading axes {lead}",
             do="Flatten the batch axes.",
+            lead=mask.lead,
         )
     extent = _extent(mask, queries, keys)
     tables: dict[int, torch.Tensor] = {}
@@ -59,16 +60,19 @@ def _extent(mask: Mask, queries: int | None, keys: int | None) -> Extent:
         if len(lengths) > 1:
             raise ArgumentError(
                 "Tables of different lengths need the number of queries and keys.",
-                got=f"lengths {sorted(lengths)}",
+                got="lengths {lengths}",
                 do="mask_mod(queries, keys).",
+                lengths=sorted(lengths),
             )
         length = lengths.pop() if lengths else 0
         return Extent(length, length)
     if queries is None or keys is None:
         raise ArgumentError(
             "mask_mod takes both lengths or neither.",
-            got=f"queries = {queries}, keys = {keys}",
+            got="queries = {queries}, keys = {keys}",
             do="Give both.",
+            queries=queries,
+            keys=keys,
         )
     extent = extent_of(queries, keys)
     mask.check(extent)
@@ -81,8 +85,10 @@ def block_mask(mask: Mask, extent: Extent, *, device: Any = None, block_size: in
     if len(mask.lead) > 2 or not all(extent):
         raise ShapeError(
             "FlexAttention takes one batch axis, one head axis and at least one query and key.",
-            got=f"leading axes {mask.lead}, {extent}",
+            got="leading axes {lead}, {extent}",
             do="Flatten the batch axes, or call regard.kernels.",
+            lead=mask.lead,
+            extent=extent,
         )
     lead = (1,) * (2 - len(mask.lead)) + mask.lead
     grids = np.stack(

@@ -114,8 +114,9 @@ def as_table(given: object) -> IdTable:
         )
     raise DtypeError(
         "A mask table holds bools, 0 and 1, or 0 and −inf.",
-        got=str(values.dtype),
+        got="{dtype}",
         do="Convert it with .bool().",
+        dtype=values.dtype,
     )
 
 

@@ -105,8 +105,9 @@ class Mask(ABC):
         """The mask with queries and keys exchanged."""
         raise MaskError(
             "Masks that are built from patterns can be transposed.",
-            got=f"{self!r}",
+            got="{this!r}",
             do="Transpose its table: masks.dense(m.dense(queries, keys).mT).",
+            this=self,
         )
 
     # ---- the algebra ---------------------------------------------------------------------------
@@ -129,8 +130,9 @@ class Mask(ABC):
     def __bool__(self) -> bool:
         raise MaskError(
             "A mask is not true or false as a whole.",
-            got=f"{self!r} in a condition",
+            got="{this!r} in a condition",
             do="Use & | ~ instead of and, or, not.",
+            this=self,
         )
 
     # ---- conversions ---------------------------------------------------------------------------
@@ -187,13 +189,20 @@ def extent_of(queries: int, keys: int | None, *, limit: int | None = MAX_LENGTH)
     for name, length in (("queries", queries), ("keys", keys)):
         if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 0:
             raise ArgumentError(
-                f"The number of {name} is a whole number, 0 or more.",
-                got=f"{name} = {length!r}",
+                "The number of {name} is a whole number, 0 or more.",
+                got="{name} = {length!r}",
                 do="Pass a length.",
+                name=name,
+                length=length,
             )
         if limit is not None and length > limit:
             raise ArgumentError(
-                f"The number of {name} is at most {limit:,}.", got=f"{name} = {length}", do="Pass fewer."
+                "The number of {name} is at most {limit:,}.",
+                got="{name} = {length}",
+                do="Pass fewer.",
+                name=name,
+                limit=limit,
+                length=length,
             )
     return Extent(int(queries), int(keys))
 
@@ -303,8 +312,10 @@ class MaskCombiner:
         except ValueError:
             raise MaskError(
                 "Masks that are joined differ over the same batch and heads.",
-                got=f"{self._lead} and {lead}",
+                got="{lead} and {lead_2}",
                 do="Give the tables one leading shape, or 1 where it does not matter.",
+                lead=self._lead,
+                lead_2=lead,
             ) from None
 
     def mask(self) -> Mask:
@@ -454,16 +465,20 @@ def as_mask(given: object, extent: Extent | None = None) -> Mask:
         lower_right, own = causal_bias(given)
         if extent is not None and own != extent:
             raise MaskError(
-                "A causal bias of torch is used for its own sizes "
-                f"(queries = {own.queries}, keys = {own.keys}).",
-                got=f"queries = {extent.queries}, keys = {extent.keys}",
+                "A causal bias of torch is used for its own sizes (queries = {queries}, keys = {keys}).",
+                got="queries = {extent_queries}, keys = {extent_keys}",
                 do="Pass masks.causal(), which fits any sizes.",
+                queries=own.queries,
+                keys=own.keys,
+                extent_queries=extent.queries,
+                extent_keys=extent.keys,
             )
         return causal() if lower_right else upper_left_causal(*own)
     if is_tensor(given):
         return Dense(as_table(given))
     raise MaskError(
         "A mask is a regard mask, a bool tensor (True = may attend) or an additive float tensor.",
-        got=type(given).__name__,
+        got="{type}",
         do="Build one with regard.masks, or read a text with masks.parse(...).",
+        type=type(given).__name__,
     )

@@ -52,9 +52,12 @@ class Documents(Mask):
         shared = self.query_ids == self.key_ids and queries == max(extent)
         if not shared and (queries, keys) != extent:
             raise ShapeError(
-                f"documents(ids) has one id per position ({extent}).",
-                got=f"{queries} ids for the queries and {keys} for the keys",
+                "documents(ids) has one id per position ({extent}).",
+                got="{queries} ids for the queries and {keys} for the keys",
                 do="Pass ids of shape (batch, length) or (length,), or documents(query_ids, key_ids).",
+                extent=extent,
+                queries=queries,
+                keys=keys,
             )
 
     @property
@@ -79,8 +82,10 @@ def documents(ids: object, key_ids: object = None) -> Mask:
     except ValueError:
         raise MaskError(
             "documents(query_ids, key_ids) differ over the same batch.",
-            got=f"{leads[0][:-1]} and {leads[1][:-1]}",
+            got="{leads} and {leads_2}",
             do="Give both the same batch size.",
+            leads=leads[0][:-1],
+            leads_2=leads[1][:-1],
         ) from None
     return Documents(of_queries, of_keys)
 
@@ -92,8 +97,10 @@ def _document_ids(given: object) -> IdTable:
     if not whole or not values.ndim:
         raise MaskError(
             "Document ids are whole numbers of 64 bits, one per position.",
-            got=f"{values.dtype} of shape {values.shape}",
+            got="{dtype} of shape {shape}",
             do="Pass a list or an integer tensor.",
+            dtype=values.dtype,
+            shape=values.shape,
         )
     return with_head(IdTable(values.astype(np.int64)), own_axes=1)
 
@@ -146,9 +153,11 @@ class Dense(Mask):
         rows, columns = self.table.values.shape[-2:]
         if rows not in (1, extent.queries) or columns not in (1, extent.keys):
             raise ShapeError(
-                f"A dense mask broadcasts to (..., queries, keys) ({extent}).",
-                got=f"shape {tuple(self.table.values.shape)}",
+                "A dense mask broadcasts to (..., queries, keys) ({extent}).",
+                got="shape {shape}",
                 do="Give it one row per query and one column per key; for padding use masks.padding(keep).",
+                extent=extent,
+                shape=tuple(self.table.values.shape),
             )
 
     @property

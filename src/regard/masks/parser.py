@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.errors import MaskSyntaxError, RegardError
+from regard.errors import MaskSyntaxError, Phrase, RegardError
 from regard.masks.mask import Both, Combined, Either, Mask, MaskCombiner
 from regard.masks.pair_patterns import dense, documents
 from regard.masks.patterns import causal, every, everything, local_global, nothing, padding, prefix, window
@@ -81,7 +81,7 @@ def parse(text: str) -> Mask:
     """
     if not isinstance(text, str):
         raise MaskSyntaxError(
-            f"A mask text is a string. Got {type(text).__name__}.", text=repr(text)[:60], position=0
+            "A mask text is a string. Got {type}.", text=repr(text)[:60], position=0, type=type(text).__name__
         )
     return _Reader(text).whole()
 
@@ -93,7 +93,12 @@ class _Reader:
         self.text = text
         self.depth = self.axes = self.terms = self.entries = 0
         if len(text) > CHARACTERS:
-            self._fail(f"A mask text has at most {CHARACTERS:,} characters. Got {len(text):,}.", CHARACTERS)
+            self._fail(
+                "A mask text has at most {most:,} characters. Got {text_count:,}.",
+                CHARACTERS,
+                most=CHARACTERS,
+                text_count=len(text),
+            )
         self._tokens = self._cut()
         self.here = next(self._tokens)
         self.next = next(self._tokens)
@@ -107,8 +112,9 @@ class _Reader:
             if found is None:
                 position = next(at for at in range(position, end) if not text[at].isspace())
                 self._fail(
-                    f"A mask is written with names, numbers and & | ~ ( ) [ ]. Got {text[position]!r}.",
+                    "A mask is written with names, numbers and & | ~ ( ) [ ]. Got {sign!r}.",
                     position,
+                    sign=text[position],
                 )
             kind = str(found.lastgroup)
             yield _Token(kind, found[kind], found.start(kind))
@@ -116,8 +122,8 @@ class _Reader:
         while True:
             yield _Token("end", "the end of the text", len(text))
 
-    def _fail(self, problem: str, position: int) -> NoReturn:
-        raise MaskSyntaxError(problem, text=self.text, position=position)
+    def _fail(self, problem: str, position: int, /, **values: object) -> NoReturn:
+        raise MaskSyntaxError(problem, text=self.text, position=position, **values)
 
     # ---- moving through the tokens -----------------------------------------------------------
 
@@ -137,33 +143,41 @@ class _Reader:
 
     def _expect(self, sign: str, why: str) -> None:
         if not self._accept(sign):
-            self._fail(f"Expected {sign!r} {why}. Got {self.here}.", self.here.position)
+            self._fail(
+                "Expected {sign!r} {why}. Got {here}.", self.here.position, sign=sign, why=why, here=self.here
+            )
 
     # ---- limits ------------------------------------------------------------------------------
 
     def _deeper(self) -> None:
         self.depth += 1
         if self.depth > DEEPEST:
-            self._fail(f"A mask nests at most {DEEPEST} levels.", self.here.position)
+            self._fail("A mask nests at most {DEEPEST} levels.", self.here.position, DEEPEST=DEEPEST)
 
     def _count_terms(self, made: Mask, position: int) -> None:
         self.terms += sum(1 for _ in made.patterns())
         if self.terms > TERMS:
-            self._fail(f"A mask text has at most {TERMS:,} patterns.", position)
+            self._fail("A mask text has at most {TERMS:,} patterns.", position, TERMS=TERMS)
         if isinstance(made, Combined) and self.depth >= DEEPEST:
-            self._fail(f"A mask nests at most {DEEPEST} levels.", position)  # it is written with brackets
+            self._fail(
+                "A mask nests at most {DEEPEST} levels.", position, DEEPEST=DEEPEST
+            )  # it is written with brackets
 
     def _count_entries(self, count: int, position: int) -> None:
         self.entries += count
         if self.entries > ENTRIES:
-            self._fail(f"The lists of a mask text have at most {ENTRIES:,} entries in all.", position)
+            self._fail(
+                "The lists of a mask text have at most {ENTRIES:,} entries in all.", position, ENTRIES=ENTRIES
+            )
 
     # ---- masks -------------------------------------------------------------------------------
 
     def whole(self) -> Mask:
         mask = self.mask()
         if self.here.kind != "end":
-            self._fail(f"Expected & or | or the end of the text. Got {self.here}.", self.here.position)
+            self._fail(
+                "Expected & or | or the end of the text. Got {here}.", self.here.position, here=self.here
+            )
         return mask
 
     def mask(self) -> Mask:
@@ -186,7 +200,7 @@ class _Reader:
         try:
             combiner.add(mask)
         except RegardError as error:
-            self._fail(str(error), position)
+            self._fail("{error}", position, error=error)
 
     def factor(self) -> Mask:
         self._deeper()
@@ -205,7 +219,7 @@ class _Reader:
         while self._accept("."):
             after = self._take()
             if after.text != "T":
-                self._fail(f"Expected T after the dot. Got {after}.", after.position)
+                self._fail("Expected T after the dot. Got {after}.", after.position, after=after)
             odd = not odd
         return odd
 
@@ -216,20 +230,28 @@ class _Reader:
             return mask
         token = self._take()
         if token.kind != "name":
-            self._fail(f"Expected a mask such as causal or window(4, 0). Got {token}.", token.position)
+            self._fail(
+                "Expected a mask such as causal or window(4, 0). Got {token}.", token.position, token=token
+            )
         pattern = _PATTERNS.get(token.text)
         if pattern is None:
             near = difflib.get_close_matches(token.text[:LONGEST_NAME], _PATTERNS, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(_PATTERNS)}."
-            self._fail(f"No mask is called {token}. {hint}", token.position)
+            hint = (
+                Phrase("Did you mean {near}?", near=near[0])
+                if near
+                else Phrase("Known: {names}.", names=", ".join(_PATTERNS))
+            )
+            self._fail("No mask is called {token}. {hint}", token.position, token=token, hint=hint)
         values, named = self.arguments() if self._at("(") else ([], {})
         try:
             made: Mask = pattern(*values, **named)
         except RegardError as error:
-            self._fail(str(error), token.position)
+            self._fail("{error}", token.position, error=error)
         except TypeError:
             call = list(inspect.signature(pattern).parameters)
-            self._fail(f"{token.text} is written {token.text}({', '.join(call)}).", token.position)
+            self._fail(
+                "{name} is written {name}({call}).", token.position, name=token.text, call=", ".join(call)
+            )
         self._count_terms(made, token.position)
         return made
 
@@ -244,7 +266,7 @@ class _Reader:
                 name = self._take()
                 self._take()
                 if name.text in named:
-                    self._fail(f"{name} is given twice.", name.position)
+                    self._fail("{name} is given twice.", name.position, name=name)
                 named[name.text] = self.value()
             else:
                 values.append(self.value())
@@ -261,7 +283,9 @@ class _Reader:
             return _WORDS[token.text]
         if token.text == "[":
             return self.items(token.position)
-        return self._fail(f"Expected a number, True, False, None or a list. Got {token}.", token.position)
+        return self._fail(
+            "Expected a number, True, False, None or a list. Got {token}.", token.position, token=token
+        )
 
     def _number(self, token: _Token) -> int:
         # 64 bits; the length is checked first, because converting long numbers is slow.
@@ -273,7 +297,7 @@ class _Reader:
         """A list after its opening bracket, as an array: runs are never expanded to Python objects."""
         self.axes += 1
         if self.axes > AXES:
-            self._fail(f"Lists nest at most {AXES} levels.", start)
+            self._fail("Lists nest at most {most} levels.", start, most=AXES)
         values: list[Any] = []
         counts: list[int] = []
         while not self._at("]"):
@@ -307,5 +331,5 @@ class _Reader:
             return 1
         times = self._take()
         if times.kind != "number" or times.text.startswith("-"):
-            self._fail(f"Expected how many times after '*'. Got {times}.", times.position)
+            self._fail("Expected how many times after '*'. Got {times}.", times.position, times=times)
         return self._number(times)

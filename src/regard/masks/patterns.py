@@ -249,9 +249,12 @@ class Padding(OneAxis):
         if length not in fitting or (self.transposed and length < extent.queries):
             axis = "queries" if self.transposed else "keys"
             raise ShapeError(
-                f"padding(keep) has one value per position ({extent}).",
-                got=f"{length} values for the {axis}",
+                "padding(keep) has one value per position ({extent}).",
+                got="{length} values for the {axis}",
                 do="Pass keep with shape (batch, keys), True = a real token.",
+                extent=extent,
+                length=length,
+                axis=axis,
             )
 
 
@@ -301,8 +304,9 @@ def padding(keep: object = None, *, lengths: object = None) -> Mask:
             return _lengths(values)
         raise MaskError(
             "A list of 0 and 1 could be truth values or lengths.",
-            got=f"padding({_beginning(values)})",
+            got="padding({beginning})",
             do="Write padding([True, …]) or padding(lengths=[…]).",
+            beginning=_beginning(values),
         )
     table = as_table(values)
     if not table.values.ndim:
@@ -318,8 +322,9 @@ def _lengths(values: NDArray[Any]) -> Mask:
     if values.size and (values.dtype.kind not in "iu" or (values < 0).any()):
         raise MaskError(
             "Lengths are whole numbers of 64 bits, 0 or more.",
-            got=_beginning(values),
+            got="{beginning}",
             do="Count the real tokens.",
+            beginning=_beginning(values),
         )
     if not values.ndim:
         return prefix(int(values))
@@ -339,6 +344,11 @@ def _whole(number: object, what: str, *, least: int) -> int:
     """A checked number of positions; larger ones than MAX_LENGTH mean the same and are clipped."""
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
         raise ArgumentError(
-            f"{what} is a whole number, {least} or more.", got=repr(number)[:60], do="Count positions."
+            "{what} is a whole number, {least} or more.",
+            got="{number}",
+            do="Count positions.",
+            what=what,
+            least=least,
+            number=repr(number)[:60],
         )
     return min(int(number), MAX_LENGTH)

@@ -66,10 +66,16 @@ class KeyValueCache:
         own, new = self._keys.shape, k.shape
         if (own[0], own[1], own[3]) != (new[0], new[1], new[3]):
             raise ShapeError(
-                "A cache goes on with the batch that it began with "
-                f"(batch = {own[0]}, key heads = {own[1]}, channels = {own[3]}).",
-                got=f"batch = {new[0]}, key heads = {new[1]}, channels = {new[3]}",
+                "A cache goes on with the batch that it began with (batch = {batch}, key heads = "
+                "{heads}, channels = {channels}).",
+                got="batch = {batch_2}, key heads = {heads_2}, channels = {channels_2}",
                 do="Start a new cache for another batch or module.",
+                batch=own[0],
+                heads=own[1],
+                channels=own[3],
+                batch_2=new[0],
+                heads_2=new[1],
+                channels_2=new[3],
             )
 
 
@@ -137,7 +143,9 @@ def check_layers(cache: Cache | None, layers: int) -> None:
     """Raise unless the cache has one entry for each of ``layers`` layers."""
     if cache is not None and len(cache.own) != layers:
         raise ShapeError(
-            f"A cache has one place per layer (layers = {layers}).",
-            got=f"{len(cache.own)} places",
+            "A cache has one place per layer (layers = {layers}).",
+            got="{own_count} places",
             do="Make it with Cache(layers) or the model's new_cache().",
+            layers=layers,
+            own_count=len(cache.own),
         )

@@ -117,16 +117,18 @@ def begin(
         if start is None or keep is not None:
             raise ArgumentError(
                 "An encoder-decoder begins its target with a start token, and reads padding off the source.",
-                got=f"start = {start}, keep = {'None' if keep is None else 'a tensor'}",
+                got="start = {start}, keep = None" if keep is None else "start = {start}, keep = a tensor",
                 do="Pass start=, and fill up sources with the model's padding.",
+                start=start,
             )
         _check_room(1 + new, model.length)
         return TargetDecoding(model, prompt, start, cached=cached)
     if start is not None:
         raise ArgumentError(
             "A language model goes on behind the prompt.",
-            got=f"start = {start}",
+            got="start = {start}",
             do="Put the start token into the prompt.",
+            start=start,
         )
     _check_room(prompt.shape[1] + new, model.length)
     return PromptDecoding(model, prompt, keep, cached=cached)
@@ -135,9 +137,11 @@ def begin(
 def _check_room(needed: int, longest: int) -> None:
     if needed > longest:
         raise ShapeError(
-            f"Prompt and new tokens fit the positions of the model (longest = {longest}).",
-            got=f"{needed} tokens",
+            "Prompt and new tokens fit the positions of the model (longest = {longest}).",
+            got="{needed} tokens",
             do="Shorten the prompt or lower maximum.",
+            longest=longest,
+            needed=needed,
         )
 
 
@@ -145,15 +149,18 @@ def _end_together(prompt: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
     """Move padding to the front, so that the last column is the last token of every text."""
     if keep.shape != prompt.shape:
         raise ShapeError(
-            f"keep has one value per token of the prompt (shape {tuple(prompt.shape)}).",
-            got=f"shape {tuple(keep.shape)}",
+            "keep has one value per token of the prompt (shape {shape}).",
+            got="shape {shape_2}",
             do="Pass True for real tokens and False for padding.",
+            shape=tuple(prompt.shape),
+            shape_2=tuple(keep.shape),
         )
     if not bool(keep.any(1).all()):
         raise ShapeError(
             "Every prompt has at least one token.",
-            got=f"{int((~keep.any(1)).sum())} empty prompts",
+            got="{sum} empty prompts",
             do="Begin with a start token if there is nothing else to say.",
+            sum=int((~keep.any(1)).sum()),
         )
     order = keep.to(torch.int8).argsort(dim=1, stable=True)  # padding first, the rest as it was
     return prompt.gather(1, order), keep.gather(1, order)

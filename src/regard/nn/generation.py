@@ -75,8 +75,9 @@ def generate(
     if not isinstance(model, Seq2Seq | LanguageModel):
         raise DtypeError(
             "generate works with regard.nn.Seq2Seq and regard.nn.LanguageModel.",
-            got=type(model).__name__,
+            got="{type}",
             do="Build one of them.",
+            type=type(model).__name__,
         )
     check_whole("maximum", maximum)
     check_whole("beams", beams)
@@ -84,8 +85,11 @@ def generate(
     if beams > 1 and (sampler.temperature is not None or length_penalty < 0):
         raise ArgumentError(
             "Beam search does not sample, and its length_penalty is 0 or more.",
-            got=f"beams = {beams}, temperature = {sampler.temperature}, length_penalty = {length_penalty}",
+            got="beams = {beams}, temperature = {temperature}, length_penalty = {length_penalty}",
             do="Use beams=1 to sample.",
+            beams=beams,
+            temperature=sampler.temperature,
+            length_penalty=length_penalty,
         )
     padding = _padding(model, end)
     with torch.inference_mode(), _evaluating(model):

@@ -28,15 +28,19 @@ class ProjectedHeads(nn.Module):
         self.key_heads = heads if key_heads is None else check_whole("key_heads", key_heads)
         if width % heads:
             raise ArgumentError(
-                f"The heads divide the width (width = {width}).",
-                got=f"heads = {heads}",
+                "The heads divide the width (width = {width}).",
+                got="heads = {heads}",
                 do="Each head takes width / heads channels.",
+                width=width,
+                heads=heads,
             )
         if heads % self.key_heads:
             raise ArgumentError(
-                f"The key heads divide the heads (heads = {heads}).",
-                got=f"key_heads = {key_heads}",
+                "The key heads divide the heads (heads = {heads}).",
+                got="key_heads = {key_heads}",
                 do="Each key head serves heads / key_heads query heads.",
+                heads=heads,
+                key_heads=key_heads,
             )
         self.channels = width // heads
         key_width = self.key_heads * self.channels
@@ -97,9 +101,11 @@ class ProjectedHeads(nn.Module):
         assert isinstance(context, Tensor)
         if context.shape[0] != batch:
             raise ShapeError(
-                f"x and context have one batch (x = {batch}).",
-                got=f"context = {context.shape[0]}",
+                "x and context have one batch (x = {batch}).",
+                got="context = {context}",
                 do="Encode one context per element of the batch.",
+                batch=batch,
+                context=context.shape[0],
             )
 
     def extra_repr(self) -> str:

@@ -79,9 +79,11 @@ class LinearAttention(ProjectedHeads):
     def _step(self, q: Tensor, k: Tensor, v: Tensor, keep: Tensor | None, cache: LinearCache) -> Tensor:
         if cache.state is not None and cache.state.sums.shape[0] != q.shape[0]:
             raise ShapeError(
-                f"A cache goes on with the batch that it began with (batch = {cache.state.sums.shape[0]}).",
-                got=f"batch = {q.shape[0]}",
+                "A cache goes on with the batch that it began with (batch = {batch}).",
+                got="batch = {batch_2}",
                 do="Start a new cache for another batch.",
+                batch=cache.state.sums.shape[0],
+                batch_2=q.shape[0],
             )
         heads, cache.state = linear_attention_with_state(
             q, k, v, cache.state, feature_map=self.feature_map, keep=keep

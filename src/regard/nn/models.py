@@ -81,9 +81,11 @@ class Seq2Seq(nn.Module):
         self.padding, self.length = padding, check_whole("length", length)
         if shared and source_vocabulary != target_vocabulary:
             raise ArgumentError(
-                f"A shared embedding has one vocabulary (source = {source_vocabulary}).",
-                got=f"target = {target_vocabulary}",
+                "A shared embedding has one vocabulary (source = {source_vocabulary}).",
+                got="target = {target_vocabulary}",
                 do="Make one tokenizer for both sides, or shared=False.",
+                source_vocabulary=source_vocabulary,
+                target_vocabulary=target_vocabulary,
             )
         options = _layer_options(
             hidden=hidden,
@@ -222,17 +224,21 @@ class LanguageModel(nn.Module):
         keep = self.real(tokens) if keep is None else keep
         if keep.shape != tokens.shape:
             raise ShapeError(
-                f"keep has one value per token (shape {tuple(tokens.shape)}).",
-                got=f"shape {tuple(keep.shape)}",
+                "keep has one value per token (shape {shape}).",
+                got="shape {shape_2}",
                 do="Pass True for real tokens and False for padding.",
+                shape=tuple(tokens.shape),
+                shape_2=tuple(keep.shape),
             )
         if cache is None or cache.keep is None:
             return keep
         if len(cache.keep) != len(keep):
             raise ShapeError(
-                f"A cache goes on with the batch that it began with (batch = {len(cache.keep)}).",
-                got=f"batch = {len(keep)}",
+                "A cache goes on with the batch that it began with (batch = {batch}).",
+                got="batch = {batch_2}",
                 do="Start a new cache for another batch.",
+                batch=len(cache.keep),
+                batch_2=len(keep),
             )
         return torch.cat([cache.keep, keep], 1)
 
@@ -262,7 +268,10 @@ def _check_text(name: str, tokens: object, vocabulary: int, longest: int, past: 
     check_in_vocabulary(name, checked, vocabulary)
     if past + checked.shape[1] > longest:
         raise ShapeError(
-            f"A text fits the positions of the model (longest = {longest}).",
-            got=f"{name} of {past + checked.shape[1]} tokens",
+            "A text fits the positions of the model (longest = {longest}).",
+            got="{name} of {past} tokens",
             do="Shorten the text, or build the model with a larger length.",
+            longest=longest,
+            name=name,
+            past=past + checked.shape[1],
         )

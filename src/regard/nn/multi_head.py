@@ -134,10 +134,14 @@ class MultiHeadAttention(ProjectedHeads):
             return q, *cache.append(k, v)
         if (cache.keys.shape[0], cache.length) != (x.shape[0], context.shape[1]):
             raise ShapeError(
-                "A cache of cross-attention goes with the context that it was filled from "
-                f"(batch = {cache.keys.shape[0]}, keys = {cache.length}).",
-                got=f"batch = {x.shape[0]}, keys = {context.shape[1]}",
+                "A cache of cross-attention goes with the context that it was filled from (batch = "
+                "{batch}, keys = {keys}).",
+                got="batch = {batch_2}, keys = {keys_2}",
                 do="Start a new cache for another context.",
+                batch=cache.keys.shape[0],
+                keys=cache.length,
+                batch_2=x.shape[0],
+                keys_2=context.shape[1],
             )
         return self.project_queries(x), cache.keys, cache.values
 
@@ -148,8 +152,9 @@ class MultiHeadAttention(ProjectedHeads):
         if odd is not None:
             raise ArgumentError(
                 "Causality and positions order one text; a context is another.",
-                got=f"a context, and {odd}",
+                got="a context, and {odd}",
                 do="Build cross-attention without them; mask=masks.causal() if you mean it.",
+                odd=odd,
             )
 
     def _mask(self, given: object, queries: int, keys: int) -> object:

@@ -35,9 +35,11 @@ def rows_of(table: Tensor, length: int, offset: Offset) -> Tensor:
 def _check_longest(needed: int, longest: int) -> None:
     if needed > longest:
         raise ShapeError(
-            f"A text fits the positions of the model (longest = {longest}).",
-            got=f"{needed} tokens",
+            "A text fits the positions of the model (longest = {longest}).",
+            got="{needed} tokens",
             do="Shorten the text, or build the module with a larger length.",
+            longest=longest,
+            needed=needed,
         )
 
 
@@ -118,8 +120,9 @@ class RotaryPositions(nn.Module):
         if channels % 2:
             raise ArgumentError(
                 "Rotary positions turn pairs of channels, so there is an even number of them.",
-                got=f"{channels} channels",
+                got="{channels} channels",
                 do="Choose width and heads such that width / heads is even.",
+                channels=channels,
             )
         angles = torch.arange(length, dtype=torch.float64)[:, None] * _frequencies(channels // 2, base)
         self.register_buffer("cos", angles.cos().float(), persistent=False)
@@ -129,9 +132,11 @@ class RotaryPositions(nn.Module):
         """``x`` rotated by its positions."""
         if x.ndim != 4 or x.shape[-1] != self.channels:
             raise ShapeError(
-                f"Rotary positions act on (batch, head, length, channel) (channels = {self.channels}).",
-                got=f"shape {tuple(x.shape)}",
+                "Rotary positions act on (batch, head, length, channel) (channels = {channels}).",
+                got="shape {shape}",
                 do="Split the heads first.",
+                channels=self.channels,
+                shape=tuple(x.shape),
             )
         cos, sin = (rows_of(table, x.shape[2], offset).to(x.dtype) for table in (self.cos, self.sin))
         if cos.ndim == 3:  # positions per batch element: add the head axis

@@ -32,12 +32,16 @@ class TokenSampler:
         if temperature is not None and not 0 < temperature < float("inf"):
             raise ArgumentError(
                 "temperature is a finite number above 0.",
-                got=f"temperature = {temperature}",
+                got="temperature = {temperature}",
                 do="Leave it out for the most probable token.",
+                temperature=temperature,
             )
         if top_p is not None and not 0 < top_p <= 1:
             raise ArgumentError(
-                "top_p is a probability above 0, at most 1.", got=f"top_p = {top_p}", do="Pass 0.9, say."
+                "top_p is a probability above 0, at most 1.",
+                got="top_p = {top_p}",
+                do="Pass 0.9, say.",
+                top_p=top_p,
             )
         if top_p is not None and temperature is None:
             temperature = 1.0

@@ -166,8 +166,9 @@ def _last_norm(layers: Sequence[EncoderLayer | DecoderLayer], norm: bool | None)
     if any(layer.norm != first.norm or layer.attention.width != first.attention.width for layer in layers):
         raise ArgumentError(
             "The layers of a stack have one width and one kind of norm.",
-            got=", ".join(f"{layer.attention.width} ({layer.norm})" for layer in layers),
+            got="{layers}",
             do="Build them with the same options.",
+            layers=", ".join(f"{layer.attention.width} ({layer.norm})" for layer in layers),
         )
     if norm or (norm is None and first.norm == "pre"):
         own = first.attention_norm
@@ -189,8 +190,9 @@ def _and(keep: masks.Mask | None, mask: object) -> object:
     if isinstance(mask, Tensor) and mask.is_floating_point():
         raise ArgumentError(
             "Beside padding, a mask is a regard mask or a bool tensor.",
-            got=f"an additive mask of {mask.dtype}",
+            got="an additive mask of {dtype}",
             do="Write −inf at the padding yourself, or pass a bool tensor.",
+            dtype=mask.dtype,
         )
     return keep & masks.as_mask(mask)
 

@@ -57,8 +57,9 @@ def _converted(module: nn.Module, causal: bool) -> nn.Module:
         module = encoder if not isinstance(encoder, nn.TransformerEncoder) else decoder
     raise DtypeError(
         "from_torch converts MultiheadAttention, Transformer, and its layers and stacks, of torch.nn.",
-        got=type(module).__name__,
+        got="{type}",
         do="Build the regard module and copy the weights.",
+        type=type(module).__name__,
     )
 
 
@@ -124,9 +125,11 @@ def _of_kind(layers: Iterable[nn.Module], kind: type[nn.Module]) -> list[Any]:
     for layer in layers:
         if not isinstance(layer, kind):
             raise DtypeError(
-                f"The layers of the stack are {kind.__name__}.",
-                got=type(layer).__name__,
+                "The layers of the stack are {kind}.",
+                got="{type}",
                 do="Convert the layers one by one.",
+                kind=kind.__name__,
+                type=type(layer).__name__,
             )
     return list(layers)
 
@@ -151,8 +154,9 @@ def _activation(theirs: object) -> str:
         return "gelu"
     raise ArgumentError(
         "from_torch converts layers with relu or gelu.",
-        got=getattr(theirs, "__name__", repr(theirs)),
+        got="{name}",
         do="Other activations have no counterpart.",
+        name=getattr(theirs, "__name__", repr(theirs)),
     )
 
 

@@ -154,8 +154,9 @@ class Call:
             return dense[torch.from_numpy(i)][:, torch.from_numpy(j)].to(_wide(dense))
         if self.q is None or self.k is None or self.lse is None:
             raise RecordingError(
-                f"Weights need Q and K, and {self.name} kept its statistics only.",
+                "Weights need Q and K, and {name} kept its statistics only.",
                 do="Record with watch(model) instead of watch(model, statistics=True).",
+                name=self.name,
             )
         at_q, at_k = (torch.from_numpy(x).to(self.q.device) for x in (i, j))
         key_head = index // (self.heads // self.k.shape[1])
@@ -211,18 +212,23 @@ class Call:
             known = self.head_numbers
             said = f"0 … {len(known) - 1}" if known == tuple(range(len(known))) else f"{list(known)}"
             raise ArgumentError(
-                f"head is one of the recorded heads of {self.name} ({said}).",
-                got=f"head = {head!r}",
+                "head is one of the recorded heads of {name} ({said}).",
+                got="head = {head!r}",
                 do="Choose one of them, or record it with heads=.",
+                name=self.name,
+                said=said,
+                head=head,
             )
         return self.head_numbers.index(head)
 
     def _check_batch(self, batch: int) -> None:
         if isinstance(batch, bool) or not isinstance(batch, int) or not 0 <= batch < self.batch:
             raise ArgumentError(
-                f"batch is one of the recorded sequences (0 … {self.batch - 1}).",
-                got=f"batch = {batch!r}",
+                "batch is one of the recorded sequences (0 … {batch}).",
+                got="batch = {batch_2!r}",
                 do="Count from 0.",
+                batch=self.batch - 1,
+                batch_2=batch,
             )
 
     def bias_at(self, batch: int, head: int, i: Integers, j: Integers) -> Tensor | None:
@@ -252,6 +258,11 @@ def _chosen(part: Positions, length: int, name: str) -> Integers:
         found: Integers = np.arange(length)[chosen if chosen.size else chosen.astype(np.int64)]
     except IndexError:
         raise ArgumentError(
-            f"{name} are a slice or positions below {length}.", got=f"{part!r}", do="Count from 0."
+            "{name} are a slice or positions below {length}.",
+            got="{part!r}",
+            do="Count from 0.",
+            name=name,
+            length=length,
+            part=part,
         ) from None
     return found

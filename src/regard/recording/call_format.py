@@ -59,7 +59,9 @@ class TensorStore:
     def get(self, name: str) -> Tensor:
         """A tensor that must be there."""
         if name not in self.tensors:
-            raise RecordingFileError("A recording holds the tensors it names.", got=repr(name)[:60])
+            raise RecordingFileError(
+                "A recording holds the tensors it names.", got="{name}", name=repr(name)[:60]
+            )
         return self.tensors[name]
 
 
@@ -90,7 +92,9 @@ def call_from(described: CallDescription, store: TensorStore, number: int) -> Ca
     tensors = {name: store.get(place) for name, place in described.tensors.items()}
     unknown = sorted(set(tensors) - set(AXES))
     if unknown:
-        raise RecordingFileError("A call has tensors that regard knows.", got=f"{unknown[0]!r}"[:60])
+        raise RecordingFileError(
+            "A call has tensors that regard knows.", got="{text}", text=f"{unknown[0]!r}"[:60]
+        )
     kept = {name: tensors.pop(f"kept.{name}", None) for name in _STATISTICS}
     call = Call(
         name=described.name,
@@ -135,8 +139,10 @@ def mask_from(described: object, store: TensorStore, depth: int = 0) -> Mask:
         return parse(described)
     if not isinstance(described, list) or not described or depth > DEEPEST:
         raise RecordingFileError(
-            f"A mask is a text, or a list with its kind first, nested at most {DEEPEST} levels.",
-            got=repr(described)[:60],
+            "A mask is a text, or a list with its kind first, nested at most {DEEPEST} levels.",
+            got="{described}",
+            DEEPEST=DEEPEST,
+            described=repr(described)[:60],
         )
     sign, *parts = described
     if sign == "table":
@@ -148,7 +154,9 @@ def mask_from(described: object, store: TensorStore, depth: int = 0) -> Mask:
     if sign == "~" and len(inner) == 1:
         return ~inner[0]
     if sign not in ("&", "|") or not inner:
-        raise RecordingFileError("Masks are joined by & | ~.", got=repr(described)[:60])
+        raise RecordingFileError(
+            "Masks are joined by & | ~.", got="{described}", described=repr(described)[:60]
+        )
     return Both.of(*inner) if sign == "&" else Either.of(*inner)
 
 
@@ -156,7 +164,9 @@ def _mask_table(table: Tensor) -> Tensor:
     if table.dtype != torch.bool or not 2 <= table.ndim <= 4 or not table.numel():
         raise RecordingFileError(
             "The table of a mask holds bools (batch, head, query, key).",
-            got=f"{table.dtype} of shape {tuple(table.shape)}",
+            got="{dtype} of shape {shape}",
+            dtype=table.dtype,
+            shape=tuple(table.shape),
         )
     return table
 
@@ -166,7 +176,9 @@ def _stacked(parts: list[tuple[int, int, Any]], store: TensorStore, depth: int) 
     starts = [start for start, _, _ in parts]
     if not parts or starts != ends[:-1] or any(a >= b for a, b in pairwise(ends)):
         raise RecordingFileError(
-            "The rows of a mask follow each other without a gap.", got=str([part[:2] for part in parts])[:60]
+            "The rows of a mask follow each other without a gap.",
+            got="{parts}",
+            parts=str([part[:2] for part in parts])[:60],
         )
     return StackedMask(tuple(MaskRows(a, b, mask_from(part, store, depth + 1)) for a, b, part in parts))
 
@@ -194,7 +206,7 @@ def _one_bias(bias: Bias, table: str) -> BiasDescription:
 def bias_from(described: dict[str, Any], store: TensorStore, depth: int = 0) -> Bias:
     """The bias that was described."""
     if depth > DEEPEST:
-        raise RecordingFileError(f"A bias nests at most {DEEPEST} levels.", got="more")
+        raise RecordingFileError("A bias nests at most {DEEPEST} levels.", got="more", DEEPEST=DEEPEST)
     if "sum" in described:
         parts = convert(described, SumDescription).sum
         return Sum(tuple(bias_from(part, store, depth + 1) for part in parts))
@@ -207,6 +219,9 @@ def bias_from(described: dict[str, Any], store: TensorStore, depth: int = 0) -> 
     axes, kind = (1, Alibi) if isinstance(one, AlibiDescription) else (4, TensorBias)
     if table.ndim != axes or not table.numel():
         raise RecordingFileError(
-            f"The table of this bias has {axes} axes, none of them empty.", got=f"shape {tuple(table.shape)}"
+            "The table of this bias has {axes} axes, none of them empty.",
+            got="shape {shape}",
+            axes=axes,
+            shape=tuple(table.shape),
         )
     return kind(table)

@@ -91,8 +91,11 @@ def _check_names(call: Call, where: str) -> None:
     wrong = sorted(needed - names) + sorted(names - needed - optional[first])
     if wrong:
         raise RecordingFileError(
-            f"The tensors of {where} include {', '.join(sorted(needed))}.",
-            got=f"{'no ' if wrong[0] in needed else ''}{wrong[0]}",
+            "The tensors of {where} include {needed}.",
+            got="no {wrong}" if wrong[0] in needed else "{wrong}",
+            where=where,
+            needed=", ".join(sorted(needed)),
+            wrong=wrong[0],
         )
 
 
@@ -107,13 +110,20 @@ def _check_sizes(tensors: dict[str, Tensor], where: str) -> dict[str, int]:
         if not fits:
             wanted = ", ".join(f"{axis} = {sizes[axis]}" if sizes.get(axis) else axis for axis in axes)
             raise RecordingFileError(
-                f"The shape of {name} in {where} is ({wanted}), and no axis is empty.",
-                got=f"{tuple(tensor.shape)}",
+                "The shape of {name} in {where} is ({wanted}), and no axis is empty.",
+                got="{shape}",
+                name=name,
+                where=where,
+                wanted=wanted,
+                shape=tuple(tensor.shape),
             )
     if sizes["head"] % sizes.get("group", 1):
         raise RecordingFileError(
-            f"The heads of {where} share its key heads evenly (heads = {sizes['head']}).",
-            got=f"{sizes['group']} key heads",
+            "The heads of {where} share its key heads evenly (heads = {heads}).",
+            got="{sizes} key heads",
+            where=where,
+            heads=sizes["head"],
+            sizes=sizes["group"],
         )
     return sizes
 
@@ -123,8 +133,14 @@ def _check_numbers(name: str, tensor: Tensor, keys: int, where: str) -> None:
         least, most = INTEGERS[name], keys if name == "kept.visible" else keys - 1
         if tensor.dtype != torch.int64 or int(tensor.min()) < least or int(tensor.max()) > most:
             raise RecordingFileError(
-                f"The numbers of {name} in {where} are whole, from {least} to {most}, as int64.",
-                got=f"{tensor.dtype}, {_range(tensor)}",
+                "The numbers of {name} in {where} are whole, from {least} to {most}, as int64.",
+                got="{dtype}, {range}",
+                name=name,
+                where=where,
+                least=least,
+                most=most,
+                dtype=tensor.dtype,
+                range=_range(tensor),
             )
         return
     _check_floats(f"{name} in {where}", tensor, -math.inf if name in MINUS_INFINITE else -LARGEST)
@@ -134,7 +150,10 @@ def _check_floats(name: str, tensor: Tensor, least: float) -> None:
     """Raise unless these are floating-point numbers from ``least`` to ``LARGEST``."""
     if tensor.dtype not in FLOATS:
         raise RecordingFileError(
-            f"The dtype of {name} is float16, bfloat16, float32 or float64.", got=f"{tensor.dtype}"
+            "The dtype of {name} is float16, bfloat16, float32 or float64.",
+            got="{dtype}",
+            name=name,
+            dtype=tensor.dtype,
         )
     # NaN goes through both, and no second tensor of this size is made.
     low, high = (float(bound) for bound in tensor.aminmax())
@@ -142,8 +161,20 @@ def _check_floats(name: str, tensor: Tensor, least: float) -> None:
         return
     got = "NaN" if math.isnan(low) else _range(tensor)
     if least == -math.inf:
-        raise RecordingFileError(f"The numbers of {name} are −inf or at most {LARGEST:.0e} in size.", got=got)
-    raise RecordingFileError(f"The numbers of {name} are at most {LARGEST:.0e} in size.", got=got)
+        raise RecordingFileError(
+            "The numbers of {name} are −inf or at most {LARGEST:.0e} in size.",
+            got="{given}",
+            name=name,
+            LARGEST=LARGEST,
+            given=got,
+        )
+    raise RecordingFileError(
+        "The numbers of {name} are at most {LARGEST:.0e} in size.",
+        got="{given}",
+        name=name,
+        LARGEST=LARGEST,
+        given=got,
+    )
 
 
 def _range(tensor: Tensor) -> str:
@@ -157,19 +188,32 @@ def _check_heads(call: Call, sizes: dict[str, int], where: str) -> None:
     if call.q is not None:
         kinds = {str(tensor.dtype) for tensor in (call.q, call.k, call.v) if tensor is not None}
         if len(kinds) > 1:
-            raise RecordingFileError(f"q, k and v of {where} are of one dtype.", got=", ".join(sorted(kinds)))
+            raise RecordingFileError(
+                "q, k and v of {where} are of one dtype.",
+                got="{kinds}",
+                where=where,
+                kinds=", ".join(sorted(kinds)),
+            )
     if call.kept is not None and (call.kept.top_keys is None) != (call.kept.top_weights is None):
-        raise RecordingFileError(f"The top keys of {where} come with their weights.", got="one of them")
+        raise RecordingFileError(
+            "The top keys of {where} come with their weights.", got="one of them", where=where
+        )
     if call.kind != "cross" and sizes["query"] > sizes["key"]:
         raise RecordingFileError(
-            f"The queries of {where} are among its keys, because it is not cross-attention.",
-            got=f"{sizes['query']} queries and {sizes['key']} keys",
+            "The queries of {where} are among its keys, because it is not cross-attention.",
+            got="{sizes} queries and {sizes_2} keys",
+            where=where,
+            sizes=sizes["query"],
+            sizes_2=sizes["key"],
         )
     numbers = call.numbers
     if numbers is not None and (len(numbers) != sizes["head"] or len(set(numbers)) < len(numbers)):
         raise RecordingFileError(
-            f"The heads of {where} have one number each, all different (heads = {sizes['head']}).",
-            got=str(numbers)[:60],
+            "The heads of {where} have one number each, all different (heads = {heads}).",
+            got="{numbers}",
+            where=where,
+            heads=sizes["head"],
+            numbers=str(numbers)[:60],
         )
 
 
@@ -179,8 +223,12 @@ def _check_mask(call: Call, where: str) -> None:
     own = (call.heads, call.batch)
     if len(lead) > 2 or any(size not in (1, known) for size, known in zip(reversed(lead), own)):
         raise RecordingFileError(
-            f"The mask of {where} fits its batch and heads (batch = {call.batch}, heads = {call.heads}).",
-            got=f"a mask for {lead}",
+            "The mask of {where} fits its batch and heads (batch = {batch}, heads = {heads}).",
+            got="a mask for {lead}",
+            where=where,
+            batch=call.batch,
+            heads=call.heads,
+            lead=lead,
         )
     # Numbers that arrays cannot hold fail at the first use.
     last = np.array([call.keys - 1])
@@ -203,7 +251,11 @@ def _check_scores(call: Call, where: str) -> None:
     greatest = abs(call.scale) * call.q.shape[-1] * _greatest(call.q) * _greatest(call.k)
     if greatest > LARGEST:
         raise RecordingFileError(
-            f"The scores of {where} are at most {LARGEST:.0e} in size.", got=f"scale = {call.scale:.3g}"
+            "The scores of {where} are at most {LARGEST:.0e} in size.",
+            got="scale = {scale:.3g}",
+            where=where,
+            LARGEST=LARGEST,
+            scale=call.scale,
         )
     added = 0.0 if call.bias is None else sum(map(_greatest, call.bias.tables))
     some = max(1, COMPARED // (call.batch * call.heads * call.keys))
@@ -219,8 +271,12 @@ def _check_scores(call: Call, where: str) -> None:
             blind = (lse == -torch.inf) & (weights == 0)
             if not bool((blind | (weights.log().abs() <= play)).all()):
                 raise RecordingFileError(
-                    f"The weights of each row of {where} sum to 1, sinks included (head = {head}).",
-                    got=f"{weights.min():.3g} … {weights.max():.3g}",
+                    "The weights of each row of {where} sum to 1, sinks included (head = {head}).",
+                    got="{min:.3g} … {max:.3g}",
+                    where=where,
+                    head=head,
+                    min=weights.min(),
+                    max=weights.max(),
                 )
 
 

@@ -59,14 +59,19 @@ def estimate(
     for name, number in (("queries", queries), ("keys", keys), ("batch", batch)):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
             raise ArgumentError(
-                f"{name} is a whole number, 1 or more.", got=f"{name} = {number!r}", do="Count tokens."
+                "{name} is a whole number, 1 or more.",
+                got="{name} = {number!r}",
+                do="Count tokens.",
+                name=name,
+                number=number,
             )
     stacks = list(stacks_of(model))
     if not stacks:
         raise RecordingError(
             "A size is known of transformers models and of torch.nn layers.",
-            got=type(model).__name__,
+            got="{type}",
             do="Take a short recording, and look at seen.nbytes.",
+            type=type(model).__name__,
         )
     wide = dtype or next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
     source = queries if keys is None else keys

@@ -94,8 +94,10 @@ class GrowingCall:
         if max(len(own), len(other)) > 1 and parents(own, other) is not None:
             raise RecordingError(
                 "A beam search is followed from the generate() of a model that is watched.",
-                got=f"a batch that was reordered at position {past} of {self.place.name}",
+                got="a batch that was reordered at position {past} of {name}",
                 do="Watch the model whose generate() you call, or watch one forward pass over the best text.",
+                past=past,
+                name=self.place.name,
             )
         return False
 

@@ -22,12 +22,17 @@ def fewer_top(kept: Statistics, top: int, name: str) -> Statistics:
     """The kept statistics with the first ``top`` of their greatest weights."""
     have = 0 if kept.top_weights is None else kept.top_weights.shape[-1]
     if isinstance(top, bool) or not isinstance(top, int) or top < 0:
-        raise ArgumentError("top is a whole number, 0 or more.", got=f"top = {top!r}", do="Ask for 5, say.")
+        raise ArgumentError(
+            "top is a whole number, 0 or more.", got="top = {top!r}", do="Ask for 5, say.", top=top
+        )
     if top > have:
         raise RecordingError(
-            f"{name} kept its statistics only, with the {have} greatest weights of each row.",
-            got=f"top = {top}",
+            "{name} kept its statistics only, with the {have} greatest weights of each row.",
+            got="top = {top}",
             do="Record with watch(model, statistics=True, top=…), or keep Q and K.",
+            name=name,
+            have=have,
+            top=top,
         )
     if kept.top_weights is None or kept.top_keys is None or not top:
         return replace(kept, top_weights=None, top_keys=None)

@@ -67,7 +67,9 @@ class Reader:
             generate: how many tokens to go on with.
         """
         if isinstance(generate, bool) or not isinstance(generate, int) or generate < 0:
-            raise ArgumentError("generate is a number of tokens.", got=f"{generate!r}", do="Pass 40, say.")
+            raise ArgumentError(
+                "generate is a number of tokens.", got="{generate!r}", do="Pass 40, say.", generate=generate
+            )
         if self.two_sided:
             return self._read_two_sides(text, pair, generate, watching)
         return self._read_one_side(text, pair, generate, watching)
@@ -95,8 +97,10 @@ class Reader:
         if pair is not None and generate:
             raise ArgumentError(
                 "The decoder's side is a second text or generated, not both.",
-                got=f"pair = {pair[:40]!r}, generate = {generate}",
+                got="pair = {pair!r}, generate = {generate}",
                 do="Leave one out.",
+                pair=pair[:40],
+                generate=generate,
             )
         if pair is not None:
             answer = self.tokenizer(text_target=pair, return_tensors="pt").input_ids
@@ -116,23 +120,32 @@ class Reader:
         for name, given in (("text", text), ("pair", pair)):
             if given is not None and not (isinstance(given, str) and given.strip()):
                 raise TextError(
-                    "A text has at least one word.", got=f"{name} = {given!r}", do='Pass "I love AI", say.'
+                    "A text has at least one word.",
+                    got="{name} = {given!r}",
+                    do='Pass "I love AI", say.',
+                    name=name,
+                    given=given,
                 )
         both = (text,) if pair is None else (text, pair)
         found = dict(self.tokenizer(*both, return_tensors="pt"))
         length = found["input_ids"].shape[1]
         if length == 0:
             raise TextError(
-                f"A text has at least one token that {self.name} knows.",
-                got=repr(text[:60]),
+                "A text has at least one token that {name} knows.",
+                got="{text!r}",
                 do="Write it in a language of the model.",
+                name=self.name,
+                text=text[:60],
             )
         check_known(self.tokenizer, found["input_ids"][0].tolist(), self.name)
         if length + generate > self.longest:
             raise TextError(
-                f"A text fits the positions of the model (longest = {self.longest:,}).",
-                got=f"{length + generate:,} tokens" + (f", {generate} of them generated" if generate else ""),
+                "A text fits the positions of the model (longest = {longest:,}).",
+                got="{tokens:,} tokens, {generate} of them generated" if generate else "{tokens:,} tokens",
                 do="Shorten it, or take a model with more positions.",
+                longest=self.longest,
+                tokens=length + generate,
+                generate=generate,
             )
         return {name: tensor for name, tensor in found.items() if name != "token_type_ids" or pair}
 
@@ -154,8 +167,10 @@ class Reader:
         if not self.writes:
             raise ArgumentError(
                 "Only a model with a decoder generates.",
-                got=f"{type(self.model).__name__} of {self.name}",
+                got="{type} of {name}",
                 do="Leave generate out.",
+                type=type(self.model).__name__,
+                name=self.name,
             )
 
 
@@ -169,8 +184,9 @@ def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32) -> Read
         if not folder.is_dir() and (folder.exists() or not _is_hub_name(str(name))):
             raise ModelFileError(
                 "A model is a folder with config.json, weights and tokenizer, or a name on the hub.",
-                got=f"{str(name)!r}, which is neither",
+                got="{name!r}, which is neither",
                 do="Name a folder that save_pretrained wrote.",
+                name=str(name),
             )
         source = folder if folder.is_dir() else str(name)
         try:
@@ -180,8 +196,10 @@ def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32) -> Read
         except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
             raise ModelFileError(
                 "A model is a folder with config.json, weights and tokenizer, or a name on the hub.",
-                got=f"{str(name)!r}: {_first_line(error)}",
+                got="{name!r}: {first_line}",
                 do="Name a folder that save_pretrained wrote, or connect to the hub.",
+                name=str(name),
+                first_line=_first_line(error),
             ) from error
     check_tokenizer(tokenizer, str(name), folder if folder.is_dir() else None)
     return Reader(model.eval(), tokenizer, str(name))

@@ -194,7 +194,9 @@ class CallForwarder(Recorder):
 def raise_unknown_layers(missing: Sequence[int], known: int) -> None:
     """Raise an error that says which layers there are."""
     raise ArgumentError(
-        f"layers= names layers of the model (0 … {known - 1}).",
-        got=f"layers = {list(missing)}",
+        "layers= names layers of the model (0 … {known}).",
+        got="layers = {layers}",
         do="Leave it out to record all of them.",
+        known=known - 1,
+        layers=list(missing),
     )

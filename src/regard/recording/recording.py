@@ -67,9 +67,11 @@ class Recording:
             return self._only(which)
         if isinstance(which, bool) or not isinstance(which, int) or not -len(calls) <= which < len(calls):
             raise _NoCallError(
-                f"A recording is asked by number (0 … {len(calls) - 1}) or by module path.",
-                got=f"{which!r}",
+                "A recording is asked by number (0 … {calls_count}) or by module path.",
+                got="{which!r}",
                 do="List them: [call.name for call in seen].",
+                calls_count=len(calls) - 1,
+                which=which,
             )
         return calls[which]
 
@@ -77,7 +79,10 @@ class Recording:
         found = self.named(name)
         if len(found) > 1:
             raise RecordingError(
-                f"{name} was called {len(found)} times.", do="Choose one of seen.named(...), or go by number."
+                "{name} was called {found_count} times.",
+                do="Choose one of seen.named(...), or go by number.",
+                name=name,
+                found_count=len(found),
             )
         return found[0]
 
@@ -87,9 +92,11 @@ class Recording:
         if not found:
             names = list(dict.fromkeys(call.name for call in self.calls))
             raise _NoCallError(
-                f"The recording has calls of {', '.join(names[:3])}{', …' if len(names) > 3 else ''}.",
-                got=f"{name!r}",
+                "The recording has calls of {names}.",
+                got="{name!r}",
                 do="List them: [call.name for call in seen].",
+                names=", ".join(names[:3] + ["…"] * (len(names) > 3)),
+                name=name,
             )
         return found
 
@@ -106,18 +113,29 @@ class Recording:
         asked = ", ".join(f"{name} = {value!r}" for name, value in named if value is not None)
         if not found:
             raise _NoCallError(
-                f"The recording has {_layers_said(self.calls)}.", got=asked, do="Choose one of these layers."
+                "The recording has {layers_said}.",
+                got="{asked}",
+                do="Choose one of these layers.",
+                layers_said=_layers_said(self.calls),
+                asked=asked,
             )
         for name in ("kind", "run", "name"):
             values = list(dict.fromkeys(str(getattr(call, name)) for call in found))
             if len(values) > 1:
                 raise RecordingError(
-                    f"Layer {number} was recorded more than once (by {name}: {', '.join(values)}).",
-                    got=asked,
-                    do="Choose one by its module path: seen[name]." if name == "name" else f"Say {name}=.",
+                    "Layer {number} was recorded more than once (by {name}: {values}).",
+                    got="{asked}",
+                    do="Choose one by its module path: seen[name]." if name == "name" else "Say {name}=.",
+                    number=number,
+                    name=name,
+                    values=", ".join(values),
+                    asked=asked,
                 )
         raise RecordingError(
-            f"Layer {number} was recorded more than once ({len(found)} calls).", do="Go by number: seen[0]."
+            "Layer {number} was recorded more than once ({found_count} calls).",
+            do="Go by number: seen[0].",
+            number=number,
+            found_count=len(found),
         )
 
     @property
@@ -198,12 +216,16 @@ class Recording:
         counts = sorted({len(text) for text in texts})
         one_more = name == "tokens" and bool(counts) and counts[-1] - 1 in {length for _, length in known}
         raise ShapeError(
-            f"{name} names every position of every sequence ({sizes}).",
-            got=f"{len(texts)} {'list' if len(texts) == 1 else 'lists'} of {' and '.join(map(str, counts))}",
+            "{name} names every position of every sequence ({sizes}).",
+            got="1 list of {counts}" if len(texts) == 1 else "{texts_count} lists of {counts}",
             do="A model never reads the last token that it writes: leave out the last one of a generated "
             "text, as in tokens[:-1] or ids[:, :-1]."
             if one_more
             else "Give one list of that length, or one per sequence, special tokens and padding included.",
+            name=name,
+            sizes=sizes,
+            texts_count=len(texts),
+            counts=" and ".join(map(str, counts)),
         )
 
     # ---- files ---------------------------------------------------------------------------------
@@ -254,9 +276,11 @@ def _texts(name: str, given: Any) -> Tokens:
         if lists and all(_is_token(token) for text in texts for token in text):
             return [[str(token) for token in text] for text in texts]
     raise ArgumentError(
-        f"{name} is a list of strings or of token ids, or one such list per sequence.",
-        got=repr(given)[:60],
+        "{name} is a list of strings or of token ids, or one such list per sequence.",
+        got="{given}",
         do="Use tokenizer.convert_ids_to_tokens(...).",
+        name=name,
+        given=repr(given)[:60],
     )
 
 
@@ -269,8 +293,10 @@ def _at(texts: Tokens | None, batch: int) -> list[str] | None:
         return None
     if not 0 <= batch < len(texts):
         raise ArgumentError(
-            f"batch is one of the recorded sequences (0 … {len(texts) - 1}).",
-            got=f"batch = {batch!r}",
+            "batch is one of the recorded sequences (0 … {texts_count}).",
+            got="batch = {batch!r}",
             do="Count from 0.",
+            texts_count=len(texts) - 1,
+            batch=batch,
         )
     return texts[batch]

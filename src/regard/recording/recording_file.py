@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from regard import atomic
-from regard.errors import RecordingError, RecordingFileError, RegardError
+from regard.errors import Phrase, RecordingError, RecordingFileError, RegardError
 from regard.recording.call_format import TensorStore, call_from, call_to
 from regard.recording.call_validation import check_call
 from regard.recording.recording_schema import RecordingDescription
@@ -68,14 +68,16 @@ def _described(recording: Recording, store: TensorStore) -> str:
         raise RecordingError(
             error.must,
             got=error.got,
+            **error.values,
             do="Find out where the model gives it (half precision overflows), or record other layers: "
             "watch(model, layers=[…]).",
         ) from error
     except (ValueError, TypeError) as error:
         raise RecordingError(
             "A recording that is saved has names and tokens of Unicode text, and finite numbers.",
-            got=_brief(error),
+            got="{brief}",
             do="Change seen.tokens or seen.model.",
+            brief=_brief(error),
         ) from error
     return text
 
@@ -101,15 +103,26 @@ def load(path: str | Path) -> Recording:
     path = Path(path)
     if not path.is_file():
         raise RecordingFileError(
-            "load(path) names a file.", got=str(path), do="Write one with seen.save(path)."
+            "load(path) names a file.", got="{path}", do="Write one with seen.save(path).", path=path
         )
     try:
         return _loaded(path)
     except RecordingFileError as error:
-        raise RecordingFileError(error.must, got=f"{error.got} in {path}", do="Record it again.") from error
+        raise RecordingFileError(
+            error.must,
+            got="{given} in {path}",
+            do="Record it again.",
+            **error.values,
+            given=Phrase(error.got, **error.values),
+            path=path,
+        ) from error
     except _FLAWS as error:
         raise RecordingFileError(
-            "A recording describes its calls.", got=f"{_brief(error)} in {path}", do="Record it again."
+            "A recording describes its calls.",
+            got="{brief} in {path}",
+            do="Record it again.",
+            brief=_brief(error),
+            path=path,
         ) from error
 
 
@@ -124,7 +137,10 @@ def _loaded(path: Path) -> Recording:
     text = header.get("description", "")
     if header.get("format") != FORMAT:
         raise RecordingFileError(
-            f"A recording says that it is one ({FORMAT!r}).", got=repr(header.get("format"))[:60]
+            "A recording says that it is one ({FORMAT!r}).",
+            got="{header}",
+            FORMAT=FORMAT,
+            header=repr(header.get("format"))[:60],
         )
     if header.get("digest") != _digest(text, tensors):
         raise RecordingFileError("A recording is as it was written.", got="changed contents")
@@ -147,14 +163,18 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         if isinstance(error, RecordingFileError):
             raise
-        raise RecordingFileError("A recording is a whole safetensors file.", got=_brief(error)) from error
+        raise RecordingFileError(
+            "A recording is a whole safetensors file.", got="{brief}", brief=_brief(error)
+        ) from error
 
 
 def _check_kind(name: str, kind: str) -> None:
     if kind not in ("BOOL", "I64", "F16", "BF16", "F32", "F64"):
         raise RecordingFileError(
             "The tensors of a recording are of bool, int64, float16, bfloat16, float32 or float64.",
-            got=f"{kind} in {name[:60]!r}",
+            got="{kind} in {name!r}",
+            kind=kind,
+            name=name[:60],
         )
 
 

@@ -40,13 +40,18 @@ def row_of(call: Call, head: int, query: int, batch: int = 0) -> AttentionRow:
     """
     if call.q is None or call.k is None or call.v is None:
         raise RecordingError(
-            f"A row needs Q, K and V of {call.name}.",
+            "A row needs Q, K and V of {name}.",
             got="its weights alone" if call.dense else "a recording without them",
             do="Record with watch(model, values=True); a model that hides its Q and K cannot be explained.",
+            name=call.name,
         )
     if isinstance(query, bool) or not isinstance(query, int) or not 0 <= query < call.queries:
         raise ArgumentError(
-            f"A query is a position (0 … {call.queries - 1}).", got=f"{query!r}", do="Count from 0."
+            "A query is a position (0 … {queries}).",
+            got="{query!r}",
+            do="Count from 0.",
+            queries=call.queries - 1,
+            query=query,
         )
     weights = call.weights(head, rows=query, batch=batch)[0]
     index = call.head_numbers.index(head)

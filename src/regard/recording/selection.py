@@ -39,9 +39,11 @@ def check_heads(heads: tuple[int, ...], known: int) -> None:
     """Raise if a head was asked for that the model does not have."""
     if any(head >= known for head in heads):
         raise ArgumentError(
-            f"heads= names heads of the model (0 … {known - 1}).",
-            got=f"heads = {list(heads)}",
+            "heads= names heads of the model (0 … {known}).",
+            got="heads = {heads}",
             do="Leave it out to record all of them.",
+            known=known - 1,
+            heads=list(heads),
         )
 
 
@@ -81,8 +83,11 @@ def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -
         return TensorBias(torch.cat([wide, new.expand(wide.shape[0], wide.shape[1], -1, -1)], 2))
     raise RecordingError(
         "Steps that are joined have one kind of bias.",
-        got=f"{type(before).__name__} and then {type(after).__name__} in {name}",
+        got="{type} and then {type_type} in {name}",
         do="Watch one forward pass over the whole text instead.",
+        type=type(before).__name__,
+        type_type=type(after).__name__,
+        name=name,
     )
 
 

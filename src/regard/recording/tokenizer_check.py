@@ -31,17 +31,21 @@ def check_tokenizer(tokenizer: Any, name: str, folder: Path | None) -> None:
     wanted = tuple(dict.fromkeys((*own, "tokenizer.json"))) if own else ()
     if folder is not None and wanted and not any((folder / file).exists() for file in (*wanted, *FILES)):
         raise ModelFileError(
-            f"A model folder has the files of its tokenizer ({', '.join(wanted)}).",
-            got=f"{name!r} with none of them",
+            "A model folder has the files of its tokenizer ({wanted}).",
+            got="{name!r} with none of them",
             do="Save the tokenizer there too: tokenizer.save_pretrained(folder).",
+            wanted=", ".join(wanted),
+            name=name,
         )
     special = set(getattr(tokenizer, "all_special_ids", ()))
     # Some tokenizers make up thousands of special tokens; only ordinary ones can read a text.
     if own and len(tokenizer) <= len(special):
         raise ModelFileError(
             "A tokenizer knows more than its special tokens.",
-            got=f"{len(tokenizer)} tokens of {name!r}, all of them special",
+            got="{tokenizer_count} tokens of {name!r}, all of them special",
             do="Save the tokenizer there too: tokenizer.save_pretrained(folder).",
+            tokenizer_count=len(tokenizer),
+            name=name,
         )
 
 
@@ -50,9 +54,13 @@ def check_known(tokenizer: Any, ids: Sequence[int], name: str) -> None:
     unknown, ordinary = unknown_tokens(tokenizer, ids, frozenset(getattr(tokenizer, "all_special_ids", ())))
     if 2 * unknown > ordinary:
         raise TextError(
-            f"The tokenizer of {name} knows most tokens of a text.",
-            got=f"{unknown:,} of {ordinary:,} tokens that it reads as {tokenizer.unk_token}",
+            "The tokenizer of {name} knows most tokens of a text.",
+            got="{unknown:,} of {ordinary:,} tokens that it reads as {unk_token}",
             do="Write in a language of the model, or check that the folder has the model's own tokenizer.",
+            name=name,
+            unknown=unknown,
+            ordinary=ordinary,
+            unk_token=tokenizer.unk_token,
         )
 
 

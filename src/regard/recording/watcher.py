@@ -58,20 +58,23 @@ def watch(
     if not isinstance(model, nn.Module):
         raise DtypeError(
             "watch(model) takes a PyTorch module.",
-            got=type(model).__name__,
+            got="{type}",
             do="Pass the model itself, not a pipeline or its output.",
+            type=type(model).__name__,
         )
     if dtype is not None and dtype not in FLOATS:
         raise DtypeError(
             "Q and K are kept as float64, float32, float16 or bfloat16.",
-            got=f"dtype = {dtype}",
+            got="dtype = {dtype}",
             do="Choose one.",
+            dtype=dtype,
         )
     if top and not statistics:
         raise ArgumentError(
             "top is for watch(model, statistics=True).",
-            got=f"top = {top}, statistics = False",
+            got="top = {top}, statistics = False",
             do="Ask later: seen[0].statistics(top=…).",
+            top=top,
         )
     options = WatchOptions(
         _numbers("layers", layers), _numbers("heads", heads), statistics, _number("top", top), values, dtype
@@ -106,7 +109,13 @@ def _check_layers(model: nn.Module, options: WatchOptions) -> None:
 
 def _number(name: str, given: object) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-        raise ArgumentError(f"{name} holds whole numbers, 0 or more.", got=f"{given!r}", do="Count from 0.")
+        raise ArgumentError(
+            "{name} holds whole numbers, 0 or more.",
+            got="{given!r}",
+            do="Count from 0.",
+            name=name,
+            given=given,
+        )
     return given
 
 
@@ -115,7 +124,9 @@ def _numbers(name: str, given: int | Sequence[int] | None) -> tuple[int, ...] | 
         return None
     numbers = tuple(sorted({_number(name, one) for one in ([given] if isinstance(given, int) else given)}))
     if not numbers:
-        raise ArgumentError(f"{name} names at least one.", got="an empty list", do="Leave it out for all.")
+        raise ArgumentError(
+            "{name} names at least one.", got="an empty list", do="Leave it out for all.", name=name
+        )
     return numbers
 
 
@@ -177,8 +188,9 @@ class Watch:
     def _refuse_nothing(self) -> None:
         raise RecordingError(
             "A watched model calls attention inside the with block.",
-            got=f"no attention from {self._recording.model}",
+            got="no attention from {model}",
             do="Run the watched model itself inside the block, in the same thread; a model that computes "
             "softmax by hand or in a compiled kernel shows nothing: let it call "
             "F.scaled_dot_product_attention. Call torch.compile before the block, not in it.",
+            model=self._recording.model,
         )

@@ -93,8 +93,9 @@ class AlignmentHead:
         except (ValueError, TypeError, AttributeError) as error:
             raise ModelFileError(
                 "The head that aligns is a JSON object with layer, head, right and pairs.",
-                got=str(error),
+                got="{error}",
                 do="Export the model again.",
+                error=error,
             ) from error
 
 
@@ -150,8 +151,9 @@ def cross_call(recording: Recording, layer: int) -> Call:
             return call
     raise ModelFileError(
         "The head that aligns is one of the model's cross-attention.",
-        got=f"layer = {layer}",
+        got="layer = {layer}",
         do="Export the model again.",
+        layer=layer,
     )
 
 

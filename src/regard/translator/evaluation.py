@@ -43,9 +43,11 @@ def score(translations: Sequence[str], references: Sequence[Sequence[str]]) -> S
 
     if not translations or len(translations) != len(references) or not all(references):
         raise ArgumentError(
-            f"Every translation has its references (translations = {len(translations)}).",
-            got=f"{sum(map(bool, references))} with references",
+            "Every translation has its references (translations = {translations}).",
+            got="{references} with references",
             do="Pass one list of references for each.",
+            translations=len(translations),
+            references=sum(map(bool, references)),
         )
     most = max(len(each) for each in references)
     # sacrebleu takes the first references of all sentences, then the second ones, None where there is none.

@@ -28,8 +28,10 @@ def read_text(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise ModelFileError(
             "A model is a folder with all of its files.",
-            got=f"{type(error).__name__} at {path}",
+            got="{type} at {path}",
             do="Name the folder that regard train --out wrote.",
+            type=type(error).__name__,
+            path=path,
         ) from error
 
 
@@ -40,6 +42,8 @@ def read_tensors(path: Path, *, do: str = "") -> tuple[dict[str, Tensor], dict[s
     except checked_files.DamagedError as error:
         raise ModelFileError(
             "Weights are as regard wrote them.",
-            got=f"{error} in {path}",
+            got="{error} in {path}",
             do=do or "Copy or export it again.",
+            error=error,
+            path=path,
         ) from error

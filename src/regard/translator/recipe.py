@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from regard.errors import ArgumentError
+from regard.errors import ArgumentError, reason
 from regard.nn.checks import check_name, check_probability, check_whole
 from regard.nn.embedding import MODEL_POSITIONS
 from regard.nn.layers import NORMS
@@ -72,9 +72,11 @@ class Recipe:
         check_name("positions", self.positions, tuple(MODEL_POSITIONS))
         if self.width % self.heads:
             raise ArgumentError(
-                f"width divides evenly among the heads (width = {self.width}).",
-                got=f"heads = {self.heads}",
+                "width divides evenly among the heads (width = {width}).",
+                got="heads = {heads}",
                 do="Choose a width that is a multiple of heads.",
+                width=self.width,
+                heads=self.heads,
             )
         for name in ("dropout", "attention_dropout", "label_smoothing"):
             check_probability(name, getattr(self, name))
@@ -87,15 +89,22 @@ class Recipe:
         parameters = layers * self.width * (4 * self.width + 2 * self.hidden) + tokens * self.width
         if parameters > MOST_PARAMETERS or self.seed >= 1 << 63:
             raise ArgumentError(
-                f"A recipe asks for at most {MOST_PARAMETERS:,} parameters and a seed below 2⁶³.",
-                got=f"about {parameters:.1e} parameters, seed = {self.seed}",
+                "A recipe asks for at most {MOST_PARAMETERS:,} parameters and a seed below 2⁶³.",
+                got="about {parameters:.1e} parameters, seed = {seed}",
                 do="Make width, hidden or the numbers of layers smaller.",
+                MOST_PARAMETERS=MOST_PARAMETERS,
+                parameters=parameters,
+                seed=self.seed,
             )
 
     def _check_number(self, name: str, value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
             raise ArgumentError(
-                f"{name} is a number, 0 or more.", got=f"{name} = {value!r}", do="Pass 0.1, say."
+                "{name} is a number, 0 or more.",
+                got="{name} = {value!r}",
+                do="Pass 0.1, say.",
+                name=name,
+                value=value,
             )
         object.__setattr__(self, name, float(value))  # 0 and 0.0 in a file are one recipe
 
@@ -110,11 +119,14 @@ class Recipe:
             named = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ArgumentError(
-                "A recipe is a JSON object.", got=str(error), do='Write {"width": 192}, say.'
+                "A recipe is a JSON object.", got="{error}", do='Write {{"width": 192}}, say.', error=error
             ) from error
         if not isinstance(named, dict):
             raise ArgumentError(
-                "A recipe is a JSON object.", got=type(named).__name__, do='Write {"width": 192}, say.'
+                "A recipe is a JSON object.",
+                got="{type}",
+                do='Write {{"width": 192}}, say.',
+                type=type(named).__name__,
             )
         return cls.from_fields(named)
 
@@ -125,9 +137,11 @@ class Recipe:
         unknown = sorted(set(named) - set(known))
         if unknown:
             raise ArgumentError(
-                f"A recipe has the fields {', '.join(known)}.",
-                got=", ".join(unknown),
+                "A recipe has the fields {known}.",
+                got="{unknown}",
                 do="Correct the names.",
+                known=", ".join(known),
+                unknown=", ".join(unknown),
             )
         return cls(**named)
 
@@ -136,13 +150,17 @@ class Recipe:
         """The recipe in a file."""
         path = Path(path)
         if not path.is_file():
-            raise ArgumentError("A recipe is a JSON file.", got=str(path), do="Name one that exists.")
+            raise ArgumentError(
+                "A recipe is a JSON file.", got="{path}", do="Name one that exists.", path=path
+            )
         try:
             text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise ArgumentError(
                 "A recipe is a JSON file in UTF-8 that can be read.",
-                got=f"{path}: {getattr(error, 'strerror', None) or error}",
+                got="{path}: {reason}",
                 do="Save it as UTF-8.",
+                path=path,
+                reason=reason(error),
             ) from error
         return cls.from_json(text)

@@ -54,18 +54,23 @@ def read_pairs(path: str | Path) -> list[Pair]:
     if not path.is_file():
         raise DataError(
             "Sentence pairs come from a tab-separated file.",
-            got=f"{path}, which is no file",
+            got="{path}, which is no file",
             do="Name cmn.txt of www.manythings.org/anki, say.",
+            path=path,
         )
     lines = _lines(path)
     pairs = _pairs(path, lines)
     if not pairs:
-        raise DataError("A file has at least one pair.", got=f"none in {path}", do="Name another file.")
+        raise DataError(
+            "A file has at least one pair.", got="none in {path}", do="Name another file.", path=path
+        )
     if not any(HAN.search(pair.chinese) for pair in pairs):
         raise DataError(
             "The second column is Chinese.",
-            got=f"no Chinese character in {path}; its first is {pairs[0].chinese!r}",
+            got="no Chinese character in {path}; its first is {chinese!r}",
             do="Order the columns English, Chinese, attribution, or name them in a header.",
+            path=path,
+            chinese=pairs[0].chinese,
         )
     return _folded(pairs)
 
@@ -88,9 +93,11 @@ def split(pairs: Iterable[Pair], *, held_out: int = 1000, seed: int = 0) -> Corp
         groups.setdefault(_sentence(pair.english), []).append(pair)
     if not 0 < held_out < len(groups):
         raise ArgumentError(
-            f"Some sentences are held out and some are left (English sentences = {len(groups)}).",
-            got=f"held_out = {held_out}",
+            "Some sentences are held out and some are left (English sentences = {sentences}).",
+            got="held_out = {held_out}",
             do="Hold out fewer, or bring more pairs.",
+            sentences=len(groups),
+            held_out=held_out,
         )
     drawn = sorted(groups, key=lambda sentence: _lot(sentence, seed))[:held_out]
     kept_out = set(drawn)
@@ -130,8 +137,11 @@ def _lines(path: Path) -> list[str]:
         number = behind.count(b"\n", 0, error.start) + 1
         raise DataError(
             "A file of pairs is text in UTF-8.",
-            got=f"byte {behind[error.start]:#04x} in line {number} of {path}",
+            got="byte {behind:#04x} in line {number} of {path}",
             do="Save it as UTF-8.",
+            behind=behind[error.start],
+            number=number,
+            path=path,
         ) from error
     return [line.rstrip("\r") for line in text.split("\n")]
 
@@ -146,8 +156,11 @@ def _pairs(path: Path, lines: Sequence[str]) -> list[Pair]:
         if len(cells) <= max(english, chinese) or not cells[english] or not cells[chinese]:
             raise DataError(
                 "Every line has an English and a Chinese sentence with a tab between them.",
-                got=f"{line[:60]!r} in line {number} of {path}",
+                got="{line!r} in line {number} of {path}",
                 do="Complete the line or take it out.",
+                line=line[:60],
+                number=number,
+                path=path,
             )
         pairs.append(Pair(cells[english], cells[chinese]))
     return pairs
@@ -161,8 +174,10 @@ def _columns(path: Path, line: str) -> tuple[int, int, int]:
     if "english" not in names or "chinese" not in names:
         raise DataError(
             "A header names the columns english and chinese.",
-            got=f"{', '.join(names)} in line 1 of {path}",
+            got="{names} in line 1 of {path}",
             do="Add the missing column.",
+            names=", ".join(names),
+            path=path,
         )
     return names.index("english"), names.index("chinese"), 1
 

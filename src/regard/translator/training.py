@@ -88,6 +88,7 @@ def train(
         raise FileError(
             error.must,
             got=error.got,
+            **error.values,
             do="Free some space or see to the rights, then go on with --resume: the training goes on from "
             "its last checkpoint.",
         ) from error
@@ -97,7 +98,10 @@ def train(
 def _check_minutes(minutes: float | None) -> None:
     if minutes is not None and not 0 <= minutes < math.inf:
         raise ArgumentError(
-            "minutes is a number, 0 or more.", got=f"minutes = {minutes}", do="Leave it out for all steps."
+            "minutes is a number, 0 or more.",
+            got="minutes = {minutes}",
+            do="Leave it out for all steps.",
+            minutes=minutes,
         )
 
 
@@ -218,9 +222,11 @@ class _Training:
         position.step += 1
         if not math.isfinite(loss):
             raise TrainingError(
-                f"The loss is a finite number (step = {position.step}).",
-                got=str(loss),
+                "The loss is a finite number (step = {step}).",
+                got="{loss}",
                 do="Lower learning_rate or lengthen warm_up, in another folder.",
+                step=position.step,
+                loss=loss,
             )
         position.loss += loss
         position.tokens += tokens

@@ -72,8 +72,9 @@ def load_position(folder: Path) -> TrainingPosition:
     if not path.exists():
         raise TrainingError(
             "A model is made from checkpoints.",
-            got=f"none in {folder}",
+            got="none in {folder}",
             do="Train until the first checkpoint.",
+            folder=folder,
         )
     return TrainingPosition(**_read(path)[1])
 
@@ -87,9 +88,12 @@ def _check_never_there(folder: Path) -> None:
     # A kill between the first weights and the first checkpoint leaves one file of weights.
     if len(snapshots(folder)) > 1:
         raise ModelFileError(
-            f"A training goes on from {CHECKPOINT}.",
-            got=f"none in {folder}, but {len(snapshots(folder))} files of weights",
+            "A training goes on from {CHECKPOINT}.",
+            got="none in {folder}, but {snapshots_count} files of weights",
             do="Bring it back, or begin anew in another folder.",
+            CHECKPOINT=CHECKPOINT,
+            folder=folder,
+            snapshots_count=len(snapshots(folder)),
         )
 
 
@@ -100,8 +104,10 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor], path: Path) -> No
     except RuntimeError as error:
         raise ModelFileError(
             "Weights fit the recipe that lies beside them.",
-            got=f"{str(error).splitlines()[-1].strip()} in {path}",
+            got="{error} in {path}",
             do="Keep the files of one model together.",
+            error=str(error).splitlines()[-1].strip(),
+            path=path,
         ) from error
 
 

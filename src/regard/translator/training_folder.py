@@ -54,15 +54,17 @@ def locked_folder(folder: Path) -> Iterator[None]:
     if folder.exists() and not (folder / RUN).exists() and other:
         raise TrainingError(
             "A training has a folder of its own.",
-            got=f"{folder}, which holds something else",
+            got="{folder}, which holds something else",
             do="Name another folder.",
+            folder=folder,
         )
     with atomic.explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
     busy = TrainingError(
         "One training at a time runs in a folder.",
-        got=f"another one under way in {folder}",
+        got="another one under way in {folder}",
         do="Wait for it, or name another folder with --out.",
+        folder=folder,
     )
     with locked(folder, busy=busy):
         atomic.drop_leftovers(folder)
@@ -79,8 +81,9 @@ def begin_run(
         if not resume:
             raise TrainingError(
                 "A new training begins in a folder without one.",
-                got=str(folder),
+                got="{folder}",
                 do="Go on with --resume, or name another folder.",
+                folder=folder,
             )
         _check_same(_read(path), wanted)
         return
@@ -98,8 +101,9 @@ def open_run(folder: Path, pairs: Sequence[Pair], recipe: Recipe) -> TrainingRun
         if digest(read_text(folder / name).encode()) != written:
             raise ModelFileError(
                 "The vocabularies of a training are as it wrote them.",
-                got=f"other contents in {folder / name}",
+                got="other contents in {folder}",
                 do="Begin anew in another folder.",
+                folder=folder / name,
             )
     # Read, not learned again: the files are what the checkpoints were trained with.
     return TrainingRun(folder, recipe, corpus, read_vocabularies(folder))
@@ -117,9 +121,11 @@ def _check_same(begun: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     names = [name for name in now if before.get(name) != now[name]]
     if names:
         raise TrainingError(
-            f"A training goes on as it began ({_list(before, names)}).",
-            got=_list(now, names),
+            "A training goes on as it began ({list}).",
+            got="{list_2}",
             do="Leave these as they were, or begin anew in another folder.",
+            list=_list(before, names),
+            list_2=_list(now, names),
         )
 
 
@@ -140,14 +146,23 @@ def _read(path: Path) -> dict[str, Any]:
         dict(described["files"])
     except DamagedError as error:
         raise ModelFileError(
-            f"{RUN} describes a training and has a digest ({FORMAT!r}).",
-            got=f"{error} in {path}",
+            "{RUN} describes a training and has a digest ({FORMAT!r}).",
+            got="{error} in {path}",
             do="Begin anew in another folder.",
+            RUN=RUN,
+            FORMAT=FORMAT,
+            error=error,
+            path=path,
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise ModelFileError(
-            f"{RUN} describes a training ({FORMAT!r}).",
-            got=f"{type(error).__name__} ({error}) in {path}",
+            "{RUN} describes a training ({FORMAT!r}).",
+            got="{type} ({error}) in {path}",
             do="Begin anew in another folder.",
+            RUN=RUN,
+            FORMAT=FORMAT,
+            type=type(error).__name__,
+            error=error,
+            path=path,
         ) from error
     return described

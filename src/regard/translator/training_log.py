@@ -15,7 +15,7 @@ from regard.translator.files import read_text
 
 LOG, CURVE = "log.jsonl", "loss.png"
 
-TEXTS = Texts(Path(__file__).parent / "texts")
+TEXTS = Texts("translator")
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,12 @@ def _entries(path: Path) -> Iterator[dict[str, float]]:
                 raise ValueError("not only numbers")
         except (ValueError, KeyError, RecursionError) as error:
             raise ModelFileError(
-                f"{LOG} has a JSON object with the step and its losses on every line.",
-                got=f"something else on line {number} of {path}",
+                "{LOG} has a JSON object with the step and its losses on every line.",
+                got="something else on line {number} of {path}",
                 do="Take that line out, or move the file away; checkpoints do not need it.",
+                LOG=LOG,
+                number=number,
+                path=path,
             ) from error
         yield entry
 
@@ -76,8 +79,9 @@ def cut_after(folder: Path, size: int, known: str) -> None:
     if digest(contents[:size]) != known:
         raise ModelFileError(
             "The log of a training is as it wrote it.",
-            got=f"other contents in {path}",
+            got="other contents in {path}",
             do="Move this file away and go on with --resume: the log begins anew, the training does not.",
+            path=path,
         )
     if len(contents) > size:
         atomic.write_bytes(path, contents[:size])

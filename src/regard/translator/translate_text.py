@@ -87,20 +87,25 @@ class Translator:
     def encode(self, text: str) -> list[int]:
         """The ids of an English text with their end, after checking that it can be translated."""
         if not text.strip():
-            raise TextError("A text has at least one word.", got=repr(text), do='Pass "I love AI", say.')
+            raise TextError(
+                "A text has at least one word.", got="{text!r}", do='Pass "I love AI", say.', text=text
+            )
         english = self.vocabularies.english
         ids = [*english.encode(text), END]
         if not english.knows(ids[:-1]):
             raise TextError(
                 "A text has at least one character that the model knows.",
-                got=repr(text[:60]),
+                got="{text!r}",
                 do="Write it in English.",
+                text=text[:60],
             )
         if len(ids) > self.model.length:
             raise TextError(
-                f"A text fits the positions of the model (longest = {self.model.length}).",
-                got=f"{len(ids)} tokens",
+                "A text fits the positions of the model (longest = {longest}).",
+                got="{ids_count} tokens",
                 do="Translate it sentence by sentence.",
+                longest=self.model.length,
+                ids_count=len(ids),
             )
         return ids
 

@@ -80,8 +80,9 @@ class EnglishTokens:
         except Exception as error:  # tokenizers raises nothing more special
             raise ModelFileError(
                 "The English vocabulary is a file of tokenizers.",
-                got=str(error),
+                got="{error}",
                 do="Export the model again.",
+                error=error,
             ) from error
 
 
@@ -133,9 +134,12 @@ class ChineseCharacters:
             return cls(tuple(named["characters"]))
         except (ValueError, KeyError, TypeError) as error:
             raise ModelFileError(
-                f"The Chinese vocabulary is a JSON object with its format ({FORMAT!r}) and its characters.",
-                got=f"{type(error).__name__}: {error}",
+                "The Chinese vocabulary is a JSON object with its format ({FORMAT!r}) and its characters.",
+                got="{type}: {error}",
                 do="Export the model again.",
+                FORMAT=FORMAT,
+                type=type(error).__name__,
+                error=error,
             ) from error
 
 

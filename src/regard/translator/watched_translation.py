@@ -51,13 +51,16 @@ def _known(translator: Translator, translation: str) -> list[int]:
     if not ids or set(ids) <= {UNKNOWN}:
         raise TextError(
             "A translation has at least one character that the model knows.",
-            got=repr(translation[:60]),
+            got="{translation!r}",
             do="Write it in Chinese.",
+            translation=translation[:60],
         )
     if len(ids) + 1 > translator.model.length:
         raise TextError(
-            f"A translation fits the positions of the model (longest = {translator.model.length - 1}).",
-            got=f"{len(ids)} characters",
+            "A translation fits the positions of the model (longest = {longest}).",
+            got="{ids_count} characters",
             do="Look at it sentence by sentence.",
+            longest=translator.model.length - 1,
+            ids_count=len(ids),
         )
     return ids

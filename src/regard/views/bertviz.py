@@ -114,7 +114,10 @@ def model_view(
     )
     if display_mode not in ("light", "dark"):
         raise ArgumentError(
-            "display_mode is light or dark.", got=f"display_mode = {display_mode!r}", do="Choose one."
+            "display_mode is light or dark.",
+            got="display_mode = {display_mode!r}",
+            do="Choose one.",
+            display_mode=display_mode,
         )
     options = Options(
         start=Start("overview", theme=display_mode),
@@ -178,9 +181,12 @@ def recording_of(
             known = tuple(range(weights.shape[0])) if include_heads is None else tuple(include_heads)
             if not all(0 <= head < weights.shape[0] for head in known) or not known:
                 raise ArgumentError(
-                    f"include_heads names heads of {name} (0 … {weights.shape[0] - 1}).",
-                    got=f"include_heads = {list(known)}",
+                    "include_heads names heads of {name} (0 … {shape}).",
+                    got="include_heads = {include_heads}",
                     do="Leave it out for all.",
+                    name=name,
+                    shape=weights.shape[0] - 1,
+                    include_heads=list(known),
                 )
             own = weights[list(known)][None]
             calls.append(Call(f"{name}.{layer}", kind or _kind(own), layer, numbers=known, own_weights=own))
@@ -207,8 +213,9 @@ def _sides(given: Given) -> list[tuple[str, Kind | None, Sequence[str], Sequence
             raise ArgumentError(
                 "attention is for models of one stack; encoder-decoders have encoder_attention, "
                 "decoder_attention and cross_attention.",
-                got=f"attention and {', '.join(two_sided)}",
+                got="attention and {two_sided}",
                 do="Pass one or the other.",
+                two_sided=", ".join(two_sided),
             )
         tokens = _needed("tokens", given.tokens, "attention")
         return [("attention", None, tokens, tokens)]
@@ -235,9 +242,12 @@ def _sides(given: Given) -> list[tuple[str, Kind | None, Sequence[str], Sequence
 def _needed(name: str, tokens: Sequence[str] | None, for_what: str) -> Sequence[str]:
     if tokens is None or isinstance(tokens, str) or not all(isinstance(token, str) for token in tokens):
         raise ArgumentError(
-            f"{for_what} comes with {name}, a list of strings.",
-            got=f"{name} = {str(tokens)[:40]!r}" if tokens is not None else f"no {name}",
+            "{for_what} comes with {name}, a list of strings.",
+            got="{name} = {tokens!r}" if tokens is not None else "no {name}",
             do="Use tokenizer.convert_ids_to_tokens(...).",
+            for_what=for_what,
+            name=name,
+            tokens=str(tokens)[:40],
         )
     return tokens
 
@@ -249,9 +259,12 @@ def _layers(name: str, given: Any, include: Sequence[int] | None) -> list[tuple[
     missing = [layer for layer in wanted if not 0 <= layer < len(layers)]
     if missing or not len(wanted):
         raise ArgumentError(
-            f"include_layers names layers of {name} (0 … {len(layers) - 1}).",
-            got=f"include_layers = {list(wanted)}",
+            "include_layers names layers of {name} (0 … {layers_count}).",
+            got="include_layers = {include_layers}",
             do="Leave it out for all.",
+            name=name,
+            layers_count=len(layers) - 1,
+            include_layers=list(wanted),
         )
     return [(layer, _one_layer(f"{name}[{layer}]", layers[layer])) for layer in wanted]
 
@@ -266,16 +279,20 @@ def _split(name: str, given: Any) -> list[Any]:
         raise _wrong_shape(name, given)
     layers = list(given)
     if not layers:
-        raise ArgumentError(f"{name} has at least one layer.", got="none", do="Pass what the model returned.")
+        raise ArgumentError(
+            "{name} has at least one layer.", got="none", do="Pass what the model returned.", name=name
+        )
     return layers
 
 
 def _one_layer(name: str, given: Any) -> Tensor:
     if not isinstance(given, Tensor | np.ndarray):
         raise ArgumentError(
-            f"{name} is a tensor (1, head, query, key).",
-            got=type(given).__name__,
+            "{name} is a tensor (1, head, query, key).",
+            got="{type}",
             do="Load the model with attn_implementation='eager' and output_attentions=True.",
+            name=name,
+            type=type(given).__name__,
         )
     weights = torch.as_tensor(given).detach().cpu()
     if weights.ndim == 4 and weights.shape[0] == 1:
@@ -285,18 +302,23 @@ def _one_layer(name: str, given: Any) -> Tensor:
     weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
     if not bool(torch.isfinite(weights).all()) or float(weights.min()) < 0 or float(weights.max()) > 1.01:
         raise ArgumentError(
-            f"{name} holds weights, each between 0 and 1.",
-            got=f"{float(weights.min()):.3g} … {float(weights.max()):.3g}",
+            "{name} holds weights, each between 0 and 1.",
+            got="{min:.3g} … {max:.3g}",
             do="Pass the weights after the softmax: blocks.*.attn.hook_pattern, not hook_attn_scores.",
+            name=name,
+            min=float(weights.min()),
+            max=float(weights.max()),
         )
     return weights
 
 
 def _wrong_shape(name: str, given: Any) -> ShapeError:
     return ShapeError(
-        f"{name} is (1, head, query, key) or (head, query, key) for each layer.",
-        got=f"shape {tuple(given.shape)}",
+        "{name} is (1, head, query, key) or (head, query, key) for each layer.",
+        got="shape {shape}",
         do="Choose one sequence of the batch: [layer[:1] for layer in attention].",
+        name=name,
+        shape=tuple(given.shape),
     )
 
 
@@ -304,9 +326,14 @@ def _check_tokens(name: str, weights: Tensor, rows: Sequence[str], columns: Sequ
     _, queries, keys = weights.shape
     if (queries, keys) != (len(rows), len(columns)):
         raise ShapeError(
-            f"There is a token for every position of {name} (queries = {queries}, keys = {keys}).",
-            got=f"{len(rows)} and {len(columns)} tokens",
+            "There is a token for every position of {name} (queries = {queries}, keys = {keys}).",
+            got="{rows_count} and {columns_count} tokens",
             do="Give special tokens and padding too.",
+            name=name,
+            queries=queries,
+            keys=keys,
+            rows_count=len(rows),
+            columns_count=len(columns),
         )
 
 
@@ -322,8 +349,9 @@ def _sentence_b(start: int | None, tokens: Sequence[str] | None) -> int | None:
     if start is not None and (tokens is None or not 0 < start < len(tokens)):
         raise ArgumentError(
             "sentence_b_start is the position of a token, after the first.",
-            got=f"sentence_b_start = {start}",
+            got="sentence_b_start = {start}",
             do="Count from 0: the tokens of the first sentence come before it.",
+            start=start,
         )
     return start
 
@@ -331,7 +359,7 @@ def _sentence_b(start: int | None, tokens: Sequence[str] | None) -> int | None:
 def _acted(recording: Recording, options: Options, action: str) -> Display | None:
     if action not in ("view", "return"):
         raise ArgumentError(
-            "html_action is view or return.", got=f"html_action = {action!r}", do="Choose one."
+            "html_action is view or return.", got="html_action = {action!r}", do="Choose one.", action=action
         )
     made = displayed(recording, options, HEIGHT)
     if action == "return":

@@ -66,8 +66,9 @@ def show_table(
     if not isinstance(table, Table):
         raise DtypeError(
             "show_table prints a Table or Roles of regard.heads.",
-            got=type(table).__name__,
+            got="{type}",
             do="Pass regard.heads.table(seen) or regard.heads.roles(seen).",
+            type=type(table).__name__,
         )
     sort = None if sort is None else column_of(table.columns, sort)
     rows = table if sort is None else table.sort(sort, descending=descending)
@@ -285,7 +286,9 @@ def most_telling(found: Table | Roles, count: int = 5, *, lang: str = "en") -> l
     """
     check_language(lang)
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise ArgumentError("count is a whole number, 0 or more.", got=f"count = {count!r}", do="Try 5.")
+        raise ArgumentError(
+            "count is a whole number, 0 or more.", got="count = {count!r}", do="Try 5.", count=count
+        )
     if isinstance(found, Roles):
         heads = list(found)
     elif isinstance(found, Table):
@@ -293,8 +296,9 @@ def most_telling(found: Table | Roles, count: int = 5, *, lang: str = "en") -> l
     else:
         raise DtypeError(
             "most_telling reads a Table or Roles of regard.heads.",
-            got=type(found).__name__,
+            got="{type}",
             do="Pass regard.heads.table(seen) or regard.heads.roles(seen).",
+            type=type(found).__name__,
         )
     several = len({head.kind for head in heads}) > 1
     return [_told(head, several=several, lang=lang) for head in _in_turn(heads)[:count]]
@@ -329,8 +333,9 @@ def _with_averages(table: Table) -> Table:
     if not set(wanted) <= set(table.columns):
         raise ArgumentError(
             "most_telling reads the table of regard.heads.table, with its columns.",
-            got=f"columns {', '.join(table.columns)}",
+            got="columns {columns}",
             do="Pass regard.heads.table(seen) or regard.heads.roles(seen).",
+            columns=", ".join(table.columns),
         )
     return table
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from regard.languages import LANGUAGES, Texts
 
-TEXTS = Texts(Path(__file__).parent / "texts")
+TEXTS = Texts("views")
 
 NAMES = {"kind": "kind", "best": "role"}
 """Columns whose cells are names that a language has its own words for, and where those words are."""

@@ -151,9 +151,11 @@ def _write_page(
     console.print(TEXTS.say("look.page", lang, size=size.in_words(lang)), highlight=False)
     if size.nbytes > LARGEST and not yes:
         raise ArgumentError(
-            f"A page has at most {LARGEST / 1e6:.0f} MB, because browsers get slow beyond.",
-            got=size.in_words(lang),
+            "A page has at most {LARGEST:.0f} MB, because browsers get slow beyond.",
+            got="{in_words}",
             do="Choose fewer layers with --layers 0-3, say, or insist with --yes.",
+            LARGEST=LARGEST / 1000000.0,
+            in_words=size.in_words(lang),
         )
     title = subject.text if len(subject.text) <= 80 else f"{subject.text[:79]}…"
     with busy(console, TEXTS.say("look.writing", lang)):

@@ -85,10 +85,10 @@ def serve(
             raise
         raise PackageError(
             "The web app needs starlette and uvicorn.",
-            got=f"an installation without {error.name}",
+            got="an installation without {name}",
             do='Install them: pip install "regard[serve]".',
+            name=error.name,
         ) from error
-    from regard.app.server.refused import in_language
     from regard.app.server.served_models import load_models
 
     console = SafeConsole()
@@ -101,7 +101,7 @@ def serve(
             keep,
             limits,
             lambda name, error: skipped.append(
-                TEXTS.say("serve.skipped", lang, name=name, reason=in_language(error, lang))
+                TEXTS.say("serve.skipped", lang, name=name, reason=error.in_words(lang))
             ),
         )
         offered = load_models(models)

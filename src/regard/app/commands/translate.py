@@ -46,7 +46,9 @@ def translate(text: str, align: bool, folder: Path | None, beams: int, lang: str
 
     lines = [line.strip() for line in read_argument(text).splitlines() if line.strip()]
     if not lines:
-        raise TextError("A text has at least one word.", got=repr(text), do='Pass "I love AI", say.')
+        raise TextError(
+            "A text has at least one word.", got="{text!r}", do='Pass "I love AI", say.', text=text
+        )
     translator = load_translator(folder or FOLDER)
     if not align:
         for line in translator.translate_all(lines, beams=beams):

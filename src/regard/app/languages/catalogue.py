@@ -1,11 +1,10 @@
-"""Errors in Chinese: a message is recognised by its English template and said again in the other language.
+"""Click's errors in Chinese: a message is recognised by its English template and said again in Chinese.
 
-``zh.json`` has every template of regard's own errors, ``others.json`` those of click and of the system.
 The most specific template wins, which is the one with the most letters of its own. What nobody has
 translated, a message of the operating system, stays as it is.
 
->>> say_in_chinese("The text has at most 64 words, so that every number can be shown.")
-'文本最多 64 个词，这样才能显示每一个数。'
+>>> say_in_chinese("Missing option 'model'.")
+"缺少选项 'model'。"
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ import json
 import re
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from regard.errors import RegardError
+from regard.languages import TEXTS
 
-FILES = tuple(Path(__file__).parent / name for name in ("zh.json", "others.json"))
+FILES = (TEXTS / "zh" / "click.json",)
 
 _PLACE = re.compile(r"\{(\d+)\}")
 _QUOTED = re.compile(r"""(['"]).*\1""", re.DOTALL)
@@ -72,24 +70,3 @@ def _entry(text: str, fewest: int = 0) -> Entry | None:
         fewest = max(fewest, _FEWEST)  # sentences of another library, which a weak template would tear apart
     fitting = (entry for entry in entries() if entry.letters >= fewest and entry.pattern.fullmatch(text))
     return next(fitting, None)
-
-
-def error_in_chinese(error: RegardError) -> str:
-    """An error with its three parts in Chinese; a mask text keeps the mark under its character.
-
-    >>> error_in_chinese(RegardError("A text has at least one word.", got="''", do="Shorten it."))
-    "文本至少要有一个词。实际为：''。请缩短。"
-    """
-    first, *marked = error.must.split("\n")
-    must, got, do = first, error.got, error.do
-    entry = _entry(first)
-    if " Got " in first and (entry is None or " Got " not in entry.english):
-        must, got, do = _parts(first)  # the mask reader hands on the whole message of another error
-    middle = f"实际为：{say_in_chinese(got.rstrip('.'))}。" if got else ""
-    said = say_in_chinese(must) + middle + (say_in_chinese(do) if do else "")
-    return "\n".join([said, *marked])
-
-
-def _parts(message: str) -> tuple[str, str, str]:
-    found = re.fullmatch(r"(.*?\.) Got (.*?)\.(?: ([A-Z].*))?", message)
-    return (found[1], found[2], found[3] or "") if found else (message, "", "")

@@ -19,14 +19,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 
 import click
 
 from regard.app.languages.wrapping import wrap
-from regard.languages import columns_of
+from regard.languages import TEXTS, columns_of
 
-FILE = Path(__file__).with_name("help.json")
+FILE = TEXTS / "zh" / "help.json"
 
 _NARROWEST = 10
 _PARAGRAPHS = re.compile(r"\n[^\S\n]*\n")

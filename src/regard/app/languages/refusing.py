@@ -38,9 +38,7 @@ class ChineseUsageError(click.UsageError):
 
 def chinese_refusal(error: RegardError) -> ChineseRefusal:
     """The error as click prints it."""
-    from regard.app.languages.catalogue import error_in_chinese
-
-    return ChineseRefusal(safe(error_in_chinese(error)))
+    return ChineseRefusal(safe(error.in_words("zh")))
 
 
 def chinese_usage_error(error: click.UsageError) -> ChineseUsageError:

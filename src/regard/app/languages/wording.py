@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from regard.languages import Texts
 
-TEXTS = Texts(Path(__file__).parent / "texts")
+TEXTS = Texts("commands")

@@ -18,7 +18,14 @@ def number(said: Mapping[str, str], name: str, default: int | None = None) -> in
     if text is None and default is not None:
         return default
     if text is None or not _NUMBER.fullmatch(text):
-        raise RefusedError(422, f"{name} is a whole number from 0 on.", got=_quoted(text), do="Count from 0.")
+        raise RefusedError(
+            422,
+            "{name} is a whole number from 0 on.",
+            got="{quoted}",
+            do="Count from 0.",
+            name=name,
+            quoted=_quoted(text),
+        )
     return int(text)
 
 
@@ -28,9 +35,13 @@ def word(said: Mapping[str, str], name: str, known: Sequence[str], default: str)
     if text not in known:
         raise RefusedError(
             422,
-            f"{name} is one of {', '.join(known)}.",
-            got=_quoted(text),
-            do=f"Leave it out for {default}.",
+            "{name} is one of {known}.",
+            got="{quoted}",
+            do="Leave it out for {default}.",
+            name=name,
+            known=", ".join(known),
+            quoted=_quoted(text),
+            default=default,
         )
     return text
 
@@ -44,14 +55,16 @@ def object_of(body: bytes, known: Sequence[str]) -> dict[str, Any]:
             400, "A request is JSON in UTF-8.", got="something else", do="Send an object."
         ) from None
     if not isinstance(found, dict):
-        raise RefusedError(422, "A request is an object of JSON.", got="another value", do="Send {…}.")
+        raise RefusedError(422, "A request is an object of JSON.", got="another value", do="Send {{…}}.")
     others = sorted(set(found) - set(known))
     if others:
         raise RefusedError(
             422,
-            f"A request has the fields {', '.join(known)}.",
-            got=_quoted(others[0]),
+            "A request has the fields {known}.",
+            got="{quoted}",
             do="Leave it out.",
+            known=", ".join(known),
+            quoted=_quoted(others[0]),
         )
     return found
 
@@ -63,14 +76,26 @@ def text_field(found: Mapping[str, Any], name: str, *, most: int, needed: bool =
         return None
     if not isinstance(value, str) or not value.strip():
         raise RefusedError(
-            422, f"{name} is a text of at least one word.", got="nothing of the kind", do="Write one."
+            422,
+            "{name} is a text of at least one word.",
+            got="nothing of the kind",
+            do="Write one.",
+            name=name,
         )
     if len(value) > most:
         raise RefusedError(
-            413, f"{name} has at most {most:,} letters here.", got=f"{len(value):,}", do="Shorten it."
+            413,
+            "{name} has at most {most:,} letters here.",
+            got="{value_count:,}",
+            do="Shorten it.",
+            name=name,
+            most=most,
+            value_count=len(value),
         )
     if any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise RefusedError(422, f"{name} is text in UTF-8.", got="half of a letter", do="Send whole letters.")
+        raise RefusedError(
+            422, "{name} is text in UTF-8.", got="half of a letter", do="Send whole letters.", name=name
+        )
     return value
 
 
@@ -82,9 +107,12 @@ def number_field(found: Mapping[str, Any], name: str, *, most: int, default: int
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise RefusedError(
             422,
-            f"{name} is a whole number from 0 to {most}.",
-            got=_quoted(value),
+            "{name} is a whole number from 0 to {most}.",
+            got="{quoted}",
             do="Choose another.",
+            name=name,
+            most=most,
+            quoted=_quoted(value),
         )
     return value
 
@@ -93,7 +121,15 @@ def word_field(found: Mapping[str, Any], name: str, known: Sequence[str], defaul
     """One of some words."""
     value = found.get(name, default)
     if value not in known:
-        raise RefusedError(422, f"{name} is one of {', '.join(known)}.", got=_quoted(value), do="Choose one.")
+        raise RefusedError(
+            422,
+            "{name} is one of {known}.",
+            got="{quoted}",
+            do="Choose one.",
+            name=name,
+            known=", ".join(known),
+            quoted=_quoted(value),
+        )
     return str(value)
 
 

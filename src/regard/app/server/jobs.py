@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from regard.app.server.limits import Limits
-from regard.app.server.refused import RefusedError, in_language
+from regard.app.server.refused import RefusedError
 from regard.errors import RegardError
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -139,7 +139,7 @@ class Subscription:
             "share": round(job.share, 4),
             "version": self.version,
             "result": None if self.cancelled is not None else job.result,
-            "error": None if error is None else in_language(error, lang),
+            "error": None if error is None else error.in_words(lang),
         }
 
 
@@ -182,9 +182,10 @@ class Jobs:
             if len(job.subscriptions) >= MOST_SHARED:
                 raise RefusedError(
                     429,
-                    f"{MOST_SHARED} requests wait for this job already.",
+                    "{MOST_SHARED} requests wait for this job already.",
                     do="Please try again in a minute.",
                     headers={"retry-after": "30"},
+                    MOST_SHARED=MOST_SHARED,
                 )
             subscription = Subscription(job, client)
             job.subscriptions.append(subscription)
@@ -198,17 +199,19 @@ class Jobs:
         if own >= self.limits.client_jobs:
             raise RefusedError(
                 429,
-                f"{own} jobs of this client have not ended yet.",
+                "{own} jobs of this client have not ended yet.",
                 do="Please wait for one of them, or cancel it.",
                 headers={"retry-after": "30"},
+                own=own,
             )
         waiting = sum(job.state == "waiting" for job in self._open)
         if waiting >= self.limits.waiting:
             raise RefusedError(
                 429,
-                f"{waiting} jobs are waiting already.",
+                "{waiting} jobs are waiting already.",
                 do="Please try again in a minute.",
                 headers={"retry-after": "30"},
+                waiting=waiting,
             )
 
     def get(self, name: str) -> Subscription | None:
@@ -285,7 +288,9 @@ class Jobs:
             job.version += 1
             with self._changed:  # nobody may join a job that is about to stop
                 if job.stop is None and time.monotonic() > job.deadline:
-                    job.stop = EndedError(f"It took longer than {self.limits.job_seconds:g} seconds.")
+                    job.stop = EndedError(
+                        "It took longer than {job_seconds:g} seconds.", job_seconds=self.limits.job_seconds
+                    )
                 if job.stop is None and job.left(self.limits.patience):
                     job.stop = EndedError("Nobody asked for it any more.")
             if job.stop is not None:
@@ -298,7 +303,9 @@ class Jobs:
             self._finish(job, "cancelled", error=job.stop)
         except RegardError as error:
             # The error itself would hold on to everything that its work held.
-            self._finish(job, "failed", error=EndedError(error.must, got=error.got, do=error.do))
+            self._finish(
+                job, "failed", error=EndedError(error.must, got=error.got, do=error.do, **error.values)
+            )
         except Exception:
             # What else went wrong may name files of this machine: it is said here, not to the browser.
             log.exception("a job of kind %s failed", job.kind)

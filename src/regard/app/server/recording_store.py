@@ -144,8 +144,9 @@ class RecordingStore:
             try:
                 if file.stat().st_size > room:
                     raise RecordingFileError(
-                        f"Kept recordings take at most {self._typed.limit / 1e9:.1f} GB here.",
+                        "Kept recordings take at most {limit:.1f} GB here.",
                         do="Give it by --recording.",
+                        limit=self._typed.limit / 1000000000.0,
                     )
                 recording = load(file)
                 if not recording.calls:
@@ -155,7 +156,9 @@ class RecordingStore:
             except RegardError as error:
                 skipped.append((file, error))
             except Exception as error:  # noqa: BLE001 - one bad file must not keep the server from starting
-                skipped.append((file, RecordingFileError("It is a recording.", got=type(error).__name__)))
+                skipped.append(
+                    (file, RecordingFileError("It is a recording.", got="{type}", type=type(error).__name__))
+                )
         return skipped
 
     def add(self, title: str, recording: Recording) -> StoredRecording:

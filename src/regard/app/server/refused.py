@@ -25,34 +25,28 @@ class RefusedError(RegardError):
     """A request that is answered with an error, in words."""
 
     def __init__(
-        self, status: int, must: str, *, got: str = "", do: str = "", headers: dict[str, str] | None = None
+        self,
+        status: int,
+        must: str,
+        *,
+        got: str = "",
+        do: str = "",
+        headers: dict[str, str] | None = None,
+        **values: object,
     ) -> None:
         self.status = status
         self.headers = headers or {}
-        super().__init__(must, got=got, do=do)
+        super().__init__(must, got=got, do=do, **values)
 
 
 def answer_with(error: RegardError, asked: Headers) -> Response:
     """An error as an answer; one that is not the server's own refuses what was asked for, 422."""
     status, headers = (error.status, error.headers) if isinstance(error, RefusedError) else (422, {})
     return Json(
-        {"error": in_language(error, wanted_language(asked))},
+        {"error": error.in_words(wanted_language(asked))},
         status_code=status,
         headers={"cache-control": "no-store", **headers},
     )
-
-
-def in_language(error: RegardError, lang: str) -> str:
-    """What an error says.
-
-    >>> in_language(RefusedError(404, "There is no such file."), "zh")
-    '没有这个文件。'
-    """
-    if lang == "en":
-        return str(error)
-    from regard.app.languages.catalogue import error_in_chinese
-
-    return error_in_chinese(error)
 
 
 def wanted_language(asked: Headers) -> str:

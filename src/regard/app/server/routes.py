@@ -227,7 +227,10 @@ class Routes:
             levels = self.desk.levels.get((entry.id, call, head, sinks))
             if levels is None and level <= plane.coarsest and self.desk.needs_levels(plane, level):
                 raise RefusedError(
-                    409, f"Level {level} of this head is not built yet.", do="Post to …/maps, and ask again."
+                    409,
+                    "Level {level} of this head is not built yet.",
+                    do="Post to …/maps, and ask again.",
+                    level=level,
                 )
             cells = tile(plane, level=level, row=row, column=column, kind=kind, levels=levels)
             return encoded(cells, type_, scale), (cells.shape[0], cells.shape[1])
@@ -275,7 +278,13 @@ class Routes:
     def _call(self, entry: StoredRecording, said: Any) -> int:
         call = number(said, "call")
         if call >= len(entry.calls):
-            raise RefusedError(404, f"There is no such call (0 … {len(entry.calls) - 1}).", got=f"{call}")
+            raise RefusedError(
+                404,
+                "There is no such call (0 … {calls_count}).",
+                got="{call}",
+                calls_count=len(entry.calls) - 1,
+                call=call,
+            )
         return call
 
     def _place(self, request: Request) -> tuple[StoredRecording, int, int, str]:

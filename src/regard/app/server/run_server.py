@@ -26,7 +26,7 @@ from regard.app.server.routes import Routes
 from regard.app.server.safety import Door, Guard, is_loopback
 from regard.app.server.served_models import Model
 from regard.app.server.tasks import Desk
-from regard.errors import ArgumentError, RecordingFileError, RegardError
+from regard.errors import ArgumentError, RecordingFileError, RegardError, reason
 from regard.views.page.page_html import visible_text
 
 
@@ -98,12 +98,12 @@ def open_library(
         recording = load(path)
         if not recording.calls:
             raise RecordingFileError(
-                "A recording to look at has calls.", got=f"none in {path}", do="Record it again."
+                "A recording to look at has calls.", got="none in {path}", do="Record it again.", path=path
             )
         library.give(path, recording)
     if keep is not None:
         if not keep.is_dir():
-            raise ArgumentError("--keep names a folder.", got=str(keep), do="Make it first.")
+            raise ArgumentError("--keep names a folder.", got="{keep}", do="Make it first.", keep=keep)
         remove_parts(keep)
         known = {path.resolve() for path in paths}
         for file, error in library.offer_kept(known):
@@ -116,12 +116,18 @@ def door_of(host: str, port: int, token: str | None) -> Door:
     """The door of an address; one that others reach has a token, made up if none was given."""
     if token is not None and len(token) < 8:
         raise ArgumentError(
-            "A token has at least 8 letters.", got=f"{len(token)}", do="Leave it out to have one made."
+            "A token has at least 8 letters.",
+            got="{token_count}",
+            do="Leave it out to have one made.",
+            token_count=len(token),
         )
     if token is not None and not token.isprintable():
         # Half characters of a broken argument, line breaks: no browser can send these.
         raise ArgumentError(
-            "A token has characters that can be typed.", got=ascii(token)[:60], do="Choose another."
+            "A token has characters that can be typed.",
+            got="{ascii}",
+            do="Choose another.",
+            ascii=ascii(token)[:60],
         )
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(24)
@@ -139,8 +145,11 @@ def serve(app: ASGIApp, door: Door, ready: Callable[[], None], limits: Limits | 
         listener.close()
         raise ArgumentError(
             "The server takes an address that is free.",
-            got=f"{door.host}:{door.port}: {error.strerror}",
+            got="{host}:{port}: {reason}",
             do="Choose another --port.",
+            host=door.host,
+            port=door.port,
+            reason=reason(error),
         ) from error
     server = Server(app, limits or Limits())
     ready()

@@ -182,7 +182,10 @@ class Guard:
         if scope["method"] in ("GET", "HEAD"):
             return b""
         too_large = RefusedError(
-            413, f"A request has at most {self.body_bytes:,} bytes.", do="Shorten the text."
+            413,
+            "A request has at most {body_bytes:,} bytes.",
+            do="Shorten the text.",
+            body_bytes=self.body_bytes,
         )
         length = Headers(scope=scope).get("content-length", "0")
         if not length.isdecimal() or len(length) > 12 or int(length) > self.body_bytes:
@@ -191,7 +194,10 @@ class Guard:
             found = await asyncio.wait_for(_read(receive, self.body_bytes), self.body_seconds)
         except asyncio.TimeoutError:
             raise RefusedError(
-                408, f"A request arrives within {self.body_seconds:g} seconds.", do="Send it again."
+                408,
+                "A request arrives within {body_seconds:g} seconds.",
+                do="Send it again.",
+                body_seconds=self.body_seconds,
             ) from None
         if found is None:
             raise too_large

@@ -76,9 +76,12 @@ class ReaderModel:
             size = estimate(self.reader.model, count)
             if size.nbytes > limits.recording_bytes:
                 raise TextError(
-                    f"A recording takes at most {limits.recording_bytes / 1e9:.1f} GB here.",
-                    got=f"{count:,} tokens: {size}",
+                    "A recording takes at most {recording_bytes:.1f} GB here.",
+                    got="{count:,} tokens: {size}",
                     do="Shorten the text, or take a smaller model.",
+                    recording_bytes=limits.recording_bytes / 1000000000.0,
+                    count=count,
+                    size=size,
                 )
         with held(self._lock, tell), heard(self.reader.model, tell):
             return self.reader.read(
@@ -107,8 +110,9 @@ class TranslatorModel:
         if wish.generate:
             raise ArgumentError(
                 "The embedded translator writes its whole translation.",
-                got=f"generate = {wish.generate}",
+                got="generate = {generate}",
                 do="Leave it out, or choose a decoder.",
+                generate=wish.generate,
             )
         sentence = " ".join(wish.text.split())
         check_tokens(len(self.translator.encode(sentence)), limits)
@@ -120,9 +124,11 @@ def check_tokens(count: int, limits: Limits) -> None:
     """Raise where a text is longer than the server takes."""
     if count > limits.tokens:
         raise TextError(
-            f"A text has at most {limits.tokens:,} tokens here.",
-            got=f"{count:,}",
+            "A text has at most {tokens:,} tokens here.",
+            got="{count:,}",
             do="Shorten it, or start the server with a larger --max-tokens.",
+            tokens=limits.tokens,
+            count=count,
         )
 
 

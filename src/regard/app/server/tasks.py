@@ -144,9 +144,13 @@ class Desk:
         size = _page_bytes(chosen)
         if size > most:
             raise ArgumentError(
-                f"A page of {'all calls' if call is None else 'one call'} has at most {most / 1e6:.0f} MB.",
-                got=f"about {size / 1e6:.0f} MB",
+                "A page of all calls has at most {most:.0f} MB."
+                if call is None
+                else "A page of one call has at most {most:.0f} MB.",
+                got="about {size:.0f} MB",
                 do="Ask for one call of it." if call is None else "Look at the map, which has no such bound.",
+                most=most / 1000000.0,
+                size=size / 1000000.0,
             )
 
     def whole(self, entry: StoredRecording) -> bool:

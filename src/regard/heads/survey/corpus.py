@@ -73,11 +73,18 @@ class Corpus:
         path = Path(path)
         if unit is not None and unit not in UNITS:
             raise ArgumentError(
-                f"unit is one of {', '.join(UNITS)}.", got=f"unit = {unit!r}", do="Leave it out."
+                "unit is one of {UNITS}.",
+                got="unit = {unit!r}",
+                do="Leave it out.",
+                UNITS=", ".join(UNITS),
+                unit=unit,
             )
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
             raise ArgumentError(
-                "limit is a whole number, 1 or more.", got=f"limit = {limit!r}", do="Leave it out for all."
+                "limit is a whole number, 1 or more.",
+                got="limit = {limit!r}",
+                do="Leave it out for all.",
+                limit=limit,
             )
         if path.is_dir():
             files = sorted(
@@ -85,16 +92,19 @@ class Corpus:
             )
             if not files:
                 raise DataError(
-                    f"A folder of texts has files that end in {', '.join(KINDS)}.",
-                    got=f"none in {path}",
+                    "A folder of texts has files that end in {KINDS}.",
+                    got="none in {path}",
                     do="Name the folder that holds them.",
+                    KINDS=", ".join(KINDS),
+                    path=path,
                 )
             return cls(path, tuple(files), unit or "file", field, limit)
         if not path.is_file():
             raise DataError(
                 "A corpus is a text file, a folder, JSONL or Parquet.",
-                got=f"{path}, which does not exist",
+                got="{path}, which does not exist",
                 do="Check the path.",
+                path=path,
             )
         return cls(path, (path,), unit or "line", field, limit)
 
@@ -279,9 +289,12 @@ def _parquet(file: Path, field: str, characters: int) -> Iterator[_Piece]:
         names = opened.schema_arrow.names
     if field not in names:
         raise DataError(
-            f"A Parquet file has a column of texts (columns = {', '.join(names)}).",
-            got=f"field = {field!r} in {file}",
+            "A Parquet file has a column of texts (columns = {columns}).",
+            got="field = {field!r} in {file}",
             do="Name the column with --field.",
+            columns=", ".join(names),
+            field=field,
+            file=file,
         )
     with _opened(file, as_dictionary=field) as opened:
         for column in _columns(file, opened, field):
@@ -329,5 +342,9 @@ def _opened(file: Path, *, as_dictionary: str | None = None) -> Any:
 
 def _not_parquet(file: Path, error: Exception) -> DataError:
     return DataError(
-        "A file that ends in .parquet is Parquet.", got=f"{error} in {file}", do="Check the file."
+        "A file that ends in .parquet is Parquet.",
+        got="{error} in {file}",
+        do="Check the file.",
+        error=error,
+        file=file,
     )

@@ -35,7 +35,7 @@ from regard.checked_files import (
     write_json,
     write_tensors,
 )
-from regard.errors import SurveyError
+from regard.errors import SurveyError, reason
 from regard.folder_lock import locked
 from regard.heads.survey.accumulators import Accumulators
 from regard.heads.survey.corpus_batches import Bookmark, Failure
@@ -121,8 +121,10 @@ class SurveyFolder:
         except OSError as error:
             raise SurveyError(
                 "A survey writes its results into a folder.",
-                got=f"{type(error).__name__} at {self.path}",
+                got="{type} at {path}",
                 do="Name a folder that can be written to with --out.",
+                type=type(error).__name__,
+                path=self.path,
             ) from error
         path = self.path / IDENTITY
         if not path.exists():
@@ -132,9 +134,12 @@ class SurveyFolder:
         for name, value in self.identity.items():
             if known.get(name) != value:
                 raise SurveyError(
-                    f"A folder holds one survey ({_short(name, known.get(name))} in {self.path}).",
-                    got=_short(name, value),
+                    "A folder holds one survey ({short} in {path}).",
+                    got="{short_2}",
                     do="Name another folder with --out; what is in this one is kept.",
+                    short=_short(name, known.get(name)),
+                    path=self.path,
+                    short_2=_short(name, value),
                 )
 
     def _known(self, path: Path) -> dict[str, Any]:
@@ -144,21 +149,26 @@ class SurveyFolder:
             if str(error) == "no digest":
                 raise SurveyError(
                     "The files of a survey have digests, by which damage is noticed.",
-                    got=f"{path} without one, of an earlier version of regard or of something else",
+                    got="{path} without one, of an earlier version of regard or of something else",
                     do="Name another folder with --out; what is in this one is kept.",
+                    path=path,
                 ) from error
             raise SurveyError(
-                f"{IDENTITY} is as the survey wrote it.",
-                got=f"{error} in {path}",
+                "{IDENTITY} is as the survey wrote it.",
+                got="{error} in {path}",
                 do="Remove this file alone and start again: the checkpoints say which survey they belong to.",
+                IDENTITY=IDENTITY,
+                error=error,
+                path=path,
             ) from error
 
     def locked(self) -> AbstractContextManager[None]:
         """Lock the folder for one run."""
         busy = SurveyError(
             "One survey at a time runs in a folder.",
-            got=f"another one under way in {self.path}",
+            got="another one under way in {path}",
             do="Wait for it, or name another folder with --out.",
+            path=self.path,
         )
         return locked(self.checkpoint, busy=busy)
 
@@ -192,8 +202,10 @@ class SurveyFolder:
             except (DamagedError, TypeError) as error:
                 raise SurveyError(
                     "A part of a checkpoint is as the survey wrote it.",
-                    got=f"{error} in {path}",
+                    got="{error} in {path}",
                     do="Remove this file and start again: only the texts that it stands for are read again.",
+                    error=error,
+                    path=path,
                 ) from error
             if progress.generation > generation:
                 raise _lost(self.checkpoint / STATE, f"none that {path.name} builds on")
@@ -232,9 +244,12 @@ class SurveyFolder:
         except DamagedError as error:
             raise SurveyError(
                 "The failures of a part are as the survey wrote them.",
-                got=f"{error} in {path}",
-                do=f"Remove {self._part(own).name} beside it and start again: only the texts that it stands "
-                "for are read again.",
+                got="{error} in {path}",
+                do="Remove {name} beside it and start again: only the texts that it stands for are "
+                "read again.",
+                error=error,
+                path=path,
+                name=self._part(own).name,
             ) from error
 
     def _part(self, own: int) -> Path:
@@ -254,8 +269,11 @@ def _lost(path: Path, reason: str) -> SurveyError:
     """The error for damage to the state, without which no part can be used."""
     return SurveyError(
         "A checkpoint is as the survey wrote it.",
-        got=f"{reason} in {path}",
-        do=f"Remove the folder {path.parent} to begin anew, or name another folder with --out.",
+        got="{reason} in {path}",
+        do="Remove the folder {parent} to begin anew, or name another folder with --out.",
+        reason=reason,
+        path=path,
+        parent=path.parent,
     )
 
 
@@ -266,7 +284,7 @@ def _counted(path: Path, written: FailureFile) -> bytes:
     try:
         contents = path.read_bytes()[: written.bytes]
     except OSError as error:
-        raise DamagedError(error.strerror or str(error)) from error
+        raise DamagedError("{reason}", reason=reason(error)) from error
     if digest(contents) != written.digest:
         raise DamagedError("other contents than were written")
     return contents

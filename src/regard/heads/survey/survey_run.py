@@ -91,12 +91,15 @@ def prepare(
     """
     check_parquet()
     if long not in LONG:
-        raise ArgumentError(f"long is one of {', '.join(LONG)}.", got=f"long = {long!r}", do="Choose one.")
+        raise ArgumentError(
+            "long is one of {LONG}.", got="long = {long!r}", do="Choose one.", LONG=", ".join(LONG), long=long
+        )
     if isinstance(batch_tokens, bool) or not isinstance(batch_tokens, int) or batch_tokens < 1:
         raise ArgumentError(
             "batch_tokens is a whole number, 1 or more.",
-            got=f"batch_tokens = {batch_tokens!r}",
+            got="batch_tokens = {batch_tokens!r}",
             do="Try 4096.",
+            batch_tokens=batch_tokens,
         )
     subject = SurveyedModel(reader, None if layers is None else tuple(layers))
     most = subject.longest(longest, batch_tokens)
@@ -146,6 +149,7 @@ class SurveyRun:
             raise FileError(
                 error.must,
                 got=error.got,
+                **error.values,
                 do="Free some space or see to the rights, then start again with the same folder: the survey "
                 "goes on from its last checkpoint.",
             ) from error
@@ -169,8 +173,10 @@ class SurveyRun:
             tried = f"none of {before.counted('failed')} in {self.batches.corpus.path}"
             raise SurveyError(
                 "A survey reads at least one document.",
-                got=f"{tried}{result.first_failure()}",
+                got="{tried}{first_failure}",
                 do="Check the file and its --field, or try one text with regard look.",
+                tried=tried,
+                first_failure=result.first_failure(),
             )
         return result
 

@@ -68,7 +68,11 @@ class SurveyedModel:
         ):
             most = "" if limit == math.inf else f" to {limit:,}, which the model has positions for"
             raise ArgumentError(
-                f"longest is a number of tokens from 4{most}.", got=f"longest = {asked!r}", do="Leave it out."
+                "longest is a number of tokens from 4{most}.",
+                got="longest = {asked!r}",
+                do="Leave it out.",
+                most=most,
+                asked=asked,
             )
         return asked or (batch_tokens if limit == math.inf else int(limit))
 

@@ -68,7 +68,7 @@ def bars(
     row, known, said = _row(weights, labels, layer, head, query, kind, run, batch, lang)
     shown_values = None if values is None else _checked_values(values, len(row))
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise ArgumentError("most is 1 or more.", got=f"most = {most!r}", do="Try 40.")
+        raise ArgumentError("most is 1 or more.", got="most = {most!r}", do="Try 40.", most=most)
     names = known or [str(key) for key in range(len(row))]
     rows = rows_of(row, names, shown_values, most, placed=known is None, lang=lang)
     if shown_values is not None:
@@ -97,7 +97,7 @@ def _row(
         matrix = one_matrix(weights, head=head, layer=layer, kind=kind, run=run, batch=batch, keys=labels)
         if query is None:
             raise ArgumentError(
-                f"Bars show one query (0 … {matrix.shape[0] - 1}).", got="none", do="Say query=0."
+                "Bars show one query (0 … {shape}).", got="none", do="Say query=0.", shape=matrix.shape[0] - 1
             )
         values = matrix.row(query).values[0]
         said = {"place": matrix.name(lang), "query": query}
@@ -108,14 +108,16 @@ def _row(
     if values.ndim != 1 or not len(values):
         raise ShapeError(
             "Bars show the weights of one query, (key,), at least one.",
-            got=f"shape {values.shape}",
+            got="shape {shape}",
             do="Choose a row: weights[0].",
+            shape=values.shape,
         )
     if not np.isfinite(values).all():
         raise ArgumentError(
             "Weights are finite numbers.",
-            got=f"{values[~np.isfinite(values)][0]}",
+            got="{values}",
             do="Look at the scores that they come from.",
+            values=values[~np.isfinite(values)][0],
         )
     return values, checked_labels("keys", labels, len(values)), ""
 
@@ -124,9 +126,11 @@ def _checked_values(values: object, keys: int) -> Numbers:
     found = numbers_of(values, "Values")
     if found.ndim not in (1, 2) or len(found) != keys:
         raise ShapeError(
-            f"Values are (key,) or (key, channel), one for each weight (keys = {keys}).",
-            got=f"shape {found.shape}",
+            "Values are (key,) or (key, channel), one for each weight (keys = {keys}).",
+            got="shape {shape}",
             do="Pass the values of the same keys.",
+            keys=keys,
+            shape=found.shape,
         )
     return found
 

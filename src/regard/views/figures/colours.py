@@ -49,15 +49,22 @@ def scale_for(pictures: Sequence[Reduced], scale: str, largest: float | None = N
     ``largest`` is the number that gets the last colour; the greatest one there is unless told.
     """
     if scale not in ("linear", "log"):
-        raise ArgumentError('scale is "linear" or "log".', got=f"scale = {scale!r}", do="Choose one.")
+        raise ArgumentError(
+            'scale is "linear" or "log".', got="scale = {scale!r}", do="Choose one.", scale=scale
+        )
     if largest is not None and not (isinstance(largest, (int, float)) and 0 < largest < np.inf):
-        raise ArgumentError("largest is a number above 0.", got=f"largest = {largest!r}", do="Try 1.0.")
+        raise ArgumentError(
+            "largest is a number above 0.", got="largest = {largest!r}", do="Try 1.0.", largest=largest
+        )
     low, high = range_of(pictures)
     top = largest or max(high, -low if low < 0 else 0.0) or 1.0
     if low < 0:
         if scale == "log":
             raise ArgumentError(
-                "A logarithmic scale shows numbers from 0 on.", got=f"{low:.4g}", do='Use scale="linear".'
+                "A logarithmic scale shows numbers from 0 on.",
+                got="{low:.4g}",
+                do='Use scale="linear".',
+                low=low,
             )
         return Scale(Normalize(-top, top, clip=True), _map(SIGNED_MAP))
     if scale == "linear":

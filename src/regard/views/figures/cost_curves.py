@@ -56,7 +56,7 @@ def cost(
         raise ArgumentError(
             "A figure of costs has at least one series.",
             got="neither operations nor bytes",
-            do='Pass operations={"dense": [...]}.',
+            do='Pass operations={{"dense": [...]}}.',
         )
     names = list(dict.fromkeys(key for _, series, _ in panels for key in series))
     side = checked_size(size, SIDE)
@@ -86,8 +86,9 @@ def _checked_lengths(lengths: Sequence[int]) -> Numbers:
     if found.ndim != 1 or not len(found) or not (found > 0).all() or not (np.diff(found) > 0).all():
         raise ArgumentError(
             "lengths are numbers of tokens above 0, rising.",
-            got=f"{lengths!r}"[:60],
+            got="{text}",
             do="Sort them, each once.",
+            text=f"{lengths!r}"[:60],
         )
     return found.astype(np.float64)
 
@@ -96,16 +97,20 @@ def _checked(name: str, values: Sequence[float], count: int) -> Numbers:
     found = numbers_of([np.nan if value is None else value for value in values], "Costs").astype(np.float64)
     if found.shape != (count,):
         raise ShapeError(
-            f"A series has one number for each length (lengths = {count}).",
-            got=f"{name!r} with {len(found)}",
+            "A series has one number for each length (lengths = {count}).",
+            got="{name!r} with {found_count}",
             do="Write None where nothing was measured.",
+            count=count,
+            name=name,
+            found_count=len(found),
         )
     known = found[~np.isnan(found)]
     if not len(known) or not ((known > 0) & (known < np.inf)).all():
         raise ArgumentError(
             "Costs are above 0, so that they have a place on a logarithmic axis.",
-            got=f"{name!r}: {values!r}"[:80],
+            got="{text}",
             do="Write None where nothing was measured.",
+            text=f"{name!r}: {values!r}"[:80],
         )
     return found
 

@@ -52,14 +52,17 @@ def divergence(
     if not isinstance(found, Divergence):
         raise DtypeError(
             "figures.divergence draws what regard.heads.divergence found.",
-            got=type(found).__name__,
+            got="{type}",
             do="Pass regard.heads.divergence(seen).",
+            type=type(found).__name__,
         )
     if clusters is not None and not 1 <= clusters <= len(found.heads):
         raise ArgumentError(
-            f"There are between 1 and {len(found.heads)} clusters.",
-            got=f"clusters = {clusters!r}",
+            "There are between 1 and {heads_count} clusters.",
+            got="clusters = {clusters!r}",
             do="Try 4.",
+            heads_count=len(found.heads),
+            clusters=clusters,
         )
     labels = [found.labels[at] for at in found.order]
     matrix = one_matrix(

@@ -209,7 +209,8 @@ def checked_size(size: float | None, usual: float) -> float:
     if isinstance(size, bool) or not isinstance(size, (int, float)) or not 0.1 <= size <= 60:
         raise ArgumentError(
             "size is the longer side of the drawn area in inches, from 0.1 to 60.",
-            got=f"size = {size!r}",
+            got="size = {size!r}",
             do="Leave it out for a size that fits the number of tokens.",
+            size=size,
         )
     return float(size)

@@ -73,9 +73,10 @@ def families_for(texts: Iterable[str]) -> list[str]:
     if unreadable:
         raise FontError(
             "Labels in Chinese, Japanese or Korean need a font with their characters.",
-            got=f"{''.join(unreadable[:8])!r} and no installed font that has them",
+            got="{unreadable!r} and no installed font that has them",
             do="Install fonts-noto-cjk (Debian, Ubuntu), google-noto-sans-cjk-fonts (Fedora) or "
             "noto-fonts-cjk (Arch), or put such a font file into ~/.local/share/fonts.",
+            unreadable="".join(unreadable[:8]),
         )
     return chosen
 

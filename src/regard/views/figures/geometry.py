@@ -104,14 +104,18 @@ def _checked(query: object, keys: object) -> tuple[Numbers, Numbers]:
     if q.ndim != 1 or k.ndim != 2 or q.shape[0] != k.shape[1] or 0 in k.shape:
         raise ShapeError(
             "The query is (channel,) and the keys are (key, channel), with the same channels.",
-            got=f"query {q.shape}, keys {k.shape}",
+            got="query {shape}, keys {k_shape}",
             do="Choose one head and one query.",
+            shape=q.shape,
+            k_shape=k.shape,
         )
     if len(k) > MOST:
         raise ArgumentError(
-            f"Arrows can be told apart for up to {MOST} keys.",
-            got=f"{len(k)} keys",
+            "Arrows can be told apart for up to {MOST} keys.",
+            got="{k_count} keys",
             do="Choose some of them.",
+            MOST=MOST,
+            k_count=len(k),
         )
     if not (np.isfinite(q).all() and np.isfinite(k).all()):
         raise ArgumentError(

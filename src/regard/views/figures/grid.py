@@ -103,7 +103,9 @@ def _columns(columns: int | None, count: int) -> int:
         # Rather wide than tall, and no row with a single head left over.
         return min(count, max(ceil(sqrt(count)), ceil(count / ceil(count / 4)) if count > 4 else count))
     if isinstance(columns, bool) or not isinstance(columns, int) or columns < 1:
-        raise ArgumentError("columns is 1 or more.", got=f"columns = {columns!r}", do="Try 4.")
+        raise ArgumentError(
+            "columns is 1 or more.", got="columns = {columns!r}", do="Try 4.", columns=columns
+        )
     return min(columns, count)
 
 
@@ -158,8 +160,11 @@ def _one_of_each_layer(calls: list[Call]) -> list[Call]:
         if len(values) > 1:
             raise ArgumentError(
                 "This figure shows each layer once.",
-                got=f"calls whose {name} is one of {', '.join(map(str, values))}",
-                do=f"Say {name}={values[0]!r}.",
+                got="calls whose {name} is one of {values}",
+                do="Say {name}={values_2!r}.",
+                name=name,
+                values=", ".join(map(str, values)),
+                values_2=values[0],
             )
     return sorted(calls, key=lambda call: call.layer)
 

@@ -77,7 +77,9 @@ def lines(
     [1.25, 3.75, 5.0]
     """
     if isinstance(least, bool) or not isinstance(least, (int, float)) or not 0 <= least <= 1:
-        raise ArgumentError("least is a weight from 0 to 1.", got=f"least = {least!r}", do="Try 0.02.")
+        raise ArgumentError(
+            "least is a weight from 0 to 1.", got="least = {least!r}", do="Try 0.02.", least=least
+        )
     matrices = matrices_of(
         weights, layer=layer, heads=heads, kind=kind, run=run, batch=batch, queries=queries, keys=keys
     )

@@ -63,7 +63,9 @@ def mask(
     """
     extent = extent_of(_count(queries), None if keys is None else _count(keys))
     if 0 in extent:
-        raise ArgumentError("A figure shows at least one query and one key.", got=f"{extent}", do="Try 8.")
+        raise ArgumentError(
+            "A figure shows at least one query and one key.", got="{extent}", do="Try 8.", extent=extent
+        )
     row_labels = None if isinstance(queries, int) else checked_labels("queries", queries, extent.queries)
     column_labels = (
         None if keys is None or isinstance(keys, int) else checked_labels("keys", keys, extent.keys)
@@ -129,16 +131,20 @@ def _only(mask: Mask, index: tuple[int, ...] | None) -> Mask:
     if index is None:
         if prod(lead) > 1:
             raise MaskError(
-                f"This figure shows the mask of one sequence and head; this one differs over {lead}.",
+                "This figure shows the mask of one sequence and head; this one differs over {lead}.",
                 got="no index",
-                do=f"Say index={(0,) * len(lead)}.",
+                do="Say index={value}.",
+                lead=lead,
+                value=(0,) * len(lead),
             )
         index = (0,) * len(lead)
     if len(index) != len(lead) or any(not 0 <= i < max(size, 1) for i, size in zip(index, lead)):
         raise ArgumentError(
-            f"index names one element of the leading axes {lead}.",
-            got=f"index = {index!r}",
+            "index names one element of the leading axes {lead}.",
+            got="index = {index!r}",
             do="Count from 0.",
+            lead=lead,
+            index=index,
         )
     return mask.select(index)
 

@@ -31,7 +31,9 @@ def save(figure: Figure, path: str | Path) -> Path:
     """
     path = Path(path)
     if path.suffix.lower() not in _METADATA:
-        raise ArgumentError("A figure is saved as .png, .svg or .pdf.", got=path.name, do="Choose one.")
+        raise ArgumentError(
+            "A figure is saved as .png, .svg or .pdf.", got="{name}", do="Choose one.", name=path.name
+        )
     suffix = path.suffix.lower()
     # Drawn in memory: on a full disk, matplotlib's own errors would hide that of the system.
     drawn = BytesIO()

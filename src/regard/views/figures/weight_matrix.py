@@ -76,9 +76,15 @@ class Matrix:
             if bad.any():
                 row, column = np.argwhere(bad)[0]
                 raise ArgumentError(
-                    f"Weights are finite numbers{f' ({self.name()})' if self.name() else ''}.",
-                    got=f"{values[row, column]} at query {start + row}, key {column}",
+                    "Weights are finite numbers ({weights})."
+                    if self.name()
+                    else "Weights are finite numbers.",
+                    got="{values} at query {start}, key {column}",
                     do="Look at the scores that they come from.",
+                    weights=self.name(),
+                    values=values[row, column],
+                    start=start + row,
+                    column=column,
                 )
             yield Block(start, values, hidden)
 
@@ -86,9 +92,11 @@ class Matrix:
         """One row alone."""
         if isinstance(query, bool) or not isinstance(query, int) or not 0 <= query < self.shape[0]:
             raise ArgumentError(
-                f"query is one of the rows (0 … {self.shape[0] - 1}).",
-                got=f"query = {query!r}",
+                "query is one of the rows (0 … {shape}).",
+                got="query = {query!r}",
                 do="Count from 0.",
+                shape=self.shape[0] - 1,
+                query=query,
             )
         one = Matrix((1, self.shape[1]), lambda _: self.read(slice(query, query + 1)))
         return next(one.blocks())
@@ -120,7 +128,7 @@ def matrices_of(
         return _of_array(given, heads, queries, keys)
     if 0 in call.shape:
         raise ShapeError(
-            "A figure shows at least one query and one key.", got=f"{call!r}", do="Record a text."
+            "A figure shows at least one query and one key.", got="{call!r}", do="Record a text.", call=call
         )
     known = call.head_numbers
     chosen = known if heads is None else (heads,) if isinstance(heads, int) else tuple(heads)
@@ -134,8 +142,11 @@ def one_matrix(given: object, *, head: int | None, **options: Any) -> Matrix:
     if len(found) > 1:
         raise ArgumentError(
             "This figure shows one head.",
-            got=f"{len(found)} heads ({found[0].head} … {found[-1].head})",
+            got="{found_count} heads ({head} … {found_head})",
             do="Say head=0, or draw all of them with figures.grid.",
+            found_count=len(found),
+            head=found[0].head,
+            found_head=found[-1].head,
         )
     return found[0]
 
@@ -153,14 +164,19 @@ def call_of(
         if len(values) > 1:
             raise ArgumentError(
                 "This figure shows one call of the recording.",
-                got=f"{len(found)} calls; {name} is one of {', '.join(map(str, sorted(values)))}",
-                do=f"Say {name}={sorted(values)[0]!r}.",
+                got="{found_count} calls; {name} is one of {values}",
+                do="Say {name}={values_2!r}.",
+                found_count=len(found),
+                name=name,
+                values=", ".join(map(str, sorted(values))),
+                values_2=sorted(values)[0],
             )
     if len(found) > 1:
         raise ArgumentError(
             "This figure shows one call of the recording.",
-            got=f"{len(found)} calls that have layer, kind and run in common",
+            got="{found_count} calls that have layer, kind and run in common",
             do="Pass one of them: figures.heatmap(seen[0], head=0).",
+            found_count=len(found),
         )
     return found[0]
 
@@ -173,8 +189,9 @@ def calls_of(
     if not found:
         raise RecordingError(
             "A figure needs a recording with at least one attention call.",
-            got=f"{recording!r}",
+            got="{recording!r}",
             do="Run the model inside the watch block.",
+            recording=recording,
         )
     for name, wanted in (("kind", kind), ("layer", layer), ("run", run)):
         if wanted is None:
@@ -183,9 +200,12 @@ def calls_of(
         found = [call for call in found if getattr(call, name) == wanted]
         if not found or isinstance(wanted, bool):
             raise ArgumentError(
-                f"{name} is one of those recorded ({', '.join(map(str, known))}).",
-                got=f"{name} = {wanted!r}",
+                "{name} is one of those recorded ({known}).",
+                got="{name} = {wanted!r}",
                 do="Choose one, or record it.",
+                name=name,
+                known=", ".join(map(str, known)),
+                wanted=wanted,
             )
     return found
 
@@ -216,17 +236,20 @@ def _of_array(
     if values.ndim not in (2, 3) or 0 in values.shape:
         raise ShapeError(
             "Weights are (query, key) or (head, query, key), none of them empty.",
-            got=f"shape {values.shape}",
+            got="shape {shape}",
             do="Choose one sequence of the batch.",
+            shape=values.shape,
         )
     stack = values if values.ndim == 3 else values[None]
     chosen = range(len(stack)) if heads is None else (heads,) if isinstance(heads, int) else heads
     for head in chosen:
         if isinstance(head, bool) or not isinstance(head, int) or not 0 <= head < len(stack):
             raise ArgumentError(
-                f"head is one of the given heads (0 … {len(stack) - 1}).",
-                got=f"head = {head!r}",
+                "head is one of the given heads (0 … {stack_count}).",
+                got="head = {head!r}",
                 do="Count from 0.",
+                stack_count=len(stack) - 1,
+                head=head,
             )
     rows, columns = _labels(queries, keys, (values.shape[-2], values.shape[-1]))
 
@@ -258,9 +281,12 @@ def numbers_of(given: object, name: str) -> Numbers:
             values = np.asarray(None)  # lists of different lengths
     if values.dtype.kind not in "fiub":
         raise DtypeError(
-            f"{name} are real numbers in an array, a tensor or lists of one length.",
-            got=f"{type(given).__name__}{f' of {values.dtype}' if values.ndim else ''}",
+            "{name} are real numbers in an array, a tensor or lists of one length.",
+            got="{type} of {dtype}" if values.ndim else "{type}",
             do="Pass numbers, or a recording.",
+            name=name,
+            type=type(given).__name__,
+            dtype=values.dtype,
         )
     return values.astype(np.promote_types(values.dtype, np.float32), copy=False)
 
@@ -280,12 +306,19 @@ def checked_labels(name: str, labels: Sequence[str] | None, count: int) -> list[
         return None
     if isinstance(labels, str) or not all(isinstance(label, str) for label in labels):
         raise DtypeError(
-            f"{name} are labels, a list of strings.", got=f"{labels!r}"[:60], do="Split the text into tokens."
+            "{name} are labels, a list of strings.",
+            got="{text}",
+            do="Split the text into tokens.",
+            name=name,
+            text=f"{labels!r}"[:60],
         )
     if len(labels) != count:
         raise ShapeError(
-            f"There is one label for each position ({name} = {count}).",
-            got=f"{len(labels)} labels",
+            "There is one label for each position ({name} = {count}).",
+            got="{labels_count} labels",
             do="Special tokens and padding have labels too.",
+            name=name,
+            count=count,
+            labels_count=len(labels),
         )
     return list(labels)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from regard.languages import Texts
 
-TEXTS = Texts(Path(__file__).parent / "texts")
+TEXTS = Texts("figures")
 
 
 def place_name(layer: int | None, head: int | None, kind: str = "", lang: str = "en") -> str:

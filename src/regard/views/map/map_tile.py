@@ -35,16 +35,24 @@ def tile(
            [0., 0., 1.]], dtype=float32)
     """
     if kind not in KINDS:
-        raise ArgumentError(f"kind is one of {', '.join(KINDS)}.", got=f"kind = {kind!r}", do="Choose one.")
+        raise ArgumentError(
+            "kind is one of {KINDS}.",
+            got="kind = {kind!r}",
+            do="Choose one.",
+            KINDS=", ".join(KINDS),
+            kind=kind,
+        )
     rows, columns = _part(plane, level, row, column)
     step = 2**level
     if level < base_level(plane):
         sums, maxima = in_blocks(plane.weights(rows, columns), step)
     elif levels is None:
         raise RecordingError(
-            f"Levels from {base_level(plane)} on come from one pass over the head.",
-            got=f"level = {level} before it",
+            "Levels from {base_level} on come from one pass over the head.",
+            got="level = {level} before it",
             do="Build them first.",
+            base_level=base_level(plane),
+            level=level,
         )
     else:
         at = slice(row * TILE, (row + 1) * TILE), slice(column * TILE, (column + 1) * TILE)
@@ -72,10 +80,13 @@ def peak(plane: Plane, *, level: int, row: int, column: int) -> Peak:
     rows, columns = slice(row * step, (row + 1) * step), slice(column * step, (column + 1) * step)
     if row < 0 or column < 0 or rows.start >= plane.queries or columns.start >= plane.keys:
         raise ArgumentError(
-            f"A cell is one of the level's (rows = {-(-plane.queries // step)}, "
-            f"columns = {-(-plane.keys // step)}).",
-            got=f"row = {row}, column = {column}",
+            "A cell is one of the level's (rows = {rows}, columns = {columns}).",
+            got="row = {row}, column = {column}",
             do="Count from 0.",
+            rows=-(-plane.queries // step),
+            columns=-(-plane.keys // step),
+            row=row,
+            column=column,
         )
     found = plane.weights(*_within(plane, rows, columns))
     at = int(found.argmax())
@@ -95,9 +106,13 @@ def _part(plane: Plane, level: int, row: int, column: int) -> tuple[slice, slice
     down, across = -(-plane.queries // side), -(-plane.keys // side)
     if not (0 <= row < down and 0 <= column < across):
         raise ArgumentError(
-            f"A tile is one of the level's (rows = {down}, columns = {across}).",
-            got=f"row = {row}, column = {column}",
+            "A tile is one of the level's (rows = {down}, columns = {across}).",
+            got="row = {row}, column = {column}",
             do="Count from 0.",
+            down=down,
+            across=across,
+            row=row,
+            column=column,
         )
     rows, columns = slice(row * side, (row + 1) * side), slice(column * side, (column + 1) * side)
     return _within(plane, rows, columns)
@@ -112,9 +127,11 @@ def _within(plane: Plane, rows: slice, columns: slice) -> tuple[slice, slice]:
 def _checked_level(plane: Plane, level: int) -> int:
     if not 0 <= level <= plane.coarsest:
         raise ArgumentError(
-            f"level is a distance from which the plane fills a tile (0 … {plane.coarsest}).",
-            got=f"level = {level}",
+            "level is a distance from which the plane fills a tile (0 … {coarsest}).",
+            got="level = {level}",
             do="0 is nearest.",
+            coarsest=plane.coarsest,
+            level=level,
         )
     return level
 

@@ -40,7 +40,13 @@ def hidden_keys(hiding: str, special: Sequence[bool]) -> Bools:
     [True, False, False]
     """
     if hiding not in HIDING:
-        raise ArgumentError(f"sinks is one of {', '.join(HIDING)}.", got=f"{hiding!r}", do="Choose one.")
+        raise ArgumentError(
+            "sinks is one of {HIDING}.",
+            got="{hiding!r}",
+            do="Choose one.",
+            HIDING=", ".join(HIDING),
+            hiding=hiding,
+        )
     found = np.zeros(len(special), bool)
     if hiding == "special":
         found[:] = special
@@ -68,9 +74,11 @@ class Plane:
         hides = np.zeros(call.keys, bool) if hidden is None else np.asarray(hidden, bool)
         if hides.shape != (call.keys,):
             raise ShapeError(
-                f"hidden says of every key whether it is hidden (keys = {call.keys}).",
-                got=f"{hides.size} truth values",
+                "hidden says of every key whether it is hidden (keys = {keys}).",
+                got="{size} truth values",
                 do="Give one for each.",
+                keys=call.keys,
+                size=hides.size,
             )
         self.call = _of_one_head(call, call.head_numbers.index(head), batch)
         self._unknown: Bools | None = None  # strips of rows whose lse is not yet known

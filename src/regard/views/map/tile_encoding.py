@@ -27,9 +27,17 @@ def encoded(cells: NDArray[np.float32], type: str = "float32", scale: str = "lin
     b'\\xbf\\xff'
     """
     if type not in TYPES:
-        raise ArgumentError(f"type is one of {', '.join(TYPES)}.", got=f"{type!r}", do="Choose one.")
+        raise ArgumentError(
+            "type is one of {TYPES}.", got="{type!r}", do="Choose one.", TYPES=", ".join(TYPES), type=type
+        )
     if scale not in SCALES:
-        raise ArgumentError(f"scale is one of {', '.join(SCALES)}.", got=f"{scale!r}", do="Choose one.")
+        raise ArgumentError(
+            "scale is one of {SCALES}.",
+            got="{scale!r}",
+            do="Choose one.",
+            SCALES=", ".join(SCALES),
+            scale=scale,
+        )
     if type in ("float32", "float16"):
         return cells.astype(np.dtype(type).newbyteorder("<")).tobytes()
     tones = toned(cells, scale)

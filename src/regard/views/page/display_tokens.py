@@ -43,9 +43,11 @@ def text_of(tokens: Sequence[str], words: Sequence[int] | None = None, *, pretti
     special = tuple(bool(_SPECIAL.fullmatch(token)) for token in tokens)
     if words is not None and len(words) != len(tokens):
         raise ShapeError(
-            f"words has the word of every token (tokens = {len(tokens)}).",
-            got=f"{len(words)} numbers",
+            "words has the word of every token (tokens = {tokens}).",
+            got="{words_count} numbers",
             do="Give −1 to special tokens, and the same number to the pieces of a word.",
+            tokens=len(tokens),
+            words_count=len(words),
         )
     readable = _readable(tokens, special)
     of_words = _words(tokens, readable, special) if words is None else [int(word) for word in words]

@@ -82,6 +82,9 @@ def displayed(recording: Recording, options: Options, height: int) -> Display:
     """The page with these options, to be shown in a notebook."""
     if isinstance(height, bool) or not isinstance(height, int) or height < 1:
         raise ArgumentError(
-            "height is a whole number of pixels, 1 or more.", got=f"height = {height!r}", do="Try 720."
+            "height is a whole number of pixels, 1 or more.",
+            got="height = {height!r}",
+            do="Try 720.",
+            height=height,
         )
     return Display(document(payload_for(recording, options)), height)

@@ -163,28 +163,35 @@ def _statistics(model: str, calls: Sequence[Call]) -> list[NDArray[np.float32]]:
 def _check(call: Call, batch: int) -> None:
     if isinstance(batch, bool) or not isinstance(batch, int) or not 0 <= batch < call.batch:
         raise ArgumentError(
-            f"batch is one of the recorded sequences (0 … {call.batch - 1}).",
-            got=f"batch = {batch!r}",
+            "batch is one of the recorded sequences (0 … {batch}).",
+            got="batch = {batch_2!r}",
             do="Count from 0.",
+            batch=call.batch - 1,
+            batch_2=batch,
         )
     if call.kept is not None:
         raise RecordingError(
-            f"A page computes its weights from Q and K, and {call.name} kept its statistics only.",
+            "A page computes its weights from Q and K, and {name} kept its statistics only.",
             do="Record with watch(model) instead of watch(model, statistics=True).",
+            name=call.name,
         )
     if not call.queries or not call.keys:
         raise RecordingError(
-            f"A page shows calls with queries and keys, and {call.name} has none.",
-            got=str(call.extent),
+            "A page shows calls with queries and keys, and {name} has none.",
+            got="{extent}",
             do="Give the model a text.",
+            name=call.name,
+            extent=call.extent,
         )
     for name in ("q", "k", "v", "own_weights"):
         tensor = getattr(call, name)
         if tensor is not None and not bool(torch.isfinite(tensor[batch]).all()):
             raise RecordingError(
-                f"A page shows finite numbers, and {name} of {call.name} has others.",
+                "A page shows finite numbers, and {name} of {call_name} has others.",
                 got="NaN or infinity",
                 do="Look at the model: its numbers ran out of range.",
+                name=name,
+                call_name=call.name,
             )
 
 

@@ -166,9 +166,11 @@ def payload_for(recording: Recording, options: Options) -> Payload:
     size = estimate_page(recording, layers=options.layers)
     if size.nbytes > LARGEST and not options.yes:
         raise RecordingError(
-            f"A page has at most {LARGEST / 1e6:.0f} MB, because browsers get slow beyond.",
-            got=str(size),
+            "A page has at most {LARGEST:.0f} MB, because browsers get slow beyond.",
+            got="{size}",
             do="Choose fewer layers with layers=[…], or insist with yes=True.",
+            LARGEST=LARGEST / 1000000.0,
+            size=size,
         )
     return payload_of(
         recording,
@@ -190,9 +192,11 @@ def chosen(recording: Recording, layers: Sequence[int] | int | None) -> list[Cal
     if missing or not calls:
         known = sorted({call.layer for call in recording.calls})
         raise RecordingError(
-            f"A page shows recorded layers ({', '.join(map(str, known)) or 'there are none'}).",
-            got=f"layers = {missing}" if missing else "no calls",
+            "A page shows recorded layers ({known}).",
+            got="layers = {missing}" if missing else "no calls",
             do="Run the model inside the with block." if not known else "Choose some of them.",
+            known=", ".join(map(str, known)) or "there are none",
+            missing=missing,
         )
     return calls
 
@@ -229,8 +233,11 @@ def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
 def _one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
     if isinstance(value, bool) or value not in known:
         raise ArgumentError(
-            f"{name} is one of what the page has ({', '.join(map(str, known))}).",
-            got=f"{name} = {value!r}",
+            "{name} is one of what the page has ({known}).",
+            got="{name} = {value!r}",
             do="Choose one of these.",
+            name=name,
+            known=", ".join(map(str, known)),
+            value=value,
         )
     return value

@@ -8,11 +8,10 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from regard.languages import Texts, check_language
 
-TEXTS = Texts(Path(__file__).parent / "texts")
+TEXTS = Texts("report")
 
 TAGS = {"en": "en", "zh": "zh-Hans"}
 """How HTML calls the languages."""
