@@ -14,6 +14,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from regard.checks import check_integer
 from regard.errors import ArgumentError, DtypeError, ShapeError
 from regard.masks.extent import Extent
 
@@ -154,13 +155,7 @@ def alibi(heads: int, *, device: torch.device | str | None = None) -> Bias:
     >>> alibi(2).dense(1, 3).tolist()
     [[[-0.125, -0.0625, -0.0]], [[-0.0078125, -0.00390625, -0.0]]]
     """
-    if isinstance(heads, bool) or not isinstance(heads, int) or heads < 1:
-        raise ArgumentError(
-            "alibi(heads): heads is a whole number, 1 or more.",
-            got="{heads!r}",
-            do="Count the query heads.",
-            heads=heads,
-        )
+    heads = check_integer("heads", heads)
     lower = 2 ** int(math.log2(heads))
     slopes = [2 ** (-8 * (i + 1) / lower) for i in range(lower)]
     slopes += [2 ** (-4 * (2 * i + 1) / lower) for i in range(heads - lower)]

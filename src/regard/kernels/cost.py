@@ -34,6 +34,7 @@ from math import prod
 
 import numpy as np
 
+from regard.checks import check_integer
 from regard.errors import ArgumentError, DtypeError, ShapeError
 from regard.kernels.operations import CostStep, Setting, linear_steps, softmax_steps
 from regard.kernels.plan import plan
@@ -292,14 +293,7 @@ def _setting(
     key_heads = heads if key_heads is None else key_heads
     numbers = {"width": width, "heads": heads, "key_heads": key_heads, "layers": layers, "batch": batch}
     for name, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
-            raise ArgumentError(
-                "{name} is a whole number, 1 or more.",
-                got="{name} = {number!r}",
-                do="Count again.",
-                name=name,
-                number=number,
-            )
+        check_integer(name, number)
     if width % heads or heads % key_heads:
         raise ArgumentError(
             "The heads divide the width, and the key heads divide the heads.",

@@ -12,7 +12,8 @@ from math import prod
 import torch
 from torch import Tensor
 
-from regard.errors import ArgumentError, DeviceError, DtypeError, MaskError, ShapeError
+from regard.checks import check_number, check_positive, check_probability
+from regard.errors import DeviceError, DtypeError, MaskError, ShapeError
 from regard.kernels.biases import Bias, Sum, TensorBias
 from regard.masks import Mask, dense, everything
 from regard.masks.extent import Extent
@@ -112,9 +113,9 @@ def prepare(
         own_mask,
         _bias_of(bias, from_mask, lead, batch, heads, extent, q.device),
         _scale(scale, q.shape[-1]),
-        None if softcap is None else _positive("softcap", softcap),
+        None if softcap is None else check_positive("softcap", softcap),
         None if sinks is None else _check_sinks(sinks, heads, q.device),
-        _check_dropout(dropout),
+        check_probability("dropout", dropout),
     )
 
 
@@ -358,26 +359,7 @@ def _check_device(name: str, tensor: Tensor, device: torch.device) -> None:
 def _scale(given: float | None, channels: int) -> float:
     if given is None:
         return channels**-0.5 if channels else 1.0
-    if not abs(given) <= LARGEST_SCALE:  # also refuses NaN
-        raise ArgumentError(
-            "scale is a finite number between −1e8 and 1e8.",
-            got="scale = {given}",
-            do="Leave it out for 1/√channel.",
-            given=given,
-        )
-    return float(given)
-
-
-def _positive(name: str, value: float) -> float:
-    if not value > 0 or value == float("inf"):
-        raise ArgumentError(
-            "{name} is a finite number above 0.",
-            got="{name} = {value}",
-            do="Leave it out for the usual.",
-            name=name,
-            value=value,
-        )
-    return float(value)
+    return check_number("scale", given, -LARGEST_SCALE, LARGEST_SCALE)
 
 
 def _check_sinks(sinks: object, heads: int, device: torch.device) -> Tensor:
@@ -398,14 +380,3 @@ def _check_sinks(sinks: object, heads: int, device: torch.device) -> Tensor:
             shape=tuple(sinks.shape),
         )
     return sinks
-
-
-def _check_dropout(dropout: float) -> float:
-    if not 0.0 <= dropout < 1.0:
-        raise ArgumentError(
-            "dropout is a probability, at least 0 and below 1.",
-            got="dropout = {dropout}",
-            do="Pass 0.1, say; 0 for none.",
-            dropout=dropout,
-        )
-    return float(dropout)

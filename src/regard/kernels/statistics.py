@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.errors import ArgumentError
+from regard.checks import check_integer
 from regard.kernels.inputs import Inputs, prepare
 from regard.kernels.plain_kernel import full_precision
 from regard.kernels.plan import Plan, plan_extent
@@ -65,10 +65,7 @@ def attention_statistics(
     >>> s.distance[0, 0]  # (0 + 1 + 2 + 3) / 4
     tensor(1.5000)
     """
-    if isinstance(top, bool) or not isinstance(top, int) or top < 0:
-        raise ArgumentError(
-            "top is a whole number, 0 or more.", got="top = {top!r}", do="Ask for 5, say.", top=top
-        )
+    top = check_integer("top", top, least=0, example=5)
     options: dict[str, Any] = {
         "mask": mask,
         "bias": bias,

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.errors import ArgumentError, MaskError
+from regard.checks import check_integer
+from regard.errors import MaskError
 from regard.masks.extent import MAX_LENGTH, Array, Bools, Extent, Integers, Pairs, Strip
 from regard.masks.id_table import as_table, causal_bias, is_causal_bias, is_tensor
 
@@ -187,23 +188,7 @@ def extent_of(queries: int, keys: int | None, *, limit: int | None = MAX_LENGTH)
     """The checked lengths, at most ``limit`` each; as many keys as queries by default."""
     keys = queries if keys is None else keys
     for name, length in (("queries", queries), ("keys", keys)):
-        if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 0:
-            raise ArgumentError(
-                "The number of {name} is a whole number, 0 or more.",
-                got="{name} = {length!r}",
-                do="Pass a length.",
-                name=name,
-                length=length,
-            )
-        if limit is not None and length > limit:
-            raise ArgumentError(
-                "The number of {name} is at most {limit:,}.",
-                got="{name} = {length}",
-                do="Pass fewer.",
-                name=name,
-                limit=limit,
-                length=length,
-            )
+        check_integer(name, length, least=0, most=limit)
     return Extent(int(queries), int(keys))
 
 

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from regard.errors import ArgumentError, ShapeError
 from regard.nn.cache import Cache
-from regard.nn.checks import check_tokens
 from regard.nn.models import Encoded, LanguageModel, Seq2Seq
+from regard.nn.tensor_checks import check_tokens
 
 
 class Decoding(Protocol):

@@ -9,13 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from regard import masks
+from regard.checks import check_choice, check_integer
 from regard.errors import ArgumentError, ShapeError
 from regard.nn.cache import Cache
-from regard.nn.checks import check_in_vocabulary, check_name, check_tokens, check_whole
 from regard.nn.embedding import MODEL_POSITIONS, TokenEmbedding
 from regard.nn.layers import DecoderLayer, EncoderLayer
 from regard.nn.positions import Offset
 from regard.nn.stacks import Decoder, Encoder
+from regard.nn.tensor_checks import check_in_vocabulary, check_tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +79,7 @@ class Seq2Seq(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.padding, self.length = padding, check_whole("length", length)
+        self.padding, self.length = padding, check_integer("length", length)
         if shared and source_vocabulary != target_vocabulary:
             raise ArgumentError(
                 "A shared embedding has one vocabulary (source = {source_vocabulary}).",
@@ -179,7 +180,7 @@ class LanguageModel(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.padding, self.length = padding, check_whole("length", length)
+        self.padding, self.length = padding, check_integer("length", length)
         options = _layer_options(
             hidden=hidden,
             key_heads=key_heads,
@@ -253,7 +254,7 @@ class LanguageModel(nn.Module):
 
 def _layer_options(*, positions: str, **options: Any) -> dict[str, Any]:
     """The options of the layers, without positions that are added to the embeddings."""
-    check_name("positions", positions, MODEL_POSITIONS)
+    check_choice("positions", positions, MODEL_POSITIONS)
     inside = positions if positions in ("rotary", "alibi", "relative") else None
     return {**options, "positions": inside}
 

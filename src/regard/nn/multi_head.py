@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from regard import masks
+from regard.checks import check_choice, check_integer, check_probability
 from regard.errors import ArgumentError, ShapeError
 from regard.kernels import attention, attention_weights, biases
 from regard.nn.cache import KeyValueCache
-from regard.nn.checks import check_name, check_probability, check_whole
 from regard.nn.head_projections import ProjectedHeads
 from regard.nn.positions import RotaryPositions
 
@@ -63,7 +63,7 @@ class MultiHeadAttention(ProjectedHeads):
         length: int = 4096,
     ) -> None:
         super().__init__(width, heads, key_heads, bias, residual_dropout)
-        check_name("positions", positions, POSITIONS)
+        check_choice("positions", positions, POSITIONS)
         self.causal = causal
         self.weight_dropout = check_probability("dropout", dropout)
         self.rotary = RotaryPositions(self.channels, length=length) if positions == "rotary" else None
@@ -203,7 +203,7 @@ class RelativePositionAttention(MultiHeadAttention):
             dropout=dropout,
             residual_dropout=residual_dropout,
         )
-        self.table = nn.Parameter(torch.zeros(heads, 2 * check_whole("clip", clip) + 1))
+        self.table = nn.Parameter(torch.zeros(heads, 2 * check_integer("clip", clip) + 1))
 
     def position_bias(self) -> biases.Bias | None:
         """The learned table as a bias of the distance."""

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from regard import masks
+from regard.checks import check_integer
 from regard.errors import ArgumentError
 from regard.nn.cache import Cache, check_layers
-from regard.nn.checks import check_whole
 from regard.nn.layers import DecoderLayer, EncoderLayer
 
 
@@ -123,8 +123,8 @@ class Transformer(nn.Module):
         **options: Any,
     ) -> None:
         super().__init__()
-        check_whole("encoder_layers", encoder_layers, least=0)
-        check_whole("decoder_layers", decoder_layers, least=0)
+        check_integer("encoder_layers", encoder_layers, least=0)
+        check_integer("decoder_layers", decoder_layers, least=0)
         self.encoder = Encoder([EncoderLayer(width, heads, **options) for _ in range(encoder_layers)])
         self.decoder = Decoder([DecoderLayer(width, heads, **options) for _ in range(decoder_layers)])
 

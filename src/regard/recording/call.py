@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.checks import is_index
 from regard.errors import ArgumentError, RecordingError
 from regard.interception.steps import Kind
 from regard.kernels import Statistics, attention_statistics
@@ -222,7 +223,7 @@ class Call:
         return self.head_numbers.index(head)
 
     def _check_batch(self, batch: int) -> None:
-        if isinstance(batch, bool) or not isinstance(batch, int) or not 0 <= batch < self.batch:
+        if not is_index(batch, self.batch):
             raise ArgumentError(
                 "batch is one of the recorded sequences (0 … {batch}).",
                 got="batch = {batch_2!r}",

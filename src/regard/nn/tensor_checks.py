@@ -1,54 +1,11 @@
-"""Argument checks that several modules share: integers, probabilities, names, shapes."""
+"""Checks of the tensors that modules take: vectors, and tokens."""
 
 from __future__ import annotations
-
-from collections.abc import Collection
 
 import torch
 from torch import Tensor
 
 from regard.errors import ArgumentError, DtypeError, ShapeError
-
-
-def check_whole(name: str, number: object, *, least: int = 1) -> int:
-    """``number``, checked to be an integer of at least ``least``."""
-    if isinstance(number, bool) or not isinstance(number, int) or number < least:
-        raise ArgumentError(
-            "{name} is a whole number, {least} or more.",
-            got="{name} = {number!r}",
-            do="Count it.",
-            name=name,
-            least=least,
-            number=number,
-        )
-    return number
-
-
-def check_probability(name: str, value: float) -> float:
-    """``value``, checked to be a dropout probability."""
-    if not 0.0 <= value < 1.0:
-        raise ArgumentError(
-            "{name} is a probability, at least 0 and below 1.",
-            got="{name} = {value}",
-            do="Pass 0.1, say; 0 for none.",
-            name=name,
-            value=value,
-        )
-    return float(value)
-
-
-def check_name(option: str, name: object, known: Collection[str | None]) -> None:
-    """Raise unless ``name`` is one of ``known``."""
-    if name not in known:
-        names = ", ".join(repr(one) for one in known)
-        raise ArgumentError(
-            "{option} is one of {names}.",
-            got="{name!r}",
-            do="Choose one of them.",
-            option=option,
-            names=names,
-            name=name,
-        )
 
 
 def check_vectors(name: str, x: object, width: int) -> None:
