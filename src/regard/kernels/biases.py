@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from regard.checks import check_integer
 from regard.errors import ArgumentError, DtypeError, ShapeError
 from regard.masks.extent import Extent
+
+WHOLE = slice(None)
+
+Index = slice | Tensor
+"""Some entries of an axis: a slice with both ends (or ``WHOLE``), or a tensor of indices."""
 
 
 class Bias(ABC):
@@ -53,8 +60,48 @@ class Bias(ABC):
         """Add the gradient of one tile's values to ``grads``, the gradients of the tables."""
 
     @abstractmethod
-    def narrow(self, tables: tuple[Tensor, ...], batch: slice, heads: slice) -> tuple[Tensor, ...]:
-        """The tables, or their gradients, of some batch elements and heads, as views."""
+    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
+        """The tables, or their gradients, of some batch elements and heads; slices give views."""
+
+    @abstractmethod
+    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
+        """The same bias with other tables."""
+
+    @abstractmethod
+    def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
+        """The values ``(head or 1, pair)`` for pairs of query ``i`` and key ``j``, counted from 0."""
+
+    can_forbid: ClassVar[bool] = False
+    """Whether a value may be −inf."""
+
+    def terms(self) -> Iterator[Bias]:
+        """The biases that are summed: itself, or the terms of a sum."""
+        yield self
+
+    def select(self, *, batch: Index = WHOLE, heads: Index = WHOLE) -> Bias:
+        """The bias of some batch elements and heads.
+
+        >>> alibi(8).select(heads=slice(2, 4)).heads
+        2
+        """
+        return self.with_tables(self.narrow(self.tables, batch, heads))
+
+    def crop(self, rows: slice, keys: int) -> Bias:
+        """The bias of some queries and the first ``keys`` keys; a bias of the distance has them all."""
+        del rows, keys
+        return self
+
+    def concat(self, later: Bias, rows: int) -> Bias | None:
+        """The bias of these ``rows`` queries and of later ones, which also see later keys.
+
+        None if the two are of different kinds.
+        """
+        del later, rows
+        return None
+
+    def detach(self) -> Bias:
+        """The bias without gradients, with its own tables, so that training does not change it."""
+        return self.with_tables(tuple(table.detach().clone() for table in self.tables))
 
     def check(self, batch: int, heads: int, extent: Extent) -> None:
         """Raise unless the bias fits these sizes."""
@@ -94,9 +141,20 @@ class DistanceBias(Bias):
     def heads(self) -> int:
         return self.table.shape[self.head_axis]
 
-    def narrow(self, tables: tuple[Tensor, ...], batch: slice, heads: slice) -> tuple[Tensor, ...]:
+    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
         del batch
         return (_some(tables[0], self.head_axis, heads),)
+
+    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
+        return replace(self, table=tables[0])
+
+    def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
+        del batch
+        return self.line(self.tables, j - i - extent.offset)
+
+    def concat(self, later: Bias, rows: int) -> Bias | None:
+        del rows
+        return later if isinstance(later, DistanceBias) else None
 
     @abstractmethod
     def line(self, tables: tuple[Tensor, ...], distances: Tensor) -> Tensor:
@@ -245,6 +303,7 @@ class TensorBias(Bias):
     """A tensor that broadcasts to ``(batch, head, query, key)``."""
 
     values: Tensor  # four axes
+    can_forbid = True
 
     @property
     def tables(self) -> tuple[Tensor, ...]:
@@ -254,8 +313,34 @@ class TensorBias(Bias):
     def heads(self) -> int:
         return self.values.shape[1]
 
-    def narrow(self, tables: tuple[Tensor, ...], batch: slice, heads: slice) -> tuple[Tensor, ...]:
+    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
         return (_some(_some(tables[0], 0, batch), 1, heads),)
+
+    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
+        return TensorBias(tables[0])
+
+    def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
+        del extent
+        values = self.values[batch if self.values.shape[0] > 1 else 0]  # (head, query or 1, key or 1)
+        return values[:, i if values.shape[1] > 1 else 0 * i, j if values.shape[2] > 1 else 0 * j]
+
+    def crop(self, rows: slice, keys: int) -> Bias:
+        values = self.values if self.values.shape[2] == 1 else self.values[:, :, rows]
+        return TensorBias(values if values.shape[3] == 1 else values[..., :keys])
+
+    def concat(self, later: Bias, rows: int) -> Bias | None:
+        if not isinstance(later, TensorBias):
+            return None
+        old, new = self.values, later.values
+        if old.shape[2:] == new.shape[2:] == (1, 1):
+            return self
+        # Earlier queries never saw the later keys, so their bias can be any number.
+        wide = F.pad(old.expand(-1, -1, rows, -1), (0, new.shape[3] - old.shape[3]))
+        return TensorBias(torch.cat([wide, new.expand(wide.shape[0], wide.shape[1], -1, -1)], 2))
+
+    def detach(self) -> Bias:
+        # Computed for one call, not a parameter, so nothing changes it later.
+        return TensorBias(self.values.detach())
 
     def check(self, batch: int, heads: int, extent: Extent) -> None:
         shape = (batch, heads, *extent)
@@ -313,8 +398,25 @@ class Sum(Bias):
     def heads(self) -> int:
         return max(part.heads for part in self.parts)
 
-    def narrow(self, tables: tuple[Tensor, ...], batch: slice, heads: slice) -> tuple[Tensor, ...]:
+    def terms(self) -> Iterator[Bias]:
+        for part in self.parts:
+            yield from part.terms()
+
+    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
         return tuple(table for part, own in self._shares(tables) for table in part.narrow(own, batch, heads))
+
+    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
+        return Sum(tuple(part.with_tables(own) for part, own in self._shares(tables)))
+
+    def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
+        values = [part.at(batch, i, j, extent) for part in self.parts]
+        return sum(values[1:], start=values[0])
+
+    def crop(self, rows: slice, keys: int) -> Bias:
+        return Sum(tuple(part.crop(rows, keys) for part in self.parts))
+
+    def detach(self) -> Bias:
+        return Sum(tuple(part.detach() for part in self.parts))
 
     def check(self, batch: int, heads: int, extent: Extent) -> None:
         for part in self.parts:
@@ -345,11 +447,13 @@ class Sum(Bias):
             part.add_gradient(own_grads, grad_tile, own, q, k, extent)
 
 
-def _some(table: Tensor, axis: int, chosen: slice) -> Tensor:
-    """A view of some entries of an axis; an axis of size 1 is returned whole."""
-    if table.shape[axis] == 1 or chosen == slice(None):
+def _some(table: Tensor, axis: int, chosen: Index) -> Tensor:
+    """Some entries of an axis, for a slice as a view; an axis of size 1 is returned whole."""
+    if table.shape[axis] == 1 or (isinstance(chosen, slice) and chosen == WHOLE):
         return table
-    return table.narrow(axis, chosen.start, chosen.stop - chosen.start)
+    if isinstance(chosen, slice):
+        return table.narrow(axis, chosen.start, chosen.stop - chosen.start)
+    return table.index_select(axis, chosen.to(table.device))
 
 
 def _check_table(table: object, must: str) -> None:

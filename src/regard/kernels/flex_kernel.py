@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.kernels.inputs import Inputs
+from regard.kernels.plain_kernel import add_sinks
 from regard.kernels.plan import Plan
 
 
@@ -44,11 +45,7 @@ def run_flex(inputs: Inputs, *, compiled: bool = True) -> tuple[Tensor, Tensor]:
         enable_gqa=inputs.heads != inputs.k.shape[1],
         return_aux=AuxRequest(lse=True),
     )
-    lse: Tensor = extra.lse
-    if inputs.sinks is not None:
-        total = torch.logaddexp(lse, inputs.sinks.to(lse.dtype)[:, None])
-        output = (output * torch.exp(lse - total)[..., None]).to(inputs.q.dtype)
-        lse = total
+    output, lse = add_sinks(output, extra.lse, inputs.sinks)
     return output, lse.detach()
 
 

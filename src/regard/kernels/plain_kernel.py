@@ -101,9 +101,53 @@ def backward(
     return grad_q, grad_k, grad_v
 
 
+# ---- formulas that other modules share -------------------------------------------------------
+
+
 def exp(x: Tensor) -> Tensor:
     """``e^x`` computed by exp2: torch's exp is far slower where the result underflows, as under a mask."""
     return torch.exp2(x * math.log2(math.e))
+
+
+def finite_lse(lse: Tensor) -> Tensor:
+    """The lse with 0 in place of −inf, so that rows that see no key do not become NaN.
+
+    Their scores are all −inf, and so ``exp(s − 0)`` is 0.
+    """
+    return torch.where(lse == -torch.inf, 0.0, lse)
+
+
+def weights_of(scores: Tensor, lse: Tensor) -> Tensor:
+    """``exp(s − lse)``; the two broadcast, so rows of scores need ``lse[..., None]``.
+
+    With the lse over some of the keys in place of scores, it is their share of the whole row's weight.
+
+    >>> scores = torch.tensor([[0.0, 0.0], [-torch.inf, -torch.inf]])
+    >>> weights_of(scores, torch.logsumexp(scores, -1)[..., None])
+    tensor([[0.5000, 0.5000],
+            [0.0000, 0.0000]])
+    """
+    return torch.exp(scores - finite_lse(lse))
+
+
+def add_sinks(output: Tensor, lse: Tensor, sinks: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Output and lse of whole rows, after a sink per head has taken its share of the weight.
+
+    ``output (batch, head, query, channel)``, ``lse (batch, head, query)``, ``sinks (head,)``.
+    """
+    if sinks is None:
+        return output, lse
+    total = torch.logaddexp(lse, sinks.to(lse.dtype)[:, None])
+    return (output * torch.exp(lse - total)[..., None]).to(output.dtype), total
+
+
+def merge(output: Tensor, lse: Tensor, other_output: Tensor, other_lse: Tensor) -> None:
+    """Merge output and lse over some keys with those over other keys, in place."""
+    total = torch.logaddexp(lse, other_lse)
+    finite = finite_lse(total)
+    output.mul_(torch.exp(lse - finite)[..., None])
+    output.add_(other_output.mul_(torch.exp(other_lse - finite)[..., None]))
+    lse.copy_(total)
 
 
 def _slices(q: Tensor, k: Tensor, rules: Rules, seed: int) -> Iterator[tuple[slice, Tensor | None]]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.kernels import fused_kernel
 from regard.kernels.inputs import Inputs
-from regard.kernels.plain_kernel import full_precision
+from regard.kernels.plain_kernel import add_sinks, full_precision
 from regard.masks import Mask, causal, everything
 from regard.masks.extent import Extent
 
@@ -52,10 +52,7 @@ def single_query(inputs: Inputs) -> tuple[Tensor, Tensor] | None:
             rows, inputs.k, inputs.v, added, sees, scale=inputs.scale, causal=False
         )
     output, lse = output.reshape(batch, heads, 1, channels), lse.reshape(batch, heads, 1)
-    if inputs.sinks is not None:
-        total = torch.logaddexp(lse, inputs.sinks.to(lse.dtype)[:, None])
-        output, lse = (output * torch.exp(lse - total)[..., None]).to(output.dtype), total
-    return output, lse
+    return add_sinks(output, lse, inputs.sinks)
 
 
 @lru_cache(maxsize=KEPT_ROWS)

@@ -22,7 +22,7 @@ from torch.autograd.function import once_differentiable
 from regard.kernels import fused_kernel
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MAX_TILE_ROWS, lay_out
-from regard.kernels.plain_kernel import full_precision
+from regard.kernels.plain_kernel import add_sinks, finite_lse, full_precision, merge
 from regard.kernels.plan import ElementPlan, Plan
 from regard.kernels.tile_pass import WHOLE, BackwardRows, HeadGroup, TiledCall, TilePass
 from regard.threads import each, spread
@@ -150,10 +150,7 @@ def _forward(
             together.append((*here, passes))
     each(_invoke, alone)
     each(_merge, together)
-    if sinks is not None:
-        total = torch.logaddexp(lse, sinks.to(wide)[:, None])
-        output.mul_(torch.exp(lse - total)[..., None])
-        lse = total
+    output, lse = add_sinks(output, lse, sinks)
     return output.to(q.dtype), lse
 
 
@@ -169,7 +166,7 @@ def _backward(
     lse: Tensor,
     *tables: Tensor,
 ) -> tuple[Tensor | None, ...]:
-    finite = torch.where(lse == -torch.inf, 0.0, lse)
+    finite = finite_lse(lse)
     delta = (grad.to(lse.dtype) * output).sum(-1)
     grads = [torch.zeros_like(x, dtype=lse.dtype) for x in (q, k, v)]
 
@@ -256,12 +253,3 @@ def _merge_head(
     here, here_lse = output[:, head, rows], lse[:, head, rows]
     merge(here, here_lse, own[:, head], own_lse[:, head])
     output[:, head, rows], lse[:, head, rows] = here, here_lse
-
-
-def merge(output: Tensor, lse: Tensor, other_output: Tensor, other_lse: Tensor) -> None:
-    """Merge output and lse over some keys with those over other keys, in place."""
-    total = torch.logaddexp(lse, other_lse)
-    finite = torch.where(total == -torch.inf, 0.0, total)
-    output.mul_(torch.exp(lse - finite)[..., None])
-    output.add_(other_output.mul_(torch.exp(other_lse - finite)[..., None]))
-    lse.copy_(total)
