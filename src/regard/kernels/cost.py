@@ -37,8 +37,7 @@ import numpy as np
 from regard.checks import check_integer
 from regard.errors import ArgumentError, DtypeError, ShapeError
 from regard.kernels.operations import CostStep, Setting, linear_steps, softmax_steps
-from regard.kernels.plan import plan
-from regard.kernels.wording import TEXTS
+from regard.kernels.plan import TEXTS, plan
 from regard.languages import padded
 from regard.masks import Mask, as_mask, causal, parse
 from regard.masks.extent import Extent

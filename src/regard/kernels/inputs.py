@@ -1,5 +1,7 @@
 """The user's arguments, checked and normalised.
 
+    q, k, v, mask, bias, scale, softcap, sinks, dropout → Inputs
+
 Tensors become ``(batch, head, length, channel)``, however many leading axes they have; masks and
 biases of every accepted kind become a Mask and a Bias.
 """

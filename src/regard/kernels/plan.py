@@ -1,5 +1,7 @@
 """``plan()``: how attention under a mask will be computed, and exactly how many pairs that takes.
 
+    Mask, Extent → Plan: an ElementPlan with its MaskParts for each element of the mask's leading axes
+
 | path           | when                                               | how                             |
 |----------------|----------------------------------------------------|---------------------------------|
 | `empty`        | no query sees any key                              | zeros                           |
@@ -24,12 +26,15 @@ import numpy as np
 
 from regard.errors import ArgumentError
 from regard.kernels.layout import TILE, MaskPart, Region, lay_out, one_tile
-from regard.kernels.wording import TEXTS
+from regard.languages import Texts
 from regard.masks import Mask, as_mask, causal, everything
 from regard.masks.extent import Extent, Strip
 from regard.masks.mask import ALL, NONE, extent_of
 from regard.masks.pair_patterns import Dense
 from regard.masks.tiles import count_by_distance
+
+TEXTS = Texts("kernels")
+"""What describes plans and costs, in English and Chinese."""
 
 MAX_MASKED_PAIRS = 256 * 256
 """Up to this many pairs, one masked call costs less than planning does."""

@@ -1,6 +1,6 @@
 """Runs a plan: row tiles through a kernel, forward and backward, as one autograd function.
 
-    Inputs, Plan → HeadGroup… → TilePass per part → output, lse
+    Inputs, Plan → TiledCall with its HeadGroups → a TilePass for each MaskPart → output, lse
 
 The forward pass saves the output and the lse of every row. The weights of any tile are then
 ``exp(scores − lse)``, so the backward pass recomputes each tile on its own and adds up the
@@ -22,9 +22,9 @@ from torch.autograd.function import once_differentiable
 from regard.kernels import fused_kernel
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MAX_TILE_ROWS, lay_out
-from regard.kernels.plain_kernel import add_sinks, finite_lse, full_precision, merge
+from regard.kernels.plain_kernel import BackwardRows, add_sinks, finite_lse, full_precision, merge
 from regard.kernels.plan import ElementPlan, Plan
-from regard.kernels.tile_pass import WHOLE, BackwardRows, HeadGroup, TiledCall, TilePass
+from regard.kernels.tile_pass import WHOLE, HeadGroup, TiledCall, TilePass
 from regard.threads import each, spread
 
 MIN_CALL_PAIRS = 1 << 14
