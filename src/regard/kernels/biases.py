@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -124,6 +124,10 @@ class Bias(ABC):
 
     def __add__(self, other: object) -> Bias:
         return Sum((self, other)) if isinstance(other, Bias) else NotImplemented
+
+
+BiasLike: TypeAlias = Bias | Tensor
+"""What is accepted as a bias: a bias, or a tensor that broadcasts to ``(..., head, query, key)``."""
 
 
 @dataclass(frozen=True, eq=False)

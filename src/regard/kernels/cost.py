@@ -39,7 +39,7 @@ from regard.errors import ArgumentError, DtypeError, ShapeError
 from regard.kernels.operations import CostStep, Setting, linear_steps, softmax_steps
 from regard.kernels.plan import TEXTS, plan
 from regard.languages import padded
-from regard.masks import Mask, as_mask, causal, parse
+from regard.masks import Mask, MaskLike, as_mask, causal, parse
 from regard.masks.extent import Extent
 from regard.masks.mask import extent_of
 
@@ -182,7 +182,7 @@ def cost(
     layers: int = 1,
     batch: int = 1,
     dtype: object = "float32",
-    mask: object = None,
+    mask: MaskLike | str | None = None,
     projections: bool = True,
     ways: Sequence[str] | None = None,
 ) -> Cost:

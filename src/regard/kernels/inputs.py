@@ -16,8 +16,8 @@ from torch import Tensor
 
 from regard.checks import check_number, check_positive, check_probability
 from regard.errors import DeviceError, DtypeError, MaskError, ShapeError
-from regard.kernels.biases import Bias, Sum, TensorBias
-from regard.masks import Mask, dense, everything
+from regard.kernels.biases import Bias, BiasLike, Sum, TensorBias
+from regard.masks import Mask, MaskLike, dense, everything
 from regard.masks.extent import Extent
 from regard.masks.id_table import is_causal_bias
 from regard.masks.mask import as_mask
@@ -85,8 +85,8 @@ def prepare(
     k: Tensor,
     v: Tensor | None,
     *,
-    mask: object = None,
-    bias: object = None,
+    mask: MaskLike | None = None,
+    bias: BiasLike | None = None,
     scale: float | None = None,
     softcap: float | None = None,
     sinks: Tensor | None = None,
@@ -232,7 +232,7 @@ def _four_axes(x: Tensor, lead: tuple[int, ...], has_heads: bool) -> Tensor:
 
 
 def _mask_of(
-    given: object, lead: tuple[int, ...], heads: int, extent: Extent, device: torch.device
+    given: MaskLike | None, lead: tuple[int, ...], heads: int, extent: Extent, device: torch.device
 ) -> tuple[Mask, Tensor | None]:
     """The mask, and the finite values of an additive mask."""
     if given is None:
@@ -287,7 +287,7 @@ def _split_additive(given: Tensor) -> tuple[Mask, Tensor | None]:
 
 
 def _bias_of(
-    given: object,
+    given: BiasLike | None,
     from_mask: Tensor | None,
     lead: tuple[int, ...],
     batch: int,

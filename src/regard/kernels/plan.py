@@ -27,7 +27,7 @@ import numpy as np
 from regard.errors import ArgumentError
 from regard.kernels.layout import TILE, MaskPart, Region, lay_out, one_tile
 from regard.languages import Texts
-from regard.masks import Mask, as_mask, causal, everything
+from regard.masks import Mask, MaskLike, as_mask, causal, everything
 from regard.masks.extent import Extent, Strip
 from regard.masks.mask import ALL, NONE, extent_of
 from regard.masks.pair_patterns import Dense
@@ -158,7 +158,7 @@ def _allowed(element: ElementPlan, extent: Extent, region: Region) -> int:
     return sum(part.allowed(extent) for part in element.parts)
 
 
-def plan(mask: object, queries: int, keys: int | None = None) -> Plan:
+def plan(mask: MaskLike | None, queries: int, keys: int | None = None) -> Plan:
     """How attention under ``mask`` will be computed; ``str()`` of the result explains it.
 
     ``mask`` is a regard mask, a bool tensor, or None for no mask at all.

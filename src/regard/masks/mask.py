@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,16 +113,16 @@ class Mask(ABC):
 
     # ---- the algebra ---------------------------------------------------------------------------
 
-    def __and__(self, other: object) -> Mask:
+    def __and__(self, other: MaskLike) -> Mask:
         return Both.of(self, as_mask(other))
 
-    def __rand__(self, other: object) -> Mask:
+    def __rand__(self, other: MaskLike) -> Mask:
         return Both.of(as_mask(other), self)
 
-    def __or__(self, other: object) -> Mask:
+    def __or__(self, other: MaskLike) -> Mask:
         return Either.of(self, as_mask(other))
 
-    def __ror__(self, other: object) -> Mask:
+    def __ror__(self, other: MaskLike) -> Mask:
         return Either.of(as_mask(other), self)
 
     def __invert__(self) -> Mask:
@@ -436,7 +436,11 @@ class Not(Mask):
         return ~self.part.T
 
 
-def as_mask(given: object, extent: Extent | None = None) -> Mask:
+MaskLike: TypeAlias = Union[Mask, "torch.Tensor", NDArray[Any]]
+"""What is accepted as a mask: a mask, a bool tensor (True = may attend), or an additive one of 0 and −inf."""
+
+
+def as_mask(given: MaskLike, extent: Extent | None = None) -> Mask:
     """A mask from a mask, a bool tensor, an additive tensor of 0 and −inf, or a causal bias of torch.
 
     ``extent`` is the size that the mask is for, if known; a causal bias only fits its own sizes.

@@ -9,6 +9,8 @@ from regard import masks
 from regard.checks import check_choice, check_integer, check_probability
 from regard.errors import ArgumentError, ShapeError
 from regard.kernels import attention, attention_weights, biases
+from regard.kernels.biases import BiasLike
+from regard.masks import MaskLike
 from regard.nn.cache import KeyValueCache
 from regard.nn.head_projections import ProjectedHeads
 from regard.nn.positions import RotaryPositions
@@ -75,8 +77,8 @@ class MultiHeadAttention(ProjectedHeads):
         x: Tensor,
         context: Tensor | None = None,
         *,
-        mask: object = None,
-        bias: object = None,
+        mask: MaskLike | None = None,
+        bias: BiasLike | None = None,
         cache: KeyValueCache | None = None,
     ) -> Tensor:
         """Attend from ``x`` to ``context``, or to ``x`` itself.
@@ -97,7 +99,12 @@ class MultiHeadAttention(ProjectedHeads):
         return self.join(heads)
 
     def weights(
-        self, x: Tensor, context: Tensor | None = None, *, mask: object = None, bias: object = None
+        self,
+        x: Tensor,
+        context: Tensor | None = None,
+        *,
+        mask: MaskLike | None = None,
+        bias: BiasLike | None = None,
     ) -> Tensor:
         """The weights of every head, ``(batch, head, query, key)``: n×n, for inspection.
 
@@ -157,7 +164,7 @@ class MultiHeadAttention(ProjectedHeads):
                 odd=odd,
             )
 
-    def _mask(self, given: object, queries: int, keys: int) -> object:
+    def _mask(self, given: MaskLike | None, queries: int, keys: int) -> MaskLike | None:
         if not self.causal:
             return given
         if given is None:
@@ -210,7 +217,7 @@ class RelativePositionAttention(MultiHeadAttention):
         return biases.relative(self.table)
 
 
-def _added(given: object, own: biases.Bias | None) -> object:
+def _added(given: BiasLike | None, own: biases.Bias | None) -> BiasLike | None:
     """The sum of the user's bias and the module's own."""
     if given is None or own is None:
         return own if given is None else given
