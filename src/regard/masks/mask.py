@@ -296,11 +296,11 @@ class MaskCombiner:
             self._lead = np.broadcast_shapes(self._lead, lead)
         except ValueError:
             raise MaskError(
-                "Masks that are joined differ over the same batch and heads.",
-                got="{lead} and {lead_2}",
-                do="Give the tables one leading shape, or 1 where it does not matter.",
+                "Masks that are combined have leading axes that broadcast.",
+                got="{lead} and {other}",
+                do="Give the tables the same leading shape, or size 1 where they do not vary.",
                 lead=self._lead,
-                lead_2=lead,
+                other=lead,
             ) from None
 
     def mask(self) -> Mask:
@@ -454,7 +454,7 @@ def as_mask(given: MaskLike, extent: Extent | None = None) -> Mask:
         lower_right, own = causal_bias(given)
         if extent is not None and own != extent:
             raise MaskError(
-                "A causal bias of torch is used for its own sizes (queries = {queries}, keys = {keys}).",
+                "A causal bias of torch only fits its own sizes (queries = {queries}, keys = {keys}).",
                 got="queries = {extent_queries}, keys = {extent_keys}",
                 do="Pass masks.causal(), which fits any sizes.",
                 queries=own.queries,
@@ -468,6 +468,6 @@ def as_mask(given: MaskLike, extent: Extent | None = None) -> Mask:
     raise MaskError(
         "A mask is a regard mask, a bool tensor (True = may attend) or an additive float tensor.",
         got="{type}",
-        do="Build one with regard.masks, or read a text with masks.parse(...).",
+        do="Build one with regard.masks, or parse a text with masks.parse(...).",
         type=type(given).__name__,
     )

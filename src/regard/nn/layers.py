@@ -54,7 +54,7 @@ class FeedForward(nn.Module):
                 nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Transform every token on its own."""
+        """Transform every token independently."""
         check_vectors("x", x, self.width)
         out: Tensor = self.outer(self.dropout(ACTIVATIONS[self.activation](self.inner(x))))
         return out

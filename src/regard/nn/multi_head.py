@@ -141,27 +141,26 @@ class MultiHeadAttention(ProjectedHeads):
             return q, *cache.append(k, v)
         if (cache.keys.shape[0], cache.length) != (x.shape[0], context.shape[1]):
             raise ShapeError(
-                "A cache of cross-attention goes with the context that it was filled from (batch = "
+                "A cross-attention cache belongs to the context that it was filled from (batch = "
                 "{batch}, keys = {keys}).",
-                got="batch = {batch_2}, keys = {keys_2}",
+                got="batch = {new_batch}, keys = {new_keys}",
                 do="Start a new cache for another context.",
                 batch=cache.keys.shape[0],
                 keys=cache.length,
-                batch_2=x.shape[0],
-                keys_2=context.shape[1],
+                new_batch=x.shape[0],
+                new_keys=context.shape[1],
             )
         return self.project_queries(x), cache.keys, cache.values
 
     def _check_cross(self) -> None:
-        odd = "causal=True" if self.causal else None
-        if self.rotary is not None or self.position_bias() is not None:
-            odd = "positions that compare places of one text"
-        if odd is not None:
+        positions = self.rotary is not None or self.position_bias() is not None
+        if self.causal or positions:
             raise ArgumentError(
-                "Causality and positions order one text; a context is another.",
-                got="a context, and {odd}",
-                do="Build cross-attention without them; mask=masks.causal() if you mean it.",
-                odd=odd,
+                "causal=True and positions within attention are for self-attention, not for a context.",
+                got="a context, and positions within attention"
+                if positions
+                else "a context, and causal=True",
+                do="Build cross-attention without them; pass mask=masks.causal() if you do want it.",
             )
 
     def _mask(self, given: MaskLike | None, queries: int, keys: int) -> MaskLike | None:
@@ -218,7 +217,7 @@ class RelativePositionAttention(MultiHeadAttention):
 
 
 def _added(given: BiasLike | None, own: biases.Bias | None) -> BiasLike | None:
-    """The sum of the user's bias and the module's own."""
+    """The sum of the user's bias and that of the module."""
     if given is None or own is None:
         return own if given is None else given
     if isinstance(given, Tensor):
