@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.kernels.attention import attention_with_lse
+from regard.kernels.plain_kernel import weights_of
 from regard.masks import window
 from regard.recording import Call
 
@@ -46,5 +47,4 @@ def _within(call: Call, reach: int) -> Tensor:
     _, lse = attention_with_lse(
         call.q, call.k, call.k, mask=call.mask & near, bias=call.bias, scale=call.scale, softcap=call.softcap
     )
-    whole = call.lse.to(lse.dtype)
-    return torch.exp(lse - torch.where(whole == -torch.inf, 0.0, whole))
+    return weights_of(lse, call.lse.to(lse.dtype))

@@ -10,7 +10,7 @@ import torch
 from regard.errors import ArgumentError
 from regard.recording import Call, Recording
 from regard.recording.kept_statistics import some_heads
-from regard.recording.selection import bias_of_heads, mask_of_heads
+from regard.recording.selection import mask_of_heads
 
 Chosen = int | Sequence[int] | None
 """One number, several, or None for all."""
@@ -51,7 +51,7 @@ def of_heads(call: Call, heads: frozenset[int] | None) -> Call | None:
         sinks=some(call.sinks, axis=0),
         own_weights=some(call.own_weights),
         kept=None if call.kept is None else some_heads(call.kept, own.to(device)),
-        bias=None if call.bias is None else bias_of_heads(call.bias, own.to(device)),
+        bias=None if call.bias is None else call.bias.select(heads=own),
         mask=mask_of_heads(call.mask, tuple(index), call.extent),
         numbers=tuple(call.head_numbers[at] for at in index),
     )

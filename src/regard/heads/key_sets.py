@@ -16,6 +16,7 @@ from torch import Tensor
 
 from regard.kernels import Statistics, attention_statistics
 from regard.kernels.attention import attention_with_lse
+from regard.kernels.plain_kernel import weights_of
 from regard.masks import Mask, causal, padding, window
 from regard.masks.extent import Bools, Integers
 from regard.masks.mask import Both, Constant, Either
@@ -133,8 +134,7 @@ def before_queries(call: Call, found: Channels) -> Tensor:
         scale=call.scale,
         softcap=call.softcap,
     )
-    whole = torch.where(call.lse == -torch.inf, 0.0, call.lse.to(wide))
-    return output * torch.exp(lse - whole)[..., None]
+    return output * weights_of(lse, call.lse.to(wide))[..., None]
 
 
 BEFORE = causal() & ~window(0, 0)

@@ -14,11 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.checks import is_index
 from regard.errors import ArgumentError, RecordingError
 from regard.interception.steps import Kind
 from regard.kernels import Statistics, attention_statistics
 from regard.kernels.biases import Bias
-from regard.kernels.plain_kernel import Rules, full_precision, scores_of
+from regard.kernels.plain_kernel import Rules, full_precision, scores_of, weights_of
 from regard.masks import Mask, everything
 from regard.masks.extent import Extent, Integers
 from regard.recording.kept_statistics import fewer_top, statistics_of_weights
@@ -167,8 +168,7 @@ class Call:
                 q.to(wide), k.to(wide), self.bias_at(batch, index, i, j), Rules(self.scale, self.softcap)
             )
         lse = self.lse[batch, index][at_q].to(wide)[:, None]
-        # A query that sees nothing has lse −inf; any finite number keeps its row free of NaN.
-        weights = torch.exp(scores - torch.where(lse == -torch.inf, 0.0, lse))
+        weights = weights_of(scores, lse)
         allowed = self.mask.select((batch, index)).evaluate(self.extent, i + self.extent.offset, j)
         if allowed.all():
             return weights
@@ -222,7 +222,7 @@ class Call:
         return self.head_numbers.index(head)
 
     def _check_batch(self, batch: int) -> None:
-        if isinstance(batch, bool) or not isinstance(batch, int) or not 0 <= batch < self.batch:
+        if not is_index(batch, self.batch):
             raise ArgumentError(
                 "batch is one of the recorded sequences (0 … {batch}).",
                 got="batch = {batch_2!r}",

@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.errors import ArgumentError, RecordingError
+from regard.checks import check_integer
+from regard.errors import RecordingError
 from regard.kernels import Statistics
 
 PER_QUERY = (
@@ -21,10 +22,7 @@ PER_QUERY = (
 def fewer_top(kept: Statistics, top: int, name: str) -> Statistics:
     """The kept statistics with the first ``top`` of their greatest weights."""
     have = 0 if kept.top_weights is None else kept.top_weights.shape[-1]
-    if isinstance(top, bool) or not isinstance(top, int) or top < 0:
-        raise ArgumentError(
-            "top is a whole number, 0 or more.", got="top = {top!r}", do="Ask for 5, say.", top=top
-        )
+    check_integer("top", top, least=0, example=5)
     if top > have:
         raise RecordingError(
             "{name} kept its statistics only, with the {have} greatest weights of each row.",
