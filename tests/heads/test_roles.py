@@ -427,7 +427,7 @@ def test_what_is_refused():
         heads.roles(seen, reach=0)
     with pytest.raises(ArgumentError, match=r"sequences \(0 … 0\), or None for all. Got batch = 1"):
         heads.roles(seen, batch=1)
-    with pytest.raises(ShapeError, match=r"tokens names every position"):
+    with pytest.raises(ShapeError, match=r"tokens has a token for every position"):
         heads.roles(seen, ["a"])
     with pytest.raises(ArgumentError, match=r"read from a recording. Got str"):
         heads.roles("seen")

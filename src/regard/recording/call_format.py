@@ -63,7 +63,7 @@ class TensorStore:
         """A tensor that must be there."""
         if name not in self.tensors:
             raise RecordingFileError(
-                "A recording has every tensor that it names.", got="{name}", name=repr(name)[:60]
+                "A recording holds the tensors it names.", got="{name}", name=repr(name)[:60]
             )
         return self.tensors[name]
 

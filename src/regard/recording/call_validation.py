@@ -136,7 +136,7 @@ def _check_sizes(tensors: dict[str, Tensor], where: str) -> dict[str, int]:
         if not fits:
             wanted = ", ".join(f"{axis} = {sizes[axis]}" if sizes.get(axis) else axis for axis in axes)
             raise RecordingFileError(
-                "{name} in {where} has the shape ({wanted}), and no axis is empty.",
+                "The shape of {name} in {where} is ({wanted}), and no axis is empty.",
                 got="{shape}",
                 name=name,
                 where=where,
@@ -159,7 +159,7 @@ def _check_numbers(name: str, tensor: Tensor, keys: int, where: str) -> None:
         least, most = INTEGERS[name], keys if name == "kept.visible" else keys - 1
         if tensor.dtype != torch.int64 or int(tensor.min()) < least or int(tensor.max()) > most:
             raise RecordingFileError(
-                "{name} in {where} has whole numbers from {least} to {most}, as int64.",
+                "The numbers of {name} in {where} are whole, from {least} to {most}, as int64.",
                 got="{dtype}, {range}",
                 name=name,
                 where=where,
@@ -188,14 +188,14 @@ def _check_floats(name: str, tensor: Tensor, least: float) -> None:
     found = "NaN" if math.isnan(low) else _range(tensor)
     if least == -math.inf:
         raise RecordingFileError(
-            "{name} has numbers of at most {largest:.0e} in size, or −inf.",
+            "The numbers of {name} are −inf or at most {largest:.0e} in size.",
             got="{found}",
             name=name,
             largest=LARGEST,
             found=found,
         )
     raise RecordingFileError(
-        "{name} has numbers of at most {largest:.0e} in size.",
+        "The numbers of {name} are at most {largest:.0e} in size.",
         got="{found}",
         name=name,
         largest=LARGEST,
@@ -233,7 +233,7 @@ def _check_heads(call: Call, sizes: dict[str, int], where: str) -> None:
     numbers = call.numbers
     if numbers is not None and (len(numbers) != sizes["head"] or len(set(numbers)) < len(numbers)):
         raise RecordingFileError(
-            "Each head of {where} has its own number (heads = {heads}).",
+            "The heads of {where} have one number each, all different (heads = {heads}).",
             got="{numbers}",
             where=where,
             heads=sizes["head"],

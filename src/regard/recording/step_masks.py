@@ -43,7 +43,9 @@ class StackedMask(Mask):
         for rows in self.steps:
             rows.mask.check(rows.extent)
         if extent != Extent(self.steps[-1].stop - self.steps[0].start, self.steps[-1].stop):
-            raise MaskError("A mask of several steps fits exactly their rows.", got="{extent}", extent=extent)
+            raise MaskError(
+                "A mask of several steps covers exactly their rows.", got="{extent}", extent=extent
+            )
 
     def select(self, index: tuple[int, ...]) -> Mask:
         return StackedMask(tuple(replace(rows, mask=rows.mask.select(index)) for rows in self.steps))
