@@ -326,7 +326,7 @@ class GrowingScoredCall(GrowingCall):
     def call(self) -> ScoredCall | SummaryCall:
         """The call so far, as its statistics if that is what the watch keeps."""
         self._complete_lse()
-        tensors = {name: grown.finish() for name, grown in self.buffers.items()}
+        tensors: dict[str, Any] = {name: grown.finish() for name, grown in self.buffers.items()}
         if self.inside is not None:
             tensors["lse"] = tensors["lse"].masked_fill(~self.inside[0][:, None], -torch.inf)
         call = ScoredCall(

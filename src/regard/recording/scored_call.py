@@ -180,11 +180,8 @@ class ScoredCall(Call):
 
     def on_cpu(self) -> Self:
         """The call on the CPU, detached and in at least float32, as weights are computed."""
-        return replace(
-            self,
-            **{name: widened_on_cpu(tensor) for name, tensor in self.tensors().items()},
-            bias=None if self.bias is None else bias_on_cpu(self.bias),
-        )
+        changed: dict[str, Any] = {name: widened_on_cpu(tensor) for name, tensor in self.tensors().items()}
+        return replace(self, **changed, bias=None if self.bias is None else bias_on_cpu(self.bias))
 
     def hide_queries(self, visible: Tensor) -> Self:
         """The call in which only the queries that are True in ``visible (batch, query)`` see anything."""
