@@ -9,8 +9,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from regard.kernels.attention import attention_with_lse
-from regard.kernels.plain_kernel import weights_of
 from regard.masks import window
 from regard.recording import Call
 
@@ -27,24 +25,8 @@ def first_distances(keys: int) -> tuple[int, ...]:
 @torch.no_grad()
 def weight_by_distance(call: Call) -> Tensor | None:
     """``(batch, head, query, bin)``; None where queries and keys are two texts, or Q and K were not kept."""
-    if call.kind == "cross" or call.kept is not None:
+    if call.kind == "cross" or not call.has_weights:
         return None
-    starts = first_distances(call.keys)
-    within = torch.stack([_within(call, start - 1) for start in (*starts[1:], call.keys)], -1)
+    reaches = [start - 1 for start in (*first_distances(call.keys)[1:], call.keys)]
+    within = torch.stack([call.mass(window(reach, reach)) for reach in reaches], -1)
     return torch.diff(within, dim=-1, prepend=torch.zeros_like(within[..., :1])).clamp(min=0)
-
-
-def _within(call: Call, reach: int) -> Tensor:
-    """The weight on keys at most ``reach`` positions away, ``(batch, head, query)``."""
-    near = window(reach, reach)
-    if call.own_weights is not None:
-        weights = call.own_weights
-        wide = torch.promote_types(weights.dtype, torch.float32)
-        return (weights * near.dense(*call.extent).to(weights.device)).to(wide).sum(-1)
-    assert call.q is not None
-    assert call.k is not None
-    assert call.lse is not None
-    _, lse = attention_with_lse(
-        call.q, call.k, call.k, mask=call.mask & near, bias=call.bias, scale=call.scale, softcap=call.softcap
-    )
-    return weights_of(lse, call.lse.to(lse.dtype))

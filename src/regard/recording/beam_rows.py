@@ -108,7 +108,7 @@ def mask_of_rows(mask: Mask, rows: Tensor) -> Mask:
 
 
 def _rows_of(table: IdTable, rows: Tensor, own_axes: int) -> IdTable:
-    """A table ``(batch, head, …)`` of some elements of the batch; one that all share stays as it is."""
+    """A table ``(batch, head, …)`` of some elements of the batch, or the same one if all share it."""
     values = table.values
     if values.ndim < own_axes + 2 or values.shape[0] == 1:
         return table

@@ -1,7 +1,8 @@
-"""Select heads of a step for ``heads=``, and join the biases of several steps for generation."""
+"""Select heads or sequences of masks and biases, and join the biases of several steps of generation."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -37,19 +38,45 @@ def check_heads(heads: tuple[int, ...], known: int) -> None:
     """Raise if a head was asked for that the model does not have."""
     if any(head >= known for head in heads):
         raise ArgumentError(
-            "heads= names heads of the model (0 … {known}).",
+            "heads= names heads of the model (0 … {last}).",
             got="heads = {heads}",
-            do="Leave it out to record all of them.",
-            known=known - 1,
+            do="Omit it to record all of them.",
+            last=known - 1,
             heads=list(heads),
         )
 
 
-def mask_of_heads(mask: Mask, heads: tuple[int, ...] | None, extent: Extent) -> Mask:
+def mask_of_heads(mask: Mask, heads: Sequence[int] | None, extent: Extent) -> Mask:
     """The mask of these heads. One that differs by head is a table, and stays one."""
     if heads is None or not mask.lead or mask.lead[-1] == 1:
         return mask
     return dense(mask.dense(*extent)[..., list(heads), :, :])
+
+
+def selected_mask(mask: Mask, batch: int | None, heads: Sequence[int] | None, extent: Extent) -> Mask:
+    """The mask of one sequence, or of some heads; None means all. Of one sequence, it has a ``lead`` only
+    if its heads differ."""
+    if batch is None:
+        return mask_of_heads(mask, heads, extent)
+    if not mask.lead or mask.lead[-1] == 1:
+        return mask.select((batch, 0))
+    index = range(mask.lead[-1]) if heads is None else heads
+    by_head = [mask.select((batch, head)) for head in index]
+    if len(by_head) == 1:
+        return by_head[0]
+    return dense(torch.stack([one.dense(*extent) for one in by_head])[None])
+
+
+def selected_bias(bias: Bias, batch: int | None, heads: Sequence[int] | None) -> Bias:
+    """The bias of one sequence, or of some heads; None means all."""
+    if batch is not None:
+        bias = bias.select(batch=slice(batch, batch + 1))
+    return bias if heads is None else bias.select(heads=torch.tensor(list(heads)))
+
+
+def bias_on_cpu(bias: Bias) -> Bias:
+    """The bias on the CPU, detached. Its dtype stays: it decides how a bias by distance is rounded."""
+    return bias.with_tables(tuple(table.detach().cpu() for table in bias.tables))
 
 
 def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -> Bias | None:
@@ -60,10 +87,10 @@ def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -
     if joined is not None:
         return joined
     raise RecordingError(
-        "Steps that are joined have one kind of bias.",
-        got="{type} and then {type_type} in {name}",
+        "All steps of a call have the same kind of bias.",
+        got="{first} and then {second} in {name}",
         do="Watch one forward pass over the whole text instead.",
-        type=type(before).__name__,
-        type_type=type(after).__name__,
+        first=type(before).__name__,
+        second=type(after).__name__,
         name=name,
     )

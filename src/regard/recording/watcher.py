@@ -59,9 +59,9 @@ def watch(
     if not isinstance(model, nn.Module):
         raise DtypeError(
             "watch(model) takes a PyTorch module.",
-            got="{type}",
+            got="{given}",
             do="Pass the model itself, not a pipeline or its output.",
-            type=type(model).__name__,
+            given=type(model).__name__,
         )
     if dtype is not None and dtype not in FLOATS:
         raise DtypeError(
@@ -92,7 +92,7 @@ def watch(
 def listen(
     model: nn.Module, hear: Callable[[Call], None], *, layers: int | Sequence[int] | None = None
 ) -> Watch:
-    """Like :func:`watch`, but pass every call to ``hear`` as soon as it is made, and keep none.
+    """Like :func:`watch`, but pass every call to ``hear`` as soon as it is made and keep none.
 
     >>> import torch
     >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
@@ -142,7 +142,7 @@ class Watch:
         return self._recording
 
     def _listen(self, stack: ExitStack, observer: Observer) -> None:
-        """Intercept every model of transformers in the way that it allows, and all the rest through torch."""
+        """Intercept each model of transformers in the way that it allows, and all others through torch."""
         parts = list(hf_registry.pretrained_parts(self._model))
         through_torch = self._model not in parts
         for part in parts:
@@ -176,8 +176,8 @@ class Watch:
         raise RecordingError(
             "A watched model calls attention inside the with block.",
             got="no attention from {model}",
-            do="Run the watched model itself inside the block, in the same thread; a model that computes "
-            "softmax by hand or in a compiled kernel shows nothing: let it call "
+            do="Run the watched model itself inside the block, in the same thread. A model that computes "
+            "softmax by hand or in a compiled kernel cannot be seen: let it call "
             "F.scaled_dot_product_attention. Call torch.compile before the block, not in it.",
             model=self._recording.model,
         )
