@@ -21,6 +21,9 @@ TEXTS = Path(__file__).with_name("texts")
 LANGUAGES = ("en", "zh")
 """English and Simplified Chinese."""
 
+LANGUAGE_TAGS = {"en": "en", "zh": "zh-CN"}
+"""How HTML calls them."""
+
 
 def check_language(lang: object) -> None:
     """Raise unless this is one of LANGUAGES.

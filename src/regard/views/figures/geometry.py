@@ -19,7 +19,7 @@ from regard.views.figures.bars import PITCH, draw_bars, rows_of
 from regard.views.figures.figure_layout import Sheet, checked_size, shortened
 from regard.views.figures.style import ACCENT, DOTS, FAINT, QUIET, house_style
 from regard.views.figures.weight_matrix import Numbers, checked_labels, numbers_of
-from regard.views.figures.wording import TEXTS
+from regard.views.figures.figure_texts import TEXTS
 
 SIDE = 3.6
 """Inches of the space."""
