@@ -19,6 +19,7 @@ SOURCE = ROOT / "src" / "regard"
 
 # Data flows down this list and imports only point up it.
 ROOMS = [
+    "texts",
     "errors",
     "version",
     "languages",

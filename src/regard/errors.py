@@ -31,6 +31,8 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING
 
+from regard.texts import LANGUAGES, read_table
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -51,10 +53,9 @@ class Phrase:
 
     def in_words(self, lang: str) -> str:
         """The template of a language with its values, which may be phrases, lists of them, or errors."""
-        from regard.languages import error_template  # raises errors of this module itself
-
+        check_language(lang)
         said = {name: _said(value, lang) for name, value in self.values.items()}
-        return error_template(self.template, lang).format(**said)
+        return read_table("errors", lang).get(self.template, self.template).format(**said)
 
 
 class RegardError(Exception):
@@ -113,7 +114,7 @@ class RegardError(Exception):
 
 
 def reason(error: Exception) -> Phrase | RegardError:
-    """What an error says, without the frames that it holds: in any language if it is regard's or the system's.
+    """What an error says, without the frames that it holds; in any language if regard or the system says it.
 
     >>> reason(FileNotFoundError(2, "No such file or directory")).in_words("zh")
     '没有这个文件或文件夹'
@@ -155,6 +156,23 @@ class DeviceError(RegardError, ValueError):
 
 class ArgumentError(RegardError, ValueError):
     """An option outside its range."""
+
+
+def check_language(lang: object) -> None:
+    """Raise unless this is one of the languages.
+
+    >>> check_language("fr")
+    Traceback (most recent call last):
+    regard.errors.ArgumentError: lang is one of en, zh. Got lang = 'fr'. Choose one of them.
+    """
+    if lang not in LANGUAGES:
+        raise ArgumentError(
+            "lang is one of {languages}.",
+            got="lang = {language!r}",
+            do="Choose one of them.",
+            languages=", ".join(LANGUAGES),
+            language=lang,
+        )
 
 
 class MaskError(RegardError, ValueError):

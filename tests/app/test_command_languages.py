@@ -1,4 +1,4 @@
-"""Errors and help of the command line in Chinese: complete, in columns, and asked for wherever --lang stands."""
+"""Errors and help of the command line in Chinese: complete, in columns, wherever --lang stands."""
 
 import os
 import re
@@ -15,7 +15,8 @@ from regard.app.languages import language_of
 from regard.app.languages.click_errors import in_chinese
 from regard.app.languages.line_breaks import wrap
 from regard.app.main import main
-from regard.languages import columns_of, read_table
+from regard.languages import columns_of
+from regard.texts import read_table
 
 COMMANDS = [(), *((name,) for name in main.commands)]
 EXAMPLES = {
@@ -148,7 +149,11 @@ def test_no_line_is_too_wide_and_nothing_is_lost(text, width):
     ],
 )
 def test_errors_of_regard(arguments, says):
-    for shown in (run(*arguments, "--lang", "zh"), run(*arguments, "--lang=zh"), run(*arguments, REGARD_LANG="zh")):
+    for shown in (
+        run(*arguments, "--lang", "zh"),
+        run(*arguments, "--lang=zh"),
+        run(*arguments, REGARD_LANG="zh"),
+    ):
         assert (shown.exit_code, shown.output[:3]) == (1, "错误：")
         assert says in shown.output
         assert "Got" not in shown.output

@@ -43,7 +43,14 @@ def test_a_training_in_chinese(folder, monkeypatch):  # noqa: F811
     monkeypatch.setenv("COLUMNS", "200")
     shown = run(folder, "--recipe", folder / "recipe.json", "--lang", "zh")
     assert shown.exit_code == 0, shown.output
-    for words in ("训练 ━", "3/6  第 4 轮  损失 3.", "留出句 3.", "剩余 0:0", "贪心解码  BLEU", "束宽 4    BLEU"):
+    for words in (
+        "训练 ━",
+        "3/6  第 4 轮  损失 3.",
+        "留出句 3.",
+        "剩余 0:0",
+        "贪心解码  BLEU",
+        "束宽 4    BLEU",
+    ):
         assert words in shown.output
     assert not english_in(shown.output, folder / "run" / "model")
     assert set(training_log.TEXTS.table("zh").values()) <= drawn[-1]
@@ -72,7 +79,10 @@ def test_a_machine_without_chinese_letters_draws_the_loss_in_english(monkeypatch
 
 def test_a_survey(capsys):
     going = State(texts=1234, share=0.5, left=75.0)
-    assert [_words(going, lang) for lang in ("en", "zh")] == ["1,234 texts  1:15 left", "1,234 段文本  剩余 1:15"]
+    assert [_words(going, lang) for lang in ("en", "zh")] == [
+        "1,234 texts  1:15 left",
+        "1,234 段文本  剩余 1:15",
+    ]
     counts = {"documents": 2000, "tokens": 30000, "truncated": 3, "divided": 4, "failed": 5}
     for lang in ("en", "zh"):
         _finish(Console(width=200), counts, 72, Path("[out]/report.html"), lang)

@@ -15,8 +15,8 @@ from regard import heads
 from regard.errors import ArgumentError, DtypeError
 from regard.heads import Example, Head, Roles, Score
 from regard.recording import Recording
-from regard.views.terminal_tables import LEFT_OUT, most_telling, show_table
 from regard.views.column_headings import TEXTS
+from regard.views.terminal_tables import LEFT_OUT, most_telling, show_table
 
 TEXT = ["[CLS]", "a", "b", ",", "c", "d", "a", "b", "e", "c", "[SEP]"]
 LENGTH = len(TEXT)

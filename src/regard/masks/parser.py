@@ -123,11 +123,10 @@ class _Reader:
             yield _Token("end", "", len(text))
 
     def _fail(self, problem: str, position: int, /, **values: object) -> NoReturn:
-        end = Phrase("the end of the text")
-        said = {
-            name: end if isinstance(one, _Token) and one.kind == "end" else one for name, one in values.items()
-        }
-        raise MaskSyntaxError(problem, text=self.text, position=position, **said)
+        for name, one in values.items():
+            if isinstance(one, _Token) and one.kind == "end":
+                values[name] = Phrase("the end of the text")
+        raise MaskSyntaxError(problem, text=self.text, position=position, **values)
 
     # ---- moving through the tokens -----------------------------------------------------------
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from regard.languages import LANGUAGES, Texts
+from regard.languages import Texts
+from regard.texts import LANGUAGES
 
 TEXTS, STATISTICS = Texts("views"), Texts("statistics")
 

@@ -20,7 +20,7 @@ import click
 
 from regard.app.languages.help_formatter import ChineseFormatter
 from regard.app.languages.option import LANGUAGE, LanguageContext
-from regard.languages import read_table
+from regard.texts import read_table
 
 SOURCE = Path(__file__).parents[2]
 
@@ -30,8 +30,8 @@ _SAYS = re.compile(r"_?[A-Z]\w*Error|Phrase|_fail|_refuse")
 _PARTS = ("must", "got", "do")
 """Arguments that are templates, in any call."""
 
-_SAME = re.compile(r"\{.*?\}|--\w+|\w+ ?= ?\w*|\w+\([\w, ]*\)")
-"""What is the same in every language: places, options, named values, calls."""
+_SAME = re.compile(r"--\w+|\w+ ?= ?\w*|\w+\([^()]*\)|\w+_\w+|\{.*?\}")
+"""What is the same in every language: places, options, named values, calls, names of code."""
 
 
 def templates(code: str) -> Iterator[tuple[int, str | None]]:

@@ -16,8 +16,8 @@ from typing import IO, Any
 import click
 
 from regard.app.languages.option import VARIABLE
-from regard.languages import error_template, read_table
 from regard.printing import safe
+from regard.texts import read_table
 
 _PLACE = re.compile(r"\\\{(\w+)\\\}")
 
@@ -31,7 +31,7 @@ def in_chinese(text: str) -> str:
             if "message" in values:  # all other values are the user's or names
                 values["message"] = in_chinese(values["message"])
             return chinese.format(**values)
-    return error_template(text, "zh")  # what the system says of a file
+    return read_table("errors", "zh").get(text, text)  # what the system says of a file
 
 
 class ChineseRefusal(click.UsageError):

@@ -21,7 +21,8 @@ from collections.abc import Iterable
 import click
 
 from regard.app.languages.line_breaks import wrap
-from regard.languages import columns_of, read_table
+from regard.languages import columns_of
+from regard.texts import read_table
 
 _NARROWEST = 10
 _PARAGRAPHS = re.compile(r"\n[^\S\n]*\n")

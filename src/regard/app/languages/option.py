@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import click
 from click.core import ParameterSource
 
-from regard.languages import LANGUAGES
+from regard.texts import LANGUAGES
 
 VARIABLE = "REGARD_LANG"
 HANDED_ON = "regard.language.handed_on"

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.languages import LANGUAGE_TAGS
+from regard.texts import LANGUAGE_TAGS
 from regard.views.page.page_html import ASSETS as PAGE
 from regard.views.page.page_html import data_elements, replaced, visible_text
 from regard.views.page.page_texts import with_texts

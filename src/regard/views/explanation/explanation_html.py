@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-from regard.languages import LANGUAGE_TAGS
+from regard.texts import LANGUAGE_TAGS
 from regard.views.explanation.explanation_payload import Explanation, Grid, number, shape_of
 from regard.views.page.page_html import visible_text
 from regard.views.report.report_html import theme

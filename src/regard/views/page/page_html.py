@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from regard.languages import LANGUAGE_TAGS
+from regard.texts import LANGUAGE_TAGS
 from regard.views.page.page_payload import Payload
 from regard.views.page.page_texts import with_texts
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from regard.languages import LANGUAGES, read_table
+from regard.texts import LANGUAGES, read_table
 
 _EMPTY = "TEXTS = { en: {}, zh: {} };"
 
@@ -15,8 +15,8 @@ _EMPTY = "TEXTS = { en: {}, zh: {} };"
 def with_texts(source: str, *subjects: str) -> str:
     """A module with the texts of these subjects, and the names of statistics, in place of its empty table.
 
-    >>> with_texts("export const TEXTS = { en: {}, zh: {} };", "page")[:67]
-    'export const TEXTS = {"en": {"view.overview": "Overview", "view.line'
+    >>> with_texts("export const TEXTS = { en: {}, zh: {} };", "page")[:56]
+    'export const TEXTS = {"en": {"view.overview": "Overview"'
     """
     if _EMPTY not in source:
         return source

@@ -11,10 +11,10 @@ from regard import atomic
 from regard.errors import ArgumentError, Phrase, RecordingError
 from regard.languages import check_language
 from regard.recording import Call, Recording
+from regard.views.column_headings import TEXTS
 from regard.views.page.page_html import document, frame_size
 from regard.views.page.page_payload import FINE_VALUES, Payload, Wording, payload_of
 from regard.views.page.thumbnails import SIDE
-from regard.views.column_headings import TEXTS
 
 VIEWS = ("overview", "lines", "matrix", "heads", "steps")
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from regard.heads.role_results import ROLES, Head, in_words
 from regard.heads.survey.survey_results import Survey
-from regard.languages import LANGUAGE_TAGS
 from regard.table import Value
+from regard.texts import LANGUAGE_TAGS
 from regard.version import __version__
 from regard.views.column_headings import heading, named
 from regard.views.page.display_tokens import text_of
