@@ -52,7 +52,7 @@ def test_which_language_is_wanted(header, wanted):
         ("/api/recordings/book/tiles/0/0/0/0/0?kind=least", None, 422),
         ("/api/readings", {"model": "words"}, 422),
         ("/api/readings", [], 422),
-        ("/api/readings", {"model": "none", "text": "a"}, 404),
+        ("/api/readings", {"model": "none", "text": "a"}, 422),
         ("/api/readings", {"path": 1}, 422),
     ],
 )
