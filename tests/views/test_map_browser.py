@@ -362,7 +362,7 @@ def test_a_reading_is_cancelled_and_a_closed_page_ends_its_job(visit, kept, monk
     visitor.page.set_input_files("input[type=file]", file)
     visitor.until("document.querySelector('textarea').value === 'to be cancelled'")
     visitor.page.set_input_files("input[type=file]", {**file, "buffer": b"\xff\xfe\x00"})
-    visitor.until("document.querySelector('.note').textContent.includes('not text in UTF-8')")
+    visitor.until("document.querySelector('.note').textContent.includes('not UTF-8 text')")
     visitor.page.click("button.primary")
     visitor.until("document.querySelector('progress')")
     visitor.page.click("button.primary")
