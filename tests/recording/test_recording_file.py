@@ -227,7 +227,7 @@ def test_numbers_that_no_model_gives(name, value, tmp_path):
         tensors[f"call.1.{name}"].view(-1)[5] = value
 
     file = tampered_kind("layers", tmp_path, change)
-    says = r"call 1 \('layers.0.attention'\)"
+    says = r"seen\[1\] \('layers.0.attention'\)"
     says = rf"The numbers of {name} in {says}" if (name, value) != ("lse", -torch.inf) else rf"row of {says}"
     with pytest.raises(RecordingFileError, match=says):
         regard.load(file)
@@ -246,7 +246,7 @@ def test_a_recording_with_nan_is_not_saved(name, tmp_path):
     seen.save(tmp_path / "x.safetensors")
     before = (tmp_path / "x.safetensors").read_bytes()
     getattr(seen[1], name).view(-1)[0] = torch.nan
-    with pytest.raises(RecordingError, match=rf"numbers of {name} in call 1 .* Got NaN. Find out where"):
+    with pytest.raises(RecordingError, match=rf"numbers of {name} in seen\[1\] .* Got NaN. Find out where"):
         seen.save(tmp_path / "x.safetensors")
     assert (tmp_path / "x.safetensors").read_bytes() == before
 

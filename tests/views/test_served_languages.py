@@ -8,6 +8,7 @@ import pytest
 from app.served import Words, running, served, translation
 from regard.app.server.assets import OWN, assets, document
 from regard.app.server.safety import Door
+from regard.texts import read_table
 from views.test_map_browser import Visitor
 
 SPOKEN = "document.documentElement.lang"
@@ -71,7 +72,7 @@ def test_the_first_language(visit, told, locale):
     visitor = visit(locale)
     for page in ("/", "/map/two", "/look/two"):
         open_page(visitor, page)
-        assert visitor.ask(SPOKEN) == {"en": "en", "zh": "zh-Hans"}[wanted], page
+        assert visitor.ask(SPOKEN) == {"en": "en", "zh": "zh-CN"}[wanted], page
     # Nothing of this is a choice of the reader's.
     assert visitor.ask("localStorage.getItem('regard.look')") is None
 
@@ -91,7 +92,7 @@ def test_what_the_reader_chooses_holds_everywhere(visit, told, where):
 
 def test_an_address_with_a_language_is_no_choice(visit, told):
     visitor = visit("en-GB").open("/look/two#language=zh").until("window.regard?.state")
-    visitor.until(f"{SPOKEN} === 'zh-Hans'")
+    visitor.until(f"{SPOKEN} === 'zh-CN'")
     assert visitor.ask("localStorage.getItem('regard.look')") is None
 
 
@@ -129,7 +130,7 @@ def test_errors_of_the_server_are_in_the_language_of_the_page(visit, told, local
 def test_documents_say_what_the_server_was_told():
     for name in ("home", "map", "wait"):
         assert document(name) == (OWN / f"{name}.html").read_bytes()
-        assert b'<html lang="zh-Hans" data-first="zh">' in document(name, "zh")
+        assert b'<html lang="zh-CN" data-first="zh">' in document(name, "zh")
         assert b'<html lang="en" data-first="en">' in document(name, "en")
 
 
@@ -140,19 +141,18 @@ def test_nothing_in_the_modules_speaks_for_itself():
     found = {
         (name, one)
         for name, asset in assets().items()
-        if name.endswith(".js") and not name.startswith("page/") and name != "map/words.js"
+        if name.endswith(".js") and not name.startswith("page/")
         for one in sentence.findall(re.sub(r"^\s*//.*$", "", asset.content.decode(), flags=re.M))
         if one not in known
     }
     assert found == set()
-    assert sentence.findall(assets()["map/words.js"].content.decode())  # the check would notice
+    assert sentence.findall(assets()["page/languages.js"].content.decode())  # the check would notice
 
 
 def test_keys_put_together_have_their_words():
-    words = assets()["map/words.js"].content.decode()
     for key in (
         *(f"stage.{stage}" for stage in ("waiting", "reading", "saving", "mapping", "writing")),
         *(f"kind.{kind}.model" for kind in ("encoder", "decoder", "translator")),
         *(f"home.pair.{kind}" for kind in ("encoder", "translator")),
     ):
-        assert words.count(f'"{key}": "') == 2, key
+        assert key in read_table("app", "zh"), key

@@ -37,11 +37,13 @@ import numpy as np
 from regard.checks import check_integer
 from regard.errors import ArgumentError, DtypeError, Phrase, ShapeError
 from regard.kernels.operations import CostStep, Setting, linear_steps, softmax_steps
-from regard.kernels.plan import TEXTS, plan
-from regard.languages import padded
+from regard.kernels.plan import plan
+from regard.languages import Texts, padded
 from regard.masks import Mask, MaskLike, as_mask, causal, parse
 from regard.masks.extent import Extent
 from regard.masks.mask import extent_of
+
+TEXTS = Texts("kernels")
 
 WAYS = ("dense", "allowed", "regard", "linear", "cache")
 """The ways of computing attention that ``cost()`` compares."""

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.errors import RecordingFileError
+from regard.errors import Phrase, RecordingFileError
 from regard.kernels.biases import Bias
 from regard.recording.call import Call
 from regard.recording.recording_schema import LARGEST
@@ -168,10 +168,11 @@ def _check_numbers(name: str, tensor: Tensor, keys: int, where: str) -> None:
                 range=_range(tensor),
             )
         return
-    _check_floats(f"{name} in {where}", tensor, -math.inf if name in MINUS_INFINITE else -LARGEST)
+    named = Phrase("{name} in {where}", name=name, where=where)
+    _check_floats(named, tensor, -math.inf if name in MINUS_INFINITE else -LARGEST)
 
 
-def _check_floats(name: str, tensor: Tensor, least: float) -> None:
+def _check_floats(name: Phrase, tensor: Tensor, least: float) -> None:
     """Raise unless these are floating-point numbers from ``least`` to ``LARGEST``."""
     if tensor.dtype not in FLOATS:
         raise RecordingFileError(
@@ -260,7 +261,9 @@ def _check_mask(call: Call, where: str) -> None:
 
 def _check_bias(bias: Bias, where: str) -> None:
     for term in bias.terms():
-        _check_floats(f"bias in {where}", term.tables[0], -math.inf if term.can_forbid else -LARGEST)
+        _check_floats(
+            Phrase("bias in {where}", where=where), term.tables[0], -math.inf if term.can_forbid else -LARGEST
+        )
 
 
 def _check_scores(call: ScoredCall, where: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.checks import is_integer
-from regard.errors import ArgumentError, RecordingError, ShapeError
+from regard.errors import ArgumentError, Phrase, RecordingError, ShapeError
 from regard.interception.steps import Kind
 from regard.recording.call import Call
 from regard.recording.recorder import Recorder
@@ -117,7 +117,7 @@ class Recording:
                 "The recording has {layers}.",
                 got="{asked}",
                 do="Choose one of these layers.",
-                layers=_listed_layers(self.calls),
+                layers=_listed_layers(self.calls) or Phrase("no calls"),
                 asked=asked,
             )
         for name in ("kind", "run", "name"):
@@ -213,7 +213,7 @@ class Recording:
         for batch, length in known:
             if all(len(text) == length for text in texts) and len(texts) in (1, batch):
                 return texts * batch if len(texts) == 1 else texts
-        sizes = " or ".join(f"batch = {batch}, length = {length}" for batch, length in known)
+        sizes = "; ".join(f"batch = {batch}, length = {length}" for batch, length in known)
         counts = sorted({len(text) for text in texts})
         one_more = name == "tokens" and bool(counts) and counts[-1] - 1 in {length for _, length in known}
         raise ShapeError(
@@ -241,17 +241,22 @@ class Recording:
         save(self, Path(path))
 
 
-def _listed_layers(calls: Sequence[Call]) -> str:
+def _listed_layers(calls: Sequence[Call]) -> list[Phrase]:
     """The layers of a recording, by kind and run."""
     found: dict[tuple[Kind, int], list[int]] = {}
     for call in calls:
         found.setdefault((call.kind, call.run), []).append(call.layer)
     several_runs = len({run for _, run in found}) > 1
     listed = [
-        f"{kind} layers {_listed_numbers(layers)}" + (f" in run {run}" if several_runs else "")
+        Phrase(
+            "{kind} layers {layers} in run {run}" if several_runs else "{kind} layers {layers}",
+            kind=kind,
+            layers=_listed_numbers(layers),
+            run=run,
+        )
         for (kind, run), layers in found.items()
     ]
-    return "; ".join(listed[:6]) + ("; …" if len(listed) > 6 else "") if listed else "no calls"
+    return listed[:6] + [Phrase("…")] * (len(listed) > 6)
 
 
 def _listed_numbers(numbers: Sequence[int]) -> str:

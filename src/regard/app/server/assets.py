@@ -13,8 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from regard.texts import LANGUAGE_TAGS
 from regard.views.page.page_html import ASSETS as PAGE
 from regard.views.page.page_html import data_elements, replaced, visible_text
+from regard.views.page.page_texts import with_texts
 
 if TYPE_CHECKING:
     from regard.views.page.page_payload import Payload
@@ -24,7 +26,6 @@ MAP = Path(__file__).parents[2] / "views" / "map" / "assets"
 FOLDERS = {"page": PAGE, "map": MAP, "app": OWN}
 
 OPENING = '<html lang="en">'
-TAGS = {"en": "en", "zh": "zh-Hans"}
 
 TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 
@@ -43,12 +44,16 @@ def assets() -> dict[str, Asset]:
     """All files by the end of their address, ``map/view.js`` say."""
     return {
         f"{name}/{file.relative_to(folder).as_posix()}": Asset(
-            content := file.read_bytes(), TYPES[file.suffix], etag_of(content)
+            content := _content(file), TYPES[file.suffix], etag_of(content)
         )
         for name, folder in FOLDERS.items()
         for file in sorted(folder.rglob("*"))
         if file.suffix in TYPES
     }
+
+
+def _content(file: Path) -> bytes:
+    return with_texts(file.read_text(encoding="utf-8"), "page", "map", "app").encode()
 
 
 @cache
@@ -59,7 +64,7 @@ def document(name: str, lang: str | None = None) -> bytes:
 
 def _opening(lang: str | None) -> str:
     """The first element of a document; the browser reads from it what the server was told."""
-    return OPENING if lang is None else f'<html lang="{TAGS[lang]}" data-first="{lang}">'
+    return OPENING if lang is None else f'<html lang="{LANGUAGE_TAGS[lang]}" data-first="{lang}">'
 
 
 def etag_of(*parts: bytes | str) -> str:

@@ -65,12 +65,13 @@ class SurveyedModel:
         """How many tokens a part may have: the model's limit, or a batch where it has none."""
         limit = self.reader.longest
         if asked is not None and not is_integer(asked, 4, limit):
-            most = "" if limit == math.inf else f" to {limit:,}, which the model has positions for"
             raise ArgumentError(
-                "longest is a number of tokens from 4{most}.",
+                "longest is a number of tokens, 4 or more."
+                if limit == math.inf
+                else "longest is a number of tokens from 4 to {limit:,}, which the model has positions for.",
                 got="longest = {asked!r}",
                 do="Leave it out.",
-                most=most,
+                limit=limit,
                 asked=asked,
             )
         return asked or (batch_tokens if limit == math.inf else int(limit))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
+from regard.texts import LANGUAGE_TAGS
 from regard.views.explanation.explanation_payload import Explanation, Grid, number, shape_of
 from regard.views.page.page_html import visible_text
 from regard.views.report.report_html import theme
@@ -34,7 +35,7 @@ def _formula(formula: str) -> str:
 def _document(explanation: Explanation) -> Iterator[str]:
     title = _text(explanation.title)
     yield "<!doctype html>"
-    yield f'<html lang="{"zh-CN" if explanation.lang == "zh" else "en"}">'
+    yield f'<html lang="{LANGUAGE_TAGS[explanation.lang]}">'
     yield '<head>\n<meta charset="utf-8">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'

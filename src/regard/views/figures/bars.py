@@ -13,9 +13,9 @@ from regard.checks import check_integer
 from regard.errors import ArgumentError, ShapeError
 from regard.recording import Call, Recording
 from regard.views.figures.figure_layout import Sheet, checked_size
+from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.style import ACCENT, FAINT, QUIET, house_style
 from regard.views.figures.weight_matrix import Numbers, checked_labels, numbers_of, one_matrix
-from regard.views.figures.wording import TEXTS
 
 MOST = 40
 """Bars of one figure. Of more keys the strongest are shown, and the others as one bar."""

@@ -17,7 +17,9 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
+from regard.texts import LANGUAGE_TAGS
 from regard.views.page.page_payload import Payload
+from regard.views.page.page_texts import with_texts
 
 ASSETS = Path(__file__).parent / "assets"
 ENTRY = "main.js"
@@ -38,7 +40,7 @@ def document(payload: Payload) -> str:
     return replaced(
         (ASSETS / "page.html").read_text(encoding="utf-8"),
         {
-            '<html lang="en">': f'<html lang="{header["language"]}">',
+            '<html lang="en">': f'<html lang="{LANGUAGE_TAGS[header["language"]]}">',
             '<meta charset="utf-8">': f'<meta charset="utf-8">\n{policy(unpacker(), script_of_page())}',
             "<title>regard</title>": f"<title>{title}</title>",
             '<link rel="stylesheet" href="style.css">': packed("style"),
@@ -127,7 +129,7 @@ def inlined(folder: Path, entry: str) -> str:
     """The module ``entry`` with all that it imports, dependencies first."""
     sources: dict[str, str] = {}
     for name in modules(folder, entry):
-        sources[name] = (folder / name).read_text(encoding="utf-8")
+        sources[name] = with_texts((folder / name).read_text(encoding="utf-8"), "page")
     _check_names(sources)
     script = "\n".join(_bare(_EXPORT.sub("", _IMPORT.sub("", source))) for source in sources.values())
     assert "</script" not in script.lower(), "a module would end its own script element"

@@ -11,13 +11,14 @@ from typing import Any
 from regard.heads.role_results import ROLES, Head, in_words
 from regard.heads.survey.survey_results import Survey
 from regard.table import Value
+from regard.texts import LANGUAGE_TAGS
 from regard.version import __version__
+from regard.views.column_headings import heading, named
 from regard.views.page.display_tokens import text_of
 from regard.views.page.page_html import ASSETS as PAGE_ASSETS
 from regard.views.page.page_html import policy, replaced
 from regard.views.report.distance_svg import Point, chart
-from regard.views.report.wording import TAGS, TEXTS, Words
-from regard.views.wording import named
+from regard.views.report.report_texts import TEXTS, Words
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -53,7 +54,7 @@ def document(
     return replaced(
         say.fill((ASSETS / "report.html").read_text(encoding="utf-8")),
         {
-            '<html lang="en">': f'<html lang="{TAGS[lang]}">',
+            '<html lang="en">': f'<html lang="{LANGUAGE_TAGS[lang]}">',
             '<meta charset="utf-8">': f'<meta charset="utf-8">\n{policy(script)}',
             "<title>regard</title>": f"<title>{TEXTS.say('window', lang, title=title)}</title>",
             '<link rel="stylesheet" href="report.css">': f"<style>\n{style}</style>",
@@ -198,9 +199,10 @@ def _number(value: Value) -> float:
 
 def _table(survey: Survey, say: Words) -> Iterator[str]:
     yield '<div class="scroll tall"><table class="heads"><thead><tr>'
-    yield "".join(
-        f"<th><button>{say(f'column.{name}')}</button></th>" for name in ("layer", "head", "role", *COLUMNS)
-    )
+    for name in ("layer", "head", "role", *COLUMNS):
+        key = f"column.{name}"
+        own = say(key) if key in TEXTS.table(say.lang) else heading(name.removesuffix("_mean"), say.lang)
+        yield f"<th><button>{own}</button></th>"
     yield "</tr></thead><tbody>"
     for head, row in zip(survey.heads, survey.table):
         best = head.best

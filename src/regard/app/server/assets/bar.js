@@ -3,7 +3,6 @@
 import { getJson } from "../map/client.js";
 import { lookAddress, mapAddress } from "../map/links.js";
 import { chooseLook, firstLanguage } from "../map/memory.js";
-import "../map/words.js";
 import { readAddress } from "../page/address.js";
 import { make } from "../page/elements.js";
 import { say } from "../page/languages.js";

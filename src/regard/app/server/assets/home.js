@@ -2,7 +2,6 @@
 
 import { followJob, getJson, postJson } from "../map/client.js";
 import { chooseLook, chosenLook, firstLanguage, store, stored } from "../map/memory.js";
-import "../map/words.js";
 import { choice, datum, make } from "../page/elements.js";
 import { say, speak } from "../page/languages.js";
 import { isDark, wearTheme } from "../page/theme.js";
@@ -23,7 +22,7 @@ class Home {
     speak(look.language);
     wearTheme(look.theme);
     document.title = "regard";
-    const other = look.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-Hans"];
+    const other = look.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-CN"];
     const quiet = (text, label, act, attributes = {}) => make("button", { type: "button", class: "quiet", title: label, "aria-label": label, on: { click: act }, ...attributes }, text);
     const change = (patch) => {
       this.text = this.area?.value ?? this.text;

@@ -2,7 +2,6 @@
 
 import { followJob, postJson } from "../map/client.js";
 import { firstLanguage } from "../map/memory.js";
-import "../map/words.js";
 import { datum, make } from "../page/elements.js";
 import { say, speak } from "../page/languages.js";
 import { wearTheme } from "../page/theme.js";

@@ -14,7 +14,6 @@ import { Place } from "./place.js";
 import { TokenSearch } from "./search.js";
 import { Sheet } from "./sheet.js";
 import { MapView } from "./view.js";
-import "./words.js";
 
 const REMEMBERED = ["theme", "palette", "language"];
 
@@ -102,7 +101,7 @@ class MapApp {
     const { state } = this;
     const button = (text, label, act, attributes = {}) =>
       make("button", { type: "button", class: "quiet", "aria-label": label, title: label, on: { click: act }, ...attributes }, text);
-    const other = now.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-Hans"];
+    const other = now.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-CN"];
     const copy = button(say("map.link.short"), say("map.link"), async () => {
       await navigator.clipboard?.writeText(location.href);
       copy.textContent = say("map.copied");

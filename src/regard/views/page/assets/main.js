@@ -102,7 +102,7 @@ class App {
     const { state } = this;
     const button = (text, label, act, attributes = {}) => press(text, act, { "aria-label": label, title: label, ...attributes });
     const theme = isDark(now.theme) ? "light" : "dark";
-    const other = now.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-Hans"];
+    const other = now.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-CN"];
     return make("div", { class: "page-tools" },
       button("SVG", say("export.svg"), () => this.save("svg"), { translate: "no" }),
       button("PNG", say("export.png"), () => this.save("png"), { translate: "no" }),

@@ -13,9 +13,6 @@ from regard.languages import Texts, check_language
 
 TEXTS = Texts("report")
 
-TAGS = {"en": "en", "zh": "zh-Hans"}
-"""How HTML calls the languages."""
-
 _PLACE = re.compile(r"<!-- text ([\w.]+) -->")
 
 
