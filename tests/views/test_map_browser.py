@@ -334,7 +334,7 @@ def test_a_phone(visit, wanted):
 def test_chinese_and_dark(visit):
     visitor = visit(color_scheme="dark").open("/map/book").settled()
     visitor.page.click("text=中文")
-    visitor.until("document.documentElement.lang === 'zh-Hans'")
+    visitor.until("document.documentElement.lang === 'zh-CN'")
     assert "搜索" in visitor.page.get_attribute(".map-search input", "placeholder")
     assert visitor.ask("document.documentElement.dataset.theme") == "dark"
     assert visitor.page.inner_text(".app-tabs").split() == ["视图", "地图"]
@@ -406,8 +406,8 @@ def test_every_import_is_a_file_that_exports_it():
     for name in own:
         source = found[name].content.decode()
         for names, where in pattern.findall(source):
-            path = Path(*Path(name).parent.parts, where)
-            target = "/".join(part for part in _resolved(path.parts))
+            near = "/".join(_resolved(Path(*Path(name).parent.parts, where).parts))
+            target = where.removeprefix("/assets/") if where.startswith("/") else near
             assert target in found, (name, where)
             exported = set(
                 re.findall(

@@ -48,7 +48,7 @@ def head_view(
         sentence_b_start: where the second of two sentences begins.
         prettify_tokens: show ``Ġcat`` as ``cat``.
         layer: the layer to begin with.
-        heads: the heads to begin with; all unless told.
+        heads: the heads to begin with; by default all.
         encoder_attention: like ``attention``, of an encoder-decoder; with ``encoder_tokens``.
         decoder_attention: the same of the decoder; with ``decoder_tokens``.
         cross_attention: from the decoder to the encoder; with both.

@@ -30,7 +30,7 @@ SHARES = (
     "relative_entropy", "self_weight", "previous_weight", "first_weight", "peak", "received_peak",
     "divergence", *ROLES,
 )  # fmt: skip
-"""Columns that lie between 0 and 1 and are drawn as bars."""
+"""Columns between 0 and 1, which are drawn as bars."""
 
 LEFT_OUT = (
     "call", "name", "queries", "visible", "p", "example_batch", "example_query", "example_key",
@@ -198,7 +198,7 @@ def short_text(roles: Roles, lang: str = "en") -> str:
 
 
 def _ordered(roles: Roles, sort: str | None, *, descending: bool) -> list[Head]:
-    """The heads in the order of a column of their table; the clearest first unless told."""
+    """The heads in the order of a column of their table; by default the clearest first."""
     if sort is None:
         clear = roles.clearest(len(roles))
         return [*clear, *(head for head in roles if head.best is None)]
@@ -255,7 +255,7 @@ def _role_cells(head: Head, role: str | None, length: int, *, several: bool, lan
 
 
 def _shown(head: Head, role: str | None, length: int) -> list[Text]:
-    """The score of a role, the best one unless told, and the tokens that show it."""
+    """The score of a role, by default the best one, and the tokens that show it."""
     score = head.scores.get(role or head.best or "")
     if score is None:
         return [Text("–", "dim"), Text("")]

@@ -25,7 +25,7 @@ def heading(column: str, lang: str = "en") -> str:
 
 
 def named(column: str, name: str, lang: str = "en") -> str:
-    """What stands in a cell of text: kinds and roles in the language, names and tokens as they are.
+    """The text of a cell: kinds and roles are translated, names and tokens are not.
 
     >>> named("kind", "cross", "zh"), named("best", "previous", "zh"), named("key_token", "cross", "zh")
     ('交叉', '前一个', 'cross')

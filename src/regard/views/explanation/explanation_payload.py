@@ -1,6 +1,6 @@
-"""What an explanation holds: worded already, in one language, with every number in full.
+"""What an explanation holds: its texts, in one language, and every number in full.
 
-What fits is the business of whoever draws it: the terminal leaves out columns, JSON nothing.
+The terminal omits columns that do not fit; JSON has everything.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Row = tuple[float | None, ...]
 
 @dataclass(frozen=True)
 class Grid:
-    """Numbers with names on both sides; no number is ``None``. ``weights`` lie between 0 and 1."""
+    """Numbers with names on both sides; a missing number is ``None``. ``weights`` are between 0 and 1."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]

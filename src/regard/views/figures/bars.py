@@ -53,11 +53,11 @@ def bars(
 
     Args:
         weights: numbers ``(key,)``; or a recording or call, and ``layer``, ``head`` and ``query``.
-        labels: a name for each key; the recorded tokens unless told.
+        labels: a name for each key; by default the recorded tokens.
         values: numbers ``(key,)`` or ``(key, channel)``, printed behind the weights.
         kind, run, batch: as for ``heatmap``.
         most: how many bars; of more keys the strongest are shown and the rest is added up.
-        title: the mix of the values, or the query, unless told; "" for none.
+        title: by default the mix of the values, or the query; "" for none.
         size: the length of the axis in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 

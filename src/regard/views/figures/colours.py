@@ -46,7 +46,7 @@ class Scale:
 def scale_for(pictures: Sequence[Reduced], scale: str, largest: float | None = None) -> Scale:
     """One scale for all pictures: from 0, or around 0 where there are numbers below it.
 
-    ``largest`` is the number that gets the last colour; the greatest one there is unless told.
+    ``largest`` is the number that gets the last colour, by default the greatest.
     """
     if scale not in ("linear", "log"):
         raise ArgumentError(

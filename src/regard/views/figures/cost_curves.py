@@ -38,7 +38,7 @@ def cost(
         lengths: how many tokens, rising.
         operations, bytes: named series with a number for each length; a panel for each that is given.
             The same name has the same colour in both. A length that was not measured is None or NaN.
-        title: none unless told.
+        title: by default none.
         size: the side of a panel in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 

@@ -36,7 +36,7 @@ def distance(
     Args:
         weights: a recording, one of its calls, or numbers ``(query, key)`` or ``(head, query, key)``.
         layer, heads, kind, run, batch: which heads of the recording; each has a colour.
-        title: the layer unless told; "" for none.
+        title: by default the layer; "" for none.
         size: the width in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 

@@ -36,8 +36,8 @@ def divergence(
 
     Args:
         found: what ``regard.heads.divergence(seen)`` gave.
-        clusters: draw white lines between so many groups.
-        title: says what is shown unless told; "" for none.
+        clusters: draw white lines between this number of groups.
+        title: by default what is shown; "" for none.
         size: the side of the map in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 

@@ -64,7 +64,7 @@ def reduced(matrix: Matrix, *, rows: int, columns: int) -> Reduced:
 
 def _greatest(values: Numbers, tall: int, wide: int, hidden: Bools | None) -> Numbers:
     if hidden is not None:
-        # A hidden pair is no candidate where others of the block can be seen, whatever their sign.
+        # A masked pair is not a candidate where other pairs of the block are visible, whatever their sign.
         values = np.where(hidden, -np.inf, values)
     high = np.maximum.reduceat(values, np.arange(0, values.shape[0], tall), axis=0)
     high = np.maximum.reduceat(high, np.arange(0, values.shape[1], wide), axis=1)

@@ -30,10 +30,10 @@ WIDEST_LABEL = 18
 """Columns of a label; a Chinese character takes two."""
 
 FEW_NUMBERS = 16
-"""Up to so many positions without a name are all numbered."""
+"""Positions without a name up to which all are numbered."""
 
 SMALLEST, USUAL = 5.5, 8.5
-"""Size of letters, in points."""
+"""Font size, in points."""
 
 
 class Sheet:
@@ -140,7 +140,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class LabelPlan:
-    """Which positions are named, and how large the letters are."""
+    """Which positions are named, and in which font size."""
 
     positions: list[int]
     step: int
@@ -185,7 +185,7 @@ def _name(labels: Sequence[str] | None, position: int, *, numbered: bool) -> str
 
 
 def shortened(text: str, columns: int = WIDEST_LABEL) -> str:
-    """The text, cut after so many columns; East Asian characters take two.
+    """The text, cut after a number of columns; East Asian characters take two.
 
     >>> shortened("Donaudampfschifffahrt", 12)
     'Donaudampfs…'

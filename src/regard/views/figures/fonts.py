@@ -1,6 +1,6 @@
 """Letters that can be read: which fonts a figure needs for its labels, and what to do without one.
 
-matplotlib goes through a list of fonts character by character, so Latin letters keep their font and
+matplotlib goes through a list of fonts character by character, so Latin characters keep their font and
 Chinese ones come from the next. A character that no font has would be drawn as a box; here it is
 written as its number instead (U+1F47B). Only where a whole script of everyday use is missing,
 Chinese, Japanese or Korean, nothing could be read any more: that is an error that names the package.
@@ -49,7 +49,7 @@ _REGULAR = (400, 500, "normal", "regular", "book", "medium")
 _EVERYDAY_CJK = ((0x3001, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3), (0xFF01, 0xFF60))
 
 _VISIBLE = {"\n": "↵", "\r": "↵", "\t": "⇥", " ": "␣", "\u3000": "␣", "": "∅"}
-"""Tokens that are nothing but space would be labels that nobody sees."""
+"""Tokens that are nothing but space would be invisible labels."""
 
 
 def families_for(texts: Iterable[str]) -> list[str]:
@@ -98,7 +98,7 @@ def _readable(text: str, known: frozenset[str]) -> str:
     numbered = False  # whether the character before was written as its number
     for sign in text:
         shown = _VISIBLE.get(sign, sign) if sign != " " else sign
-        # Marks that join or turn letters have no form of their own, so a token of them would be empty.
+        # Marks that join characters or change their direction have no glyph, so a token of them would be empty.
         if shown == " " or (shown in known and unicodedata.category(shown) != "Cf"):
             parts.append(shown)
             numbered = False
@@ -127,7 +127,7 @@ def _known_fonts() -> Iterator[str]:
 
 
 def _new_fonts() -> Iterator[str]:
-    """Fonts that lie on the machine but not yet in matplotlib's list, which it keeps in a file."""
+    """Fonts that are on the machine but not yet in matplotlib's list, which it keeps in a file."""
     return _in_order(_taken_in())
 
 

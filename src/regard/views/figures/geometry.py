@@ -60,9 +60,9 @@ def geometry(
         query: numbers ``(channel,)``.
         keys: numbers ``(key, channel)``; at most 40.
         labels: a name for each key.
-        scale: 1/√channels unless told.
-        name: what the query is called; "query" unless told.
-        title: how much of the arrows is seen unless told; "" for none.
+        scale: by default 1/√channels.
+        name: what the query is called, by default "query".
+        title: by default the share of the arrows that is visible; "" for none.
         size: the side of the space in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 
@@ -136,7 +136,7 @@ def space_of(query: Numbers, keys: Numbers) -> Space:
         shown, share = np.pad(arrows, ((0, 0), (0, 3 - channels))), 1.0
     else:
         _, _, axes = np.linalg.svd(arrows, full_matrices=False)
-        # An axis has no direction of its own: its largest part is made positive, so pictures repeat.
+        # The sign of an axis is arbitrary: its largest component is made positive, so that pictures are reproducible.
         largest = axes[np.arange(len(axes)), np.abs(axes).argmax(1)]
         axes = axes[:3] * np.where(largest < 0, -1.0, 1.0)[:3, None]
         shown = arrows @ axes.T
@@ -247,7 +247,7 @@ class SpaceArrow(FancyArrowPatch):
         )
 
     def do_3d_projection(self, renderer: object = None) -> float:
-        """Where the arrow lies on the paper; returns how near it is, for what lies on top of what."""
+        """Where the arrow is on the paper; returns how near it is, which decides what covers what."""
         del renderer
         ends = np.stack([np.zeros(3), self.tip])
         assert isinstance(self.axes, Axes3D)

@@ -22,7 +22,7 @@ SIDE = 2.4
 """Inches of the longer side of one head."""
 
 LABELLED = 40
-"""Up to so many tokens the panels are labelled; more do not fit beside so small a map."""
+"""Tokens up to which panels are labelled; more labels do not fit beside so small a map."""
 
 THUMBNAIL = 0.55
 """Inches of the longer side of a head among all layers."""
@@ -56,7 +56,7 @@ def grid(
         queries, keys: labels, where the recording has no tokens or others are wanted.
         scale, largest: as for ``heatmap``.
         columns: how many heads stand side by side.
-        title: what is shown unless told; "" for none.
+        title: by default what is shown; "" for none.
         size: the longer side of one head in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 

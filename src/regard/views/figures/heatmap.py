@@ -24,7 +24,7 @@ THINNEST = 0.16
 """Inches of a row or column on the shorter side of a long, narrow matrix, so that it can be named."""
 
 ROOM_FOR_A_NUMBER = 0.34
-"""Inches that "0.12" takes in the smallest letters."""
+"""Inches that "0.12" takes in the smallest font."""
 
 
 def heatmap(
@@ -53,9 +53,9 @@ def heatmap(
         queries, keys: labels, where the recording has no tokens or others are wanted. Of a square
             matrix the keys are called as the queries.
         scale: "linear" or "log".
-        largest: the weight that gets the last colour; the greatest one there is unless told.
-        numbers: print each weight in its cell; where there is room unless told.
-        title: the name of the head unless told; "" for none.
+        largest: the weight that gets the last colour, by default the greatest.
+        numbers: print each weight in its cell; by default where there is room.
+        title: by default the name of the head; "" for none.
         size: the longer side in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 

@@ -35,7 +35,7 @@ MOST = 4000
 
 @dataclass(frozen=True)
 class Strands:
-    """The weights that are drawn, strongest last, so that they lie on top."""
+    """The weights that are drawn, strongest last, so that they are on top."""
 
     queries: NDArray[np.int64]
     keys: NDArray[np.int64]
@@ -68,7 +68,7 @@ def lines(
         query: draw the lines of this query alone.
         queries, keys: labels, where the recording has no tokens or others are wanted.
         least: weights below this are left out.
-        title: the layer unless told; "" for none.
+        title: by default the layer; "" for none.
         size: the length of the longer column of tokens in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 

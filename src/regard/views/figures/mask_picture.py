@@ -25,7 +25,7 @@ CELL = 0.36
 """Inches of a cell where there are few."""
 
 LINED = 48
-"""Up to so many positions a thin line parts the cells."""
+"""Positions up to which a thin line separates the cells."""
 
 _HALF = "#8fbcd8"
 """For a pixel that stands for pairs of which some may attend and some may not."""
@@ -47,9 +47,9 @@ def mask(
 
     Args:
         mask: a regard mask, its text such as "causal & window(4, 0)", or a tensor.
-        queries, keys: how many there are, or their labels; as many keys as queries unless told.
+        queries, keys: how many there are, or their labels; by default as many keys as queries.
         index: for a mask that differs over batch or heads, which of them: ``(batch, head)``.
-        title: the mask, and how many pairs attend, unless told; "" for none.
+        title: by default the mask, and how many pairs attend; "" for none.
         size: the longer side in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 

@@ -270,7 +270,7 @@ def _of_array(
 
 
 def numbers_of(given: object, name: str) -> Numbers:
-    """An array of floats from whatever holds numbers: a tensor, an array, lists."""
+    """An array of floats from a tensor, an array or lists."""
     if isinstance(given, torch.Tensor):
         wide = torch.promote_types(given.dtype, torch.float32)
         values: NDArray[Any] = given.detach().to("cpu", wide).numpy()
@@ -294,7 +294,7 @@ def numbers_of(given: object, name: str) -> Numbers:
 def _labels(
     queries: Sequence[str] | None, keys: Sequence[str] | None, shape: tuple[int, int]
 ) -> tuple[list[str] | None, list[str] | None]:
-    """The labels of both sides, checked; of a square, the keys are called as the queries unless told."""
+    """The labels of both sides, checked; in a square matrix, keys have the labels of the queries by default."""
     if keys is None and queries is not None and shape[0] == shape[1]:
         keys = queries
     return checked_labels("queries", queries, shape[0]), checked_labels("keys", keys, shape[1])

@@ -163,7 +163,7 @@ class Plane:
 
 
 def _of_one_head(call: Call, index: int, batch: int) -> Call:
-    """One head of one sequence as a call of its own, in the precision of its scores."""
+    """One head of one sequence as a separate call, in the precision of its scores."""
     own, at = slice(index, index + 1), slice(batch, batch + 1)
     if call.own_weights is not None:
         return replace(call, own_weights=_wide(call.own_weights[at, own]), numbers=None)

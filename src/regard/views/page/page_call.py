@@ -45,7 +45,7 @@ def carried_calls(calls: Sequence[Call], *, value_bits: int) -> list[Carried]:
     def carry(call: Call) -> Carried:
         return carried_weights(call) if call.dense else carried_scores(call, value_bits=value_bits)
 
-    # Each weight is computed three times: as it is, as it is shown, and for the small picture.
+    # Each weight is computed three times: exactly, as the page shows it, and for the thumbnail.
     size = sum(3 * call.q[0].numel() * call.keys for call in calls if call.q is not None)
     return spread(lambda: each(carry, calls), size)
 

@@ -38,7 +38,7 @@ STATISTICS = (
 """The columns of ``regard.heads.table`` that a page shows."""
 
 FINE_VALUES = 1 << 19
-"""Up to so many numbers, all V of a page have 16 bits each; beyond, 8: they are only looked at."""
+"""Numbers in all V of a page up to which each has 16 bits; beyond, 8, because V is only displayed."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Payload:
         return self._texts[text]
 
     def put_mask(self, mask: Mask, extent: Extent) -> int | None:
-        """Keep the intervals of a mask, once; None where everybody sees everybody."""
+        """Keep the intervals of a mask, once; None where every query sees every key."""
         if (mask, extent) not in self._masks:
             self._masks[mask, extent] = self._put_intervals(mask, extent)
         return self._masks[mask, extent]

@@ -11,7 +11,7 @@ BOUND = 2e-3
 """No weight on a page may be further from the exact one."""
 
 EXHAUSTIVE = 1 << 23
-"""Up to so many weights of a call are compared one by one; of more, so many in sampled rows."""
+"""Weights of a call that are compared; a call with more is compared in sampled rows."""
 
 AT_ONCE = 1 << 20
 

@@ -22,12 +22,12 @@ PER_CALL = 1300
 """Bytes of a call beside its arrays: its description, its line of statistics, and the elements around."""
 
 LARGEST = 200_000_000
-"""Bytes above which a page is only written if the user insists: browsers get slow."""
+"""Bytes above which a page is only written on request, because browsers become slow."""
 
 
 @dataclass(frozen=True)
 class PageEstimate:
-    """The size that a page will have, about; compression makes it smaller, hard numbers larger."""
+    """The size that a page will have, approximately; it depends on how well the numbers compress."""
 
     calls: int
     nbytes: int
@@ -98,8 +98,8 @@ def page(
 
     Args:
         recording: what ``regard.watch`` or ``regard.load`` gave.
-        path: the file, replaced if it exists, its folder made if missing; ``attention.html`` in the current
-            folder unless told.
+        path: the file, replaced if it exists, its folder made if missing; by default
+            ``attention.html`` in the current folder.
         batch: which sequence.
         layers: only these layers.
         title: shown at the top.
@@ -108,7 +108,7 @@ def page(
         kind: what to begin with, "encoder", "decoder" or "cross".
         layer: the layer to begin with.
         head: the head to begin with.
-        words: the word of each token, for merging pieces; from the tokens themselves unless told.
+        words: the word of each token, for merging pieces; by default found from the tokens.
         source_words: the same on the encoder's side of an encoder-decoder.
         yes: write it even if it is larger than 200 MB.
 
@@ -147,7 +147,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Options:
-    """Everything that a page can be told."""
+    """All options of a page."""
 
     batch: int = 0
     layers: Sequence[int] | int | None = None

@@ -1,9 +1,8 @@
-"""The report as text: summary, map of roles, curves, table of heads, examples. It asks no network."""
+"""The report as text: summary, map of roles, curves, table of heads, examples. It loads nothing."""
 
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,11 @@ from regard.heads.role_results import ROLES, Head, in_words
 from regard.heads.survey.survey_results import Survey
 from regard.table import Value
 from regard.version import __version__
+from regard.views.html import fill, html_document, policy, theme_of_system
 from regard.views.page.display_tokens import text_of
-from regard.views.page.page_html import ASSETS as PAGE_ASSETS
-from regard.views.page.page_html import policy, replaced
 from regard.views.report.distance_svg import Point, chart
-from regard.views.report.wording import TAGS, TEXTS, Words
+from regard.views.report.wording import TEXTS, Words
+from regard.views.script_bundle import script
 from regard.views.wording import named
 
 ASSETS = Path(__file__).parent / "assets"
@@ -47,35 +46,26 @@ def document(
 ) -> str:
     """The whole report."""
     say = Words(lang)
-    script = (ASSETS / "report.js").read_text(encoding="utf-8")
-    style = theme() + (ASSETS / "report.css").read_text(encoding="utf-8")
-    title = say("title", model=Path(survey.identity["model"]).name, corpus=survey.identity["corpus"])
-    return replaced(
+    program = script("report/assets/report.js")
+    style = theme_of_system() + (ASSETS / "report.css").read_text(encoding="utf-8")
+    named_after = {"model": Path(survey.identity["model"]).name, "corpus": survey.identity["corpus"]}
+    body = fill(
         say.fill((ASSETS / "report.html").read_text(encoding="utf-8")),
         {
-            '<html lang="en">': f'<html lang="{TAGS[lang]}">',
-            '<meta charset="utf-8">': f'<meta charset="utf-8">\n{policy(script)}',
-            "<title>regard</title>": f"<title>{TEXTS.say('window', lang, title=title)}</title>",
-            '<link rel="stylesheet" href="report.css">': f"<style>\n{style}</style>",
-            "<!-- title -->": title,
+            "<!-- title -->": say("title", **named_after),
             "<!-- summary -->": "".join(_summary(survey, say)),
             "<!-- roles -->": "".join(_roles(survey, say)),
             "<!-- curves -->": "".join(_curves(survey, say)),
             "<!-- heads -->": "".join(_table(survey, say)),
             "<!-- examples -->": "".join(_examples(survey, examples, links, tokens, say)),
-            '<script src="report.js"></script>': f"<script>{script}</script>",
         },
     )
-
-
-def theme() -> str:
-    """The colours of the page, so that both look alike; here the dark ones come by the reader's system."""
-    style = (PAGE_ASSETS / "style.css").read_text(encoding="utf-8")
-    light = re.search(r"^:root \{.*?^\}\n", style, re.MULTILINE | re.DOTALL)
-    dark = re.search(r'^:root\[data-theme="dark"\] (\{.*?^\}\n)', style, re.MULTILINE | re.DOTALL)
-    assert light is not None, "the page's style has no colours"
-    assert dark is not None, "the page's style has no dark colours"
-    return f"{light[0]}@media (prefers-color-scheme: dark) {{ :root {dark[1]} }}\n"
+    return html_document(
+        TEXTS.say("window", lang, title=TEXTS.say("title", lang, **named_after)),
+        f"{body}<script>{program}</script>",
+        lang=lang,
+        head=[policy(program), f"<style>\n{style}</style>"],
+    )
 
 
 # ---- summary ---------------------------------------------------------------------------------

@@ -13,15 +13,12 @@ from regard.languages import Texts, check_language
 
 TEXTS = Texts("report")
 
-TAGS = {"en": "en", "zh": "zh-Hans"}
-"""How HTML calls the languages."""
-
 _PLACE = re.compile(r"<!-- text ([\w.]+) -->")
 
 
 @dataclass(frozen=True)
 class Words:
-    """The texts of one language, ready to stand in HTML.
+    """The texts of one language, ready for HTML.
 
     >>> Words("en")("example.pair", query="<b>", key="cat", weight=0.5)
     '<b>&lt;b&gt;</b> looks at <b>cat</b> with 0.50'

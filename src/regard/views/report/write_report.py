@@ -13,8 +13,8 @@ from regard.heads.survey.survey_results import Survey
 from regard.heads.survey.surveyed_model import SurveyedModel
 from regard.languages import check_language
 from regard.recording import Recording
+from regard.views.html import visible_text
 from regard.views.page import estimate_page, page
-from regard.views.page.page_html import visible_text
 from regard.views.report.report_html import document
 
 LARGEST = 16_000_000

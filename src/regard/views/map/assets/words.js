@@ -1,6 +1,6 @@
 // The words of the map and of the app, added to those of the page.
 
-import { TEXTS } from "../page/languages.js";
+import { TEXTS } from "/assets/page/languages.js";
 
 Object.assign(TEXTS.en, {
   "app.views": "Views", "app.map": "Map", "app.home": "Texts",

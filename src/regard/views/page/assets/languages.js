@@ -135,7 +135,7 @@ export const spokenLanguage = () => spoken.language;
 /** Chooses the language of everything that is said from now on. */
 export function speak(language) {
   spoken.language = language;
-  document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";
+  document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
 }
 
 /** A text by its key, with {names} filled in. */
