@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CustomBuildHook(BuildHookInterface):
-    """Writes the scripts of ``regard.views.script_bundle`` outside the sources and includes them in the wheel."""
+    """Writes the joined scripts outside the sources and includes them in the wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Join the scripts. An editable install reads the modules themselves."""

@@ -17,7 +17,6 @@ from regard.views.html import (
     theme_of_system,
 )
 
-
 SOURCE = Path(regard.__file__).parent
 
 

@@ -78,7 +78,7 @@ def fill(skeleton: str, parts: Mapping[str, str]) -> str:
 
 
 def policy(*scripts: str) -> str:
-    """A rule that browsers enforce: no request to anywhere, and no script except these, known by their hashes.
+    """A rule that browsers enforce: no requests, and no script except these, known by their hashes.
 
     >>> "script-src 'sha256-" in policy("let a = 1"), "script-src" in policy()
     (True, False)

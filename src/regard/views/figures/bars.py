@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from regard.errors import ArgumentError, ShapeError
 from regard.recording import Call, Recording
+from regard.views.figures.bar_rows import MOST, PITCH, draw_bars, listed, rows_of
 from regard.views.figures.figure_layout import Sheet, checked_size
-from regard.views.figures.style import ACCENT, FAINT, QUIET, house_style
+from regard.views.figures.style import house_style
 from regard.views.figures.weight_matrix import Numbers, checked_labels, numbers_of, one_matrix
 from regard.views.figures.wording import TEXTS
-
-MOST = 40
-"""Bars of one figure. Of more keys the strongest are shown, and the others as one bar."""
-
-PITCH = 0.27
-"""Inches from bar to bar."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """What is drawn: a name, a weight and what stands behind it."""
-
-    name: str
-    weight: float
-    value: str = ""
-    other: bool = False  # the sum of all that are not shown
 
 
 def bars(
@@ -72,7 +55,7 @@ def bars(
     names = known or [str(key) for key in range(len(row))]
     rows = rows_of(row, names, shown_values, most, placed=known is None, lang=lang)
     if shown_values is not None:
-        said = f"Σ w v = {_listed(row @ shown_values)}"
+        said = f"Σ w v = {listed(row @ shown_values)}"
     with house_style():
         sheet = Sheet([*(one.name for one in rows), title or "", said], lang)
         axes = sheet.area(2, 1, checked_size(size, 3.4), PITCH * len(rows))
@@ -133,69 +116,3 @@ def _checked_values(values: object, keys: int) -> Numbers:
             shape=found.shape,
         )
     return found
-
-
-def rows_of(
-    weights: Numbers,
-    names: Sequence[str],
-    values: Numbers | None = None,
-    most: int = MOST,
-    *,
-    placed: bool = False,
-    lang: str = "en",
-) -> list[Row]:
-    """One row for each key in the order of the text, or for the strongest and the rest together.
-
-    Of the strongest it is said where they stand, unless their names do (``placed``).
-
-    >>> [row.name for row in rows_of(np.array([0.1, 0.6, 0.3]), ["a", "b", "c"], most=2)]
-    ['1 b', '2 others']
-    """
-    count = len(weights)
-    few = count <= most
-    kept = range(count) if few else sorted(np.argsort(-weights, kind="stable")[: most - 1].tolist())
-    rows = [
-        Row(
-            names[key] if few or placed else f"{key} {names[key]}",
-            float(weights[key]),
-            "" if values is None else _listed(values[key]),
-        )
-        for key in kept
-    ]
-    if not few:
-        rest = float(np.delete(weights, list(kept)).sum())
-        rows.append(Row(TEXTS.say("others", lang, count=count - len(rows)), rest, other=True))
-    return rows
-
-
-def draw_bars(sheet: Sheet, axes: Axes, rows: Sequence[Row]) -> None:
-    """Horizontal bars from top to bottom, each with its number."""
-    weights = [row.weight for row in rows]
-    axes.barh(range(len(rows)), weights, height=0.68, color=[FAINT if row.other else ACCENT for row in rows])
-    axes.set(
-        ylim=(len(rows) - 0.5, -0.5), xlim=(min(0.0, *weights, 0.0), max(0.0, *weights, 0.0) * 1.02 or 1.0)
-    )
-    sheet.label(axes, "y", [row.name for row in rows], len(rows), PITCH)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["bottom"].set_visible(False)
-    axes.set_xticks([])
-    for place, row in enumerate(rows):
-        number = f"{row.weight:.3f}".replace("-", "−")
-        axes.annotate(
-            f"{number} × {row.value}" if row.value else number,
-            (max(row.weight, 0.0), place),
-            (3, 0),
-            textcoords="offset points",
-            va="center_baseline",
-            fontsize=7.5,
-            color=QUIET,
-        )
-
-
-def _listed(values: Numbers | np.floating) -> str:
-    """A number, or the first few of several."""
-    several = np.atleast_1d(values)
-    said = ", ".join(f"{value:.3g}".replace("-", "−") for value in several[:4])
-    if np.ndim(values) == 0:
-        return said
-    return f"[{said}, …]" if len(several) > 4 else f"[{said}]"

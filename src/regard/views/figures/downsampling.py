@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from regard.views.figures.style import DOTS
 from regard.views.figures.weight_matrix import BLOCK, Bools, Matrix, Numbers
 
 
@@ -60,6 +61,11 @@ def reduced(matrix: Matrix, *, rows: int, columns: int) -> Reduced:
         np.concatenate([values for values, _ in parts]), mask=np.concatenate([hidden for _, hidden in parts])
     )
     return Reduced(values, matrix.shape, tall, wide)
+
+
+def picture_of(matrix: Matrix, width: float, height: float) -> Reduced:
+    """The matrix in as many blocks as an area of ``width`` × ``height`` inches has pixels."""
+    return reduced(matrix, rows=max(1, int(height * DOTS)), columns=max(1, int(width * DOTS)))
 
 
 def _greatest(values: Numbers, tall: int, wide: int, hidden: Bools | None) -> Numbers:

@@ -1,8 +1,8 @@
-"""Where things stand: areas in inches, labels that fit, and a paper cut to what is on it.
+"""Layout: areas in inches, labels that fit, and paper cut to its content.
 
-The area of the data gets a planned size, so it is known how many pixels it has. What stands around
-it is measured, and the paper is made exactly as large as all of it. So nothing is cut off and no
-space is wasted, however long the tokens are.
+The area of the data has a planned size, so its number of pixels is known. Everything around it is
+measured, and the paper is made exactly large enough. So nothing is cut off and no space is wasted,
+however long the tokens are.
 """
 
 from __future__ import annotations
@@ -28,6 +28,15 @@ MARGIN = 0.1
 
 WIDEST_LABEL = 18
 """Columns of a label; a Chinese character takes two."""
+
+CELL = 0.6
+"""Inches of a cell where there are few."""
+
+SIDE = 6.3
+"""Inches of the longer side where there are many."""
+
+THINNEST = 0.16
+"""Inches of a row or column on the shorter side of a long, narrow matrix, so that it can be named."""
 
 FEW_NUMBERS = 16
 """Positions without a name up to which all are numbered."""
@@ -214,3 +223,19 @@ def checked_size(size: float | None, usual: float) -> float:
             size=size,
         )
     return float(size)
+
+
+def area_of(shape: tuple[int, int], size: float | None, cell: float = CELL) -> tuple[float, float]:
+    """Width and height of the drawn cells in inches: square cells, unless one side would be too thin.
+
+    ``cell`` is the side of a cell where there are few.
+
+    >>> area_of((3, 3), None)
+    (1.8, 1.8)
+    >>> area_of((7, 1000), None)
+    (6.3, 1.12)
+    """
+    longest = max(shape)
+    cell = checked_size(size, min(cell * longest, SIDE)) / longest
+    height, width = (round(max(count * cell, min(count * THINNEST, longest * cell)), 3) for count in shape)
+    return max(width, 0.3), max(height, 0.3)

@@ -98,7 +98,7 @@ def _readable(text: str, known: frozenset[str]) -> str:
     numbered = False  # whether the character before was written as its number
     for sign in text:
         shown = _VISIBLE.get(sign, sign) if sign != " " else sign
-        # Marks that join characters or change their direction have no glyph, so a token of them would be empty.
+        # Marks that join characters or change direction have no glyph, so a token of them would be empty.
         if shown == " " or (shown in known and unicodedata.category(shown) != "Cf"):
             parts.append(shown)
             numbered = False

@@ -15,7 +15,7 @@ from mpl_toolkits.mplot3d.axes3d import Axes3D
 
 from regard.errors import ArgumentError, ShapeError
 from regard.kernels.reference import attention
-from regard.views.figures.bars import PITCH, draw_bars, rows_of
+from regard.views.figures.bar_rows import PITCH, draw_bars, rows_of
 from regard.views.figures.figure_layout import Sheet, checked_size, shortened
 from regard.views.figures.style import ACCENT, DOTS, FAINT, QUIET, house_style
 from regard.views.figures.weight_matrix import Numbers, checked_labels, numbers_of
@@ -136,7 +136,7 @@ def space_of(query: Numbers, keys: Numbers) -> Space:
         shown, share = np.pad(arrows, ((0, 0), (0, 3 - channels))), 1.0
     else:
         _, _, axes = np.linalg.svd(arrows, full_matrices=False)
-        # The sign of an axis is arbitrary: its largest component is made positive, so that pictures are reproducible.
+        # The sign of an axis is arbitrary: its largest component is made positive, so pictures repeat.
         largest = axes[np.arange(len(axes)), np.abs(axes).argmax(1)]
         axes = axes[:3] * np.where(largest < 0, -1.0, 1.0)[:3, None]
         shown = arrows @ axes.T

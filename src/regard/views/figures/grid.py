@@ -12,10 +12,9 @@ from matplotlib.image import AxesImage
 from regard.errors import ArgumentError
 from regard.recording import Call, Recording
 from regard.views.figures.colours import colour_key, paint, scale_for
-from regard.views.figures.downsampling import Reduced, reduced
-from regard.views.figures.figure_layout import Sheet, checked_size, planned
-from regard.views.figures.heatmap import area_of
-from regard.views.figures.style import DOTS, QUIET, house_style
+from regard.views.figures.downsampling import Reduced, picture_of
+from regard.views.figures.figure_layout import Sheet, area_of, checked_size, planned
+from regard.views.figures.style import QUIET, house_style
 from regard.views.figures.weight_matrix import Matrix, calls_of, matrices_of
 
 SIDE = 2.4
@@ -73,7 +72,7 @@ def grid(
         weights, layer=layer, heads=heads, kind=kind, run=run, batch=batch, queries=queries, keys=keys
     )
     width, height = area_of(matrices[0].shape, checked_size(size, SIDE))
-    pictures = [_picture(matrix, width, height) for matrix in matrices]
+    pictures = [picture_of(matrix, width, height) for matrix in matrices]
     colours = scale_for(pictures, scale, largest)
     side_by_side = _columns(columns, len(matrices))
     with house_style():
@@ -147,10 +146,6 @@ def _title_above(sheet: Sheet, axes: Axes, title: str | None, otherwise: str) ->
         )
 
 
-def _picture(matrix: Matrix, width: float, height: float) -> Reduced:
-    return reduced(matrix, rows=max(1, int(height * DOTS)), columns=max(1, int(width * DOTS)))
-
-
 # ---- all layers --------------------------------------------------------------------------------
 
 
@@ -191,7 +186,7 @@ def _thumbnails(
         chosen = wanted if heads is not None else call.head_numbers
         for matrix in matrices_of(call, heads=chosen, batch=batch):
             assert matrix.head is not None
-            pictures[row, numbers[matrix.head]] = _picture(matrix, width, height)
+            pictures[row, numbers[matrix.head]] = picture_of(matrix, width, height)
     colours = scale_for(list(pictures.values()), scale, largest)
     with house_style():
         sheet = Sheet([title or ""], lang)

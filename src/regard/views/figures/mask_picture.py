@@ -16,8 +16,7 @@ from regard.kernels import plan
 from regard.masks import Mask, as_mask, parse
 from regard.masks.extent import Extent, Strip
 from regard.masks.mask import ALL, NONE, extent_of, verdicts
-from regard.views.figures.figure_layout import Sheet, shortened
-from regard.views.figures.heatmap import area_of
+from regard.views.figures.figure_layout import Sheet, area_of, shortened
 from regard.views.figures.style import ACCENT, DOTS, PAPER, QUIET, house_style
 from regard.views.figures.weight_matrix import checked_labels
 

@@ -294,7 +294,7 @@ def numbers_of(given: object, name: str) -> Numbers:
 def _labels(
     queries: Sequence[str] | None, keys: Sequence[str] | None, shape: tuple[int, int]
 ) -> tuple[list[str] | None, list[str] | None]:
-    """The labels of both sides, checked; in a square matrix, keys have the labels of the queries by default."""
+    """The labels of both sides, checked; keys of a square matrix have those of the queries by default."""
     if keys is None and queries is not None and shape[0] == shape[1]:
         keys = queries
     return checked_labels("queries", queries, shape[0]), checked_labels("keys", keys, shape[1])

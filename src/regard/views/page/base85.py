@@ -1,7 +1,8 @@
 """Bytes as text that is safe in a page: five digits of base 85 for every four bytes.
 
 Base64 spends 4/3 of a byte on each byte, this 5/4, and the browser is as fast with it. A text in UTF-8
-has no room for much more: a character outside ASCII takes two bytes and carries less than two ASCII characters do.
+has no room for much more: a character outside ASCII takes two bytes and carries less than two ASCII
+characters do.
 """
 
 from __future__ import annotations
