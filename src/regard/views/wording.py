@@ -13,7 +13,7 @@ NAMES = {"kind": "kind", "best": "role"}
 
 
 def heading(column: str, lang: str = "en") -> str:
-    """A column as readers see it; a column that regard does not know by its own name.
+    """The heading of a column; an unknown column has its own name.
 
     >>> heading("received_peak"), heading("received_peak", "zh"), heading("my_column", "zh")
     ('top key', '最受关注', 'my column')

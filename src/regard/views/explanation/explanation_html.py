@@ -25,7 +25,7 @@ def document(explanation: Explanation) -> str:
 
 
 def _formula(formula: str) -> str:
-    """W_q with its q below the line."""
+    """``W_q`` with q as a subscript."""
     return re.sub(r"_(\w)", r"<sub>\1</sub>", escape(formula))
 
 

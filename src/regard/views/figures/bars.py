@@ -75,12 +75,15 @@ def _row(
     batch: int,
     lang: str,
 ) -> tuple[Numbers, Sequence[str] | None, str]:
-    """The weights, the names of the keys where they have any, and what the figure is called."""
+    """The weights, the names of the keys if they have any, and the title of the figure."""
     if isinstance(weights, (Recording, Call)):
         matrix = one_matrix(weights, head=head, layer=layer, kind=kind, run=run, batch=batch, keys=labels)
         if query is None:
             raise ArgumentError(
-                "Bars show one query (0 … {shape}).", got="none", do="Say query=0.", shape=matrix.shape[0] - 1
+                "Bars show one query (0 … {shape}).",
+                got="none",
+                do="Pass query=0.",
+                shape=matrix.shape[0] - 1,
             )
         values = matrix.row(query).values[0]
         said = {"place": matrix.name(lang), "query": query}
@@ -99,7 +102,7 @@ def _row(
         raise ArgumentError(
             "Weights are finite numbers.",
             got="{values}",
-            do="Look at the scores that they come from.",
+            do="Check the scores that they come from.",
             values=values[~np.isfinite(values)][0],
         )
     return values, checked_labels("keys", labels, len(values)), ""

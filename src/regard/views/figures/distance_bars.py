@@ -1,4 +1,4 @@
-"""``distance``: how far each head looks, as shares of its attention."""
+"""``distance``: at which distances each head attends, as shares of its attention."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def shares_by_distance(matrix: Matrix) -> NDArray[np.float64]:
     """
     queries, keys = matrix.shape
     farthest = max(keys - 1, queries - 1)
-    # With more queries than keys the first ones stand before key 0.
+    # With more queries than keys, the first queries are before key 0.
     bins = bin_of(np.arange(farthest + 1))
     mass = np.zeros(int(bins[-1]) + 1)
     places = np.arange(keys)

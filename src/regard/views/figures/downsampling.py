@@ -1,7 +1,7 @@
 """A matrix as small as the picture: the greatest weight of each block of cells.
 
-A picture of 4,096 tokens has fewer pixels than cells. A mean would hide single peaks and leaving
-cells out would lose them, so each pixel shows the greatest weight of its block. One block of rows
+A picture of 4,096 tokens has fewer pixels than cells. A mean would hide single peaks and skipping
+cells would lose them, so each pixel shows the greatest weight of its block. One block of rows
 is in memory at a time.
 """
 
@@ -35,7 +35,7 @@ class Reduced:
 
     @property
     def whole(self) -> bool:
-        """Whether every cell is there by itself."""
+        """Whether each block is a single cell."""
         return self.tall == self.wide == 1
 
 

@@ -103,7 +103,7 @@ class Sheet:
     ) -> None:
         """The tokens along an axis (``side`` is "x" or "y"), ``pitch`` inches apart.
 
-        Letters shrink with the pitch; below the smallest size only every second, fifth, tenth …
+        The font shrinks with the pitch; below the smallest size only every second, fifth, tenth …
         token is named, then with its position.
         """
         plan = planned(count, pitch, size, numbers=labels is None)
@@ -132,16 +132,16 @@ class Sheet:
         return "\n".join(self.text(line) if line else "" for line in text.split("\n"))
 
     def say(self, key: str, /, **values: object) -> str:
-        """What figures write of themselves, in the language of this sheet."""
+        """A text of regard's own, in the language of this sheet."""
         return TEXTS.say(key, self.lang, **values)
 
     def side_name(self, axes: Axes, side: str, name: str) -> None:
-        """What an axis counts, small and quiet."""
+        """The name of an axis, small and grey."""
         set_label = axes.set_xlabel if side == "x" else axes.set_ylabel
         set_label(self.text(name), color=QUIET, fontsize=8, labelpad=5, family=self.families)
 
     def title(self, axes: Axes, title: str | None, otherwise: str, *, size: float | None = None) -> None:
-        """The title that the user gave, or the one the figure has of itself; "" is none."""
+        """The user's title, or the default title of the figure; "" for none."""
         said = otherwise if title is None else title
         if said:
             axes.set_title(self.sentence(said), family=self.families, fontsize=size)
@@ -157,9 +157,9 @@ class LabelPlan:
 
 
 def planned(count: int, pitch: float, size: float | None = None, *, numbers: bool = False) -> LabelPlan:
-    """Names for ``count`` positions that stand ``pitch`` inches apart.
+    """Names for ``count`` positions that are ``pitch`` inches apart.
 
-    Mere numbers can be counted on by the reader, so fewer of them are enough.
+    Readers can interpolate between numbers, so fewer of them are enough.
 
     >>> planned(13, 0.48).size, planned(13, 0.48).step
     (8.5, 1)
@@ -212,14 +212,14 @@ def shortened(text: str, columns: int = WIDEST_LABEL) -> str:
 
 
 def checked_size(size: float | None, usual: float) -> float:
-    """The size asked for in inches, or the usual one."""
+    """The requested size in inches, or the default."""
     if size is None:
         return usual
     if isinstance(size, bool) or not isinstance(size, (int, float)) or not 0.1 <= size <= 60:
         raise ArgumentError(
             "size is the longer side of the drawn area in inches, from 0.1 to 60.",
             got="size = {size!r}",
-            do="Leave it out for a size that fits the number of tokens.",
+            do="Omit it to use a size that fits the number of tokens.",
             size=size,
         )
     return float(size)

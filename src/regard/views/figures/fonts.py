@@ -1,4 +1,4 @@
-"""Letters that can be read: which fonts a figure needs for its labels, and what to do without one.
+"""Fonts: which ones a figure needs for its labels, and what to do if one is missing.
 
 matplotlib goes through a list of fonts character by character, so Latin characters keep their font and
 Chinese ones come from the next. A character that no font has would be drawn as a box; here it is
@@ -39,7 +39,7 @@ PREFERRED = (
     "Noto Sans CJK KR",
     "Noto Serif CJK SC",
 )
-"""Fonts with Chinese characters, in the order of how well they stand beside DejaVu Sans."""
+"""Fonts with Chinese characters, in the order of how well they match DejaVu Sans."""
 
 # The Last Resort font has a box for everything; the others number their characters in their own way.
 _UNREADABLE = ("Last Resort", "LastResort", "cm", "STIXSize", "STIXNonUnicode")
@@ -136,7 +136,7 @@ def _taken_in() -> tuple[FontEntry, ...]:
     known = {Path(entry.fname) for entry in fontManager.ttflist}
     before = len(fontManager.ttflist)
     for path in sorted(set(map(Path, font_manager.findSystemFonts())) - known):
-        # A file that matplotlib cannot use is a font that is not there.
+        # A file that matplotlib cannot use counts as a missing font.
         with suppress(RuntimeError, OSError, ValueError):
             fontManager.addfont(path)
     _signs_of.cache_clear()
@@ -144,7 +144,7 @@ def _taken_in() -> tuple[FontEntry, ...]:
 
 
 def _in_order(entries: Iterable[FontEntry]) -> Iterator[str]:
-    """Each name once: those that are known to look well, then the rest by alphabet."""
+    """Each name once: fonts that are known to look good, then the rest in alphabetical order."""
     usable = {
         entry.name
         for entry in entries

@@ -35,7 +35,7 @@ _QUERY = "#d55e00"
 
 @dataclass(frozen=True)
 class Space:
-    """Arrows in three dimensions, and how much of the real ones they show."""
+    """Arrows in three dimensions, and how much of the original vectors they show."""
 
     query: Numbers  # (3,)
     keys: Numbers  # (key, 3)
@@ -119,13 +119,13 @@ def _checked(query: object, keys: object) -> tuple[Numbers, Numbers]:
         )
     if not (np.isfinite(q).all() and np.isfinite(k).all()):
         raise ArgumentError(
-            "Query and keys are finite numbers.", got="NaN or infinity", do="Look at the model."
+            "Query and keys are finite numbers.", got="NaN or infinity", do="Check the model."
         )
     return q, k
 
 
 def space_of(query: Numbers, keys: Numbers) -> Space:
-    """Query and keys in three dimensions: as they are, or on their principal axes through the origin.
+    """Query and keys in three dimensions: unchanged, or projected on their principal axes through the origin.
 
     >>> space_of(np.array([3.0, 0, 0, 0]), np.array([[0, 0, 0, 4.0]])).share
     1.0
@@ -189,13 +189,13 @@ def _title(sheet: Sheet, axes: Axes3D, filled: Bbox, title: str) -> None:
 
 
 def _beyond(tips: Numbers, reach: float) -> Numbers:
-    """Where the names stand: a little beyond the tips."""
+    """Where the names are: a little beyond the tips."""
     lengths = np.linalg.norm(tips, axis=-1, keepdims=True)
     return tips * (1 + 0.12 * reach / np.where(lengths, lengths, np.inf))
 
 
 def _filled(sheet: Sheet, axes: Axes3D, names: Sequence[str], places: Numbers, *ends: Numbers) -> Bbox:
-    """What the space fills on the paper, in pixels; matplotlib itself does not measure text in space."""
+    """What the arrows and names take on the paper, in pixels; matplotlib does not measure text in 3D axes."""
     sheet.figure.draw_without_rendering()
     x, y, _ = proj3d.proj_transform(*np.vstack([places, *ends]).T, axes.get_proj())
     points = axes.transData.transform(np.column_stack([x, y]))

@@ -54,7 +54,7 @@ def grid(
         layer, heads, kind, run, batch: which part of the recording.
         queries, keys: labels, where the recording has no tokens or others are wanted.
         scale, largest: as for ``heatmap``.
-        columns: how many heads stand side by side.
+        columns: how many heads are side by side.
         title: by default what is shown; "" for none.
         size: the longer side of one head in inches.
         lang: the language of what the figure itself says, "en" or "zh".
@@ -99,7 +99,7 @@ def grid(
 
 def _columns(columns: int | None, count: int) -> int:
     if columns is None:
-        # Rather wide than tall, and no row with a single head left over.
+        # Wider than tall, and no row with a single head.
         return min(count, max(ceil(sqrt(count)), ceil(count / ceil(count / 4)) if count > 4 else count))
     if isinstance(columns, bool) or not isinstance(columns, int) or columns < 1:
         raise ArgumentError(
@@ -111,7 +111,7 @@ def _columns(columns: int | None, count: int) -> int:
 def _label_shared(
     sheet: Sheet, axes: Axes, matrix: Matrix, width: float, height: float, leftmost: bool, lowest: bool
 ) -> None:
-    """Tokens at the left and below the whole only; all panels have the same."""
+    """Tokens only at the left and at the bottom, because all panels have the same."""
     axes.set_xticks([])
     axes.set_yticks([])
     rows, columns = matrix.shape
@@ -127,7 +127,7 @@ def _label(
     if count <= LABELLED and planned(count, pitch, 7.5).step == 1:
         sheet.label(axes, side, labels, count, pitch, size=7.5)
     else:
-        # Positions tell more than every twentieth token would.
+        # Positions are more useful than every twentieth token.
         sheet.label(axes, side, None, count, pitch, size=7.5)
         sheet.side_name(axes, side, sheet.say("query" if side == "y" else "key"))
 
@@ -156,10 +156,10 @@ def _one_of_each_layer(calls: list[Call]) -> list[Call]:
             raise ArgumentError(
                 "This figure shows each layer once.",
                 got="calls whose {name} is one of {values}",
-                do="Say {name}={values_2!r}.",
+                do="Pass {name}={first!r}.",
                 name=name,
                 values=", ".join(map(str, values)),
-                values_2=values[0],
+                first=values[0],
             )
     return sorted(calls, key=lambda call: call.layer)
 

@@ -1,4 +1,4 @@
-"""``mask``: who may look at whom, drawn."""
+"""``mask``: which keys each query may see."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LINED = 48
 """Positions up to which a thin line separates the cells."""
 
 _HALF = "#8fbcd8"
-"""For a pixel that stands for pairs of which some may attend and some may not."""
+"""For a pixel that covers pairs of which some may attend and some may not."""
 
 _LONGEST_NAME = 60
 
@@ -130,9 +130,9 @@ def _only(mask: Mask, index: tuple[int, ...] | None) -> Mask:
     if index is None:
         if prod(lead) > 1:
             raise MaskError(
-                "This figure shows the mask of one sequence and head; this one differs over {lead}.",
+                "This figure shows the mask of one sequence and head; this mask has leading axes {lead}.",
                 got="no index",
-                do="Say index={value}.",
+                do="Pass index={value}.",
                 lead=lead,
                 value=(0,) * len(lead),
             )

@@ -80,7 +80,7 @@ class Matrix:
                     if self.name()
                     else "Weights are finite numbers.",
                     got="{values} at query {start}, key {column}",
-                    do="Look at the scores that they come from.",
+                    do="Check the scores that they come from.",
                     weights=self.name(),
                     values=values[row, column],
                     start=start + row,
@@ -143,7 +143,7 @@ def one_matrix(given: object, *, head: int | None, **options: Any) -> Matrix:
         raise ArgumentError(
             "This figure shows one head.",
             got="{found_count} heads ({head} … {found_head})",
-            do="Say head=0, or draw all of them with figures.grid.",
+            do="Pass head=0, or draw all of them with figures.grid.",
             found_count=len(found),
             head=found[0].head,
             found_head=found[-1].head,
@@ -165,11 +165,11 @@ def call_of(
             raise ArgumentError(
                 "This figure shows one call of the recording.",
                 got="{found_count} calls; {name} is one of {values}",
-                do="Say {name}={values_2!r}.",
+                do="Pass {name}={first!r}.",
                 found_count=len(found),
                 name=name,
                 values=", ".join(map(str, sorted(values))),
-                values_2=sorted(values)[0],
+                first=sorted(values)[0],
             )
     if len(found) > 1:
         raise ArgumentError(
@@ -316,7 +316,7 @@ def checked_labels(name: str, labels: Sequence[str] | None, count: int) -> list[
         raise ShapeError(
             "There is one label for each position ({name} = {count}).",
             got="{labels_count} labels",
-            do="Special tokens and padding have labels too.",
+            do="Include special tokens and padding.",
             name=name,
             count=count,
             labels_count=len(labels),

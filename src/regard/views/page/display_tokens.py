@@ -43,9 +43,9 @@ def text_of(tokens: Sequence[str], words: Sequence[int] | None = None, *, pretti
     special = tuple(bool(_SPECIAL.fullmatch(token)) for token in tokens)
     if words is not None and len(words) != len(tokens):
         raise ShapeError(
-            "words has the word of every token (tokens = {tokens}).",
+            "words has one number for each token (tokens = {tokens}).",
             got="{words_count} numbers",
-            do="Give −1 to special tokens, and the same number to the pieces of a word.",
+            do="Use −1 for special tokens, and the same number for all pieces of a word.",
             tokens=len(tokens),
             words_count=len(words),
         )

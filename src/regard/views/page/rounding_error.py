@@ -17,7 +17,7 @@ AT_ONCE = 1 << 20
 
 
 def rows_to_compare(q: Tensor, keys: int) -> Tensor:
-    """All queries, or a sample: half of them evenly spread, half those whose rounding weighs most.
+    """All queries, or a sample: half of them evenly spaced, half those with the largest rounding errors.
 
     The error of a score grows with the length of its query, so the longest queries of all heads
     are the ones to look at.

@@ -21,10 +21,10 @@ from regard.views.wording import named
 ASSETS = Path(__file__).parent / "assets"
 
 LEVELS = 10
-"""Steps of a colour, from nothing to full."""
+"""Steps of a colour, from none to full."""
 
 MOST = 900
-"""Examples shown; beyond, each head shows fewer."""
+"""Examples shown; in larger models each head shows fewer."""
 
 COLUMNS = (
     "entropy_mean", "entropy_variance", "relative_entropy_mean", "peak_mean",
@@ -89,7 +89,7 @@ def _summary(survey: Survey, say: Words) -> Iterator[str]:
 
 
 def _sentences(counts: Mapping[str, int], identity: Mapping[str, Any], say: Words) -> Iterator[str]:
-    """What happened to documents that were not simply read."""
+    """What happened to documents that were truncated, divided or not read."""
     longest = identity["longest"]
     if counts["truncated"]:
         yield say.count("summary.truncated", counts["truncated"], longest=longest)
@@ -215,7 +215,7 @@ def _figure(value: Value) -> str:
 def _examples(
     survey: Survey, examples: Sequence[dict[str, Any]], links: Mapping[int, str], tokens: Tokens, say: Words
 ) -> Iterator[str]:
-    """What every head does, with the texts that excite it most."""
+    """What every head does, with the texts that show it best."""
     fewer = max(1, MOST // max(1, len(survey.heads)))
     of_head: dict[tuple[str, int, int], list[tuple[int, dict[str, Any]]]] = {}
     for index, one in enumerate(examples):
@@ -235,7 +235,7 @@ def _example(one: dict[str, Any], link: str | None, tokens: Tokens, say: Words) 
     query, key = text_of(tokens(one["pair"])).tokens
     yield f'<div class="example"><p class="text">{"… " if one["first_shown"] else ""}'
     for index, (token, weight) in enumerate(zip(shown, one["weights"])):
-        # Small weights are seen too: the eye tells shares by their root.
+        # The square root makes small weights visible too.
         level = min(LEVELS - 1, int(LEVELS * max(0.0, weight) ** 0.5))
         mark = " from" if index + one["first_shown"] == one["query"] else ""
         yield f'<span class="w{level}{mark}" title="{weight:.3f}">{html.escape(token)}</span> '

@@ -1,6 +1,6 @@
 """The words of a report, in English and Chinese.
 
-A text may hold tags of HTML; what is put into its places never does.
+A text may have HTML tags; the values put into it are escaped.
 """
 
 from __future__ import annotations
