@@ -7,7 +7,7 @@ from regard import errors
 
 def test_the_tree_in_the_docstring_is_the_tree():
     classes = {name for name, value in vars(errors).items() if inspect.isclass(value)}
-    for name in classes:
+    for name in classes - {"Phrase"}:
         assert name in errors.__doc__
         assert issubclass(getattr(errors, name), errors.RegardError)
 

@@ -19,6 +19,7 @@ SOURCE = ROOT / "src" / "regard"
 
 # Data flows down this list and imports only point up it.
 ROOMS = [
+    "texts",
     "errors",
     "version",
     "languages",
@@ -82,7 +83,7 @@ def test_the_order_test_would_notice(tmp_path):
 # Names that still have two meanings. These sets only shrink: the tests fail for a new duplicate, and for
 # an entry that is no longer one.
 DUPLICATE_CLASSES: set[str] = set()
-DUPLICATE_MODULES = {"wording"}
+DUPLICATE_MODULES: set[str] = set()
 
 
 def duplicates(names: dict[str, set[str]]) -> set[str]:

@@ -1,66 +1,164 @@
-"""Every text that people read exists in every language: one test over the tables of all rooms."""
+"""Every text that people read exists in every language: the tables of all subjects, and every error."""
 
+import copy
 import json
+import pickle
 import re
-from pathlib import Path
 from string import Formatter
 
+import numpy as np
 import pytest
+import torch
 
 import regard
-from regard.errors import ArgumentError
-from regard.languages import LANGUAGES, Texts, check_language
+from regard import masks
+from regard.app.languages.__main__ import SOURCE, compare, error_texts, help_texts, templates
+from regard.app.main import main
+from regard.errors import ArgumentError, MaskSyntaxError, Phrase, RegardError, ShapeError
+from regard.heads.role_results import ROLES
+from regard.languages import check_language
+from regard.texts import FOLDER as TEXTS
+from regard.texts import LANGUAGES, read_table
+from regard.views.column_headings import heading, named
+from regard.views.page_texts import with_texts
 
-SOURCE = regard.__path__[0]
-HAN = re.compile("[\u3400-\u9fff]")
+FROM_ENGLISH = {"errors", "help", "click"}
+"""Subjects whose keys are the English texts of the code."""
 
-
-def folders():
-    return sorted(folder for folder in Path(SOURCE).rglob("texts") if folder.is_dir())
-
-
-def places(sentence):
-    """What stands in the places of a text; the order may differ between languages."""
-    return sorted((name, spec) for _, name, spec, _ in Formatter().parse(sentence) if name is not None)
-
-
-def compare(first, other):
-    assert list(first) == list(other)
-    for key in first:
-        assert places(first[key]) == places(other[key]), key
-        assert first[key].strip(), key
-        assert other[key].strip(), key
-        assert first[key].count("\n") == other[key].count("\n"), key
+SUBJECTS = sorted({file.stem for file in TEXTS.rglob("*.json")})
+HAN = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
 
 
-def test_the_rooms_that_speak():
-    found = {str(folder.relative_to(SOURCE).parent) for folder in folders()}
-    assert found >= {"heads", "lessons", "views/figures"}
+def places(text):
+    """What stands in the places of a text; the order may differ between languages. Help has JSON instead."""
+    if '{"' in text and '{{"' not in text:
+        return None
+    return sorted((name, spec, how) for _, name, spec, how in Formatter().parse(text) if name is not None)
 
 
-@pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.parent.name)
-def test_every_text_exists_in_every_language(folder):
-    assert {file.name for file in folder.iterdir()} == {f"{lang}.json" for lang in LANGUAGES}
-    first, *others = (Texts(folder).table(lang) for lang in LANGUAGES)
-    for other in others:
-        compare(first, other)
+def problems(first, other):
+    """The keys under which two tables differ in more than their words."""
+    return set(first) ^ set(other) | {
+        key
+        for key in set(first) & set(other)
+        if places(first[key]) != places(other[key])
+        or not (first[key].strip() and other[key].strip())
+        or first[key].count("\n") != other[key].count("\n")
+    }
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_every_text_exists_in_every_language(subject):
+    chinese = read_table(subject, "zh")
+    english = {key: key for key in chinese} if subject in FROM_ENGLISH else read_table(subject, "en")
+    assert problems(english, chinese) == set()
+    for key, said in chinese.items():
+        assert HAN.search(said) or (said == english[key] and len(said.split()) < 4), key
+        assert subject not in FROM_ENGLISH or key.endswith(".") == said.endswith("。"), key
 
 
 def test_the_comparison_would_notice():
     for other in ({}, {"a": "一"}, {"a": "一 {m}"}, {"a": "一 {n}\n"}, {"a": ""}, {"a": "一 {n}", "b": "二"}):
-        with pytest.raises(AssertionError):
-            compare({"a": "one {n}"}, other)
+        assert problems({"a": "one {n}"}, other)
+    assert not problems({"a": "one {n}"}, {"a": "一 {n}"})
 
 
-@pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.parent.name)
-def test_no_key_is_written_twice(folder):
-    for file in folder.iterdir():
+def test_no_key_is_written_twice():
+    for file in TEXTS.rglob("*.json"):
         keys = json.loads(
             file.read_text(encoding="utf-8"), object_pairs_hook=lambda pairs: [k for k, _ in pairs]
         )
-        assert len(keys) == len(set(keys))
+        assert len(keys) == len(set(keys)), file
+
+
+def test_errors_and_help_have_chinese_and_no_more_of_it():
+    assert compare("errors", error_texts()) == ([], [])
+    assert compare("help", help_texts(main)) == ([], [])
+    assert compare("help", {*help_texts(main), "New."} - {"Print CSV."}) == (["New."], ["Print CSV."])
+
+
+def test_templates_of_errors_are_literals():
+    """An error that is put together from pieces cannot be looked up."""
+    computed = {
+        f"{file.relative_to(SOURCE)}:{line}"
+        for file in SOURCE.rglob("*.py")
+        if file.name != "errors.py"  # passes templates on
+        for line, text in templates(file.read_text(encoding="utf-8"))
+        if text is None
+    }
+    assert computed == set()
+    code = 'ShapeError(f"{n}", got="a" if n else "b" + c, do=do)\nRefusedError(404, "{n}")\nKeyError(f"{n}")'
+    assert list(templates(code)) == [(1, None), (1, "a"), (1, None), (2, "{n}")]
+
+
+# ---- errors ---------------------------------------------------------------------------------------
+
+q = torch.zeros(2, 3, 5)
+ERRORS = [
+    (lambda: regard.attention(q, q[:1], q), "键和值的头数须与查询相同"),
+    (lambda: masks.window(-3, 0), "before 须是不小于 0 的整数。实际为：-3。"),
+    (lambda: masks.parse("widow(1)"), "没有名为 'widow' 的掩码。您是想写 window 吗？\n  widow(1)\n  ^"),
+    (lambda: masks.parse("(causal"), "此处应有 ')'，用来结束括号。实际为：文字的结尾。\n"),
+    (lambda: regard.nn.MultiHeadAttention(10, 3), "宽度"),
+    (lambda: regard.watch(3), "模型"),
+    (lambda: regard.load("/nowhere"), "load(path) 须指向一个文件。实际为：/nowhere。"),
+    (lambda: regard.heads.table(3), "头的统计须从记录中读取。"),
+    (lambda: regard.translate("  "), "文本至少要有一个词。"),
+    (lambda: regard.figures.heatmap(np.ones(3)), "权重"),
+    (lambda: regard.explain("x", heads=3), "整除"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wrong", "said"), ERRORS, ids=lambda one: None if callable(one) else one[:8])
+def test_errors_of_every_room_in_chinese(wrong, said):
+    with pytest.raises(RegardError) as caught:
+        wrong()
+    for error in (caught.value, copy.copy(caught.value), pickle.loads(pickle.dumps(caught.value))):
+        assert said in error.in_words("zh")
+        assert type(error) is type(caught.value)
+        assert str(error) == error.in_words("en") == str(caught.value)
+        assert "Got" not in error.in_words("zh")
+
+
+def test_an_error_keeps_its_values_and_may_be_one():
+    inner = ArgumentError("The text has at least one word.", got="{text!r}", text="{}")
+    outer = ShapeError("{error}", do="Read {file}.", error=inner, file=Phrase("nothing"))
+    assert str(outer) == "The text has at least one word. Got '{}'. Read nothing."
+    assert outer.in_words("zh") == "文本至少要有一个词。实际为：'{}'。Read 空."
+    assert pickle.loads(pickle.dumps(outer)).values.keys() == outer.values.keys() == {"error", "file"}
+    with pytest.raises(ArgumentError) as caught:
+        raise inner
+    assert caught.value.__traceback__ is not None  # the frames of a caught error are not kept
+    assert ShapeError("{error}", error=caught.value).values["error"].__traceback__ is None
+
+
+def test_the_mark_under_a_mask_stays_in_its_place():
+    with pytest.raises(MaskSyntaxError) as caught:
+        masks.parse("causal.x")
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        first, text, mark = error.in_words("zh").split("\n")
+        assert first == "点号之后应为 T。实际为：'x'。"
+        assert text[mark.index("^")] == "x"
+        assert (error.text, error.position) == ("causal.x", 7)
 
 
 def test_an_unknown_language():
-    with pytest.raises(ArgumentError, match=r"lang is one of en, zh. Got lang = 'fr'. Choose one"):
-        check_language("fr")
+    for ask in (check_language, RegardError("A text has words.").in_words):
+        with pytest.raises(ArgumentError, match=r"lang is one of en, zh. Got lang = 'fr'. Choose one"):
+            ask("fr")
+
+
+# ---- names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_statistic_has_one_name(lang):
+    """Page, map, report and tables all take it from one table."""
+    names = {key: text for key, text in read_table("statistics", lang).items() if "." not in key}
+    page = json.loads(with_texts("TEXTS = { en: {}, zh: {} };", "page", "map")[len("TEXTS = ") : -1])[lang]
+    for name, text in names.items():
+        assert heading(name, lang) == text == page[f"statistic.{name}"].lower()
+    assert all(named("best", role, lang) == names[role] for role in ROLES)
+    for name in ("received", "entropy"):
+        assert page[f"map.{name}"] == names[name]
+        assert page[f"map.{name}.n"] == f"{names[name]} {{value}}"

@@ -113,7 +113,12 @@ def explained(path: str | Path) -> Iterator[None]:
     """Turn an OSError of the block into one FileError: the file, the reason, what to do."""
     try:
         if "\0" in str(path):
-            raise OSError(None, "a name with a NUL character")
+            raise FileError(
+                "{path} must be writable.",
+                got="a name with a NUL character",
+                do="Choose another name.",
+                path=path,
+            )
         yield
     except FileError:
         raise

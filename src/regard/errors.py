@@ -31,6 +31,8 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING
 
+from regard.texts import LANGUAGES, read_table
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -38,26 +40,22 @@ if TYPE_CHECKING:
 class Phrase:
     """A sentence, or a part of one, that keeps its template and its values and can be said in any language.
 
-    >>> phrase = Phrase("Got {got}.", got=3)
+    >>> phrase = Phrase("Got {given}.", given=3)
     >>> str(phrase), phrase.in_words("zh")
     ('Got 3.', '实际为：3。')
     """
 
     def __init__(self, template: str, /, **values: object) -> None:
-        self.template, self.values = template, values
+        self.template, self.values = template, _kept(values)
 
     def __str__(self) -> str:
         return self.in_words("en")
 
     def in_words(self, lang: str) -> str:
-        """The template of a language with its values, which may be phrases or errors themselves."""
-        from regard.languages import error_template  # raises errors of this module itself
-
-        said = {
-            name: value.in_words(lang) if isinstance(value, (Phrase, RegardError)) else value
-            for name, value in self.values.items()
-        }
-        return error_template(self.template, lang).format(**said)
+        """The template of a language with its values, which may be phrases, lists of them, or errors."""
+        check_language(lang)
+        said = {name: _said(value, lang) for name, value in self.values.items()}
+        return read_table("errors", lang).get(self.template, self.template).format(**said)
 
 
 class RegardError(Exception):
@@ -71,11 +69,11 @@ class RegardError(Exception):
 
     ``str(error)`` is English; ``error.in_words("zh")`` looks the templates up in the table of that language.
     A template is never put together from pieces: what varies is a value, and a value that is itself text
-    to translate is a ``Phrase``.
+    to translate is a ``Phrase``. Another error may be a value too: it is kept as its words.
     """
 
     def __init__(self, must: str, *, got: str = "", do: str = "", **values: object) -> None:
-        self.must, self.got, self.do, self.values = must, got, do, values
+        self.must, self.got, self.do, self.values = must, got, do, _kept(values)
         super().__init__(self.in_words("en"))
 
     def in_words(self, lang: str) -> str:
@@ -87,10 +85,15 @@ class RegardError(Exception):
         parts = [Phrase(self.must, **self.values).in_words(lang)]
         if self.got:
             got = Phrase(self.got, **self.values).in_words(lang)
-            parts.append(Phrase("Got {got}.", got=got.rstrip(".。")).in_words(lang))
+            parts.append(Phrase("Got {given}.", given=got.rstrip(".。")).in_words(lang))
         if self.do:
             parts.append(Phrase(self.do, **self.values).in_words(lang))
         return ("" if lang == "zh" else " ").join(part for part in parts if part)
+
+    @property
+    def given(self) -> Phrase:
+        """What was given, as a value for another error."""
+        return Phrase(self.got, **self.values)
 
     def but(self, *, got: str | None = None, do: str | None = None, **values: object) -> Self:
         """The same error with another part or with more values.
@@ -101,7 +104,7 @@ class RegardError(Exception):
         """
         changed = copy(self)
         changed.got, changed.do = self.got if got is None else got, self.do if do is None else do
-        changed.values = {**self.values, **values}
+        changed.values = {**self.values, **_kept(values)}
         changed.args = (changed.in_words("en"),)
         return changed
 
@@ -110,14 +113,26 @@ class RegardError(Exception):
         return _rebuilt, (type(self), self.args, self.__dict__)
 
 
-def reason(error: Exception) -> Phrase:
-    """What the system or another library says of its error, in its own words.
+def reason(error: Exception) -> Phrase | RegardError:
+    """What an error says, without the frames that it holds; in any language if regard or the system says it.
 
     >>> reason(FileNotFoundError(2, "No such file or directory")).in_words("zh")
     '没有这个文件或文件夹'
     """
+    if isinstance(error, RegardError):
+        return error.but()
     words = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return Phrase(words.replace("{", "{{").replace("}", "}}"))
+
+
+def _said(value: object, lang: str) -> object:
+    if isinstance(value, list) and any(isinstance(one, Phrase) for one in value):
+        return ("；" if lang == "zh" else "; ").join(str(_said(one, lang)) for one in value)
+    return value.in_words(lang) if isinstance(value, (Phrase, RegardError)) else value
+
+
+def _kept(values: dict[str, object]) -> dict[str, object]:
+    return {name: reason(one) if isinstance(one, Exception) else one for name, one in values.items()}
 
 
 def _rebuilt(kind: type[RegardError], args: tuple[object, ...], state: dict[str, object]) -> RegardError:
@@ -141,6 +156,23 @@ class DeviceError(RegardError, ValueError):
 
 class ArgumentError(RegardError, ValueError):
     """An option outside its range."""
+
+
+def check_language(lang: object) -> None:
+    """Raise unless this is one of the languages.
+
+    >>> check_language("fr")
+    Traceback (most recent call last):
+    regard.errors.ArgumentError: lang is one of en, zh. Got lang = 'fr'. Choose one of them.
+    """
+    if lang not in LANGUAGES:
+        raise ArgumentError(
+            "lang is one of {languages}.",
+            got="lang = {language!r}",
+            do="Choose one of them.",
+            languages=", ".join(LANGUAGES),
+            language=lang,
+        )
 
 
 class MaskError(RegardError, ValueError):

@@ -1,42 +1,12 @@
-"""The languages of regard, and tables of texts in each of them.
-
-``texts`` has a folder for each language with one JSON file per subject, with the same keys in each
-language. A text may have placeholders, ``{variance:.1f}``. Every language has whole sentences of its
-own; none is assembled from pieces. The English of errors and of help is in the code, so their Chinese,
-``errors.json`` and ``help.json``, has that English as keys.
-"""
+"""Texts by subject and key, and how wide they are in a terminal."""
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
 
-from regard.errors import ArgumentError
-
-TEXTS = Path(__file__).with_name("texts")
-
-LANGUAGES = ("en", "zh")
-"""English and Simplified Chinese."""
-
-
-def check_language(lang: object) -> None:
-    """Raise unless this is one of LANGUAGES.
-
-    >>> check_language("fr")
-    Traceback (most recent call last):
-    regard.errors.ArgumentError: lang is one of en, zh. Got lang = 'fr'. Choose one of them.
-    """
-    if lang not in LANGUAGES:
-        raise ArgumentError(
-            "lang is one of {LANGUAGES}.",
-            got="lang = {language!r}",
-            do="Choose one of them.",
-            LANGUAGES=", ".join(LANGUAGES),
-            language=lang,
-        )
+from regard.errors import check_language as check_language
+from regard.texts import read_table
 
 
 def columns_of(text: str) -> int:
@@ -62,26 +32,6 @@ def padded(text: str, columns: int) -> str:
     """
     blanks = " " * (abs(columns) - columns_of(text))
     return blanks + text if columns > 0 else text + blanks
-
-
-@cache
-def read_table(subject: str, lang: str) -> Mapping[str, str]:
-    """The texts of a subject in a language by their keys; none if the language has no such file."""
-    file = TEXTS / lang / f"{subject}.json"
-    found: dict[str, str] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    return found
-
-
-def error_template(english: str, lang: str) -> str:
-    """A template of an error in a language; itself if it has no words to translate.
-
-    >>> error_template("The text has at least one word.", "zh"), error_template("{name} = {given}", "zh")
-    ('文本至少要有一个词。', '{name} = {given}')
-    """
-    if lang == "en":
-        return english
-    check_language(lang)
-    return read_table("errors", lang).get(english, english)
 
 
 class Texts:

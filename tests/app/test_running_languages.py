@@ -13,7 +13,6 @@ from rich.console import Console
 from app.test_train import folder, run  # noqa: F401 - a fixture
 from regard.app.commands import train
 from regard.app.commands.survey import _finish, _words, told_of_an_end
-from regard.app.languages.wording import TEXTS
 from regard.app.main import main
 from regard.app.server import run_server, served_models
 from regard.errors import FontError
@@ -22,7 +21,6 @@ from regard.translator import Report, training_log
 from regard.views.figures import fonts
 
 WORD = re.compile(r"[A-Za-z]{2,}")
-HAN = re.compile("[\u3400-\u9fff]")
 NAMES = {"BLEU", "chrF", "MB", "regard", "Ctrl", "SIGTERM", "failed", "jsonl", "report", "html", "http"}
 """Names of measures, units, keys, files and signals, which are the same in both languages."""
 
@@ -33,20 +31,12 @@ def english_in(text, *names):
     return set(WORD.findall(text)) - NAMES
 
 
-def test_the_check_would_notice():
-    assert english_in("正在 writing 结果") == {"writing"}
-    assert not english_in("见 /tmp/out/report.html，100 MB", "/tmp/out")
-
-
-# ---- train ---------------------------------------------------------------------------------------
-
-
 def test_a_training_in_chinese(folder, monkeypatch):  # noqa: F811
     drawn = []
     save = matplotlib.figure.Figure.savefig
 
     def savefig(figure, *arguments, **options):
-        drawn.append([text.get_text() for text in figure.findobj(Text) if text.get_text()])
+        drawn.append({text.get_text() for text in figure.findobj(Text)})
         save(figure, *arguments, **options)
 
     monkeypatch.setattr(matplotlib.figure.Figure, "savefig", savefig)
@@ -60,21 +50,18 @@ def test_a_training_in_chinese(folder, monkeypatch):  # noqa: F811
         "剩余 0:0",
         "贪心解码  BLEU",
         "束宽 4    BLEU",
-        "个参数，",
     ):
         assert words in shown.output
     assert not english_in(shown.output, folder / "run" / "model")
-    said = {text for text in drawn[-1] if HAN.search(text)}
-    assert said == set(training_log.TEXTS.table("zh").values())
+    assert set(training_log.TEXTS.table("zh").values()) <= drawn[-1]
     assert not [text for text in drawn[-1] if WORD.search(text)]
-    assert '"held_out"' in (folder / "run" / "log.jsonl").read_text()
     again = run(folder, "--resume")
     assert "greedy    BLEU" in again.output
-    assert "4 beams   BLEU" in again.output
-    assert "training, smoothed labels" in drawn[-1]
+    assert english_in(again.output, folder / "run" / "model")
+    assert set(training_log.TEXTS.table("en").values()) <= drawn[-1]
 
 
-def test_a_training_speaks_before_the_first_checkpoint_too():
+def test_a_training_before_the_first_checkpoint():
     report = Report(step=1, steps=9, epoch=0, loss=2.5, held_out=None, seconds=1.0, left=3700.0)
     bars = {lang: train._Bar(Console(quiet=True), 9, lang) for lang in ("en", "zh")}
     assert bars["en"]._words(report) == "epoch 1  loss 2.500  1:01:40 left"
@@ -90,33 +77,23 @@ def test_a_machine_without_chinese_letters_draws_the_loss_in_english(monkeypatch
     assert train._plot_style("zh") == training_log.PlotStyle()
 
 
-# ---- survey --------------------------------------------------------------------------------------
-
-
-def test_a_survey_in_words():
-    begun = State(texts=1234, share=0.1, left=float("nan"))
+def test_a_survey(capsys):
     going = State(texts=1234, share=0.5, left=75.0)
-    assert [_words(state, "en") for state in (begun, going)] == ["1,234 texts", "1,234 texts  1:15 left"]
-    assert [_words(state, "zh") for state in (begun, going)] == ["1,234 段文本", "1,234 段文本  剩余 1:15"]
-
-
-def test_the_end_of_a_survey(capsys):
+    assert [_words(going, lang) for lang in ("en", "zh")] == [
+        "1,234 texts  1:15 left",
+        "1,234 段文本  剩余 1:15",
+    ]
     counts = {"documents": 2000, "tokens": 30000, "truncated": 3, "divided": 4, "failed": 5}
     for lang in ("en", "zh"):
         _finish(Console(width=200), counts, 72, Path("[out]/report.html"), lang)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:4] == [
+    assert lines[:2] == [
         "[out]/report.html  72 heads over 2,000 documents, 30,000 tokens",
         "  3 were too long and were cut short",
-        "  4 were too long and were read in parts",
-        "  5 failed; failed.jsonl says why",
     ]
-    assert len(lines) == 8
-    assert all(HAN.search(line) for line in lines[4:])
+    assert [re.findall(r"[\d,]+", line) for line in lines[1:4]] == [["3"], ["4"], ["5"]]
+    assert [re.findall(r"[\d,]+", line) for line in lines[5:]] == [["3"], ["4"], ["5"]]
     assert not english_in("\n".join(lines[4:]), "[out]")
-
-
-def test_a_survey_that_is_ended_from_outside(capsys):
     with pytest.raises(SystemExit), told_of_an_end(2, "zh"):
         signal.raise_signal(signal.SIGTERM)
     said = capsys.readouterr().err
@@ -124,53 +101,25 @@ def test_a_survey_that_is_ended_from_outside(capsys):
     assert not english_in(said)
 
 
-# ---- serve ---------------------------------------------------------------------------------------
-
-
 def served(monkeypatch, *arguments, **environment):
     """What the command prints, and the language that its pages get."""
     found = {}
-
-    def make_app(*things, lang):
-        found["lang"] = lang
-
-    monkeypatch.setattr(run_server, "make_app", make_app)
+    monkeypatch.setattr(run_server, "make_app", lambda *things, lang: found.update(lang=lang))
     monkeypatch.setattr(run_server, "serve", lambda app, door, ready, limits: ready())
     shown = CliRunner(env=environment).invoke(main, ["serve", *arguments])
     assert shown.exit_code == 0, shown.output
     return shown.output, found["lang"]
 
 
-def test_the_server_says_where_it_is(monkeypatch):
-    assert served(monkeypatch)[0].splitlines() == [
-        "regard is at http://127.0.0.1:8000/",
-        "  English → Chinese (embedded)",
-        "Ctrl+C ends it.",
-    ]
-    said = served(monkeypatch, "--lang", "zh")[0]
+def test_a_server(monkeypatch):
+    lines, lang = served(monkeypatch)
+    assert lines.splitlines()[0] == "regard is at http://127.0.0.1:8000/"
+    assert lang is None  # the browser chooses
+    said, lang = served(monkeypatch, "--lang", "zh")
     assert said.splitlines()[0] == "regard 已启动：http://127.0.0.1:8000/"
     assert not english_in(said)
-
-
-def test_a_server_without_anything(monkeypatch):
+    assert lang == served(monkeypatch, REGARD_LANG="zh")[1] == "zh"
+    assert served(monkeypatch, "--lang", "en", REGARD_LANG="zh")[1] == "en"
     monkeypatch.setattr(served_models, "_embedded", lambda: None)
     assert "  nothing to look at: give --model or --recording\n" in served(monkeypatch)[0]
     assert not english_in(served(monkeypatch, "--lang", "zh")[0], "--model", "--recording")
-
-
-def test_pages_begin_in_a_language_only_if_somebody_chose_it(monkeypatch):
-    assert served(monkeypatch)[1] is None
-    assert served(monkeypatch, "--lang", "en")[1] == "en"
-    assert served(monkeypatch, REGARD_LANG="zh")[1] == "zh"
-    assert served(monkeypatch, "--lang", "en", REGARD_LANG="zh")[1] == "en"
-
-
-# ---- all -----------------------------------------------------------------------------------------
-
-
-def test_chinese_texts_are_chinese():
-    for key, text in TEXTS.table("zh").items():
-        if key.startswith(("train.", "survey.", "serve.")):
-            assert HAN.search(text), key
-            bare = re.sub(r"\{[^}]*\}|\[/?bold\]|\[/\]|--\w+", "", text)
-            assert not english_in(bare), key

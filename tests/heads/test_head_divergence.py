@@ -103,7 +103,7 @@ def test_what_is_refused():
     two = [
         Call("x", "encoder", n, *[torch.randn(1, 2, 3 + n, 4)] * 2, torch.zeros(1, 2, 3 + n)) for n in (0, 1)
     ]
-    with pytest.raises(RecordingError, match=r"Got queries = 3, keys = 3 and queries = 4, keys = 4. Record"):
+    with pytest.raises(RecordingError, match=r"Got queries = 3, keys = 3; queries = 4, keys = 4. Record"):
         heads.divergence(Recording("m", two))
     with pytest.raises(RecordingError, match=r"Weights need Q and K"):
         heads.divergence(Recording("m", [seen[0].summary(0)]))

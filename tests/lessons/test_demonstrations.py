@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from regard import masks
 from regard.errors import ArgumentError, DataError, TextError
 from regard.kernels import reference
-from regard.languages import LANGUAGES
 from regard.lessons import demonstration, demonstrations
 from regard.lessons.by_hand import calculate_by_hand
 from regard.lessons.common_mistakes import find_mistakes
@@ -29,6 +28,7 @@ from regard.lessons.score_scaling import scale_scores
 from regard.lessons.single_head import BareSelfAttention, LinearSelfAttention, compare_single
 from regard.lessons.threshold_filter import filter_keys
 from regard.lessons.word_attention import EXAMPLE, SENTENCE, attend_words, read_vectors
+from regard.texts import LANGUAGES
 
 
 @pytest.mark.parametrize("one", demonstrations(), ids=lambda one: one.name)

@@ -3,9 +3,9 @@ import re
 import pytest
 
 from regard.errors import ArgumentError
-from regard.languages import LANGUAGES
 from regard.lessons import demonstrations
 from regard.lessons.facts import TEXTS, Fact, text, words
+from regard.texts import LANGUAGES
 
 SOURCE = TEXTS.folder.parents[1]
 

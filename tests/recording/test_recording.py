@@ -142,7 +142,7 @@ def test_tokens_of_the_rows_behind_a_cache():
     [
         (words(5), r"\(batch = 2, length = 11\). Got 1 list of 5. Give one list of that length"),
         ([words(11)] * 3, "Got 3 lists of 11"),
-        ([words(11), words(10)], "Got 2 lists of 10 and 11"),
+        ([words(11), words(10)], "Got 2 lists of 10, 11"),
     ],
 )
 def test_tokens_of_the_wrong_length(llama, given, message):

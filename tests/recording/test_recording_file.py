@@ -224,7 +224,7 @@ def test_numbers_that_no_model_gives(name, value, tmp_path):
         tensors[f"call.1.{name}"].view(-1)[5] = value
 
     file = tampered_kind("layers", tmp_path, change)
-    says = r"call 1 \('layers.0.attention'\)"
+    says = r"seen\[1\] \('layers.0.attention'\)"
     says = rf"The numbers of {name} in {says}" if (name, value) != ("lse", -torch.inf) else rf"row of {says}"
     with pytest.raises(RecordingFileError, match=says):
         regard.load(file)
@@ -243,7 +243,7 @@ def test_a_recording_with_nan_is_not_saved(name, tmp_path):
     seen.save(tmp_path / "x.safetensors")
     before = (tmp_path / "x.safetensors").read_bytes()
     getattr(seen[1], name).view(-1)[0] = torch.nan
-    with pytest.raises(RecordingError, match=rf"numbers of {name} in call 1 .* Got NaN. Find out where"):
+    with pytest.raises(RecordingError, match=rf"numbers of {name} in seen\[1\] .* Got NaN. Find out where"):
         seen.save(tmp_path / "x.safetensors")
     assert (tmp_path / "x.safetensors").read_bytes() == before
 
@@ -275,8 +275,8 @@ def replaced_tensor(name, change):
         ("layers", replaced_tensor("call.0.k", lambda k: k[:, :, :0]), "no axis is empty"),
         ("layers", replaced_tensor("call.0.v", lambda v: v.to(torch.float8_e4m3fn)), "Got F8_E4M3"),
         ("layers", replaced_tensor("call.0.v", lambda v: v.half()), "are of one dtype"),
-        ("layers", replaced_tensor("call.0.v", lambda v: v[..., :1, :]), r"shape of v in call 0 .* key = 7"),
-        ("layers", replaced_tensor("call.0.k", lambda k: k[:, [0, 1, 1]]), "shape of v in call 0"),
+        ("layers", replaced_tensor("call.0.v", lambda v: v[..., :1, :]), r"v in seen\[0\] .* key = 7"),
+        ("layers", replaced_tensor("call.0.k", lambda k: k[:, [0, 1, 1]]), r"shape of v in seen\[0\]"),
         ("one group per head", replaced_tensor("call.0.k", lambda k: k[:, :3]), "share its key heads evenly"),
         ("layers", lambda d, t: t["call.0.lse"].add_(1), "row of call 0 .* sum to 1"),
         ("statistics", lambda d, t: d["calls"][0]["tensors"].pop("kept.entropy"), "Got no kept.entropy"),

@@ -11,7 +11,7 @@ from regard import figures
 from regard.errors import ArgumentError
 from regard.heads import divergence
 from regard.translator import embedded, look
-from regard.views.figures.wording import TEXTS
+from regard.views.figures.figure_texts import TEXTS
 
 WORD = re.compile(r"[A-Za-z]{2,}")
 NAMES = {"Jensen", "Shannon", "causal", "Seq", "MiB", "KiB"}

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 import regard
-from regard.languages import LANGUAGES
+from regard.texts import LANGUAGE_TAGS, LANGUAGES
 from regard.views.html import (
     DARK,
-    LANGUAGE_TAGS,
     LIGHT,
     fill,
     html_document,

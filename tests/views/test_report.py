@@ -11,9 +11,9 @@ from heads.survey.conftest import folders, sentences  # noqa: F401 - a fixture
 from regard.app.main import main
 from regard.errors import ArgumentError
 from regard.heads.role_results import ROLES
-from regard.views import wording
+from regard.views import column_headings
 from regard.views.report.report_html import ASSETS, COLUMNS
-from regard.views.report.wording import TEXTS, Words
+from regard.views.report.report_texts import TEXTS, Words
 from regard.views.report.write_report import write_report
 
 ENGLISH = re.compile("[A-Za-z]{2,}")
@@ -186,12 +186,13 @@ def test_no_place_is_left_over(reports):
 
 
 def test_every_role_column_and_kind_has_its_words():
-    wanted = {f"column.{name}" for name in (*COLUMNS, "layer", "head", "role")}
-    wanted |= {f"{what}.{kind}" for what in ("kind", "layer") for kind in ("encoder", "decoder", "cross")}
+    wanted = {f"{what}.{kind}" for what in ("kind", "layer") for kind in ("encoder", "decoder", "cross")}
     wanted |= {f"fact.corpus.{unit}" for unit in ("line", "paragraph", "file")}
     for lang in ("en", "zh"):
         assert wanted <= TEXTS.table(lang).keys()
-        assert {f"role.{role}" for role in ROLES} <= wording.TEXTS.table(lang).keys()
+        columns = {name for name in COLUMNS if f"column.{name}" not in TEXTS.table(lang)}
+        names = {*ROLES, *(name.removesuffix("_mean") for name in columns)}
+        assert names <= column_headings.STATISTICS.table(lang).keys()
     for key, text in TEXTS.table("zh").items():
         bare = re.sub(r"\{[^}]*\}|</?b>|95 %", "", text)
         assert HAN.search(bare) or key in ("fact.version", "column.distance_p95"), key

@@ -8,6 +8,7 @@ import pytest
 from app.served import Words, running, served, translation
 from regard.app.server.assets import assets, document
 from regard.app.server.safety import Door
+from regard.texts import read_table
 from views.test_map_browser import Visitor
 
 SPOKEN = "document.documentElement.lang"
@@ -140,19 +141,18 @@ def test_nothing_in_the_modules_speaks_for_itself():
     found = {
         (name, one)
         for name, asset in assets().items()
-        if name.endswith(".js") and not name.startswith("page/") and name != "map/words.js"
+        if name.endswith(".js") and not name.startswith("page/")
         for one in sentence.findall(re.sub(r"^\s*//.*$", "", asset.content.decode(), flags=re.M))
         if one not in known
     }
     assert found == set()
-    assert sentence.findall(assets()["map/words.js"].content.decode())  # the check would notice
+    assert sentence.findall(assets()["page/languages.js"].content.decode())  # the check would notice
 
 
 def test_keys_put_together_have_their_words():
-    words = assets()["map/words.js"].content.decode()
     for key in (
         *(f"stage.{stage}" for stage in ("waiting", "reading", "saving", "mapping", "writing")),
         *(f"kind.{kind}.model" for kind in ("encoder", "decoder", "translator")),
         *(f"home.pair.{kind}" for kind in ("encoder", "translator")),
     ):
-        assert words.count(f'"{key}": "') == 2, key
+        assert key in read_table("app", "zh"), key

@@ -81,7 +81,7 @@ def test_runs_rows_that_see_nothing_and_texts_of_special_tokens_alone(browser, t
     page.page.select_option('select[data-control="run"]', "1")
     assert page.now("call") == 1
     page.set(view="steps", query=1)
-    assert "may see no key" in page.text(".steps-body")
+    assert "sees no key" in page.text(".steps-body")
     for lens in ({}, {"sinks": "special"}, {"special": "hide"}):
         for view in VIEWS:
             page.set(view=view, **lens)

@@ -61,7 +61,7 @@ def test_controls_choose_kind_layer_and_head(page):
     page.page.select_option('select[data-control="layer"]', label="1")
     page.page.select_option('select[data-control="head"]', label="2")
     assert (page.now("call"), page.now("head")) == (5, 2)
-    page.page.click('[aria-label="Head before"]')
+    page.page.click('[aria-label="Previous head"]')
     assert page.now("head") == 1
 
 

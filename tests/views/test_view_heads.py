@@ -26,7 +26,7 @@ def test_the_overview_sorts_by_a_statistic_and_shows_it(page):
     page.page.select_option(".overview select", "entropy")
     numbers = [float(text) for text in page.page.locator(".caption .number").all_inner_texts()]
     assert np.allclose(numbers, np.sort(entropies(page))[::-1], atol=CLOSE)
-    page.page.click("text=Greatest first")
+    page.page.click("text=Largest first")
     numbers = [float(text) for text in page.page.locator(".caption .number").all_inner_texts()]
     assert np.allclose(numbers, np.sort(entropies(page)), atol=CLOSE)
 
@@ -60,4 +60,4 @@ def test_the_table_filters_by_words_and_kind(page):
     assert page.page.locator("tbody tr").count() == 1
     assert page.text(".heads [role=status]") == "1 of 26 heads"
     page.page.fill("input[type=search]", "nothing like it")
-    assert page.page.locator("text=No head fits this filter.").is_visible()
+    assert page.page.locator("text=No head matches this filter.").is_visible()

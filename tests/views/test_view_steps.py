@@ -82,10 +82,10 @@ def test_steps_of_dense_weights_say_why_not(browser, tmp_path):
         [{"weights": weights.numpy()}],
     )
     page = open_stage(browser, tmp_path, shown, view="steps")
-    assert "gave its weights directly" in page.text(".steps")
+    assert "returned its weights directly" in page.text(".steps")
     page.set(view="matrix", head=1)
     page.point(3, 2)
     assert page.readout()[2] == pytest.approx(float(weights[0, 1, 3, 2]), abs=CLOSE)
-    assert "The model gave" in page.run("(regard.state.set({ view: 'steps' }), regard.exportSvg())")
+    assert "The model returned" in page.run("(regard.state.set({ view: 'steps' }), regard.exportSvg())")
     page.opened.check()
     page.page.context.close()

@@ -26,8 +26,8 @@ from regard.app.commands.translate import translate
 from regard.app.languages import (
     HANDED_ON,
     LANGUAGE,
+    ChineseRefusal,
     LanguageContext,
-    chinese_refusal,
     chinese_usage_error,
     lang_option,
     language_of,
@@ -74,7 +74,7 @@ class _Clean(click.Group):
         if ctx.meta.get(LANGUAGE) != "zh":
             super().format_commands(ctx, formatter)
             return
-        from regard.app.languages.helping import first_paragraph
+        from regard.app.languages.help_formatter import first_paragraph
 
         # Click would cut the English to one line, and what is cut is in no catalogue.
         with formatter.section("Commands"):
@@ -105,7 +105,7 @@ def _said_in(lang: str) -> Iterator[None]:
 
 def _refusal(error: RegardError, lang: str) -> click.ClickException:
     """What is refused, as click prints it."""
-    return chinese_refusal(error) if lang == "zh" else click.ClickException(safe(str(error)))
+    return ChineseRefusal(error.in_words("zh")) if lang == "zh" else click.ClickException(safe(str(error)))
 
 
 @click.group(cls=_Clean, context_settings=CONTEXT)

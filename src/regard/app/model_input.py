@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from regard.app.languages.wording import TEXTS
+from regard.app.languages import TEXTS
 from regard.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from regard.errors import FileError
+from regard.errors import FileError, reason
 from regard.printing import safe, tolerate_encodings
 
 FULL = {errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
@@ -52,22 +52,20 @@ def explain(error: OSError) -> FileError | None:
     if _reader_has_gone(error):
         _abandon(sys.stdout)
         return None
-    reason = error.strerror or str(error) or type(error).__name__
     if error.filename is None and error.errno in FULL:
         _abandon(sys.stdout)
         return FileError(
             "The output of a command must be writable.",
             got="{reason}",
             do="Free some space, or send it to another place.",
-            reason=reason,
+            reason=reason(error),
         )
-    named = "" if error.filename is None else f": {error.filename}"
     return FileError(
         "Files and folders must exist and allow what is done with them.",
-        got="{reason}{named}",
+        got="{reason}" if error.filename is None else "{reason}: {path}",
         do="Correct the path or its permissions.",
-        reason=reason,
-        named=named,
+        reason=reason(error),
+        path=error.filename,
     )
 
 

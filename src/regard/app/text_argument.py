@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from regard.errors import TextError, reason
+from regard.errors import Phrase, TextError, reason
 
 HELP = "TEXT may be @path for a file, or - for standard input."
 
@@ -14,7 +14,7 @@ HELP = "TEXT may be @path for a file, or - for standard input."
 def read_argument(given: str) -> str:
     """The text that was meant; ``@@`` begins a text with one ``@``."""
     if given == "-":
-        return _decoded(_standard_input(), "standard input")
+        return _decoded(_standard_input(), Phrase("standard input"))
     if given.startswith("@") and not given.startswith("@@"):
         return _read_file(given[1:])
     broken = re.search("[\ud800-\udfff]", given)
@@ -48,7 +48,7 @@ def _standard_input() -> bytes:
         ) from error
 
 
-def _decoded(raw: bytes, where: str) -> str:
+def _decoded(raw: bytes, where: Path | Phrase) -> str:
     try:
         return raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
@@ -74,4 +74,4 @@ def _read_file(name: str) -> str:
             path=path,
             reason=reason(error),
         ) from error
-    return _decoded(raw, str(path))
+    return _decoded(raw, path)

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.errors import ArgumentError, RecordingError
+from regard.errors import ArgumentError, Phrase, RecordingError
 from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import check_batch, check_recording
 from regard.kernels.plain_kernel import MAX_SCORES
@@ -151,7 +151,10 @@ def _stack(calls: list[Call], kind: str) -> list[Call]:
             "Rollout needs as many queries as keys, the same in every layer.",
             got="{sizes}",
             do="Watch one forward pass over the whole text, of one model.",
-            sizes=" and ".join((f"{queries} queries × {keys} keys" for queries, keys in sorted(sizes))),
+            sizes=[
+                Phrase("{queries} queries × {keys} keys", queries=queries, keys=keys)
+                for queries, keys in sorted(sizes)
+            ],
         )
     return found
 

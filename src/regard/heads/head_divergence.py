@@ -154,7 +154,7 @@ def _chosen(recording: Recording, kind: str | None, run: int) -> list[Call]:
             "Heads that are compared look from the same queries at the same keys.",
             got="{extents}" if calls else "no calls of run {run}",
             do="Record one text at a time, and choose a pass with run=.",
-            extents=" and ".join(sorted({str(call.extent) for call in calls})),
+            extents="; ".join(sorted({str(call.extent) for call in calls})),
             run=run,
         )
     return calls

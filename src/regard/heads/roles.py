@@ -240,7 +240,7 @@ def _check_cross(calls: Sequence[Call]) -> None:
             "The role 'alignment' is one of cross-attention, between two texts.",
             got="heads of the {calls} alone",
             do="Record an encoder-decoder, or leave the role out.",
-            calls=" and ".join(sorted({call.kind for call in calls})),
+            calls=", ".join(sorted({call.kind for call in calls})),
         )
 
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from regard.errors import ArgumentError, DtypeError, ShapeError
+from regard.errors import ArgumentError, DtypeError, Phrase, ShapeError
 from regard.masks.extent import Extent
 
 
@@ -184,7 +184,7 @@ def relative(table: Tensor) -> Bias:
     >>> relative(torch.tensor([[-1.0, 0.0, 5.0]])).dense(3, 3).tolist()
     [[[0.0, 5.0, 5.0], [-1.0, 0.0, 5.0], [-1.0, -1.0, 0.0]]]
     """
-    _check_table(table, "relative(table) has shape (heads, 2 · clip + 1)")
+    _check_table(table, Phrase("relative(table) has shape (heads, 2 · clip + 1)"))
     if table.shape[1] % 2 == 0:
         raise ShapeError(
             "relative(table) has an odd number of columns, distance 0 in the middle.",
@@ -231,7 +231,7 @@ def t5(table: Tensor, bidirectional: bool = True, *, max_distance: int = 128) ->
     >>> t5(torch.arange(8.0)[:, None]).dense(1, 4).tolist()
     [[[2.0, 2.0, 1.0, 0.0]]]
     """
-    _check_table(table, "t5(table) has shape (buckets, heads)")
+    _check_table(table, Phrase("t5(table) has shape (buckets, heads)"))
     least = 4 if bidirectional else 2
     if table.shape[0] < least or max_distance <= table.shape[0] // least:
         raise ArgumentError(
@@ -357,17 +357,21 @@ def _some(table: Tensor, axis: int, chosen: slice) -> Tensor:
     return table.narrow(axis, chosen.start, chosen.stop - chosen.start)
 
 
-def _check_table(table: object, must: str) -> None:
+def _check_table(table: object, needed: Phrase) -> None:
     if not isinstance(table, Tensor) or not table.is_floating_point():
         kind = str(table.dtype) if isinstance(table, Tensor) else type(table).__name__
         raise DtypeError(
             "{needed} and holds floating-point numbers.",
             got="{kind}",
             do="Pass a float tensor.",
-            needed=must,
+            needed=needed,
             kind=kind,
         )
     if table.ndim != 2 or not all(table.shape):
         raise ShapeError(
-            "{needed}.", got="shape {shape}", do="Give it two axes.", needed=must, shape=tuple(table.shape)
+            "{needed}, and neither is 0.",
+            got="shape {shape}",
+            do="Give it two axes.",
+            needed=needed,
+            shape=tuple(table.shape),
         )

@@ -34,14 +34,15 @@ from math import prod
 
 import numpy as np
 
-from regard.errors import ArgumentError, DtypeError, ShapeError
+from regard.errors import ArgumentError, DtypeError, Phrase, ShapeError
 from regard.kernels.operations import CostStep, Setting, linear_steps, softmax_steps
 from regard.kernels.plan import plan
-from regard.kernels.wording import TEXTS
-from regard.languages import padded
+from regard.languages import Texts, padded
 from regard.masks import Mask, as_mask, causal, parse
 from regard.masks.extent import Extent
 from regard.masks.mask import extent_of
+
+TEXTS = Texts("kernels")
 
 WAYS = ("dense", "allowed", "regard", "linear", "cache")
 """The ways of computing attention that ``cost()`` compares."""
@@ -263,13 +264,17 @@ def _pairs(name: str, setting: Setting, mask: Mask | None, extent: Extent) -> in
 def _ways(given: Sequence[str] | None, mask: Mask | None, keys: int | None, longest: int) -> tuple[str, ...]:
     why_not = {}
     if mask is None:
-        why_not["allowed"] = "allowed counts the pairs of a mask, and there is none"
+        why_not["allowed"] = Phrase("allowed counts the pairs of a mask, and there is none")
     elif mask != causal():
-        why_not["linear"] = f"linear attention has no mask but causal(), and this is {mask!r}"[:120]
+        why_not["linear"] = Phrase(
+            "linear attention has no mask but causal(), and this is {mask}", mask=repr(mask)[:60]
+        )
     elif keys is not None and keys < longest:
-        why_not["linear"] = f"causal linear attention has as many keys as queries, and keys = {keys}"
+        why_not["linear"] = Phrase(
+            "causal linear attention has as many keys as queries, and keys = {keys}", keys=keys
+        )
     if keys is not None:
-        why_not["cache"] = "a cache holds the text itself, and keys= is another"
+        why_not["cache"] = Phrase("a cache holds the text itself, and keys= is another")
     if given is None:
         return tuple(way for way in WAYS if way not in why_not)
     for way in given:
@@ -279,7 +284,7 @@ def _ways(given: Sequence[str] | None, mask: Mask | None, keys: int | None, long
                 got="{why_not}",
                 do="Leave ways out for all that make sense.",
                 WAYS=", ".join(WAYS),
-                why_not=why_not.get(way, repr(way)),
+                why_not=why_not.get(way) or repr(way),
             )
     if not given:
         raise ArgumentError("There is at least one way.", got="none", do="Leave ways out for all.")

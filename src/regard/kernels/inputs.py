@@ -248,16 +248,15 @@ def _mask_of(
         fits = False
     if not fits:
         shape = (*mask.lead, *extent)
-        hint = "Its axes are (..., batch, head, query, key)."
-        if mask.lead and len(mask.lead) == len(lead) and (*mask.lead, 1) != full:
-            hint = "A mask per batch element needs a head axis: use mask[:, None]."
+        per_batch = mask.lead and len(mask.lead) == len(lead) and (*mask.lead, 1) != full
         raise ShapeError(
             "A mask broadcasts to (..., batch, head, query, key) = {full}.",
             got="{shape}",
-            do="{hint}",
+            do="A mask per batch element needs a head axis: use mask[:, None]."
+            if per_batch
+            else "Its axes are (..., batch, head, query, key).",
             full=(*full, *extent),
             shape=shape,
-            hint=hint,
         )
     return mask, rest
 

@@ -24,12 +24,14 @@ import numpy as np
 
 from regard.errors import ArgumentError
 from regard.kernels.layout import TILE, MaskPart, Region, lay_out, one_tile
-from regard.kernels.wording import TEXTS
+from regard.languages import Texts
 from regard.masks import Mask, as_mask, causal, everything
 from regard.masks.extent import Extent, Strip
 from regard.masks.mask import ALL, NONE, extent_of
 from regard.masks.pair_patterns import Dense
 from regard.masks.tiles import count_by_distance
+
+TEXTS = Texts("kernels")
 
 MAX_MASKED_PAIRS = 256 * 256
 """Up to this many pairs, one masked call costs less than planning does."""

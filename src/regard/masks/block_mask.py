@@ -61,7 +61,7 @@ def _extent(mask: Mask, queries: int | None, keys: int | None) -> Extent:
             raise ArgumentError(
                 "Tables of different lengths need the number of queries and keys.",
                 got="lengths {lengths}",
-                do="mask_mod(queries, keys).",
+                do="Call mask_mod(queries, keys).",
                 lengths=sorted(lengths),
             )
         length = lengths.pop() if lengths else 0

@@ -120,9 +120,12 @@ class _Reader:
             yield _Token(kind, found[kind], found.start(kind))
             position = found.end()
         while True:
-            yield _Token("end", "the end of the text", len(text))
+            yield _Token("end", "", len(text))
 
     def _fail(self, problem: str, position: int, /, **values: object) -> NoReturn:
+        for name, one in values.items():
+            if isinstance(one, _Token) and one.kind == "end":
+                values[name] = Phrase("the end of the text")
         raise MaskSyntaxError(problem, text=self.text, position=position, **values)
 
     # ---- moving through the tokens -----------------------------------------------------------
@@ -141,7 +144,7 @@ class _Reader:
             return True
         return False
 
-    def _expect(self, sign: str, why: str) -> None:
+    def _expect(self, sign: str, why: Phrase) -> None:
         if not self._accept(sign):
             self._fail(
                 "Expected {sign!r} {why}. Got {here}.", self.here.position, sign=sign, why=why, here=self.here
@@ -226,7 +229,7 @@ class _Reader:
     def unit(self) -> Mask:
         if self._accept("("):
             mask = self.mask()
-            self._expect(")", "to close the bracket")
+            self._expect(")", Phrase("to close the bracket"))
             return mask
         token = self._take()
         if token.kind != "name":
@@ -260,7 +263,7 @@ class _Reader:
     def arguments(self) -> tuple[list[Any], dict[str, Any]]:
         values: list[Any] = []
         named: dict[str, Any] = {}
-        self._expect("(", "before the values")
+        self._expect("(", Phrase("before the values"))
         while not self._at(")"):
             if self.here.kind == "name" and self.next.text == "=":
                 name = self._take()
@@ -272,7 +275,7 @@ class _Reader:
                 values.append(self.value())
             if not self._accept(","):
                 break
-        self._expect(")", "after the values")
+        self._expect(")", Phrase("after the values"))
         return values, named
 
     def value(self) -> Any:
@@ -313,7 +316,7 @@ class _Reader:
             self._count_entries(max(again, 1), position)
             if not self._accept(","):
                 break
-        self._expect("]", "to close the list")
+        self._expect("]", Phrase("to close the list"))
         self.axes -= 1
         if not any(counts):
             return np.empty(0)

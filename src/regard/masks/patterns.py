@@ -247,14 +247,12 @@ class Padding(OneAxis):
         length = self.keep.values.shape[-1]
         fitting = {extent.keys, extent.queries} if self.transposed else {extent.keys}
         if length not in fitting or (self.transposed and length < extent.queries):
-            axis = "queries" if self.transposed else "keys"
             raise ShapeError(
                 "padding(keep) has one value per position ({extent}).",
-                got="{length} values for the {axis}",
+                got="{length} values for the queries" if self.transposed else "{length} values for the keys",
                 do="Pass keep with shape (batch, keys), True = a real token.",
                 extent=extent,
                 length=length,
-                axis=axis,
             )
 
 

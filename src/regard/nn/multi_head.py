@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from regard import masks
-from regard.errors import ArgumentError, ShapeError
+from regard.errors import ArgumentError, Phrase, ShapeError
 from regard.kernels import attention, attention_weights, biases
 from regard.nn.cache import KeyValueCache
 from regard.nn.checks import check_name, check_probability, check_whole
@@ -146,9 +146,9 @@ class MultiHeadAttention(ProjectedHeads):
         return self.project_queries(x), cache.keys, cache.values
 
     def _check_cross(self) -> None:
-        odd = "causal=True" if self.causal else None
+        odd: Phrase | str | None = "causal=True" if self.causal else None
         if self.rotary is not None or self.position_bias() is not None:
-            odd = "positions that compare places of one text"
+            odd = Phrase("positions that compare places of one text")
         if odd is not None:
             raise ArgumentError(
                 "Causality and positions order one text; a context is another.",

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.errors import RecordingFileError
+from regard.errors import Phrase, RecordingFileError
 from regard.kernels.biases import Bias, DistanceBias, Sum
 from regard.masks.extent import Extent
 from regard.recording.call import Call
@@ -57,7 +57,7 @@ MINUS_INFINITE = ("lse", "kept.lse", "sinks")
 
 def check_call(call: Call, number: int) -> None:
     """Raise RecordingFileError, naming the call and the tensor, unless the call is whole."""
-    where = f"call {number} ({call.name[:60]!r})"
+    where = f"seen[{number}] ({call.name[:60]!r})"
     _check_names(call, where)
     sizes = _check_sizes(call.tensors(), where)
     for name, tensor in call.tensors().items():
@@ -143,10 +143,11 @@ def _check_numbers(name: str, tensor: Tensor, keys: int, where: str) -> None:
                 range=_range(tensor),
             )
         return
-    _check_floats(f"{name} in {where}", tensor, -math.inf if name in MINUS_INFINITE else -LARGEST)
+    named = Phrase("{name} in {where}", name=name, where=where)
+    _check_floats(named, tensor, -math.inf if name in MINUS_INFINITE else -LARGEST)
 
 
-def _check_floats(name: str, tensor: Tensor, least: float) -> None:
+def _check_floats(name: Phrase, tensor: Tensor, least: float) -> None:
     """Raise unless these are floating-point numbers from ``least`` to ``LARGEST``."""
     if tensor.dtype not in FLOATS:
         raise RecordingFileError(
@@ -241,7 +242,7 @@ def _check_bias(bias: Bias, extent: Extent, where: str) -> None:
             _check_bias(part, extent, where)
         return
     least = -LARGEST if isinstance(bias, DistanceBias) else -math.inf
-    _check_floats(f"bias in {where}", bias.tables[0], least)
+    _check_floats(Phrase("bias in {where}", where=where), bias.tables[0], least)
 
 
 def _check_scores(call: Call, where: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.errors import ArgumentError, RecordingError, ShapeError
+from regard.errors import ArgumentError, Phrase, RecordingError, ShapeError
 from regard.interception.steps import Kind
 from regard.recording.call import Call
 from regard.recording.recorder import Recorder
@@ -116,7 +116,7 @@ class Recording:
                 "The recording has {layers_said}.",
                 got="{asked}",
                 do="Choose one of these layers.",
-                layers_said=_layers_said(self.calls),
+                layers_said=_layers_said(self.calls) or Phrase("no calls"),
                 asked=asked,
             )
         for name in ("kind", "run", "name"):
@@ -212,7 +212,7 @@ class Recording:
         for batch, length in known:
             if all(len(text) == length for text in texts) and len(texts) in (1, batch):
                 return texts * batch if len(texts) == 1 else texts
-        sizes = " or ".join(f"batch = {batch}, length = {length}" for batch, length in known)
+        sizes = "; ".join(f"batch = {batch}, length = {length}" for batch, length in known)
         counts = sorted({len(text) for text in texts})
         one_more = name == "tokens" and bool(counts) and counts[-1] - 1 in {length for _, length in known}
         raise ShapeError(
@@ -225,7 +225,7 @@ class Recording:
             name=name,
             sizes=sizes,
             texts_count=len(texts),
-            counts=" and ".join(map(str, counts)),
+            counts=", ".join(map(str, counts)),
         )
 
     # ---- files ---------------------------------------------------------------------------------
@@ -241,17 +241,22 @@ class Recording:
         save(self, Path(path))
 
 
-def _layers_said(calls: Sequence[Call]) -> str:
+def _layers_said(calls: Sequence[Call]) -> list[Phrase]:
     """Which layers there are, by kind and run."""
     found: dict[tuple[Kind, int], list[int]] = {}
     for call in calls:
         found.setdefault((call.kind, call.run), []).append(call.layer)
     several_runs = len({run for _, run in found}) > 1
     said = [
-        f"{kind} layers {_numbers_said(layers)}" + (f" in run {run}" if several_runs else "")
+        Phrase(
+            "{kind} layers {layers} in run {run}" if several_runs else "{kind} layers {layers}",
+            kind=kind,
+            layers=_numbers_said(layers),
+            run=run,
+        )
         for (kind, run), layers in found.items()
     ]
-    return "; ".join(said[:6]) + ("; …" if len(said) > 6 else "") if said else "no calls"
+    return said[:6] + [Phrase("…")] * (len(said) > 6)
 
 
 def _numbers_said(numbers: Sequence[int]) -> str:

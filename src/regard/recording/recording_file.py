@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from regard import atomic
-from regard.errors import Phrase, RecordingError, RecordingFileError, RegardError
+from regard.errors import RecordingError, RecordingFileError, RegardError
 from regard.recording.call_format import TensorStore, call_from, call_to
 from regard.recording.call_validation import check_call
 from regard.recording.recording_schema import RecordingDescription
@@ -66,11 +66,10 @@ def _described(recording: Recording, store: TensorStore) -> str:
         json.decode(text, type=RecordingDescription)
     except RegardError as error:
         raise RecordingError(
-            error.must,
-            got=error.got,
-            **error.values,
+            "{error}",
             do="Find out where the model gives it (half precision overflows), or record other layers: "
             "watch(model, layers=[…]).",
+            error=error,
         ) from error
     except (ValueError, TypeError) as error:
         raise RecordingError(
@@ -108,12 +107,10 @@ def load(path: str | Path) -> Recording:
     try:
         return _loaded(path)
     except RecordingFileError as error:
-        raise RecordingFileError(
-            error.must,
+        raise error.but(
             got="{given} in {path}",
             do="Record it again.",
-            **error.values,
-            given=Phrase(error.got, **error.values),
+            given=error.given,
             path=path,
         ) from error
     except _FLAWS as error:

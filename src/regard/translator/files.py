@@ -35,7 +35,7 @@ def read_text(path: Path) -> str:
         ) from error
 
 
-def read_tensors(path: Path, *, do: str = "") -> tuple[dict[str, Tensor], dict[str, object]]:
+def read_tensors(path: Path, *, do: str) -> tuple[dict[str, Tensor], dict[str, object]]:
     """The tensors and facts that ``write_tensors`` wrote; ``do`` is the advice if they are damaged."""
     try:
         return checked_files.read_tensors(path)
@@ -43,7 +43,7 @@ def read_tensors(path: Path, *, do: str = "") -> tuple[dict[str, Tensor], dict[s
         raise ModelFileError(
             "Weights are as regard wrote them.",
             got="{error} in {path}",
-            do=do or "Copy or export it again.",
+            do=do,
             error=error,
             path=path,
         ) from error

@@ -85,10 +85,7 @@ def train(
             with torch.random.fork_rng(devices=[]):
                 _Training(run, processes, report or (lambda _: None), lettering).go(minutes)
     except FileError as error:
-        raise FileError(
-            error.must,
-            got=error.got,
-            **error.values,
+        raise error.but(
             do="Free some space or see to the rights, then go on with --resume: the training goes on from "
             "its last checkpoint.",
         ) from error

@@ -137,7 +137,7 @@ def load_translator(folder: str | Path) -> Translator:
     folder = Path(folder)
     vocabularies = read_vocabularies(folder)
     model = build_model(Recipe.from_json(read_text(folder / RECIPE)), vocabularies)
-    weights, _ = read_tensors(folder / WEIGHTS)
+    weights, _ = read_tensors(folder / WEIGHTS, do="Copy or export it again.")
     load_weights(model, {name: tensor.float() for name, tensor in weights.items()}, folder / WEIGHTS)
     return Translator(model.eval(), vocabularies)
 

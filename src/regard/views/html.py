@@ -13,9 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-LANGUAGE_TAGS = {"en": "en", "zh": "zh-CN"}
-"""What HTML calls the languages of regard."""
-
+from regard.texts import LANGUAGE_TAGS
 
 # ---- skeleton --------------------------------------------------------------------------------
 

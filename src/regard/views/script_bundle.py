@@ -7,7 +7,7 @@ hook in ``hatch_build.py`` puts it there. A checkout and an editable install hav
 The modules use relative imports and named exports. They become one script in the order of their imports,
 without the words ``import`` and ``export``, so every top-level name must be unique among them.
 
-This module needs only the standard library, because the build hook imports it.
+The build hook imports this module, so it and what it imports need only the standard library.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
+
+from regard.views.page_texts import with_texts
 
 VIEWS = Path(__file__).parent
 
@@ -54,12 +56,17 @@ def built_scripts() -> dict[str, str]:
 
 def bundle(folder: Path, entry: str) -> str:
     """The module ``entry`` with everything it imports, dependencies first, as one script."""
-    sources = {name: (folder / name).read_text(encoding="utf-8") for name in modules(folder, entry)}
+    sources = {name: _source(folder / name) for name in modules(folder, entry)}
     _check_names(sources)
     joined = "\n".join(_stripped(_EXPORT.sub("", _IMPORT.sub("", source))) for source in sources.values())
     assert "</script" not in joined.lower(), "a module would end its own script element"
     assert "<!--" not in joined, "a module would begin an HTML comment"
     return f"\n{joined}"
+
+
+def _source(file: Path) -> str:
+    """A module, with its table of texts filled in."""
+    return with_texts(file.read_text(encoding="utf-8"), "page")
 
 
 def _stripped(source: str) -> str:

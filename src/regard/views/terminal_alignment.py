@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from regard.translator.alignment import Alignment
+from regard.views.column_headings import TEXTS
 from regard.views.terminal_weights import bar, shade
-from regard.views.wording import TEXTS
 
 WIDEST = 14
 """Words that fit side by side in a terminal."""

@@ -15,9 +15,9 @@ from regard.heads import Head, Roles, Score, Table
 from regard.heads.role_results import CLEAR, ROLES, SHORT, in_words
 from regard.languages import check_language
 from regard.table import Record, Value
+from regard.views.column_headings import TEXTS, column_of, heading, named
 from regard.views.page.display_tokens import text_of
 from regard.views.terminal_weights import bar, shade
-from regard.views.wording import TEXTS, column_of, heading, named
 
 BAR = "rgb(40,140,255)"
 SHORTEST_BAR, LONGEST_BAR = 4, 10

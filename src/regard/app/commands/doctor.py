@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from regard.app.languages import lang_option
-from regard.app.languages.wording import TEXTS
+from regard.app.languages import TEXTS, lang_option
 from regard.app.output_errors import show
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from regard.app.languages import lang_option
+from regard.app.languages import TEXTS, lang_option
 from regard.app.number_list import NUMBERS
 from regard.app.output_errors import show
 from regard.app.text_argument import HELP, read_argument
@@ -55,12 +55,11 @@ def heads(
     machine.prepare()  # before torch is imported
 
     from regard import heads as measured
-    from regard.app.languages.wording import TEXTS
     from regard.app.model_input import progress, record
     from regard.recording import load
+    from regard.views.column_headings import column_of
     from regard.views.terminal_tables import short_text, show_table
     from regard.views.terminal_weights import SafeConsole
-    from regard.views.wording import column_of
 
     if (text is None) == (recording is None):
         raise click.UsageError("Give a TEXT or a --recording, one of them.")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from regard import atomic
-from regard.app.languages import lang_option
-from regard.app.languages.wording import TEXTS
+from regard.app.languages import TEXTS, lang_option
 from regard.app.number_list import NUMBERS
 from regard.app.text_argument import HELP, read_argument
 from regard.errors import ArgumentError

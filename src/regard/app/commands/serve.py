@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from regard.app.languages import lang_option
-from regard.app.languages.wording import TEXTS
+from regard.app.languages import TEXTS, lang_option
 
 if TYPE_CHECKING:
     from regard.app.server.served_models import Model

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from regard.app.device_argument import device_of
-from regard.app.languages import lang_option
-from regard.app.languages.wording import TEXTS
+from regard.app.languages import TEXTS, lang_option
 from regard.app.number_list import NUMBERS
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from regard.app.languages import lang_option
-from regard.app.languages.wording import TEXTS
+from regard.app.languages import TEXTS, lang_option
 
 if TYPE_CHECKING:
     from rich.console import Console

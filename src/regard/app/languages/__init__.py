@@ -3,15 +3,19 @@
 ``python -m regard.app.languages`` lists the texts of errors and of help that have no Chinese yet.
 """
 
-from regard.app.languages.context import LANGUAGE, LanguageContext
-from regard.app.languages.option import HANDED_ON, lang_option, language_of
-from regard.app.languages.refusing import chinese_refusal, chinese_usage_error
+from regard.app.languages.click_errors import ChineseRefusal, chinese_usage_error
+from regard.app.languages.option import HANDED_ON, LANGUAGE, LanguageContext, lang_option, language_of
+from regard.languages import Texts
+
+TEXTS = Texts("commands")
+"""What commands print."""
 
 __all__ = [
     "HANDED_ON",
     "LANGUAGE",
+    "TEXTS",
+    "ChineseRefusal",
     "LanguageContext",
-    "chinese_refusal",
     "chinese_usage_error",
     "lang_option",
     "language_of",

@@ -13,10 +13,24 @@ from collections.abc import Sequence
 import click
 from click.core import ParameterSource
 
-from regard.languages import LANGUAGES
+from regard.texts import LANGUAGES
 
 VARIABLE = "REGARD_LANG"
 HANDED_ON = "regard.language.handed_on"
+LANGUAGE = "regard.language"
+"""Where the contexts of one command line keep its language."""
+
+
+class LanguageContext(click.Context):
+    """A context that writes help in the language of its command line."""
+
+    def make_formatter(self) -> click.HelpFormatter:
+        """What the help is written into. The Chinese texts are not read for English."""
+        if self.meta.get(LANGUAGE) != "zh":
+            return super().make_formatter()
+        from regard.app.languages.help_formatter import ChineseFormatter
+
+        return ChineseFormatter(width=self.terminal_width, max_width=self.max_content_width)
 
 
 def _own_or_handed_on(ctx: click.Context, param: click.Parameter, value: str) -> str:

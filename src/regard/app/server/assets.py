@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from regard.views.html import html_document, theme_of_choice
 from regard.views.page.page_html import ASSETS as PAGE
 from regard.views.page.page_html import data_elements, page_body, title_of
+from regard.views.page_texts import with_texts
 
 if TYPE_CHECKING:
     from regard.views.page.page_payload import Payload
@@ -50,7 +51,7 @@ class Asset:
 def assets() -> dict[str, Asset]:
     """All files by the end of their address, such as ``map/view.js``."""
     contents = {
-        f"{name}/{file.relative_to(folder).as_posix()}": file.read_bytes()
+        f"{name}/{file.relative_to(folder).as_posix()}": _content(file)
         for name, folder in FOLDERS.items()
         for file in sorted(folder.rglob("*"))
         if file.suffix in TYPES
@@ -59,6 +60,10 @@ def assets() -> dict[str, Asset]:
     return {
         name: Asset(content, TYPES[Path(name).suffix], etag_of(content)) for name, content in contents.items()
     }
+
+
+def _content(file: Path) -> bytes:
+    return with_texts(file.read_text(encoding="utf-8"), "page", "map", "app").encode()
 
 
 @cache

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from regard.app.server.refused import RefusedError
+from regard.errors import Phrase
 
 _NUMBER = re.compile("[0-9]{1,9}")
 
@@ -133,5 +134,5 @@ def word_field(found: Mapping[str, Any], name: str, known: Sequence[str], defaul
     return str(value)
 
 
-def _quoted(value: object) -> str:
-    return "nothing" if value is None else ascii(value)[:60]
+def _quoted(value: object) -> str | Phrase:
+    return Phrase("nothing") if value is None else ascii(value)[:60]

@@ -303,9 +303,7 @@ class Jobs:
             self._finish(job, "cancelled", error=job.stop)
         except RegardError as error:
             # The error itself would hold on to everything that its work held.
-            self._finish(
-                job, "failed", error=EndedError(error.must, got=error.got, do=error.do, **error.values)
-            )
+            self._finish(job, "failed", error=error.but())
         except Exception:
             # What else went wrong may name files of this machine: it is said here, not to the browser.
             log.exception("a job of kind %s failed", job.kind)

@@ -35,7 +35,7 @@ from regard.checked_files import (
     write_json,
     write_tensors,
 )
-from regard.errors import SurveyError, reason
+from regard.errors import Phrase, SurveyError, reason
 from regard.folder_lock import locked
 from regard.heads.survey.accumulators import Accumulators
 from regard.heads.survey.corpus_batches import Bookmark, Failure
@@ -191,7 +191,7 @@ class SurveyFolder:
             facts, found = self._load(path)
             return SurveyPosition(**facts), found
         except (DamagedError, TypeError) as error:
-            raise _lost(path, str(error)) from error
+            raise _lost(path, error) from error
 
     def parts(self, generation: int) -> Iterator[tuple[Progress, Accumulators]]:
         """The parts that build on the state."""
@@ -208,7 +208,8 @@ class SurveyFolder:
                     path=path,
                 ) from error
             if progress.generation > generation:
-                raise _lost(self.checkpoint / STATE, f"none that {path.name} builds on")
+                none = Phrase("none that {name} builds on", name=path.name)
+                raise _lost(self.checkpoint / STATE, none)
             if progress.generation == generation:
                 yield progress, found
 
@@ -234,7 +235,7 @@ class SurveyFolder:
         try:
             return _counted(path, position.failed)
         except DamagedError as error:
-            raise _lost(path, str(error)) from error
+            raise _lost(path, error) from error
 
     def failures_of_part(self, own: int, written: FailureFile) -> bytes:
         """The failures of one process, as they were written."""
@@ -265,13 +266,13 @@ class SurveyFolder:
         return facts, Accumulators.from_tensors(tensors)
 
 
-def _lost(path: Path, reason: str) -> SurveyError:
+def _lost(path: Path, problem: Phrase | Exception) -> SurveyError:
     """The error for damage to the state, without which no part can be used."""
     return SurveyError(
         "A checkpoint is as the survey wrote it.",
-        got="{reason} in {path}",
+        got="{error} in {path}",
         do="Remove the folder {parent} to begin anew, or name another folder with --out.",
-        reason=reason,
+        error=problem,
         path=path,
         parent=path.parent,
     )

@@ -162,12 +162,6 @@ class Survey:
         lines = self.failures.decode("utf-8").split("\n")[:-1]
         yield from sorted(map(json.loads, lines), key=lambda one: (one["document"], one["part"]))
 
-    def first_failure(self) -> str:
-        """The first reason, for a message."""
-        for one in self.failed():
-            return f", the first at {one['where']}: {one['reason']}"
-        return ""
-
     # ---- files -----------------------------------------------------------------------------------
 
     def save(self, folder: Path, tokens: Any) -> None:

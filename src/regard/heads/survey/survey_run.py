@@ -146,10 +146,7 @@ class SurveyRun:
             with ExitStack() as stack:
                 return self._go(report, stack)
         except FileError as error:
-            raise FileError(
-                error.must,
-                got=error.got,
-                **error.values,
+            raise error.but(
                 do="Free some space or see to the rights, then start again with the same folder: the survey "
                 "goes on from its last checkpoint.",
             ) from error
@@ -170,13 +167,16 @@ class SurveyRun:
             self.subject.on_repeats(self.batches.longest),
         )
         if not before.counted("parts"):
-            tried = f"none of {before.counted('failed')} in {self.batches.corpus.path}"
+            first = next(iter(result.failed()), {})
             raise SurveyError(
                 "A survey reads at least one document.",
-                got="{tried}{first_failure}",
+                got="none of {count} in {path}, the first at {where}: {reason}"
+                if first
+                else "none of {count} in {path}",
                 do="Check the file and its --field, or try one text with regard look.",
-                tried=tried,
-                first_failure=result.first_failure(),
+                count=before.counted("failed"),
+                path=self.batches.corpus.path,
+                **first,
             )
         return result
 

@@ -66,12 +66,13 @@ class SurveyedModel:
         if asked is not None and (
             isinstance(asked, bool) or not isinstance(asked, int) or not 4 <= asked <= limit
         ):
-            most = "" if limit == math.inf else f" to {limit:,}, which the model has positions for"
             raise ArgumentError(
-                "longest is a number of tokens from 4{most}.",
+                "longest is a number of tokens, 4 or more."
+                if limit == math.inf
+                else "longest is a number of tokens from 4 to {limit:,}, which the model has positions for.",
                 got="longest = {asked!r}",
                 do="Leave it out.",
-                most=most,
+                limit=limit,
                 asked=asked,
             )
         return asked or (batch_tokens if limit == math.inf else int(limit))

@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from regard.views.figures.figure_layout import Sheet
+from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.style import ACCENT, FAINT, QUIET
 from regard.views.figures.weight_matrix import Numbers
-from regard.views.figures.wording import TEXTS
 
 MOST = 40
 """Bars of one figure. Of more keys the strongest are shown, and the others as one bar."""

@@ -11,9 +11,9 @@ from regard.errors import ArgumentError, ShapeError
 from regard.recording import Call, Recording
 from regard.views.figures.bar_rows import MOST, PITCH, draw_bars, listed, rows_of
 from regard.views.figures.figure_layout import Sheet, checked_size
+from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.style import house_style
 from regard.views.figures.weight_matrix import Numbers, checked_labels, numbers_of, one_matrix
-from regard.views.figures.wording import TEXTS
 
 
 def bars(

@@ -16,9 +16,9 @@ from matplotlib.transforms import Bbox
 
 from regard.errors import ArgumentError
 from regard.languages import columns_of
+from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.fonts import families_for, readable
 from regard.views.figures.style import DOTS, QUIET, Picture
-from regard.views.figures.wording import TEXTS
 
 POINT = 1 / 72
 """Inches."""

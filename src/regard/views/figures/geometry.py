@@ -17,9 +17,9 @@ from regard.errors import ArgumentError, ShapeError
 from regard.kernels.reference import attention
 from regard.views.figures.bar_rows import PITCH, draw_bars, rows_of
 from regard.views.figures.figure_layout import Sheet, checked_size, shortened
+from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.style import ACCENT, DOTS, FAINT, QUIET, house_style
 from regard.views.figures.weight_matrix import Numbers, checked_labels, numbers_of
-from regard.views.figures.wording import TEXTS
 
 SIDE = 3.6
 """Inches of the space."""

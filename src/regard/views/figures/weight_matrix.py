@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from regard.errors import ArgumentError, DtypeError, RecordingError, ShapeError
 from regard.recording import Call, Recording
-from regard.views.figures.wording import place_name
+from regard.views.figures.figure_texts import place_name
 
 Numbers = NDArray[np.floating[Any]]
 Bools = NDArray[np.bool_]

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from regard import atomic
-from regard.errors import ArgumentError, RecordingError
+from regard.errors import ArgumentError, Phrase, RecordingError
 from regard.languages import check_language
 from regard.recording import Call, Recording
+from regard.views.column_headings import TEXTS
 from regard.views.page.page_html import document, frame_size
 from regard.views.page.page_payload import FINE_VALUES, Payload, Wording, payload_of
 from regard.views.page.thumbnails import SIDE
-from regard.views.wording import TEXTS
 
 VIEWS = ("overview", "lines", "matrix", "heads", "steps")
 
@@ -195,7 +195,7 @@ def chosen(recording: Recording, layers: Sequence[int] | int | None) -> list[Cal
             "A page shows recorded layers ({known}).",
             got="layers = {missing}" if missing else "no calls",
             do="Run the model inside the with block." if not known else "Choose some of them.",
-            known=", ".join(map(str, known)) or "there are none",
+            known=", ".join(map(str, known)) or Phrase("there are none"),
             missing=missing,
         )
     return calls

@@ -11,12 +11,12 @@ from regard.heads.role_results import ROLES, Head, in_words
 from regard.heads.survey.survey_results import Survey
 from regard.table import Value
 from regard.version import __version__
+from regard.views.column_headings import heading, named
 from regard.views.html import fill, html_document, policy, theme_of_system
 from regard.views.page.display_tokens import text_of
 from regard.views.report.distance_svg import Point, chart
-from regard.views.report.wording import TEXTS, Words
+from regard.views.report.report_texts import TEXTS, Words
 from regard.views.script_bundle import script
-from regard.views.wording import named
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -188,9 +188,10 @@ def _number(value: Value) -> float:
 
 def _table(survey: Survey, say: Words) -> Iterator[str]:
     yield '<div class="scroll tall"><table class="heads"><thead><tr>'
-    yield "".join(
-        f"<th><button>{say(f'column.{name}')}</button></th>" for name in ("layer", "head", "role", *COLUMNS)
-    )
+    for name in ("layer", "head", "role", *COLUMNS):
+        key = f"column.{name}"
+        own = say(key) if key in TEXTS.table(say.lang) else heading(name.removesuffix("_mean"), say.lang)
+        yield f"<th><button>{own}</button></th>"
     yield "</tr></thead><tbody>"
     for head, row in zip(survey.heads, survey.table):
         best = head.best

@@ -3,7 +3,6 @@
 import { getJson } from "/assets/map/client.js";
 import { lookAddress, mapAddress } from "/assets/map/links.js";
 import { chooseLook, firstLanguage } from "/assets/map/memory.js";
-import "/assets/map/words.js";
 import { readAddress } from "/assets/page/address.js";
 import { make } from "/assets/page/elements.js";
 import { say } from "/assets/page/languages.js";

@@ -2,7 +2,6 @@
 
 import { followJob, getJson, postJson } from "/assets/map/client.js";
 import { chooseLook, chosenLook, firstLanguage, store, stored } from "/assets/map/memory.js";
-import "/assets/map/words.js";
 import { choice, datum, make } from "/assets/page/elements.js";
 import { say, speak } from "/assets/page/languages.js";
 import { wearTheme } from "/assets/page/theme.js";

@@ -2,7 +2,6 @@
 
 import { followJob, postJson } from "/assets/map/client.js";
 import { firstLanguage } from "/assets/map/memory.js";
-import "/assets/map/words.js";
 import { datum, make } from "/assets/page/elements.js";
 import { say, speak } from "/assets/page/languages.js";
 import { wearTheme } from "/assets/page/theme.js";

@@ -1,7 +1,6 @@
 // Talking to the server: JSON, numbers, and jobs that are followed until they end.
 
 import { say, spokenLanguage } from "/assets/page/languages.js";
-import "./words.js";
 
 const POLL_WAIT = 15;
 const POLL_PAUSE = 120;

@@ -16,7 +16,6 @@ import { Place } from "./place.js";
 import { TokenSearch } from "./search.js";
 import { Sheet } from "./sheet.js";
 import { MapView } from "./view.js";
-import "./words.js";
 
 const REMEMBERED = ["theme", "palette", "language"];
 

@@ -1,15 +1,13 @@
-"""The words of tables, alignments and sizes, in English and Chinese."""
+"""Columns and cells of tables as readers see them, in English and Chinese."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from regard.languages import LANGUAGES, Texts
+from regard.languages import Texts
+from regard.texts import LANGUAGES
 
-TEXTS = Texts("views")
-
-NAMES = {"kind": "kind", "best": "role"}
-"""Columns whose cells are names that a language has its own words for, and where those words are."""
+TEXTS, STATISTICS = Texts("views"), Texts("statistics")
 
 
 def heading(column: str, lang: str = "en") -> str:
@@ -21,7 +19,8 @@ def heading(column: str, lang: str = "en") -> str:
     name, _, first = column.rpartition("_")
     if name == "distance" and first.isdecimal():
         return f"{heading(name, lang)} {first}"
-    return TEXTS.table(lang).get(f"column.{column}", column.replace("_", " "))
+    own = TEXTS.table(lang).get(f"column.{column}", column.replace("_", " "))
+    return STATISTICS.table(lang).get(column, own)
 
 
 def named(column: str, name: str, lang: str = "en") -> str:
@@ -30,15 +29,17 @@ def named(column: str, name: str, lang: str = "en") -> str:
     >>> named("kind", "cross", "zh"), named("best", "previous", "zh"), named("key_token", "cross", "zh")
     ('交叉', '前一个', 'cross')
     """
-    return TEXTS.table(lang).get(f"{NAMES.get(column)}.{name}", name)
+    if column == "best":
+        return STATISTICS.table(lang).get(name, name)
+    return TEXTS.table(lang).get(f"kind.{name}", name) if column == "kind" else name
 
 
 def column_of(columns: Sequence[str], printed: str) -> str:
     """The column that is meant by its own name or by its heading in either language; else the name as given.
 
     >>> columns = ("layer", "previous_weight", "received_peak")
-    >>> [column_of(columns, printed) for printed in ("previous", "看前一个", "前一个", "Top key", "other")]
-    ['previous_weight', 'previous_weight', 'previous_weight', 'received_peak', 'other']
+    >>> [column_of(columns, printed) for printed in ("previous", "前一个", "Top key", "other")]
+    ['previous_weight', 'previous_weight', 'received_peak', 'other']
     """
     if printed in columns:
         return printed

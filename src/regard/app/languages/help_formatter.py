@@ -15,30 +15,20 @@ English; a test demands that there is nothing of the kind.
 from __future__ import annotations
 
 import inspect
-import json
 import re
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable
 
 import click
 
-from regard.app.languages.wrapping import wrap
-from regard.languages import TEXTS, columns_of
-
-FILE = TEXTS / "zh" / "help.json"
+from regard.app.languages.line_breaks import wrap
+from regard.languages import columns_of
+from regard.texts import read_table
 
 _NARROWEST = 10
 _PARAGRAPHS = re.compile(r"\n[^\S\n]*\n")
 _NAMES = re.compile(r"(?<![\w-])[A-Z]{2,}(?:-[A-Z]+)*(?: RANGE)?(?!\w)")
 _WITH_EXTRAS = re.compile(r"(.*?)((?:\s*\[[^\[\]]*\])*)", re.DOTALL)
 _EXTRA = re.compile(r"\[([^\[\]]*)\]")
-
-
-@cache
-def texts() -> Mapping[str, str]:
-    """Every text of the help with its Chinese."""
-    found: dict[str, str] = json.loads(FILE.read_text(encoding="utf-8"))
-    return found
 
 
 def first_paragraph(command: click.Command) -> str:
@@ -51,7 +41,7 @@ class ChineseFormatter(click.HelpFormatter):
 
     def say(self, english: str) -> str:
         """A text in Chinese; as it is if there is none."""
-        return texts().get(english, english)
+        return read_table("help", "zh").get(english, english)
 
     def say_names(self, text: str) -> str:
         """A usage or an option with the names of its arguments in Chinese.
