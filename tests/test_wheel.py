@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from regard.views.script_bundle import built_scripts
+
 ROOT = Path(__file__).parent.parent
 
 TRY_IT = """
@@ -19,6 +21,9 @@ from regard import masks
 assert Path(regard.__file__).is_relative_to(Path({venv!r})), regard.__file__
 assert Path(regard.__file__).with_name("py.typed").exists()
 x = torch.randn(2, 300, 8)
+from regard.views import script_bundle
+script_bundle.bundle = None  # the wheel has its scripts joined already
+assert len(script_bundle.script("page/assets/main.js")) > 50_000
 print(tuple(regard.attention(x, x, x, mask=masks.parse("causal & window(9, 0)")).shape))
 """
 
@@ -87,8 +92,16 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert all(name.startswith(("regard/", "regard-")) for name in names)
     assert {"regard/py.typed", "regard/masks/parser.py", "regard/kernels/reference.py"} <= set(names)
-    assert {"regard/views/page/assets/page.html", "regard/views/page/assets/data/call.js"} <= set(names)
+    assert {"regard/views/page/assets/style.css", "regard/views/page/assets/data/call.js"} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_the_wheel_has_the_scripts_of_pages_joined(wheel):
+    archive = zipfile.ZipFile(wheel)
+    found = {name for name in archive.namelist() if "/bundled/" in name}
+    assert found == {f"regard/views/{name}" for name in built_scripts()}
+    for name, text in built_scripts().items():
+        assert archive.read(f"regard/views/{name}").decode() == text
 
 
 def test_the_environment_has_only_what_the_wheel_declares(venv):

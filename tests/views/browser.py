@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from regard.views.page.page_html import ASSETS, inlined
+from regard.views.page.page_html import ASSETS
+from regard.views.script_bundle import bundle
 
 READER = """
 window.opened = await openRecording(document);
@@ -67,7 +68,7 @@ class Opened:
             "  window.addEventListener('error', failed, {once: true});"
             "  document.head.append(script);"
             "})",
-            inlined(ASSETS, "data/payload.js") + READER,
+            bundle(ASSETS, "data/payload.js") + READER,
         )
         return self
 

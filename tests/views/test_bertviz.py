@@ -158,7 +158,7 @@ def test_view_without_ipython(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, ArgumentError, "There are weights to show. Got no attention"),
+        ({}, ArgumentError, "Weights are required. Got no attention"),
         (
             {"attention": attention()},
             ArgumentError,
@@ -207,12 +207,12 @@ def test_view_without_ipython(monkeypatch):
         (
             {"attention": attention(), "tokens": TOKENS, "include_layers": [0, 1], "layer": 2},
             ArgumentError,
-            r"layer is one of what the page has \(0, 1\). Got layer = 2",
+            r"layer is one of those on the page \(0, 1\). Got layer = 2",
         ),
         (
             {"attention": attention(), "tokens": TOKENS, "heads": [2]},
             ArgumentError,
-            r"heads is one of what the page has \(0, 1\). Got heads = 2",
+            r"heads is one of those on the page \(0, 1\). Got heads = 2",
         ),
         (
             {"attention": attention(), "tokens": TOKENS, "sentence_b_start": 7},

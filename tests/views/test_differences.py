@@ -38,7 +38,7 @@ def test_many_heads_are_all_named_and_one_head_is_drawn():
 
 
 def test_what_is_refused(found):
-    with pytest.raises(DtypeError, match=r"draws what regard.heads.divergence found. Got ndarray"):
+    with pytest.raises(DtypeError, match=r"draws the result of regard.heads.divergence. Got ndarray"):
         figures.divergence(found.matrix)
     with pytest.raises(ArgumentError, match=r"between 1 and 5 clusters. Got clusters = 6"):
         figures.divergence(found, clusters=6)

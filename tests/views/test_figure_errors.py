@@ -39,7 +39,7 @@ def test_an_empty_recording(draw):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"head": 0}, r"one call of the recording. Got 3 calls; layer is one of 0, 1, 2. Say layer=0"),
+        ({"head": 0}, r"one call of the recording. Got 3 calls; layer is one of 0, 1, 2. Pass layer=0"),
         ({"layer": 3, "head": 0}, r"layer is one of those recorded \(0, 1, 2\). Got layer = 3"),
         ({"layer": True, "head": 0}, "Got layer = True"),
         (
@@ -48,7 +48,7 @@ def test_an_empty_recording(draw):
         ),
         ({"layer": 0, "run": 1, "head": 0}, r"run is one of those recorded \(0\). Got run = 1"),
         ({"layer": 0, "head": 6}, r"head is one of the recorded heads .* \(0 … 5\). Got head = 6"),
-        ({"layer": 0}, r"This figure shows one head. Got 6 heads \(0 … 5\). Say head=0"),
+        ({"layer": 0}, r"This figure shows one head. Got 6 heads \(0 … 5\). Pass head=0"),
         ({"layer": 0, "head": 0, "batch": 2}, r"recorded sequences \(0 … 1\). Got batch = 2"),
         (
             {"layer": 0, "head": 0, "queries": ["a"]},
@@ -69,10 +69,10 @@ def test_heat_maps_of_a_recording(seen, options, message):
 
 def test_calls_that_cannot_be_told_apart():
     kinds = [call_and_weights(kind=kind, queries=7, keys=7)[0] for kind in ("encoder", "decoder")]
-    with pytest.raises(ArgumentError, match=r"kind is one of decoder, encoder. Say kind='decoder'"):
+    with pytest.raises(ArgumentError, match=r"kind is one of decoder, encoder. Pass kind='decoder'"):
         figures.heatmap(Recording("M", kinds), head=0)
     runs = [call_and_weights(run=run)[0] for run in (0, 1)]
-    with pytest.raises(ArgumentError, match=r"run is one of 0, 1. Say run=0"):
+    with pytest.raises(ArgumentError, match=r"run is one of 0, 1. Pass run=0"):
         figures.heatmap(Recording("M", runs), head=0)
     same = [call_and_weights()[0] for _ in range(2)]
     with pytest.raises(ArgumentError, match=r"layer, kind and run in common. Pass one of them: .*seen\[0\]"):
@@ -82,7 +82,7 @@ def test_calls_that_cannot_be_told_apart():
 
 
 def test_statistics_have_no_weights(seen):
-    with pytest.raises(RecordingError, match=r"kept its statistics only"):
+    with pytest.raises(RecordingError, match=r"statistics only"):
         figures.heatmap(seen[0].summary(0), head=0)
 
 
@@ -117,7 +117,7 @@ def test_weights_that_are_no_numbers(draw, bad):
     weights = softmax(3, 5)
     weights[2, 4] = bad
     with pytest.raises(
-        ArgumentError, match=rf"Weights are finite numbers. Got {bad} at query 2, key 4. Look"
+        ArgumentError, match=rf"Weights are finite numbers. Got {bad} at query 2, key 4. Check"
     ):
         draw(weights)
 
@@ -137,7 +137,7 @@ def test_heads_of_an_array():
 
 
 def test_a_logarithm_of_negative_numbers():
-    with pytest.raises(ArgumentError, match=r'numbers from 0 on. Got -1. Use scale="linear"'):
+    with pytest.raises(ArgumentError, match=r'numbers of 0 or more. Got -1. Use scale="linear"'):
         figures.heatmap([[-1.0, 1.0]], scale="log")
 
 
@@ -181,7 +181,7 @@ def test_bars(given, options, message):
 
 
 def test_bars_of_a_recording(seen):
-    with pytest.raises(ArgumentError, match=r"Bars show one query \(0 … 6\). Got none. Say query=0"):
+    with pytest.raises(ArgumentError, match=r"Bars show one query \(0 … 6\). Got none. Pass query=0"):
         figures.bars(seen, layer=0, head=0)
     with pytest.raises(ArgumentError, match=r"Got query = -1"):
         figures.bars(seen, layer=0, head=0, query=-1)
@@ -197,7 +197,7 @@ def test_masks():
     with pytest.raises(ArgumentError, match=r"whole number from 0 to .* Got queries = -1"):
         figures.mask("causal", -1)
     padding = masks.padding(torch.ones(3, 5, dtype=torch.bool))
-    with pytest.raises(MaskError, match=r"differs over \(3, 1\). Got no index. Say index=\(0, 0\)"):
+    with pytest.raises(MaskError, match=r"leading axes \(3, 1\). Got no index. Pass index=\(0, 0\)"):
         figures.mask(padding, 5)
     with pytest.raises(ArgumentError, match=r"leading axes \(3, 1\). Got index = \(3, 0\)"):
         figures.mask(padding, 5, index=(3, 0))
@@ -220,8 +220,8 @@ def test_geometry():
     ("lengths", "series", "message"),
     [
         ([1, 2], {}, "at least one series. Got neither operations nor bytes"),
-        ([2, 1], {"bytes": {"a": [1, 2]}}, r"above 0, rising. Got \[2, 1\]"),
-        ([], {"bytes": {"a": []}}, "above 0, rising"),
+        ([2, 1], {"bytes": {"a": [1, 2]}}, r"in ascending order. Got \[2, 1\]"),
+        ([], {"bytes": {"a": []}}, "in ascending order"),
         ([1, 2], {"bytes": {"a": [1]}}, r"\(lengths = 2\). Got 'a' with 1"),
         ([1, 2], {"bytes": {"a": [0, 1]}}, "Costs are above 0"),
         ([1, 2], {"bytes": {"a": [None, None]}}, "Costs are above 0"),

@@ -15,6 +15,7 @@ from parity import tensors
 from regard import masks
 from regard.errors import ArgumentError, RecordingError, ShapeError
 from regard.recording import Recording, ScoredCall
+from regard.views.html import json_in_html
 from regard.views.page import page_html, write_page
 from views.decoding import Decoded, unpacked
 from views.recordings import case, recorded
@@ -144,73 +145,10 @@ def test_nothing_in_the_file_points_outside(tmp_path):
 
 def test_json_in_a_script():
     value = {"a": "</script>\u2028&\ud800", "b": [1.5, None, "猫"]}
-    text = page_html.json_in_html(value)
+    text = json_in_html(value)
     assert not re.search("[<>&\u2028]", text)
     text.encode("utf-8")
     assert json.loads(text) == value
-
-
-# ---- modules -------------------------------------------------------------------------------------
-
-
-def folder_of(tmp_path, **sources):
-    for name, source in sources.items():
-        (tmp_path / f"{name}.js").write_text(source)
-    return tmp_path
-
-
-def test_modules_come_after_what_they_import(tmp_path):
-    folder = folder_of(
-        tmp_path,
-        main='import { b } from "./b.js";\nimport {\n  a,\n} from "./a.js";\nb(a);\n',
-        b='import { a } from "./a.js";\nexport function b() { return a; }\n',
-        a="export const a = 1;\n",
-    )
-    assert page_html.modules(folder, "main.js") == ["a.js", "b.js", "main.js"]
-    assert page_html.inlined(folder, "main.js").split() == [
-        "const",
-        "a",
-        "=",
-        "1;",
-        "function",
-        "b()",
-        "{",
-        "return",
-        "a;",
-        "}",
-        "b(a);",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("sources", "message"),
-    [
-        (
-            {"main": 'import { a } from "./a.js";\nconst b = 1;', "a": "export const a = 1;\nconst b = 2;"},
-            "b is in",
-        ),
-        ({"main": 'import { c } from "./a.js";\n', "a": "export const a = 1;\n"}, "does not export"),
-        ({"main": 'import a from "./a.js";\n', "a": ""}, "cannot be inlined"),
-        ({"main": "export default 1;\n"}, "cannot be inlined"),
-        ({"main": "const { a, b } = window;\n"}, "cannot be inlined"),
-        ({"main": 'const a = "</script>";\n'}, "end its own script"),
-        (
-            {
-                "main": 'import { a } from "./a.js";\n',
-                "a": 'import { m } from "./main.js";\nexport const a = 1;\n',
-            },
-            "does not export",
-        ),
-    ],
-)
-def test_modules_that_cannot_be_joined(tmp_path, sources, message):
-    with pytest.raises(AssertionError, match=message):
-        page_html.inlined(folder_of(tmp_path, **sources), "main.js")
-
-
-def test_a_skeleton_without_a_place():
-    with pytest.raises(AssertionError, match="needs each of these once"):
-        page_html.replaced("<p></p>", {"<b>": ""})
 
 
 # ---- writing -------------------------------------------------------------------------------------
@@ -235,9 +173,9 @@ def test_what_it_opens_first(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"view": "map"}, r"view is one of what the page has \(overview, lines.*\). Got view = 'map'"),
-        ({"layer": 7}, r"layer is one of what the page has \(0\). Got layer = 7"),
-        ({"head": 6}, r"head is one of what the page has \(0, 1, 2, 3, 4, 5\). Got head = 6"),
+        ({"view": "map"}, r"view is one of those on the page \(overview, lines.*\). Got view = 'map'"),
+        ({"layer": 7}, r"layer is one of those on the page \(0\). Got layer = 7"),
+        ({"head": 6}, r"head is one of those on the page \(0, 1, 2, 3, 4, 5\). Got head = 6"),
         ({"lang": "fr"}, r"lang is one of en, zh. Got lang = 'fr'"),
     ],
 )

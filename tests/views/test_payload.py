@@ -227,14 +227,14 @@ def test_a_batch_that_is_not_there(tmp_path):
 def test_statistics_alone_are_no_page(tmp_path):
     seen, _ = case()
     kept = Recording("Toy", [seen[0].summary(0)])
-    with pytest.raises(RecordingError, match=r"layers.0 kept its statistics only. Record with watch"):
+    with pytest.raises(RecordingError, match=r"layers.0 has statistics only. Record with watch"):
         regard.page(kept, tmp_path / "x.html")
 
 
 def test_numbers_out_of_range(tmp_path):
     q, k, _ = tensors(1, dtype=torch.float32)
     q[0, 1, 2, 3] = torch.nan
-    with pytest.raises(RecordingError, match=r"q of layers.0 has others. Got NaN or infinity. Look at"):
+    with pytest.raises(RecordingError, match=r"q of layers.0 has others. Got NaN or infinity. Check"):
         regard.page(recorded(q, k), tmp_path / "x.html")
     with pytest.raises(RecordingError, match=r"own_weights of layers.0"):
         regard.page(dense(torch.full((1, 1, 2, 2), torch.inf)), tmp_path / "x.html")

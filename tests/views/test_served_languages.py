@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.served import Words, running, served, translation
-from regard.app.server.assets import OWN, assets, document
+from regard.app.server.assets import assets, document
 from regard.app.server.safety import Door
 from regard.texts import read_table
 from views.test_map_browser import Visitor
@@ -129,7 +129,7 @@ def test_errors_of_the_server_are_in_the_language_of_the_page(visit, told, local
 
 def test_documents_say_what_the_server_was_told():
     for name in ("home", "map", "wait"):
-        assert document(name) == (OWN / f"{name}.html").read_bytes()
+        assert b'<html lang="en">' in document(name)
         assert b'<html lang="zh-CN" data-first="zh">' in document(name, "zh")
         assert b'<html lang="en" data-first="en">' in document(name, "en")
 

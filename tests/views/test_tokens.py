@@ -56,7 +56,7 @@ def test_tokens_as_they_are():
 
 def test_words_that_the_user_knows():
     assert text_of(["a", "b", "c"], [0, 0, 1]).words == (0, 0, 1)
-    with pytest.raises(ShapeError, match=r"\(tokens = 3\). Got 2 numbers. Give −1 to special tokens"):
+    with pytest.raises(ShapeError, match=r"\(tokens = 3\). Got 2 numbers. Use −1 for special tokens"):
         text_of(["a", "b", "c"], [0, 0])
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
-from regard.views.figures.bars import PITCH, draw_bars, rows_of
+from regard.views.figures.bar_rows import PITCH, draw_bars, rows_of
 from regard.views.figures.figure_layout import Sheet
 from regard.views.figures.style import ACCENT, FAINT, MAP, PAPER, QUIET, SIGNED_MAP, head_style, house_style
 

@@ -48,7 +48,7 @@ def head_view(
         sentence_b_start: where the second of two sentences begins.
         prettify_tokens: show ``Ġcat`` as ``cat``.
         layer: the layer to begin with.
-        heads: the heads to begin with; all unless told.
+        heads: the heads to begin with; by default all.
         encoder_attention: like ``attention``, of an encoder-decoder; with ``encoder_tokens``.
         decoder_attention: the same of the decoder; with ``decoder_tokens``.
         cross_attention: from the decoder to the encoder; with both.
@@ -183,7 +183,7 @@ def recording_of(
                 raise ArgumentError(
                     "include_heads names heads of {name} (0 … {shape}).",
                     got="include_heads = {include_heads}",
-                    do="Leave it out for all.",
+                    do="Omit it to show all.",
                     name=name,
                     shape=weights.shape[0] - 1,
                     include_heads=list(known),
@@ -232,7 +232,7 @@ def _sides(given: Given) -> list[tuple[str, Kind | None, Sequence[str], Sequence
         found.append(("cross_attention", "cross", target, source))
     if not found:
         raise ArgumentError(
-            "There are weights to show.",
+            "Weights are required.",
             got="no attention",
             do="Pass attention, or encoder_, decoder_ or cross_attention, from output_attentions=True.",
         )
@@ -261,7 +261,7 @@ def _layers(name: str, given: Any, include: Sequence[int] | None) -> list[tuple[
         raise ArgumentError(
             "include_layers names layers of {name} (0 … {layers_count}).",
             got="include_layers = {include_layers}",
-            do="Leave it out for all.",
+            do="Omit it to show all.",
             name=name,
             layers_count=len(layers) - 1,
             include_layers=list(wanted),
@@ -328,7 +328,7 @@ def _check_tokens(name: str, weights: Tensor, rows: Sequence[str], columns: Sequ
         raise ShapeError(
             "There is a token for every position of {name} (queries = {queries}, keys = {keys}).",
             got="{rows_count} and {columns_count} tokens",
-            do="Give special tokens and padding too.",
+            do="Include special tokens and padding.",
             name=name,
             queries=queries,
             keys=keys,

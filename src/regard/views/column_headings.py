@@ -11,7 +11,7 @@ TEXTS, STATISTICS = Texts("views"), Texts("statistics")
 
 
 def heading(column: str, lang: str = "en") -> str:
-    """A column as readers see it; a column that regard does not know by its own name.
+    """The heading of a column; an unknown column has its own name.
 
     >>> heading("received_peak"), heading("received_peak", "zh"), heading("my_column", "zh")
     ('top key', '最受关注', 'my column')
@@ -24,7 +24,7 @@ def heading(column: str, lang: str = "en") -> str:
 
 
 def named(column: str, name: str, lang: str = "en") -> str:
-    """What stands in a cell of text: kinds and roles in the language, names and tokens as they are.
+    """The text of a cell: kinds and roles are translated, names and tokens are not.
 
     >>> named("kind", "cross", "zh"), named("best", "previous", "zh"), named("key_token", "cross", "zh")
     ('交叉', '前一个', 'cross')

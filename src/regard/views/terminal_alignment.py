@@ -11,14 +11,14 @@ from regard.views.column_headings import TEXTS
 from regard.views.terminal_weights import bar, shade
 
 WIDEST = 14
-"""So many words still stand side by side in a terminal."""
+"""Words that fit side by side in a terminal."""
 
 
 def show_alignment(console: Console, alignment: Alignment, *, lang: str = "en") -> None:
     """The translation, and for each of its characters the weight on every English word, in per cent."""
     by = alignment.by
     explained = TEXTS.say("alignment.by", lang, layer=by.layer, head=by.head)
-    # What the user wrote is a Text, for in a str rich would read brackets as its marks.
+    # The user's text is a Text, because rich would read brackets in a str as markup.
     console.print(Text.assemble((alignment.translation, "bold"), "   ", alignment.text))
     console.print(Text(explained, "dim"))
     console.print(_matrix(alignment) if len(alignment.words) <= WIDEST else _list(alignment))

@@ -15,7 +15,7 @@ from regard.masks.mask import ALL, NONE, SOME
 from regard.views.figures.mask_picture import verdict_map
 
 SIGNS = {ALL: ("██", "rgb(40,140,255)"), SOME: ("▒▒", "rgb(40,140,255)"), NONE: ("· ", "dim")}
-"""Told apart without colour too."""
+"""These differ without colour too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class MaskGrid:
 
 
 def mask_grid(mask: Mask, extent: Extent, *, columns: int, rows: int) -> MaskGrid:
-    """The mask reduced to at most ``columns`` × ``rows`` characters; it must have no leading axes.
+    """The mask reduced to at most ``columns`` × ``rows`` characters; it must not have leading axes.
 
     Blocks are square where the text is, and the mask is asked about blocks, never about n×n pairs.
 

@@ -1,4 +1,4 @@
-"""What heads do, in the terminal: tables with bars, and the few heads that are worth a sentence."""
+"""What heads do, in the terminal: tables with bars, and a sentence about the clearest heads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHARES = (
     "relative_entropy", "self_weight", "previous_weight", "first_weight", "peak", "received_peak",
     "divergence", *ROLES,
 )  # fmt: skip
-"""Columns that lie between 0 and 1 and are drawn as bars."""
+"""Columns between 0 and 1, which are drawn as bars."""
 
 LEFT_OUT = (
     "call", "name", "queries", "visible", "p", "example_batch", "example_query", "example_key",
@@ -40,7 +40,7 @@ LEFT_OUT = (
 """Columns that a file needs and a reader does not."""
 
 ONLY_IF_SEVERAL = ("kind", "run")
-"""Columns that say nothing where all rows have the same."""
+"""Columns that are omitted where all rows have the same value."""
 
 # ---- tables ----------------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ def show_table(
 
 
 def _columns(table: Table) -> list[str]:
-    """The columns worth the room: those with a value, and of the places those that differ."""
+    """The columns to show: those with values, and those of position whose values differ."""
     values = {name: set(table.column(name)) for name in table.columns}
     return [
         name
@@ -118,7 +118,7 @@ def _planned(width: int, table: Table, columns: list[str], lang: str) -> tuple[l
 
 
 def _bar_length(free: int, widths: list[int], columns: list[str]) -> int:
-    """The longest bar for which the columns with shares do not outgrow the room that is left."""
+    """The longest bar with which the columns of shares still fit."""
     shares = [width for width, name in zip(widths, columns) if name in SHARES]
     for length in range(LONGEST_BAR, SHORTEST_BAR - 1, -1):
         if shares and sum(max(0, NUMBER + 1 + length - width) for width in shares) <= free:
@@ -193,13 +193,13 @@ def _show_roles(
 
 
 def short_text(roles: Roles, lang: str = "en") -> str:
-    """That a text is too short for roles to mean much."""
+    """A note that the text is too short for reliable roles."""
     key = "roles.short.one" if roles.tokens == 1 else "roles.short"
     return TEXTS.say(key, lang, tokens=roles.tokens, least=SHORT)
 
 
 def _ordered(roles: Roles, sort: str | None, *, descending: bool) -> list[Head]:
-    """The heads in the order of a column of their table; the clearest first unless told."""
+    """The heads in the order of a column of their table; by default the clearest first."""
     if sort is None:
         clear = roles.clearest(len(roles))
         return [*clear, *(head for head in roles if head.best is None)]
@@ -218,7 +218,7 @@ def _role_grid(heads: Sequence[Head], role: str | None, *, several: bool, width:
     grid.add_column(Text(heading("head", lang), "dim"), justify="right", no_wrap=True)
     grid.add_column(Text(TEXTS.say("roles.does", lang), "dim"), no_wrap=True)
     grid.add_column(Text(scored, "dim" if role is None else "bold cyan"), no_wrap=True)
-    # The rest of the line is for the example: rich would shorten every column alike.
+    # The rest of the line is for the example; rich would shorten all columns equally.
     rest = width - _room_before_the_example(heads, length, several=several, lang=lang)
     grid.add_column(
         Text(TEXTS.say("roles.example", lang), "dim"),
@@ -245,7 +245,7 @@ def _room_before_the_example(heads: Sequence[Head], length: int, *, several: boo
 
 
 def _role_cells(head: Head, role: str | None, length: int, *, several: bool, lang: str) -> list[Text]:
-    """Where a head is, what it does, how well, and for example where."""
+    """Where a head is, what it does, how clearly, and an example."""
     if head.best is None:
         does = Text(TEXTS.say("roles.unclear", lang), "dim")
     else:
@@ -256,7 +256,7 @@ def _role_cells(head: Head, role: str | None, length: int, *, several: bool, lan
 
 
 def _shown(head: Head, role: str | None, length: int) -> list[Text]:
-    """The score of a role, the best one unless told, and the tokens that show it."""
+    """The score of a role, by default the best one, and the tokens that show it."""
     score = head.scores.get(role or head.best or "")
     if score is None:
         return [Text("–", "dim"), Text("")]
@@ -277,7 +277,7 @@ def _readable(token: str) -> str:
 
 
 def most_telling(found: Table | Roles, count: int = 5, *, lang: str = "en") -> list[str]:
-    """The few heads with the clearest roles, one line each; every role has its turn before one has a second.
+    """The few heads with the clearest roles, one line each; every role comes once before any comes twice.
 
     A table of ``heads.table`` tells fewer roles than ``heads.roles``: previous, self, first and broad.
 
@@ -308,7 +308,7 @@ def _in_turn(heads: Sequence[Head]) -> list[Head]:
     by_role: dict[str, list[tuple[float, Head]]] = {role: [] for role in roles}
     for head in heads:
         if head.best is not None:
-            # Rounded, so that what is alike to the reader stays in order.
+            # Rounded, so that values that look equal keep their order.
             by_role[head.best].append((-round(head.scores[head.best].excess, 3), head))
     ranked = [
         (rank, less, head)

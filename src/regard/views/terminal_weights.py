@@ -15,7 +15,7 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
 class SafeConsole(Console):
-    """rich's console, in which the text of others cannot steer the terminal.
+    """rich's console, made safe: no printed text can control the terminal.
 
     Every piece of text passes through ``render``, cells of tables and lines of progress too, and the marks of
     rich itself (colours, moves of the cursor) are not text there.

@@ -1,22 +1,21 @@
-"""The files that browsers get: style and modules as they lie in the package, and documents.
+"""The files that browsers get: styles, modules and documents.
 
-Every file is read once, at the start, and reached by its name alone: no path of a request ever
-touches the disk.
+Every file is read once, at the start, and found by its name in a table, so no path of a request touches the
+disk.
 """
 
 from __future__ import annotations
 
 import hashlib
-import html
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.texts import LANGUAGE_TAGS
+from regard.views.html import html_document, theme_of_choice
 from regard.views.page.page_html import ASSETS as PAGE
-from regard.views.page.page_html import data_elements, replaced, visible_text
-from regard.views.page.page_texts import with_texts
+from regard.views.page.page_html import data_elements, page_body, title_of
+from regard.views.page_texts import with_texts
 
 if TYPE_CHECKING:
     from regard.views.page.page_payload import Payload
@@ -25,9 +24,18 @@ OWN = Path(__file__).parent / "assets"
 MAP = Path(__file__).parents[2] / "views" / "map" / "assets"
 FOLDERS = {"page": PAGE, "map": MAP, "app": OWN}
 
-OPENING = '<html lang="en">'
-
 TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+
+STYLES = ("page/theme.css", "page/style.css", "app/app.css")
+
+NOSCRIPT = "<noscript>This page needs JavaScript. · 本页需要启用 JavaScript。</noscript>"
+
+DOCUMENTS = {
+    "home": ('<div id="home"></div>', ("app/home.js",)),
+    "map": ('<div id="regard" class="map-root"></div>', ("map/main.js", "app/bar.js")),
+    "wait": ('<div id="regard" class="waiting-root"></div>', ("app/wait.js", "app/bar.js")),
+}
+"""The app's own documents: the element that each fills, and its modules."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +49,16 @@ class Asset:
 
 @cache
 def assets() -> dict[str, Asset]:
-    """All files by the end of their address, ``map/view.js`` say."""
-    return {
-        f"{name}/{file.relative_to(folder).as_posix()}": Asset(
-            content := _content(file), TYPES[file.suffix], etag_of(content)
-        )
+    """All files by the end of their address, such as ``map/view.js``."""
+    contents = {
+        f"{name}/{file.relative_to(folder).as_posix()}": _content(file)
         for name, folder in FOLDERS.items()
         for file in sorted(folder.rglob("*"))
         if file.suffix in TYPES
+    }
+    contents["page/theme.css"] = theme_of_choice().encode()
+    return {
+        name: Asset(content, TYPES[Path(name).suffix], etag_of(content)) for name, content in contents.items()
     }
 
 
@@ -58,45 +68,40 @@ def _content(file: Path) -> bytes:
 
 @cache
 def document(name: str, lang: str | None = None) -> bytes:
-    """One of the app's own documents, with the language in which it begins."""
-    return replaced((OWN / f"{name}.html").read_text(encoding="utf-8"), {OPENING: _opening(lang)}).encode()
+    """One of the app's own documents. It starts in ``lang``, or in the language of the browser."""
+    element, modules = DOCUMENTS[name]
+    return _served("regard", "\n".join([element, NOSCRIPT, *map(_module, modules)]), lang)
 
 
-def _opening(lang: str | None) -> str:
-    """The first element of a document; the browser reads from it what the server was told."""
-    return OPENING if lang is None else f'<html lang="{LANGUAGE_TAGS[lang]}" data-first="{lang}">'
+def page_of(payload: Payload, lang: str | None = None) -> bytes:
+    """The page of a recording with the app's bar above: its data inside, its modules as files.
+
+    The server's policy forbids scripts inside a document, which data elements are not: no browser runs them.
+    """
+    modules = map(_module, ("app/first.js", "page/main.js", "app/bar.js"))
+    return _served(title_of(payload), page_body([*data_elements(payload), *modules]), lang)
+
+
+def _served(title: str, body: str, lang: str | None) -> bytes:
+    """A document of the app. ``data-first`` tells its modules which language ``--lang`` asked for."""
+    return html_document(
+        title,
+        body,
+        lang=lang or "en",
+        head=[f'<link rel="stylesheet" href="/assets/{name}">' for name in STYLES],
+        root={} if lang is None else {"data-first": lang},
+        body_class="served",
+    ).encode()
+
+
+def _module(name: str) -> str:
+    return f'<script type="module" src="/assets/{name}"></script>'
 
 
 def etag_of(*parts: bytes | str) -> str:
-    """A name for contents: equal contents, equal name."""
+    """A name for contents: equal contents have equal names."""
     total = hashlib.blake2b(digest_size=12)
     for part in parts:
         total.update(part if isinstance(part, bytes) else part.encode())
         total.update(b"\0")
     return f'"{total.hexdigest()}"'
-
-
-def page_of(payload: Payload, lang: str | None = None) -> bytes:
-    """The page of a recording, with the app's bar above; its data inside, its modules as files.
-
-    A policy that forbids scripts inside a document does not touch data elements: no browser runs them.
-    """
-    header = payload.header
-    title = html.escape(visible_text(header["title"] or f"{header['model']} · regard"))
-    scripts = [
-        *data_elements(payload),
-        '<script type="module" src="/assets/app/first.js"></script>',
-        '<script type="module" src="/assets/page/main.js"></script>',
-        '<script type="module" src="/assets/app/bar.js"></script>',
-    ]
-    styles = [f'<link rel="stylesheet" href="/assets/{name}">' for name in ("page/style.css", "app/app.css")]
-    return replaced(
-        (PAGE / "page.html").read_text(encoding="utf-8"),
-        {
-            OPENING: _opening(lang),
-            "<title>regard</title>": f"<title>{title}</title>",
-            '<link rel="stylesheet" href="style.css">': "\n".join(styles),
-            "<body>": '<body class="served">',
-            '<script type="module" src="main.js"></script>': "\n".join(scripts),
-        },
-    ).encode()

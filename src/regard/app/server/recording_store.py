@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RecordingFileError, RegardError
+from regard.views.html import visible_text
 from regard.views.map import Kept
-from regard.views.page.page_html import visible_text
 
 if TYPE_CHECKING:
     from regard.recording import Call, Recording

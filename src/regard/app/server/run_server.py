@@ -27,7 +27,7 @@ from regard.app.server.safety import Door, Guard, is_loopback
 from regard.app.server.served_models import Model
 from regard.app.server.tasks import Desk
 from regard.errors import ArgumentError, RecordingFileError, RegardError, reason
-from regard.views.page.page_html import visible_text
+from regard.views.html import visible_text
 
 
 def make_app(

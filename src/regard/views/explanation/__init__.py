@@ -1,4 +1,4 @@
-"""A calculation to read, step by step: one payload for the terminal, Markdown, HTML and JSON."""
+"""A calculation explained step by step: one payload for the terminal, Markdown, HTML and JSON."""
 
 from regard.views.explanation.explanation_payload import Explanation, Grid, Look, Step
 

@@ -9,7 +9,7 @@ from regard.views.explanation.explanation_payload import Explanation, Grid, numb
 from regard.views.terminal_weights import bar
 
 COLUMNS = 12
-"""More columns than this are left out, with a sign that they are."""
+"""Columns shown; an ellipsis stands for more."""
 
 
 def markdown_of(explanation: Explanation) -> str:
@@ -18,7 +18,7 @@ def markdown_of(explanation: Explanation) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""A text that means nothing in Markdown.
+    r"""Text with the special characters of Markdown escaped.
 
     >>> print(escaped("a|b *c* <d>"))
     a\|b \*c\* \<d\>

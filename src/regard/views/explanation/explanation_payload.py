@@ -1,6 +1,6 @@
-"""What an explanation holds: worded already, in one language, with every number in full.
+"""What an explanation holds: its texts, in one language, and every number in full.
 
-What fits is the business of whoever draws it: the terminal leaves out columns, JSON nothing.
+The terminal omits columns that do not fit; JSON has everything.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Row = tuple[float | None, ...]
 
 @dataclass(frozen=True)
 class Grid:
-    """Numbers with names on both sides; no number is ``None``. ``weights`` lie between 0 and 1."""
+    """Numbers with names on both sides; a missing number is ``None``. ``weights`` are between 0 and 1."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -38,7 +38,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Look:
-    """What one word looks at most, strongest first; ``nothing`` says so where it sees nothing."""
+    """What one word attends to most, strongest first; ``nothing`` is said of a word that sees nothing."""
 
     word: str
     strongest: tuple[tuple[str, float], ...]
@@ -47,7 +47,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Attention explained: every step with its numbers, and who looks at whom.
+    """Attention explained: every step with its numbers, and which words each word attends to.
 
     ``str()`` is Markdown.
     """
@@ -87,7 +87,7 @@ class Explanation:
         return document(self)
 
     def to_json(self) -> str:
-        """Every number, unrounded; −∞ is the text ``"-inf"``, for JSON has no such number."""
+        """Every number, unrounded; −∞ is the text ``"-inf"``, because JSON has no infinity."""
         return json.dumps(_plain(asdict(self)), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
     def _repr_markdown_(self) -> str:
@@ -103,7 +103,7 @@ def _plain(value: Any) -> Any:
 
 
 def number(value: float | None) -> str:
-    """A number as people read it.
+    """A number for readers.
 
     >>> number(-1.23456), number(-math.inf), number(1234.5), number(None)
     ('−1.235', '−∞', '1,234.5', '')

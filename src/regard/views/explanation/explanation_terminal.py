@@ -1,4 +1,4 @@
-"""An explanation in the terminal; columns that do not fit are left out, and said to be."""
+"""An explanation in the terminal; columns that do not fit are omitted, with a note."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BLUE = "rgb(40,140,255)"
 
 
 def show_explanation(console: Console, explanation: Explanation) -> None:
-    """Every step with its numbers, then who looks at whom."""
+    """Every step with its numbers, then what each word attends to."""
     console.print(Text(explanation.title, "bold"))
     for line in explanation.about:
         console.print(Text(line, "dim"))

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from regard.checks import check_integer
 from regard.errors import ArgumentError, ShapeError
 from regard.recording import Call, Recording
+from regard.views.figures.bar_rows import MOST, PITCH, draw_bars, listed, rows_of
 from regard.views.figures.figure_layout import Sheet, checked_size
 from regard.views.figures.figure_texts import TEXTS
-from regard.views.figures.style import ACCENT, FAINT, QUIET, house_style
+from regard.views.figures.style import house_style
 from regard.views.figures.weight_matrix import Numbers, checked_labels, numbers_of, one_matrix
-
-MOST = 40
-"""Bars of one figure. Of more keys the strongest are shown, and the others as one bar."""
-
-PITCH = 0.27
-"""Inches from bar to bar."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """What is drawn: a name, a weight and what stands behind it."""
-
-    name: str
-    weight: float
-    value: str = ""
-    other: bool = False  # the sum of all that are not shown
 
 
 def bars(
@@ -54,11 +37,11 @@ def bars(
 
     Args:
         weights: numbers ``(key,)``; or a recording or call, and ``layer``, ``head`` and ``query``.
-        labels: a name for each key; the recorded tokens unless told.
+        labels: a name for each key; by default the recorded tokens.
         values: numbers ``(key,)`` or ``(key, channel)``, printed behind the weights.
         kind, run, batch: as for ``heatmap``.
         most: how many bars; of more keys the strongest are shown and the rest is added up.
-        title: the mix of the values, or the query, unless told; "" for none.
+        title: by default the mix of the values, or the query; "" for none.
         size: the length of the axis in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 
@@ -72,7 +55,7 @@ def bars(
     names = known or [str(key) for key in range(len(row))]
     rows = rows_of(row, names, shown_values, most, placed=known is None, lang=lang)
     if shown_values is not None:
-        said = f"Σ w v = {_listed(row @ shown_values)}"
+        said = f"Σ w v = {listed(row @ shown_values)}"
     with house_style():
         sheet = Sheet([*(one.name for one in rows), title or "", said], lang)
         axes = sheet.area(2, 1, checked_size(size, 3.4), PITCH * len(rows))
@@ -92,12 +75,15 @@ def _row(
     batch: int,
     lang: str,
 ) -> tuple[Numbers, Sequence[str] | None, str]:
-    """The weights, the names of the keys where they have any, and what the figure is called."""
+    """The weights, the names of the keys if they have any, and the title of the figure."""
     if isinstance(weights, (Recording, Call)):
         matrix = one_matrix(weights, head=head, layer=layer, kind=kind, run=run, batch=batch, keys=labels)
         if query is None:
             raise ArgumentError(
-                "Bars show one query (0 … {shape}).", got="none", do="Say query=0.", shape=matrix.shape[0] - 1
+                "Bars show one query (0 … {shape}).",
+                got="none",
+                do="Pass query=0.",
+                shape=matrix.shape[0] - 1,
             )
         values = matrix.row(query).values[0]
         said = {"place": matrix.name(lang), "query": query}
@@ -116,7 +102,7 @@ def _row(
         raise ArgumentError(
             "Weights are finite numbers.",
             got="{values}",
-            do="Look at the scores that they come from.",
+            do="Check the scores that they come from.",
             values=values[~np.isfinite(values)][0],
         )
     return values, checked_labels("keys", labels, len(values)), ""
@@ -133,69 +119,3 @@ def _checked_values(values: object, keys: int) -> Numbers:
             shape=found.shape,
         )
     return found
-
-
-def rows_of(
-    weights: Numbers,
-    names: Sequence[str],
-    values: Numbers | None = None,
-    most: int = MOST,
-    *,
-    placed: bool = False,
-    lang: str = "en",
-) -> list[Row]:
-    """One row for each key in the order of the text, or for the strongest and the rest together.
-
-    Of the strongest it is said where they stand, unless their names do (``placed``).
-
-    >>> [row.name for row in rows_of(np.array([0.1, 0.6, 0.3]), ["a", "b", "c"], most=2)]
-    ['1 b', '2 others']
-    """
-    count = len(weights)
-    few = count <= most
-    kept = range(count) if few else sorted(np.argsort(-weights, kind="stable")[: most - 1].tolist())
-    rows = [
-        Row(
-            names[key] if few or placed else f"{key} {names[key]}",
-            float(weights[key]),
-            "" if values is None else _listed(values[key]),
-        )
-        for key in kept
-    ]
-    if not few:
-        rest = float(np.delete(weights, list(kept)).sum())
-        rows.append(Row(TEXTS.say("others", lang, count=count - len(rows)), rest, other=True))
-    return rows
-
-
-def draw_bars(sheet: Sheet, axes: Axes, rows: Sequence[Row]) -> None:
-    """Horizontal bars from top to bottom, each with its number."""
-    weights = [row.weight for row in rows]
-    axes.barh(range(len(rows)), weights, height=0.68, color=[FAINT if row.other else ACCENT for row in rows])
-    axes.set(
-        ylim=(len(rows) - 0.5, -0.5), xlim=(min(0.0, *weights, 0.0), max(0.0, *weights, 0.0) * 1.02 or 1.0)
-    )
-    sheet.label(axes, "y", [row.name for row in rows], len(rows), PITCH)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["bottom"].set_visible(False)
-    axes.set_xticks([])
-    for place, row in enumerate(rows):
-        number = f"{row.weight:.3f}".replace("-", "−")
-        axes.annotate(
-            f"{number} × {row.value}" if row.value else number,
-            (max(row.weight, 0.0), place),
-            (3, 0),
-            textcoords="offset points",
-            va="center_baseline",
-            fontsize=7.5,
-            color=QUIET,
-        )
-
-
-def _listed(values: Numbers | np.floating) -> str:
-    """A number, or the first few of several."""
-    several = np.atleast_1d(values)
-    said = ", ".join(f"{value:.3g}".replace("-", "−") for value in several[:4])
-    if np.ndim(values) == 0:
-        return said
-    return f"[{said}, …]" if len(several) > 4 else f"[{said}]"

@@ -19,7 +19,7 @@ from regard.views.figures.figure_layout import Sheet
 from regard.views.figures.style import FAINT, MAP, PAPER, SIGNED_MAP, TEXT
 
 DECADES = 4
-"""How far down a logarithmic scale reaches; smaller weights have its lowest colour."""
+"""The lower end of a logarithmic scale; smaller weights have its lowest colour."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Scale:
         return red, green, blue, alpha
 
     def ink(self, value: float) -> str:
-        """Dark or white, whichever is read more easily on the colour of a number."""
+        """Dark or white, whichever is easier to read on the colour of a number."""
         linear = [
             part / 12.92 if part <= 0.04 else ((part + 0.055) / 1.055) ** 2.4 for part in self.colour(value)
         ]
@@ -47,7 +47,7 @@ class Scale:
 def scale_for(pictures: Sequence[Reduced], scale: str, largest: float | None = None) -> Scale:
     """One scale for all pictures: from 0, or around 0 where there are numbers below it.
 
-    ``largest`` is the number that gets the last colour; the greatest one there is unless told.
+    ``largest`` is the number that gets the last colour, by default the greatest.
     """
     check_choice("scale", scale, ("linear", "log"))
     if largest is not None:
@@ -57,7 +57,7 @@ def scale_for(pictures: Sequence[Reduced], scale: str, largest: float | None = N
     if low < 0:
         if scale == "log":
             raise ArgumentError(
-                "A logarithmic scale shows numbers from 0 on.",
+                "A logarithmic scale shows numbers of 0 or more.",
                 got="{low:.4g}",
                 do='Use scale="linear".',
                 low=low,
@@ -79,7 +79,7 @@ def paint(axes: Axes, picture: Reduced, scale: Scale) -> AxesImage:
     """The picture in the axes; pairs that may not attend show the paper."""
     values = picture.values
     if scale.log:
-        # Zero has no logarithm. It gets the lowest colour, not the one of pairs that are hidden.
+        # Zero has no logarithm. It gets the lowest colour, not that of masked pairs.
         assert scale.norm.vmin is not None
         values = np.ma.maximum(values, scale.norm.vmin)
     image = axes.imshow(

@@ -38,7 +38,7 @@ def cost(
         lengths: how many tokens, rising.
         operations, bytes: named series with a number for each length; a panel for each that is given.
             The same name has the same colour in both. A length that was not measured is None or NaN.
-        title: none unless told.
+        title: by default none.
         size: the side of a panel in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 
@@ -85,9 +85,9 @@ def _checked_lengths(lengths: Sequence[int]) -> Numbers:
     found = numbers_of(lengths, "Lengths")
     if found.ndim != 1 or not len(found) or not (found > 0).all() or not (np.diff(found) > 0).all():
         raise ArgumentError(
-            "lengths are numbers of tokens above 0, rising.",
+            "lengths are positive numbers of tokens in ascending order.",
             got="{text}",
-            do="Sort them, each once.",
+            do="Sort them and remove duplicates.",
             text=f"{lengths!r}"[:60],
         )
     return found.astype(np.float64)
@@ -99,7 +99,7 @@ def _checked(name: str, values: Sequence[float], count: int) -> Numbers:
         raise ShapeError(
             "A series has one number for each length (lengths = {count}).",
             got="{name!r} with {found_count}",
-            do="Write None where nothing was measured.",
+            do="Pass None where nothing was measured.",
             count=count,
             name=name,
             found_count=len(found),
@@ -107,9 +107,9 @@ def _checked(name: str, values: Sequence[float], count: int) -> Numbers:
     known = found[~np.isnan(found)]
     if not len(known) or not ((known > 0) & (known < np.inf)).all():
         raise ArgumentError(
-            "Costs are above 0, so that they have a place on a logarithmic axis.",
+            "Costs are above 0, because the axis is logarithmic.",
             got="{text}",
-            do="Write None where nothing was measured.",
+            do="Pass None where nothing was measured.",
             text=f"{name!r}: {values!r}"[:80],
         )
     return found
@@ -174,7 +174,7 @@ def _name_lines(
     names: Sequence[str],
     side: float,
 ) -> None:
-    """Each line is named at its end, so that no legend has to be searched; names keep their distance."""
+    """Each line is named at its end, so no legend is needed; names do not overlap."""
     low, high = (log(limit) for limit in axes.get_ylim())
     ends = {name: values[~np.isnan(values)][-1] for name, values in series.items()}
     heights = {name: side * (log(end) - low) / (high - low) for name, end in ends.items()}
@@ -195,7 +195,7 @@ def _name_lines(
 
 
 def spread(heights: Sequence[float], distance: float) -> list[float]:
-    """The heights moved apart as little as needed, in their order.
+    """The heights, moved apart as little as needed and in the same order.
 
     >>> spread([1.0, 1.0, 3.0], 0.5)
     [0.75, 1.25, 3.0]

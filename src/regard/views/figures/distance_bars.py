@@ -1,4 +1,4 @@
-"""``distance``: how far each head looks, as shares of its attention."""
+"""``distance``: at which distances each head attends, as shares of its attention."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def distance(
     Args:
         weights: a recording, one of its calls, or numbers ``(query, key)`` or ``(head, query, key)``.
         layer, heads, kind, run, batch: which heads of the recording; each has a colour.
-        title: the layer unless told; "" for none.
+        title: by default the layer; "" for none.
         size: the width in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 
@@ -88,7 +88,7 @@ def shares_by_distance(matrix: Matrix) -> NDArray[np.float64]:
     """
     queries, keys = matrix.shape
     farthest = max(keys - 1, queries - 1)
-    # With more queries than keys the first ones stand before key 0.
+    # With more queries than keys, the first queries are before key 0.
     bins = bin_of(np.arange(farthest + 1))
     mass = np.zeros(int(bins[-1]) + 1)
     places = np.arange(keys)

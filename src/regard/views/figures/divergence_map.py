@@ -1,4 +1,4 @@
-"""``divergence``: how differently heads look, as a map of heads × heads with like beside like."""
+"""``divergence``: how different heads are, as a map of heads × heads with similar heads side by side."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def divergence(
 
     Args:
         found: what ``regard.heads.divergence(seen)`` gave.
-        clusters: draw white lines between so many groups.
-        title: says what is shown unless told; "" for none.
+        clusters: draw white lines between this number of groups.
+        title: by default what is shown; "" for none.
         size: the side of the map in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 
@@ -51,7 +51,7 @@ def divergence(
     """
     if not isinstance(found, Divergence):
         raise DtypeError(
-            "figures.divergence draws what regard.heads.divergence found.",
+            "figures.divergence draws the result of regard.heads.divergence.",
             got="{type}",
             do="Pass regard.heads.divergence(seen).",
             type=type(found).__name__,
@@ -88,7 +88,7 @@ def divergence(
 
 
 def _name_heads(axes: Axes, labels: list[str], pitch: float) -> None:
-    """The heads along both sides, or every second, fifth … of them; their order says nothing to count."""
+    """The heads along both sides, or every second, fifth … of them; they are not in numeric order."""
     plan = planned(len(labels), pitch)
     names = [labels[at] for at in plan.positions]
     axes.set_yticks(plan.positions, names, fontsize=plan.size)

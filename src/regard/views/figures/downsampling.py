@@ -1,7 +1,7 @@
 """A matrix as small as the picture: the greatest weight of each block of cells.
 
-A picture of 4,096 tokens has fewer pixels than cells. A mean would hide single peaks and leaving
-cells out would lose them, so each pixel shows the greatest weight of its block. One block of rows
+A picture of 4,096 tokens has fewer pixels than cells. A mean would hide single peaks and skipping
+cells would lose them, so each pixel shows the greatest weight of its block. One block of rows
 is in memory at a time.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from regard.views.figures.style import DOTS
 from regard.views.figures.weight_matrix import BLOCK, Bools, Matrix, Numbers
 
 
@@ -34,7 +35,7 @@ class Reduced:
 
     @property
     def whole(self) -> bool:
-        """Whether every cell is there by itself."""
+        """Whether each block is a single cell."""
         return self.tall == self.wide == 1
 
 
@@ -62,9 +63,14 @@ def reduced(matrix: Matrix, *, rows: int, columns: int) -> Reduced:
     return Reduced(values, matrix.shape, tall, wide)
 
 
+def picture_of(matrix: Matrix, width: float, height: float) -> Reduced:
+    """The matrix in as many blocks as an area of ``width`` × ``height`` inches has pixels."""
+    return reduced(matrix, rows=max(1, int(height * DOTS)), columns=max(1, int(width * DOTS)))
+
+
 def _greatest(values: Numbers, tall: int, wide: int, hidden: Bools | None) -> Numbers:
     if hidden is not None:
-        # A hidden pair is no candidate where others of the block can be seen, whatever their sign.
+        # A masked pair is not a candidate where other pairs of the block are visible, whatever their sign.
         values = np.where(hidden, -np.inf, values)
     high = np.maximum.reduceat(values, np.arange(0, values.shape[0], tall), axis=0)
     high = np.maximum.reduceat(high, np.arange(0, values.shape[1], wide), axis=1)

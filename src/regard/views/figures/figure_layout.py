@@ -1,8 +1,8 @@
-"""Where things stand: areas in inches, labels that fit, and a paper cut to what is on it.
+"""Layout: areas in inches, labels that fit, and paper cut to its content.
 
-The area of the data gets a planned size, so it is known how many pixels it has. What stands around
-it is measured, and the paper is made exactly as large as all of it. So nothing is cut off and no
-space is wasted, however long the tokens are.
+The area of the data has a planned size, so its number of pixels is known. Everything around it is
+measured, and the paper is made exactly large enough. So nothing is cut off and no space is wasted,
+however long the tokens are.
 """
 
 from __future__ import annotations
@@ -29,11 +29,20 @@ MARGIN = 0.1
 WIDEST_LABEL = 18
 """Columns of a label; a Chinese character takes two."""
 
+CELL = 0.6
+"""Inches of a cell where there are few."""
+
+SIDE = 6.3
+"""Inches of the longer side where there are many."""
+
+THINNEST = 0.16
+"""Inches of a row or column on the shorter side of a long, narrow matrix, so that it can be named."""
+
 FEW_NUMBERS = 16
-"""Up to so many positions without a name are all numbered."""
+"""Positions without a name up to which all are numbered."""
 
 SMALLEST, USUAL = 5.5, 8.5
-"""Size of letters, in points."""
+"""Font size, in points."""
 
 
 class Sheet:
@@ -94,7 +103,7 @@ class Sheet:
     ) -> None:
         """The tokens along an axis (``side`` is "x" or "y"), ``pitch`` inches apart.
 
-        Letters shrink with the pitch; below the smallest size only every second, fifth, tenth …
+        The font shrinks with the pitch; below the smallest size only every second, fifth, tenth …
         token is named, then with its position.
         """
         plan = planned(count, pitch, size, numbers=labels is None)
@@ -123,16 +132,16 @@ class Sheet:
         return "\n".join(self.text(line) if line else "" for line in text.split("\n"))
 
     def say(self, key: str, /, **values: object) -> str:
-        """What figures write of themselves, in the language of this sheet."""
+        """A text of regard's own, in the language of this sheet."""
         return TEXTS.say(key, self.lang, **values)
 
     def side_name(self, axes: Axes, side: str, name: str) -> None:
-        """What an axis counts, small and quiet."""
+        """The name of an axis, small and grey."""
         set_label = axes.set_xlabel if side == "x" else axes.set_ylabel
         set_label(self.text(name), color=QUIET, fontsize=8, labelpad=5, family=self.families)
 
     def title(self, axes: Axes, title: str | None, otherwise: str, *, size: float | None = None) -> None:
-        """The title that the user gave, or the one the figure has of itself; "" is none."""
+        """The user's title, or the default title of the figure; "" for none."""
         said = otherwise if title is None else title
         if said:
             axes.set_title(self.sentence(said), family=self.families, fontsize=size)
@@ -140,7 +149,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class LabelPlan:
-    """Which positions are named, and how large the letters are."""
+    """Which positions are named, and in which font size."""
 
     positions: list[int]
     step: int
@@ -148,9 +157,9 @@ class LabelPlan:
 
 
 def planned(count: int, pitch: float, size: float | None = None, *, numbers: bool = False) -> LabelPlan:
-    """Names for ``count`` positions that stand ``pitch`` inches apart.
+    """Names for ``count`` positions that are ``pitch`` inches apart.
 
-    Mere numbers can be counted on by the reader, so fewer of them are enough.
+    Readers can interpolate between numbers, so fewer of them are enough.
 
     >>> planned(13, 0.48).size, planned(13, 0.48).step
     (8.5, 1)
@@ -185,7 +194,7 @@ def _name(labels: Sequence[str] | None, position: int, *, numbered: bool) -> str
 
 
 def shortened(text: str, columns: int = WIDEST_LABEL) -> str:
-    """The text, cut after so many columns; East Asian characters take two.
+    """The text, cut after a number of columns; East Asian characters take two.
 
     >>> shortened("Donaudampfschifffahrt", 12)
     'Donaudampfs…'
@@ -203,7 +212,23 @@ def shortened(text: str, columns: int = WIDEST_LABEL) -> str:
 
 
 def checked_size(size: float | None, usual: float) -> float:
-    """The size asked for in inches, or the usual one."""
+    """The requested size in inches, or the default."""
     if size is None:
         return usual
     return check_number("size", size, 0.1, 60)  # inches
+
+
+def area_of(shape: tuple[int, int], size: float | None, cell: float = CELL) -> tuple[float, float]:
+    """Width and height of the drawn cells in inches: square cells, unless one side would be too thin.
+
+    ``cell`` is the side of a cell where there are few.
+
+    >>> area_of((3, 3), None)
+    (1.8, 1.8)
+    >>> area_of((7, 1000), None)
+    (6.3, 1.12)
+    """
+    longest = max(shape)
+    cell = checked_size(size, min(cell * longest, SIDE)) / longest
+    height, width = (round(max(count * cell, min(count * THINNEST, longest * cell)), 3) for count in shape)
+    return max(width, 0.3), max(height, 0.3)

@@ -1,6 +1,6 @@
-"""Letters that can be read: which fonts a figure needs for its labels, and what to do without one.
+"""Fonts: which ones a figure needs for its labels, and what to do if one is missing.
 
-matplotlib goes through a list of fonts character by character, so Latin letters keep their font and
+matplotlib goes through a list of fonts character by character, so Latin characters keep their font and
 Chinese ones come from the next. A character that no font has would be drawn as a box; here it is
 written as its number instead (U+1F47B). Only where a whole script of everyday use is missing,
 Chinese, Japanese or Korean, nothing could be read any more: that is an error that names the package.
@@ -39,7 +39,7 @@ PREFERRED = (
     "Noto Sans CJK KR",
     "Noto Serif CJK SC",
 )
-"""Fonts with Chinese characters, in the order of how well they stand beside DejaVu Sans."""
+"""Fonts with Chinese characters, in the order of how well they match DejaVu Sans."""
 
 # The Last Resort font has a box for everything; the others number their characters in their own way.
 _UNREADABLE = ("Last Resort", "LastResort", "cm", "STIXSize", "STIXNonUnicode")
@@ -49,7 +49,7 @@ _REGULAR = (400, 500, "normal", "regular", "book", "medium")
 _EVERYDAY_CJK = ((0x3001, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3), (0xFF01, 0xFF60))
 
 _VISIBLE = {"\n": "↵", "\r": "↵", "\t": "⇥", " ": "␣", "\u3000": "␣", "": "∅"}
-"""Tokens that are nothing but space would be labels that nobody sees."""
+"""Tokens that are nothing but space would be invisible labels."""
 
 
 def families_for(texts: Iterable[str]) -> list[str]:
@@ -98,7 +98,7 @@ def _readable(text: str, known: frozenset[str]) -> str:
     numbered = False  # whether the character before was written as its number
     for sign in text:
         shown = _VISIBLE.get(sign, sign) if sign != " " else sign
-        # Marks that join or turn letters have no form of their own, so a token of them would be empty.
+        # Marks that join characters or change direction have no glyph, so a token of them would be empty.
         if shown == " " or (shown in known and unicodedata.category(shown) != "Cf"):
             parts.append(shown)
             numbered = False
@@ -127,7 +127,7 @@ def _known_fonts() -> Iterator[str]:
 
 
 def _new_fonts() -> Iterator[str]:
-    """Fonts that lie on the machine but not yet in matplotlib's list, which it keeps in a file."""
+    """Fonts that are on the machine but not yet in matplotlib's list, which it keeps in a file."""
     return _in_order(_taken_in())
 
 
@@ -136,7 +136,7 @@ def _taken_in() -> tuple[FontEntry, ...]:
     known = {Path(entry.fname) for entry in fontManager.ttflist}
     before = len(fontManager.ttflist)
     for path in sorted(set(map(Path, font_manager.findSystemFonts())) - known):
-        # A file that matplotlib cannot use is a font that is not there.
+        # A file that matplotlib cannot use counts as a missing font.
         with suppress(RuntimeError, OSError, ValueError):
             fontManager.addfont(path)
     _signs_of.cache_clear()
@@ -144,7 +144,7 @@ def _taken_in() -> tuple[FontEntry, ...]:
 
 
 def _in_order(entries: Iterable[FontEntry]) -> Iterator[str]:
-    """Each name once: those that are known to look well, then the rest by alphabet."""
+    """Each name once: fonts that are known to look good, then the rest in alphabetical order."""
     usable = {
         entry.name
         for entry in entries

@@ -15,7 +15,7 @@ from mpl_toolkits.mplot3d.axes3d import Axes3D
 
 from regard.errors import ArgumentError, ShapeError
 from regard.kernels.reference import attention
-from regard.views.figures.bars import PITCH, draw_bars, rows_of
+from regard.views.figures.bar_rows import PITCH, draw_bars, rows_of
 from regard.views.figures.figure_layout import Sheet, checked_size, shortened
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.style import ACCENT, DOTS, FAINT, QUIET, house_style
@@ -35,7 +35,7 @@ _QUERY = "#d55e00"
 
 @dataclass(frozen=True)
 class Space:
-    """Arrows in three dimensions, and how much of the real ones they show."""
+    """Arrows in three dimensions, and how much of the original vectors they show."""
 
     query: Numbers  # (3,)
     keys: Numbers  # (key, 3)
@@ -60,9 +60,9 @@ def geometry(
         query: numbers ``(channel,)``.
         keys: numbers ``(key, channel)``; at most 40.
         labels: a name for each key.
-        scale: 1/√channels unless told.
-        name: what the query is called; "query" unless told.
-        title: how much of the arrows is seen unless told; "" for none.
+        scale: by default 1/√channels.
+        name: what the query is called, by default "query".
+        title: by default the share of the arrows that is visible; "" for none.
         size: the side of the space in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 
@@ -119,13 +119,13 @@ def _checked(query: object, keys: object) -> tuple[Numbers, Numbers]:
         )
     if not (np.isfinite(q).all() and np.isfinite(k).all()):
         raise ArgumentError(
-            "Query and keys are finite numbers.", got="NaN or infinity", do="Look at the model."
+            "Query and keys are finite numbers.", got="NaN or infinity", do="Check the model."
         )
     return q, k
 
 
 def space_of(query: Numbers, keys: Numbers) -> Space:
-    """Query and keys in three dimensions: as they are, or on their principal axes through the origin.
+    """Query and keys in three dimensions: unchanged, or projected on their principal axes through the origin.
 
     >>> space_of(np.array([3.0, 0, 0, 0]), np.array([[0, 0, 0, 4.0]])).share
     1.0
@@ -136,7 +136,7 @@ def space_of(query: Numbers, keys: Numbers) -> Space:
         shown, share = np.pad(arrows, ((0, 0), (0, 3 - channels))), 1.0
     else:
         _, _, axes = np.linalg.svd(arrows, full_matrices=False)
-        # An axis has no direction of its own: its largest part is made positive, so pictures repeat.
+        # The sign of an axis is arbitrary: its largest component is made positive, so pictures repeat.
         largest = axes[np.arange(len(axes)), np.abs(axes).argmax(1)]
         axes = axes[:3] * np.where(largest < 0, -1.0, 1.0)[:3, None]
         shown = arrows @ axes.T
@@ -189,13 +189,13 @@ def _title(sheet: Sheet, axes: Axes3D, filled: Bbox, title: str) -> None:
 
 
 def _beyond(tips: Numbers, reach: float) -> Numbers:
-    """Where the names stand: a little beyond the tips."""
+    """Where the names are: a little beyond the tips."""
     lengths = np.linalg.norm(tips, axis=-1, keepdims=True)
     return tips * (1 + 0.12 * reach / np.where(lengths, lengths, np.inf))
 
 
 def _filled(sheet: Sheet, axes: Axes3D, names: Sequence[str], places: Numbers, *ends: Numbers) -> Bbox:
-    """What the space fills on the paper, in pixels; matplotlib itself does not measure text in space."""
+    """What the arrows and names take on the paper, in pixels; matplotlib does not measure text in 3D axes."""
     sheet.figure.draw_without_rendering()
     x, y, _ = proj3d.proj_transform(*np.vstack([places, *ends]).T, axes.get_proj())
     points = axes.transData.transform(np.column_stack([x, y]))
@@ -247,7 +247,7 @@ class SpaceArrow(FancyArrowPatch):
         )
 
     def do_3d_projection(self, renderer: object = None) -> float:
-        """Where the arrow lies on the paper; returns how near it is, for what lies on top of what."""
+        """Where the arrow is on the paper; returns how near it is, which decides what covers what."""
         del renderer
         ends = np.stack([np.zeros(3), self.tip])
         assert isinstance(self.axes, Axes3D)

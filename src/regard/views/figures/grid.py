@@ -13,17 +13,16 @@ from regard.checks import check_integer
 from regard.errors import ArgumentError
 from regard.recording import Call, Recording
 from regard.views.figures.colours import colour_key, paint, scale_for
-from regard.views.figures.downsampling import Reduced, reduced
-from regard.views.figures.figure_layout import Sheet, checked_size, planned
-from regard.views.figures.heatmap import area_of
-from regard.views.figures.style import DOTS, QUIET, house_style
+from regard.views.figures.downsampling import Reduced, picture_of
+from regard.views.figures.figure_layout import Sheet, area_of, checked_size, planned
+from regard.views.figures.style import QUIET, house_style
 from regard.views.figures.weight_matrix import Matrix, calls_of, matrices_of
 
 SIDE = 2.4
 """Inches of the longer side of one head."""
 
 LABELLED = 40
-"""Up to so many tokens the panels are labelled; more do not fit beside so small a map."""
+"""Tokens up to which panels are labelled; more labels do not fit beside so small a map."""
 
 THUMBNAIL = 0.55
 """Inches of the longer side of a head among all layers."""
@@ -56,8 +55,8 @@ def grid(
         layer, heads, kind, run, batch: which part of the recording.
         queries, keys: labels, where the recording has no tokens or others are wanted.
         scale, largest: as for ``heatmap``.
-        columns: how many heads stand side by side.
-        title: what is shown unless told; "" for none.
+        columns: how many heads are side by side.
+        title: by default what is shown; "" for none.
         size: the longer side of one head in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 
@@ -74,7 +73,7 @@ def grid(
         weights, layer=layer, heads=heads, kind=kind, run=run, batch=batch, queries=queries, keys=keys
     )
     width, height = area_of(matrices[0].shape, checked_size(size, SIDE))
-    pictures = [_picture(matrix, width, height) for matrix in matrices]
+    pictures = [picture_of(matrix, width, height) for matrix in matrices]
     colours = scale_for(pictures, scale, largest)
     side_by_side = _columns(columns, len(matrices))
     with house_style():
@@ -101,7 +100,7 @@ def grid(
 
 def _columns(columns: int | None, count: int) -> int:
     if columns is None:
-        # Rather wide than tall, and no row with a single head left over.
+        # Wider than tall, and no row with a single head.
         return min(count, max(ceil(sqrt(count)), ceil(count / ceil(count / 4)) if count > 4 else count))
     return min(check_integer("columns", columns, example=4), count)
 
@@ -109,7 +108,7 @@ def _columns(columns: int | None, count: int) -> int:
 def _label_shared(
     sheet: Sheet, axes: Axes, matrix: Matrix, width: float, height: float, leftmost: bool, lowest: bool
 ) -> None:
-    """Tokens at the left and below the whole only; all panels have the same."""
+    """Tokens only at the left and at the bottom, because all panels have the same."""
     axes.set_xticks([])
     axes.set_yticks([])
     rows, columns = matrix.shape
@@ -125,7 +124,7 @@ def _label(
     if count <= LABELLED and planned(count, pitch, 7.5).step == 1:
         sheet.label(axes, side, labels, count, pitch, size=7.5)
     else:
-        # Positions tell more than every twentieth token would.
+        # Positions are more useful than every twentieth token.
         sheet.label(axes, side, None, count, pitch, size=7.5)
         sheet.side_name(axes, side, sheet.say("query" if side == "y" else "key"))
 
@@ -144,10 +143,6 @@ def _title_above(sheet: Sheet, axes: Axes, title: str | None, otherwise: str) ->
         )
 
 
-def _picture(matrix: Matrix, width: float, height: float) -> Reduced:
-    return reduced(matrix, rows=max(1, int(height * DOTS)), columns=max(1, int(width * DOTS)))
-
-
 # ---- all layers --------------------------------------------------------------------------------
 
 
@@ -158,10 +153,10 @@ def _one_of_each_layer(calls: list[Call]) -> list[Call]:
             raise ArgumentError(
                 "This figure shows each layer once.",
                 got="calls whose {name} is one of {values}",
-                do="Say {name}={values_2!r}.",
+                do="Pass {name}={first!r}.",
                 name=name,
                 values=", ".join(map(str, values)),
-                values_2=values[0],
+                first=values[0],
             )
     return sorted(calls, key=lambda call: call.layer)
 
@@ -188,7 +183,7 @@ def _thumbnails(
         chosen = wanted if heads is not None else call.head_numbers
         for matrix in matrices_of(call, heads=chosen, batch=batch):
             assert matrix.head is not None
-            pictures[row, numbers[matrix.head]] = _picture(matrix, width, height)
+            pictures[row, numbers[matrix.head]] = picture_of(matrix, width, height)
     colours = scale_for(list(pictures.values()), scale, largest)
     with house_style():
         sheet = Sheet([title or ""], lang)

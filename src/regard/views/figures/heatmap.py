@@ -9,22 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from regard.views.figures.colours import Scale, colour_key, paint, scale_for
-from regard.views.figures.downsampling import Reduced, reduced
-from regard.views.figures.figure_layout import Sheet, checked_size
-from regard.views.figures.style import DOTS, house_style
+from regard.views.figures.downsampling import Reduced, picture_of
+from regard.views.figures.figure_layout import Sheet, area_of
+from regard.views.figures.style import house_style
 from regard.views.figures.weight_matrix import one_matrix
 
-CELL = 0.6
-"""Inches of a cell where there are few."""
-
-SIDE = 6.3
-"""Inches of the longer side where there are many."""
-
-THINNEST = 0.16
-"""Inches of a row or column on the shorter side of a long, narrow matrix, so that it can be named."""
-
 ROOM_FOR_A_NUMBER = 0.34
-"""Inches that "0.12" takes in the smallest letters."""
+"""Inches that "0.12" takes in the smallest font."""
 
 
 def heatmap(
@@ -53,9 +44,9 @@ def heatmap(
         queries, keys: labels, where the recording has no tokens or others are wanted. Of a square
             matrix the keys are called as the queries.
         scale: "linear" or "log".
-        largest: the weight that gets the last colour; the greatest one there is unless told.
-        numbers: print each weight in its cell; where there is room unless told.
-        title: the name of the head unless told; "" for none.
+        largest: the weight that gets the last colour, by default the greatest.
+        numbers: print each weight in its cell; by default where there is room.
+        title: by default the name of the head; "" for none.
         size: the longer side in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 
@@ -70,7 +61,7 @@ def heatmap(
         weights, layer=layer, head=head, kind=kind, run=run, batch=batch, queries=queries, keys=keys
     )
     width, height = area_of(matrix.shape, size)
-    picture = reduced(matrix, rows=max(1, int(height * DOTS)), columns=max(1, int(width * DOTS)))
+    picture = picture_of(matrix, width, height)
     colours = scale_for([picture], scale, largest)
     with house_style():
         sheet = Sheet([*(matrix.queries or ()), *(matrix.keys or ()), title or ""], lang)
@@ -88,22 +79,6 @@ def heatmap(
             colour_key(sheet, image, colours, (1 + width + 0.12, 1, 0.11, max(height, 0.9)))
         sheet.title(axes, title, matrix.name(lang))
         return sheet.fit()
-
-
-def area_of(shape: tuple[int, int], size: float | None, cell: float = CELL) -> tuple[float, float]:
-    """Width and height of the drawn cells in inches: square cells, unless one side got too thin.
-
-    ``cell`` is the side of a cell where there are few.
-
-    >>> area_of((3, 3), None)
-    (1.8, 1.8)
-    >>> area_of((7, 1000), None)
-    (6.3, 1.12)
-    """
-    longest = max(shape)
-    cell = checked_size(size, min(cell * longest, SIDE)) / longest
-    height, width = (round(max(count * cell, min(count * THINNEST, longest * cell)), 3) for count in shape)
-    return max(width, 0.3), max(height, 0.3)
 
 
 def _print_numbers(axes: Axes, picture: Reduced, colours: Scale, room: float) -> None:

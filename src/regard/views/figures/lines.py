@@ -1,4 +1,4 @@
-"""``lines``: tokens on the left look at tokens on the right, lines as wide as the weights."""
+"""``lines``: from each token on the left, lines to tokens on the right, as wide as the weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from regard.views.figures.style import QUIET, head_style, house_style
 from regard.views.figures.weight_matrix import Matrix, Numbers, matrices_of
 
 WIDEST = 5.0
-"""Points of the line of weight 1, where the tokens stand far enough apart for it."""
+"""Points of the line of weight 1, where the tokens are far enough apart for it."""
 
 PITCH = 0.26
 """Inches from token to token where there are few."""
@@ -35,7 +35,7 @@ MOST = 4000
 
 @dataclass(frozen=True)
 class Strands:
-    """The weights that are drawn, strongest last, so that they lie on top."""
+    """The weights that are drawn, strongest last, so that they are on top."""
 
     queries: NDArray[np.int64]
     keys: NDArray[np.int64]
@@ -68,7 +68,7 @@ def lines(
         query: draw the lines of this query alone.
         queries, keys: labels, where the recording has no tokens or others are wanted.
         least: weights below this are left out.
-        title: the layer unless told; "" for none.
+        title: by default the layer; "" for none.
         size: the length of the longer column of tokens in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 
@@ -94,7 +94,7 @@ def lines(
         gap = 0.06 / width
         widest = min(WIDEST, max(1.0, 1.2 * pitch / POINT))
         for place, strands in enumerate(found):
-            # Heads stand a little above each other, so that equal lines do not cover each other.
+            # Heads are shifted a little, so that equal lines do not cover each other.
             shift = (place - (len(found) - 1) / 2) * min(0.7 / len(found), 0.26)
             _draw(axes, strands, head_style(place), shift, gap, widest)
         for x, side, labels, count in (
@@ -110,7 +110,7 @@ def lines(
 
 
 def strands_of(matrix: Matrix, least: float, query: int | None = None) -> Strands:
-    """The weights of at least ``least``, and of those the strongest :data:`MOST`, in rising order."""
+    """The weights of at least ``least``, and of those the strongest :data:`MOST`, in ascending order."""
     kept: list[tuple[NDArray[np.int64], NDArray[np.int64], Numbers]] = []
     blocks = matrix.blocks() if query is None else [matrix.row(query)]
     for block in blocks:

@@ -1,4 +1,4 @@
-"""``mask``: who may look at whom, drawn."""
+"""``mask``: which keys each query may see."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from regard.kernels import plan
 from regard.masks import Mask, MaskLike, as_mask, parse
 from regard.masks.extent import Extent, Strip
 from regard.masks.mask import ALL, NONE, extent_of, verdicts
-from regard.views.figures.figure_layout import Sheet, shortened
-from regard.views.figures.heatmap import area_of
+from regard.views.figures.figure_layout import Sheet, area_of, shortened
 from regard.views.figures.style import ACCENT, DOTS, PAPER, QUIET, house_style
 from regard.views.figures.weight_matrix import checked_labels
 
@@ -25,10 +24,10 @@ CELL = 0.36
 """Inches of a cell where there are few."""
 
 LINED = 48
-"""Up to so many positions a thin line parts the cells."""
+"""Positions up to which a thin line separates the cells."""
 
 _HALF = "#8fbcd8"
-"""For a pixel that stands for pairs of which some may attend and some may not."""
+"""For a pixel that covers pairs of which some may attend and some may not."""
 
 _LONGEST_NAME = 60
 
@@ -47,9 +46,9 @@ def mask(
 
     Args:
         mask: a regard mask, its text such as "causal & window(4, 0)", or a tensor.
-        queries, keys: how many there are, or their labels; as many keys as queries unless told.
+        queries, keys: how many there are, or their labels; by default as many keys as queries.
         index: for a mask that differs over batch or heads, which of them: ``(batch, head)``.
-        title: the mask, and how many pairs attend, unless told; "" for none.
+        title: by default the mask, and how many pairs attend; "" for none.
         size: the longer side in inches.
         lang: the language of what the figure itself says, "en" or "zh".
 
@@ -131,9 +130,9 @@ def _only(mask: Mask, index: tuple[int, ...] | None) -> Mask:
     if index is None:
         if prod(lead) > 1:
             raise MaskError(
-                "This figure shows the mask of one sequence and head; this one differs over {lead}.",
+                "This figure shows the mask of one sequence and head; this mask has leading axes {lead}.",
                 got="no index",
-                do="Say index={value}.",
+                do="Pass index={value}.",
                 lead=lead,
                 value=(0,) * len(lead),
             )

@@ -114,7 +114,7 @@ class Picture(Figure):
         FigureCanvasAgg(self)
 
     def draw(self, renderer: RendererBase) -> None:
-        """Draw under the house style: ticks and letters are made as late as this."""
+        """Draw in the style of regard: matplotlib makes ticks and text only now."""
         with house_style():
             super().draw(renderer)
 

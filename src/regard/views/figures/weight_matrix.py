@@ -81,7 +81,7 @@ class Matrix:
                     if self.name()
                     else "Weights are finite numbers.",
                     got="{values} at query {start}, key {column}",
-                    do="Look at the scores that they come from.",
+                    do="Check the scores that they come from.",
                     weights=self.name(),
                     values=values[row, column],
                     start=start + row,
@@ -144,7 +144,7 @@ def one_matrix(given: object, *, head: int | None, **options: Any) -> Matrix:
         raise ArgumentError(
             "This figure shows one head.",
             got="{found_count} heads ({head} … {found_head})",
-            do="Say head=0, or draw all of them with figures.grid.",
+            do="Pass head=0, or draw all of them with figures.grid.",
             found_count=len(found),
             head=found[0].head,
             found_head=found[-1].head,
@@ -166,11 +166,11 @@ def call_of(
             raise ArgumentError(
                 "This figure shows one call of the recording.",
                 got="{found_count} calls; {name} is one of {values}",
-                do="Say {name}={values_2!r}.",
+                do="Pass {name}={first!r}.",
                 found_count=len(found),
                 name=name,
                 values=", ".join(map(str, sorted(values))),
-                values_2=sorted(values)[0],
+                first=sorted(values)[0],
             )
     if len(found) > 1:
         raise ArgumentError(
@@ -271,7 +271,7 @@ def _of_array(
 
 
 def numbers_of(given: object, name: str) -> Numbers:
-    """An array of floats from whatever holds numbers: a tensor, an array, lists."""
+    """An array of floats from a tensor, an array or lists."""
     if isinstance(given, torch.Tensor):
         wide = torch.promote_types(given.dtype, torch.float32)
         values: NDArray[Any] = given.detach().to("cpu", wide).numpy()
@@ -295,7 +295,7 @@ def numbers_of(given: object, name: str) -> Numbers:
 def _labels(
     queries: Sequence[str] | None, keys: Sequence[str] | None, shape: tuple[int, int]
 ) -> tuple[list[str] | None, list[str] | None]:
-    """The labels of both sides, checked; of a square, the keys are called as the queries unless told."""
+    """The labels of both sides, checked; keys of a square matrix have those of the queries by default."""
     if keys is None and queries is not None and shape[0] == shape[1]:
         keys = queries
     return checked_labels("queries", queries, shape[0]), checked_labels("keys", keys, shape[1])
@@ -317,7 +317,7 @@ def checked_labels(name: str, labels: Sequence[str] | None, count: int) -> list[
         raise ShapeError(
             "There is one label for each position ({name} = {count}).",
             got="{labels_count} labels",
-            do="Special tokens and padding have labels too.",
+            do="Include special tokens and padding.",
             name=name,
             count=count,
             labels_count=len(labels),

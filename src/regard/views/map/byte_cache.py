@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 class Kept(Generic[Value]):
     """A cache bounded by bytes, for any number of threads.
 
-    The newest is kept even if it alone exceeds the bound: somebody is waiting for it.
+    The newest is kept even if it alone exceeds the bound, because a request is waiting for it.
 
     >>> kept = Kept(10, len)
     >>> for text in ("aaaa", "bbbb", "cccc"):

@@ -78,7 +78,7 @@ def base_level(plane: Plane) -> int:
 def build(plane: Plane, tell: Callable[[float], None] = lambda share: None) -> Levels:
     """All kept levels and the margins, in one pass.
 
-    ``tell`` hears after every few rows which share is done; the pass ends if it raises.
+    ``tell`` is called every few rows with the share that is done; the pass ends if it raises.
     """
     base = base_level(plane)
     step = 2**base

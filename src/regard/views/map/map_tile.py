@@ -121,9 +121,9 @@ def _within(plane: Plane, rows: slice, columns: slice) -> tuple[slice, slice]:
 def _checked_level(plane: Plane, level: int) -> int:
     if not 0 <= level <= plane.coarsest:
         raise ArgumentError(
-            "level is a distance from which the plane fills a tile (0 … {coarsest}).",
+            "level is between 0 and {coarsest}, the level at which one tile shows everything.",
             got="level = {level}",
-            do="0 is nearest.",
+            do="0 is the finest level.",
             coarsest=plane.coarsest,
             level=level,
         )

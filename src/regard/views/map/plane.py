@@ -67,9 +67,9 @@ class Plane:
         hides = np.zeros(call.keys, bool) if hidden is None else np.asarray(hidden, bool)
         if hides.shape != (call.keys,):
             raise ShapeError(
-                "hidden says of every key whether it is hidden (keys = {keys}).",
+                "hidden has one truth value for each key (keys = {keys}).",
                 got="{size} truth values",
-                do="Give one for each.",
+                do="Pass one for each key.",
                 keys=call.keys,
                 size=hides.size,
             )

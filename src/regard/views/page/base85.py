@@ -1,7 +1,8 @@
-"""Bytes as text that can stand in a page: five digits of base 85 for every four bytes.
+"""Bytes as text that is safe in a page: five digits of base 85 for every four bytes.
 
 Base64 spends 4/3 of a byte on each byte, this 5/4, and the browser is as fast with it. A text in UTF-8
-has no room for much more: whatever is not ASCII takes two bytes and says less than two signs do.
+has no room for much more: a character outside ASCII takes two bytes and carries less than two ASCII
+characters do.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _SIGNS = np.frombuffer(DIGITS.encode("ascii"), np.uint8)
 def in_digits(data: bytes) -> str:
     """Every four bytes are a number, the lowest byte first, written with its highest digit first.
 
-    The end is filled up with zeros, so whoever reads it has to know how many bytes there were.
+    The end is padded with zeros, so the reader has to know how many bytes there were.
 
     >>> in_digits(b"\\0\\0\\0\\0" + b"\\1"), len(in_digits(bytes(1000)))
     ('!!!!!!!!!#', 1250)

@@ -43,9 +43,9 @@ def text_of(tokens: Sequence[str], words: Sequence[int] | None = None, *, pretti
     special = tuple(bool(_SPECIAL.fullmatch(token)) for token in tokens)
     if words is not None and len(words) != len(tokens):
         raise ShapeError(
-            "words has the word of every token (tokens = {tokens}).",
+            "words has one number for each token (tokens = {tokens}).",
             got="{words_count} numbers",
-            do="Give −1 to special tokens, and the same number to the pieces of a word.",
+            do="Use −1 for special tokens, and the same number for all pieces of a word.",
             tokens=len(tokens),
             words_count=len(words),
         )
@@ -81,7 +81,7 @@ def _readable(tokens: Sequence[str], special: Sequence[bool]) -> list[str]:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """The letters that byte-level tokenizers write bytes with: printable ones as themselves."""
+    """The characters that byte-level tokenizers use for bytes; printable ones are used as they are."""
     own = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in own]
     return {chr(byte): byte for byte in own} | {chr(256 + i): byte for i, byte in enumerate(others)}
@@ -91,10 +91,10 @@ _BYTES = _byte_alphabet()
 
 
 def _from_bytes(token: str) -> str:
-    """The text that a byte-level token stands for; half a letter is shown as its bytes."""
-    if any(letter not in _BYTES for letter in token):
+    """The text that a byte-level token stands for; an incomplete character is shown as its bytes."""
+    if any(character not in _BYTES for character in token):
         return token
-    raw = bytes(_BYTES[letter] for letter in token)
+    raw = bytes(_BYTES[character] for character in token)
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -114,14 +114,16 @@ def _visible(text: str) -> str:
     """Line ends, spaces alone, and signs that steer the display as signs that can be seen."""
     if text and not text.strip(" "):
         return "␣" * len(text)
-    return "".join(_SIGNS.get(letter) or _named(letter) for letter in text)
+    return "".join(_SIGNS.get(character) or _named(character) for character in text)
 
 
-def _named(letter: str) -> str:
+def _named(character: str) -> str:
     # Cc: control signs; Cf holds those that turn the direction of writing, but also the joiner of emoji.
-    kind = unicodedata.category(letter)
+    kind = unicodedata.category(character)
     return (
-        f"⟨{ord(letter):02X}⟩" if kind == "Cc" or (kind == "Cf" and letter not in "\u200c\u200d") else letter
+        f"⟨{ord(character):02X}⟩"
+        if kind == "Cc" or (kind == "Cf" and character not in "\u200c\u200d")
+        else character
     )
 
 
@@ -133,7 +135,7 @@ def _words(tokens: Sequence[str], readable: Sequence[str], special: Sequence[boo
     starts_marked = any(token[:1] in ("Ġ", "▁") for token in tokens)
     ends_marked = any(token.endswith("</w>") for token in tokens)
     numbers: list[int] = []
-    word, before = -1, -1  # the latest word, and the token before if it is no special one
+    word, before = -1, -1  # the latest word, and the token before, unless it is special
     for place, token in enumerate(tokens):
         if special[place]:
             numbers.append(-1)
@@ -155,4 +157,4 @@ def _words(tokens: Sequence[str], readable: Sequence[str], special: Sequence[boo
 
 def _is_word(token: str) -> bool:
     """Whether a piece can be part of a longer word; punctuation and ideographs stand alone."""
-    return any(letter.isalnum() for letter in token) and not _UNSPACED.search(token)
+    return any(character.isalnum() for character in token) and not _UNSPACED.search(token)

@@ -23,7 +23,7 @@ class Intervals(NamedTuple):
 
 
 def intervals(mask: Mask, extent: Extent) -> Intervals | None:
-    """The intervals of a mask without ``lead``, or None where everybody sees everybody.
+    """The intervals of a mask without ``lead``, or None where every query sees every key.
 
     >>> from regard import masks
     >>> found = intervals(masks.causal() & ~masks.every(2), Extent(4, 4))

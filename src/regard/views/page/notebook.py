@@ -17,8 +17,8 @@ from regard.views.page.write_page import Options, Start, payload_for
 class Display:
     """A page that a notebook shows as the value of a cell.
 
-    It lives in a frame of its own, so that two of them, or the notebook around them, cannot get
-    in each other's way. ``data`` is the page as a whole; ``save`` writes it.
+    It has its own frame, so that it cannot interfere with other pages or with the notebook.
+    ``data`` is the whole page; ``save`` writes it.
     """
 
     def __init__(self, data: str, height: int) -> None:

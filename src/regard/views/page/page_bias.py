@@ -1,4 +1,4 @@
-"""A bias as the page carries it: one number per distance, or rounded rows, whatever it was made of."""
+"""A bias as the page carries it: one number per distance, or rounded rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call as the page carries it: rounded, with its error measured and held to the bound."""
+"""One call as the page carries it: rounded, with its error measured and within the bound."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Shown:
 
 
 Carried = Callable[[Shelf], dict[str, Any]]
-"""A call ready to be carried: puts its arrays on the shelf and describes it."""
+"""A call ready for the page: adds its arrays to the shelf and describes it."""
 
 
 def carried_calls(calls: Sequence[Call], *, value_bits: int) -> list[Carried]:
@@ -47,7 +47,7 @@ def carried_calls(calls: Sequence[Call], *, value_bits: int) -> list[Carried]:
             return carried_weights(call)
         return carried_scores(call.scored(), value_bits=value_bits)
 
-    # Each weight is computed three times: as it is, as it is shown, and for the small picture.
+    # Each weight is computed three times: exactly, as the page shows it, and for the thumbnail.
     size = sum(3 * call.q[0].numel() * call.keys for call in calls if isinstance(call, ScoredCall))
     return spread(lambda: each(carry, calls), size)
 
@@ -99,7 +99,7 @@ def rounded(call: ScoredCall, pieces: Sequence[Piece]) -> Shown:
         own_q, own_k = (quantise(x.double().numpy(), bits, short_scales=True) for x in (q, k))
         own_bias = None if call.bias is None else carried(call.bias, call.extent, bits)
         shown = _as_pieces(pieces, own_q, own_k, own_bias)
-        # Scores in the thousands leave a float32 no digits behind the point.
+        # Scores in the thousands leave a float32 few digits after the point.
         lse = torch.cat([_lse(piece, torch.float32 if bits == 16 else torch.float64) for piece in shown])
         error = max(
             greatest_error(exact, piece, lse[exact.heads], rows) for exact, piece in zip(pieces, shown)

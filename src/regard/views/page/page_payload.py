@@ -39,12 +39,12 @@ STATISTICS = (
 """The columns of ``regard.heads.table`` that a page shows."""
 
 FINE_VALUES = 1 << 19
-"""Up to so many numbers, all V of a page have 16 bits each; beyond, 8: they are only looked at."""
+"""Numbers in all V of a page up to which each has 16 bits; beyond, 8, because V is only displayed."""
 
 
 @dataclass(frozen=True)
 class Wording:
-    """How tokens are shown: the word of each where the user knows better, and whether to clean them."""
+    """How tokens are shown: the word of each, if the user passed it, and whether to clean them."""
 
     words: Sequence[int] | None = None
     source_words: Sequence[int] | None = None
@@ -53,7 +53,7 @@ class Wording:
 
 @dataclass
 class Payload:
-    """The header under way, and its arrays."""
+    """The header being built, and its arrays."""
 
     header: dict[str, Any]
     shelf: Shelf = field(default_factory=Shelf)
@@ -71,7 +71,7 @@ class Payload:
         return self._texts[text]
 
     def put_mask(self, mask: Mask, extent: Extent) -> int | None:
-        """Keep the intervals of a mask, once; None where everybody sees everybody."""
+        """Keep the intervals of a mask, once; None where every query sees every key."""
         if (mask, extent) not in self._masks:
             self._masks[mask, extent] = self._put_intervals(mask, extent)
         return self._masks[mask, extent]
@@ -164,21 +164,21 @@ def _statistics(model: str, calls: Sequence[Call]) -> list[NDArray[np.float32]]:
 def _check(call: Call, batch: int) -> None:
     if not is_index(batch, call.batch):
         raise ArgumentError(
-            "batch is one of the recorded sequences (0 … {batch}).",
-            got="batch = {batch_2!r}",
+            "batch is one of the recorded sequences (0 … {last}).",
+            got="batch = {batch!r}",
             do="Count from 0.",
-            batch=call.batch - 1,
-            batch_2=batch,
+            last=call.batch - 1,
+            batch=batch,
         )
     if not call.has_weights:
         raise RecordingError(
-            "A page computes its weights from Q and K, and {name} kept its statistics only.",
+            "A page computes its weights from Q and K, but {name} has statistics only.",
             do="Record with watch(model) instead of watch(model, statistics=True).",
             name=call.name,
         )
     if not call.queries or not call.keys:
         raise RecordingError(
-            "A page shows calls with queries and keys, and {name} has none.",
+            "A page shows calls with queries and keys, but {name} has none.",
             got="{extent}",
             do="Give the model a text.",
             name=call.name,
@@ -187,9 +187,9 @@ def _check(call: Call, batch: int) -> None:
     for name, tensor in call.tensors().items():
         if name in ("q", "k", "v", "own_weights") and not bool(torch.isfinite(tensor[batch]).all()):
             raise RecordingError(
-                "A page shows finite numbers, and {name} of {call_name} has others.",
+                "A page shows finite numbers, but {name} of {call_name} has others.",
                 got="NaN or infinity",
-                do="Look at the model: its numbers ran out of range.",
+                do="Check the model: its numbers overflowed.",
                 name=name,
                 call_name=call.name,
             )

@@ -1,4 +1,4 @@
-"""Numbers as small integers: each row has a scale of its own, ``x ≈ code · scale``.
+"""Numbers as small integers: each row has its own scale, ``x ≈ code · scale``.
 
 A score is a dot product of a query and a key, and an error δ in it is a relative error δ of the
 weight. Rows of queries and keys differ in size by a factor of a hundred and more, so one scale
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 
 BITS = (8, 16, 24, 32)
-"""Bits per number. 32 is a float32 as it is, without a scale."""
+"""Bits per number. 32 is an unchanged float32, without a scale."""
 
 _HOLDS: dict[int, type[np.signedinteger[Any]]] = {8: np.int8, 16: np.int16, 24: np.int32}
 

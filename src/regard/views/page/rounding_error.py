@@ -12,13 +12,13 @@ BOUND = 2e-3
 """No weight on a page may be further from the exact one."""
 
 EXHAUSTIVE = 1 << 23
-"""Up to so many weights of a call are compared one by one; of more, so many in sampled rows."""
+"""Weights of a call that are compared; a call with more is compared in sampled rows."""
 
 AT_ONCE = 1 << 20
 
 
 def rows_to_compare(q: Tensor, keys: int) -> Tensor:
-    """All queries, or a sample: half of them evenly spread, half those whose rounding weighs most.
+    """All queries, or a sample: half of them evenly spaced, half those with the largest rounding errors.
 
     The error of a score grows with the length of its query, so the longest queries of all heads
     are the ones to look at.

@@ -1,4 +1,4 @@
-"""``regard.page()``: a recording as one HTML file, with its size known before it is made."""
+"""``regard.page()``: a recording as one HTML file, whose size is estimated before it is written."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from regard.views.page.thumbnails import SIDE
 VIEWS = ("overview", "lines", "matrix", "heads", "steps")
 
 PER_CALL = 1300
-"""Bytes of a call beside its arrays: its description, its line of statistics, and the elements around."""
+"""Bytes of a call besides its arrays: its description, its line of statistics, and the elements around."""
 
 LARGEST = 200_000_000
-"""Bytes above which a page is only written if the user insists: browsers get slow."""
+"""Bytes above which a page is only written on request, because browsers become slow."""
 
 
 @dataclass(frozen=True)
 class PageEstimate:
-    """The size that a page will have, about; compression makes it smaller, hard numbers larger."""
+    """The size that a page will have, approximately; it depends on how well the numbers compress."""
 
     calls: int
     nbytes: int
@@ -48,7 +48,7 @@ class PageEstimate:
 
 
 def estimate_page(recording: Recording, *, layers: Sequence[int] | int | None = None) -> PageEstimate:
-    """How large ``page(recording)`` will be, without making it.
+    """About how large ``page(recording)`` will be, without writing it.
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoderLayer(512, 8, batch_first=True).eval()
@@ -98,8 +98,8 @@ def page(
 
     Args:
         recording: what ``regard.watch`` or ``regard.load`` gave.
-        path: the file, replaced if it exists, its folder made if missing; ``attention.html`` in the current
-            folder unless told.
+        path: the file, replaced if it exists, its folder made if missing; by default
+            ``attention.html`` in the current folder.
         batch: which sequence.
         layers: only these layers.
         title: shown at the top.
@@ -108,7 +108,7 @@ def page(
         kind: what to begin with, "encoder", "decoder" or "cross".
         layer: the layer to begin with.
         head: the head to begin with.
-        words: the word of each token, for merging pieces; from the tokens themselves unless told.
+        words: the word of each token, for merging pieces; by default found from the tokens.
         source_words: the same on the encoder's side of an encoder-decoder.
         yes: write it even if it is larger than 200 MB.
 
@@ -147,7 +147,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Options:
-    """Everything that a page can be told."""
+    """All options of a page."""
 
     batch: int = 0
     layers: Sequence[int] | int | None = None
@@ -166,7 +166,7 @@ def payload_for(recording: Recording, options: Options) -> Payload:
     size = estimate_page(recording, layers=options.layers)
     if size.nbytes > LARGEST and not options.yes:
         raise RecordingError(
-            "A page has at most {LARGEST:.0f} MB, because browsers get slow beyond.",
+            "A page has at most {LARGEST:.0f} MB, because browsers are slow with larger ones.",
             got="{size}",
             do="Choose fewer layers with layers=[…], or insist with yes=True.",
             LARGEST=LARGEST / 1000000.0,
@@ -215,7 +215,7 @@ def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
         )
         start["call"] = place
     if wanted.layer is not None:
-        # Of the kind that was asked for, or of whichever comes first.
+        # Of the requested kind, or of the kind that comes first.
         layers = {
             call.layer: number
             for number, call in reversed(list(enumerate(calls)))
@@ -233,9 +233,9 @@ def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
 def _one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
     if isinstance(value, bool) or value not in known:
         raise ArgumentError(
-            "{name} is one of what the page has ({known}).",
+            "{name} is one of those on the page ({known}).",
             got="{name} = {value!r}",
-            do="Choose one of these.",
+            do="Choose one of them.",
             name=name,
             known=", ".join(map(str, known)),
             value=value,

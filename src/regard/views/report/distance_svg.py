@@ -9,7 +9,7 @@ from collections.abc import Sequence
 WIDTH, HEIGHT = 320, 150
 LEFT, RIGHT, TOP, BOTTOM = 34, 6, 6, 20
 LEAST = 1e-4
-"""Weights below are drawn at the foot."""
+"""Smaller weights are drawn at the bottom."""
 
 Point = tuple[float, float]
 """A distance, and the mean weight there."""
@@ -29,7 +29,7 @@ def chart(lines: Sequence[tuple[str, Sequence[Point]]], *, label: str) -> str:
 
 
 def _grid(furthest: float) -> list[str]:
-    """Lines at powers of ten and at distances that are read easily."""
+    """Lines at powers of ten and at round distances."""
     found = []
     for power in range(0, -5, -1):
         y = _y(10.0**power)

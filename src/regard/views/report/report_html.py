@@ -1,9 +1,8 @@
-"""The report as text: summary, map of roles, curves, table of heads, examples. It asks no network."""
+"""The report as text: summary, map of roles, curves, table of heads, examples. It loads nothing."""
 
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,22 +10,21 @@ from typing import Any
 from regard.heads.role_results import ROLES, Head, in_words
 from regard.heads.survey.survey_results import Survey
 from regard.table import Value
-from regard.texts import LANGUAGE_TAGS
 from regard.version import __version__
 from regard.views.column_headings import heading, named
+from regard.views.html import fill, html_document, policy, theme_of_system
 from regard.views.page.display_tokens import text_of
-from regard.views.page.page_html import ASSETS as PAGE_ASSETS
-from regard.views.page.page_html import policy, replaced
 from regard.views.report.distance_svg import Point, chart
 from regard.views.report.report_texts import TEXTS, Words
+from regard.views.script_bundle import script
 
 ASSETS = Path(__file__).parent / "assets"
 
 LEVELS = 10
-"""Steps of a colour, from nothing to full."""
+"""Steps of a colour, from none to full."""
 
 MOST = 900
-"""Examples shown; beyond, each head shows fewer."""
+"""Examples shown; in larger models each head shows fewer."""
 
 COLUMNS = (
     "entropy_mean", "entropy_variance", "relative_entropy_mean", "peak_mean",
@@ -48,35 +46,26 @@ def document(
 ) -> str:
     """The whole report."""
     say = Words(lang)
-    script = (ASSETS / "report.js").read_text(encoding="utf-8")
-    style = theme() + (ASSETS / "report.css").read_text(encoding="utf-8")
-    title = say("title", model=Path(survey.identity["model"]).name, corpus=survey.identity["corpus"])
-    return replaced(
+    program = script("report/assets/report.js")
+    style = theme_of_system() + (ASSETS / "report.css").read_text(encoding="utf-8")
+    named_after = {"model": Path(survey.identity["model"]).name, "corpus": survey.identity["corpus"]}
+    body = fill(
         say.fill((ASSETS / "report.html").read_text(encoding="utf-8")),
         {
-            '<html lang="en">': f'<html lang="{LANGUAGE_TAGS[lang]}">',
-            '<meta charset="utf-8">': f'<meta charset="utf-8">\n{policy(script)}',
-            "<title>regard</title>": f"<title>{TEXTS.say('window', lang, title=title)}</title>",
-            '<link rel="stylesheet" href="report.css">': f"<style>\n{style}</style>",
-            "<!-- title -->": title,
+            "<!-- title -->": say("title", **named_after),
             "<!-- summary -->": "".join(_summary(survey, say)),
             "<!-- roles -->": "".join(_roles(survey, say)),
             "<!-- curves -->": "".join(_curves(survey, say)),
             "<!-- heads -->": "".join(_table(survey, say)),
             "<!-- examples -->": "".join(_examples(survey, examples, links, tokens, say)),
-            '<script src="report.js"></script>': f"<script>{script}</script>",
         },
     )
-
-
-def theme() -> str:
-    """The colours of the page, so that both look alike; here the dark ones come by the reader's system."""
-    style = (PAGE_ASSETS / "style.css").read_text(encoding="utf-8")
-    light = re.search(r"^:root \{.*?^\}\n", style, re.MULTILINE | re.DOTALL)
-    dark = re.search(r'^:root\[data-theme="dark"\] (\{.*?^\}\n)', style, re.MULTILINE | re.DOTALL)
-    assert light is not None, "the page's style has no colours"
-    assert dark is not None, "the page's style has no dark colours"
-    return f"{light[0]}@media (prefers-color-scheme: dark) {{ :root {dark[1]} }}\n"
+    return html_document(
+        TEXTS.say("window", lang, title=TEXTS.say("title", lang, **named_after)),
+        f"{body}<script>{program}</script>",
+        lang=lang,
+        head=[policy(program), f"<style>\n{style}</style>"],
+    )
 
 
 # ---- summary ---------------------------------------------------------------------------------
@@ -100,7 +89,7 @@ def _summary(survey: Survey, say: Words) -> Iterator[str]:
 
 
 def _sentences(counts: Mapping[str, int], identity: Mapping[str, Any], say: Words) -> Iterator[str]:
-    """What happened to documents that were not simply read."""
+    """What happened to documents that were truncated, divided or not read."""
     longest = identity["longest"]
     if counts["truncated"]:
         yield say.count("summary.truncated", counts["truncated"], longest=longest)
@@ -227,7 +216,7 @@ def _figure(value: Value) -> str:
 def _examples(
     survey: Survey, examples: Sequence[dict[str, Any]], links: Mapping[int, str], tokens: Tokens, say: Words
 ) -> Iterator[str]:
-    """What every head does, with the texts that excite it most."""
+    """What every head does, with the texts that show it best."""
     fewer = max(1, MOST // max(1, len(survey.heads)))
     of_head: dict[tuple[str, int, int], list[tuple[int, dict[str, Any]]]] = {}
     for index, one in enumerate(examples):
@@ -247,7 +236,7 @@ def _example(one: dict[str, Any], link: str | None, tokens: Tokens, say: Words) 
     query, key = text_of(tokens(one["pair"])).tokens
     yield f'<div class="example"><p class="text">{"… " if one["first_shown"] else ""}'
     for index, (token, weight) in enumerate(zip(shown, one["weights"])):
-        # Small weights are seen too: the eye tells shares by their root.
+        # The square root makes small weights visible too.
         level = min(LEVELS - 1, int(LEVELS * max(0.0, weight) ** 0.5))
         mark = " from" if index + one["first_shown"] == one["query"] else ""
         yield f'<span class="w{level}{mark}" title="{weight:.3f}">{html.escape(token)}</span> '

@@ -1,6 +1,6 @@
 """The words of a report, in English and Chinese.
 
-A text may hold tags of HTML; what is put into its places never does.
+A text may have HTML tags; the values put into it are escaped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PLACE = re.compile(r"<!-- text ([\w.]+) -->")
 
 @dataclass(frozen=True)
 class Words:
-    """The texts of one language, ready to stand in HTML.
+    """The texts of one language, ready for HTML.
 
     >>> Words("en")("example.pair", query="<b>", key="cat", weight=0.5)
     '<b>&lt;b&gt;</b> looks at <b>cat</b> with 0.50'

@@ -13,8 +13,8 @@ from regard.heads.survey.survey_results import Survey
 from regard.heads.survey.surveyed_model import SurveyedModel
 from regard.languages import check_language
 from regard.recording import Recording
+from regard.views.html import visible_text
 from regard.views.page import estimate_page, page
-from regard.views.page.page_html import visible_text
 from regard.views.report.report_html import document
 
 LARGEST = 16_000_000
@@ -30,7 +30,7 @@ def write_report(
     pages: int = 12,
     lang: str = "en",
 ) -> Path:
-    """Write ``report.html``, and ``examples/NNN.html`` for the ``pages`` texts that show most.
+    """Write ``report.html``, and ``examples/NNN.html`` for the ``pages`` texts that are the best examples.
 
     ``lang`` is the language of the report, "en" or "zh", and that in which the pages begin.
     """
@@ -52,13 +52,13 @@ def _write_pages(
     count: int,
     lang: str,
 ) -> dict[int, str]:
-    """The pages of the texts that show most, and for each example whose text has one, where it is."""
+    """Write the pages of the best examples; return the link of each example whose text has a page."""
     chosen = _chosen(survey, examples, count)
     parts = batches.find(list(chosen)) if chosen else {}
     links: dict[int, str] = {}
     for number, (place, first) in enumerate(chosen.items()):
         if place not in parts:
-            continue  # the corpus has changed under our hands; the report still tells the rest
+            continue  # the corpus has changed in the meantime; the report still has the rest
         recording = subject.record(parts[place])
         layers = None if estimate_page(recording).nbytes <= LARGEST else [first["layer"]]
         name = f"examples/{number:03d}.html"

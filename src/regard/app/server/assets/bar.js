@@ -1,11 +1,11 @@
-// The thin bar above the views and the map: back to the texts, and from the one to the other.
+// The thin bar above the views and the map, with links between them and back to the texts.
 
-import { getJson } from "../map/client.js";
-import { lookAddress, mapAddress } from "../map/links.js";
-import { chooseLook, firstLanguage } from "../map/memory.js";
-import { readAddress } from "../page/address.js";
-import { make } from "../page/elements.js";
-import { say } from "../page/languages.js";
+import { getJson } from "/assets/map/client.js";
+import { lookAddress, mapAddress } from "/assets/map/links.js";
+import { chooseLook, firstLanguage } from "/assets/map/memory.js";
+import { readAddress } from "/assets/page/address.js";
+import { make } from "/assets/page/elements.js";
+import { say } from "/assets/page/languages.js";
 
 const [, here, name] = location.pathname.split("/");
 const id = decodeURIComponent(name ?? "");
@@ -16,22 +16,22 @@ const bar = make("nav", { class: "app-bar" }, home, make("span", { class: "app-t
 const known = { recording: { id, whole: true } };
 let spoken = readAddress(location.hash).language ?? firstLanguage();
 
-/** Addresses follow the place: they are made when somebody is about to use them. */
+/** Links lead to the current place, so they are made when they are about to be used. */
 function point() {
   const now = { call: 0, head: 0, ...readAddress(location.hash) };
   toViews.setAttribute("href", here === "look" ? location.href : lookAddress(known.recording, now));
   toMap.setAttribute("href", here === "map" ? location.href : mapAddress(id, location));
 }
 
-/** Words follow the language that the page below speaks. */
+/** Uses the language of the page below. */
 function speakAgain() {
   home.textContent = `‹ ${say("app.home")}`;
   toViews.textContent = say("app.views");
   toMap.textContent = say("app.map");
 }
 
-/** The page below keeps no memory of its own; what is chosen there holds for the whole app. */
-function heed() {
+/** The page below stores nothing; a language chosen there is chosen for the whole app. */
+function followLanguage() {
   const language = document.documentElement.lang === "en" ? "en" : "zh";
   if (language !== spoken) chooseLook({ language });
   spoken = language;
@@ -41,9 +41,12 @@ function heed() {
 document.body.prepend(bar);
 speakAgain();
 point();
-new MutationObserver(heed).observe(document.documentElement, { attributeFilter: ["lang"] });
+new MutationObserver(followLanguage).observe(document.documentElement, { attributeFilter: ["lang"] });
 for (const event of ["pointerenter", "pointerdown", "focusin"]) bar.addEventListener(event, point);
-getJson(`/api/recordings/${encodeURIComponent(id)}`).then((recording) => {
-  known.recording = recording;
-  point();
-}, () => {});
+getJson(`/api/recordings/${encodeURIComponent(id)}`).then(
+  (recording) => {
+    known.recording = recording;
+    point();
+  },
+  () => {},
+);

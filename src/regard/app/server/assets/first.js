@@ -1,5 +1,5 @@
-// Before the views of a recording begin: tells them in which language.
+// Runs before the views of a recording and sets their language.
 
-import { firstLanguage } from "../map/memory.js";
+import { firstLanguage } from "/assets/map/memory.js";
 
 document.documentElement.dataset.language = firstLanguage();

@@ -1,17 +1,19 @@
-// The first page: a text and a model, then a job that is watched, then its views; and what there is to look at.
+// The first page: a form for a text and a model, the progress of its job, and lists of recordings.
 
-import { followJob, getJson, postJson } from "../map/client.js";
-import { chooseLook, chosenLook, firstLanguage, store, stored } from "../map/memory.js";
-import { choice, datum, make } from "../page/elements.js";
-import { say, speak } from "../page/languages.js";
-import { isDark, wearTheme } from "../page/theme.js";
+import { followJob, getJson, postJson } from "/assets/map/client.js";
+import { chooseLook, chosenLook, firstLanguage, store, stored } from "/assets/map/memory.js";
+import { choice, datum, make } from "/assets/page/elements.js";
+import { say, speak } from "/assets/page/languages.js";
+import { wearTheme } from "/assets/page/theme.js";
+import { languageTool, themeTool } from "/assets/page/tools.js";
 
 const LONG_READING = 1500; // tokens from which the map is the better first view
 const MOST_RECENT = 12;
 
 class Home {
   constructor(state, root) {
-    Object.assign(this, { state, root });
+    this.state = state;
+    this.root = root;
     this.look = { theme: "auto", palette: "blue", ...chosenLook(), language: firstLanguage() };
     this.text = stored("regard.text", "");
     this.running = null;
@@ -22,8 +24,6 @@ class Home {
     speak(look.language);
     wearTheme(look.theme);
     document.title = "regard";
-    const other = look.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-CN"];
-    const quiet = (text, label, act, attributes = {}) => make("button", { type: "button", class: "quiet", title: label, "aria-label": label, on: { click: act }, ...attributes }, text);
     const change = (patch) => {
       this.text = this.area?.value ?? this.text;
       chooseLook(patch);
@@ -31,35 +31,90 @@ class Home {
       this.build();
     };
     this.root.replaceChildren(
-      make("header", { class: "top" }, make("h1", {}, make("b", { translate: "no" }, "regard"), make("span", { class: "title" }, state.version)),
-        make("div", { class: "page-tools" }, quiet(other[1], other[1], () => change({ language: other[0] }), { lang: other[2] }),
-          quiet("◐", say("theme"), () => change({ theme: isDark(look.theme) ? "light" : "dark" })))),
-      make("main", { class: "home" }, make("div", { class: "lead" }, make("h2", {}, say("home.title")), make("p", {}, say("home.lead"))),
-        ...(state.models.length ? [this.form()] : [make("p", { class: "notice" }, say(state.recordings.length ? "home.nomodel" : "home.nothing"))]),
-        ...this.lists()));
+      make(
+        "header",
+        { class: "top" },
+        make("h1", {}, make("b", { translate: "no" }, "regard"), make("span", { class: "title" }, state.version)),
+        make("div", { class: "page-tools" }, languageTool(look.language, change), themeTool(look.theme, change)),
+      ),
+      make(
+        "main",
+        { class: "home" },
+        make("div", { class: "lead" }, make("h2", {}, say("home.title")), make("p", {}, say("home.lead"))),
+        ...(state.models.length
+          ? [this.form()]
+          : [make("p", { class: "notice" }, say(state.recordings.length ? "home.nomodel" : "home.nothing"))]),
+        ...this.lists(),
+      ),
+    );
   }
 
   form() {
     const { models } = this.state;
-    this.area = make("textarea", { rows: "8", placeholder: say("home.placeholder"), "aria-label": say("home.text"), spellcheck: "false", on: { input: () => this.typed() } });
+    this.area = make("textarea", {
+      rows: "8",
+      placeholder: say("home.placeholder"),
+      "aria-label": say("home.text"),
+      spellcheck: "false",
+      on: { input: () => this.typed() },
+    });
     this.area.value = this.text;
-    this.model = choice(models.map(({ id, label }) => [id, nameOf(id, label)]), stored("regard.model", models[0].id), () => this.chosen(), { "aria-label": say("home.model") });
+    this.model = choice(
+      models.map(({ id, label }) => [id, nameOf(id, label)]),
+      stored("regard.model", models[0].id),
+      () => this.chosen(),
+      { "aria-label": say("home.model") },
+    );
     if (!this.model.value) this.model.value = models[0].id;
     this.about = make("small", {});
     this.note = make("p", { class: "note", role: "status", "aria-live": "polite" });
     this.button = make("button", { type: "submit", class: "primary" }, say("home.read"));
-    this.file = make("input", { type: "file", hidden: true, on: { change: () => this.file.files[0] && this.open(this.file.files[0]) } });
-    const file = make("button", { type: "button", class: "quiet", on: { click: () => this.file.click() } }, say("home.file"));
+    this.file = make("input", {
+      type: "file",
+      hidden: true,
+      on: { change: () => this.file.files[0] && this.open(this.file.files[0]) },
+    });
+    const file = make(
+      "button",
+      { type: "button", class: "quiet", on: { click: () => this.file.click() } },
+      say("home.file"),
+    );
     this.pair = make("textarea", { rows: "2", spellcheck: "false" });
     this.pairLabel = make("label", { class: "option" }, make("span", {}, say("home.pair")), this.pair);
     this.generate = make("input", { type: "number", min: "0", max: String(this.state.limits.generated), value: "0" });
     this.generateLabel = make("label", { class: "option" }, make("span", {}, say("home.generate")), this.generate);
-    this.options = make("details", { class: "options" }, make("summary", {}, say("home.options")), this.pairLabel, this.generateLabel);
-    const form = make("form", { class: "reading", on: { submit: (event) => {
-      event.preventDefault();
-      this.read();
-    } } }, this.area, make("div", { class: "reading-bar" }, make("label", { class: "field" }, make("span", { class: "name" }, say("home.model")), this.model), this.about, make("span", { class: "push" }), file, this.file, this.button),
-    this.options, this.note);
+    this.options = make(
+      "details",
+      { class: "options" },
+      make("summary", {}, say("home.options")),
+      this.pairLabel,
+      this.generateLabel,
+    );
+    const form = make(
+      "form",
+      {
+        class: "reading",
+        on: {
+          submit: (event) => {
+            event.preventDefault();
+            this.read();
+          },
+        },
+      },
+      this.area,
+      make(
+        "div",
+        { class: "reading-bar" },
+        make("label", { class: "field" }, make("span", { class: "name" }, say("home.model")), this.model),
+        this.about,
+        make("span", { class: "push" }),
+        file,
+        this.file,
+        this.button,
+      ),
+      this.options,
+      this.note,
+    );
     for (const event of ["dragover", "drop"]) form.addEventListener(event, (moved) => this.dropped(moved, form));
     form.addEventListener("dragleave", () => form.classList.remove("over"));
     this.chosen();
@@ -69,7 +124,8 @@ class Home {
   lists() {
     const given = this.state.recordings.map((one) => entry(one));
     const recent = stored("regard.recent", []).map((one) => entry(one));
-    const list = (title, entries) => (entries.length ? [make("section", { class: "entries" }, make("h3", {}, title), make("ul", {}, ...entries))] : []);
+    const list = (title, entries) =>
+      entries.length ? [make("section", { class: "entries" }, make("h3", {}, title), make("ul", {}, ...entries))] : [];
     return [...list(say("home.recent"), recent), ...list(say("home.recordings"), given)];
   }
 
@@ -88,7 +144,10 @@ class Home {
     const { letters } = this.state.limits;
     const count = this.area.value.length;
     this.button.disabled = count > letters;
-    this.note.textContent = count > letters ? say("home.long", { count: count.toLocaleString("en"), most: letters.toLocaleString("en") }) : "";
+    this.note.textContent =
+      count > letters
+        ? say("home.long", { count: count.toLocaleString("en"), most: letters.toLocaleString("en") })
+        : "";
   }
 
   dropped(event, form) {
@@ -143,7 +202,10 @@ class Home {
 
   progress(job) {
     const share = Math.round(100 * job.share);
-    this.note.replaceChildren(make("span", {}, say(`stage.${job.stage}`), " ", datum(`${share}%`)), make("progress", { max: "100", value: String(share) }));
+    this.note.replaceChildren(
+      make("span", {}, say(`stage.${job.stage}`), " ", datum(`${share}%`)),
+      make("progress", { max: "100", value: String(share) }),
+    );
   }
 }
 
@@ -154,9 +216,25 @@ function nameOf(id, label) {
 
 function entry({ id, title, reader, model, tokens, unsaved }) {
   const name = encodeURIComponent(id);
-  return make("li", {}, make("a", { class: "entry-title", href: `/${tokens > LONG_READING ? "map" : "look"}/${name}` }, datum(title)),
-    make("small", {}, datum(nameOf(reader, model)), " · ", say("home.tokens", { count: tokens.toLocaleString("en") }), unsaved ? ` · ${say("home.unsaved")}` : ""),
-    make("span", { class: "entry-links" }, make("a", { href: `/look/${name}` }, say("app.views")), make("a", { href: `/map/${name}` }, say("app.map"))));
+  return make(
+    "li",
+    {},
+    make("a", { class: "entry-title", href: `/${tokens > LONG_READING ? "map" : "look"}/${name}` }, datum(title)),
+    make(
+      "small",
+      {},
+      datum(nameOf(reader, model)),
+      " · ",
+      say("home.tokens", { count: tokens.toLocaleString("en") }),
+      unsaved ? ` · ${say("home.unsaved")}` : "",
+    ),
+    make(
+      "span",
+      { class: "entry-links" },
+      make("a", { href: `/look/${name}` }, say("app.views")),
+      make("a", { href: `/map/${name}` }, say("app.map")),
+    ),
+  );
 }
 
 const root = document.getElementById("home");

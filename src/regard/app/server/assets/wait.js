@@ -1,10 +1,10 @@
-// Until the views of a recording are written: asks for them, shows how far they are, then opens them.
+// Shown until the views of a recording are written: requests them, shows progress, then opens them.
 
-import { followJob, postJson } from "../map/client.js";
-import { firstLanguage } from "../map/memory.js";
-import { datum, make } from "../page/elements.js";
-import { say, speak } from "../page/languages.js";
-import { wearTheme } from "../page/theme.js";
+import { followJob, postJson } from "/assets/map/client.js";
+import { firstLanguage } from "/assets/map/memory.js";
+import { datum, make } from "/assets/page/elements.js";
+import { say, speak } from "/assets/page/languages.js";
+import { wearTheme } from "/assets/page/theme.js";
 
 const root = document.getElementById("regard");
 const id = decodeURIComponent(location.pathname.split("/")[2]);
@@ -14,12 +14,21 @@ wearTheme("auto");
 
 function show(job) {
   const share = Math.round(100 * job.share);
-  root.replaceChildren(make("div", { class: "waiting" },
-    make("p", {}, say(`stage.${job.stage}`), " ", datum(`${share}%`)), make("progress", { max: "100", value: String(share) })));
+  root.replaceChildren(
+    make(
+      "div",
+      { class: "waiting" },
+      make("p", {}, say(`stage.${job.stage}`), " ", datum(`${share}%`)),
+      make("progress", { max: "100", value: String(share) }),
+    ),
+  );
 }
 
 try {
-  const { job } = await postJson(`/api/recordings/${encodeURIComponent(id)}/pages`, call === null ? {} : { call: Number(call) });
+  const { job } = await postJson(
+    `/api/recordings/${encodeURIComponent(id)}/pages`,
+    call === null ? {} : { call: Number(call) },
+  );
   if (job) await followJob(job, show);
   location.reload();
 } catch (error) {

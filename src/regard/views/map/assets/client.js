@@ -1,11 +1,11 @@
 // Talking to the server: JSON, numbers, and jobs that are followed until they end.
 
-import { say, spokenLanguage } from "../page/languages.js";
+import { say, spokenLanguage } from "/assets/page/languages.js";
 
 const POLL_WAIT = 15;
 const POLL_PAUSE = 120;
 
-/** An answer that says why not. */
+/** An answer that is an error. */
 export class ServerError extends Error {
   constructor(status, text) {
     super(text);
@@ -16,7 +16,7 @@ export class ServerError extends Error {
 async function answerTo(path, options = {}) {
   const headers = { "Accept-Language": spokenLanguage(), ...options.headers };
   const answer = await fetch(path, { credentials: "same-origin", ...options, headers }).catch((error) => {
-    // Browsers say it in words of their own, in a language of their own.
+    // Browsers have their own messages, in their own language.
     throw error instanceof TypeError ? new ServerError(0, say("app.offline")) : error;
   });
   if (answer.ok) return answer;
@@ -31,17 +31,27 @@ export async function getJson(path, options = {}) {
 
 /** The JSON that answers a post. */
 export async function postJson(path, body) {
-  return (await answerTo(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })).json();
+  return (
+    await answerTo(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+    })
+  ).json();
 }
 
 /** Numbers at a path: { rows, columns, values }. */
 export async function getNumbers(path, signal) {
   const answer = await answerTo(path, { signal });
   const values = new Float32Array(await answer.arrayBuffer());
-  return { rows: Number(answer.headers.get("x-regard-rows")), columns: Number(answer.headers.get("x-regard-columns")), values };
+  return {
+    rows: Number(answer.headers.get("x-regard-rows")),
+    columns: Number(answer.headers.get("x-regard-columns")),
+    values,
+  };
 }
 
-/** Follows a job to its end; `onProgress(job)` hears of every step. Leaving the page ends the job. */
+/** Follows a job to its end; `onProgress(job)` is called at every step. Leaving the page ends the job. */
 export async function followJob(job, onProgress, signal) {
   const path = `/api/jobs/${job.id}`;
   const leave = () => fetch(path, { method: "DELETE", keepalive: true }).catch(() => {});

@@ -1,13 +1,15 @@
 // The map of a recording: a header, controls, what is under the crosshair, the map.
 
-import { followAddress } from "../page/address.js";
-import { datum, make } from "../page/elements.js";
-import { download, exportName, exportPng } from "../page/export.js";
-import { say, speak } from "../page/languages.js";
-import { inksOf, isDark, wearTheme } from "../page/theme.js";
+import { followAddress } from "/assets/page/address.js";
+import { datum, make } from "/assets/page/elements.js";
+import { download, exportName, exportPng } from "/assets/page/export.js";
+import { Help } from "/assets/page/help.js";
+import { say, speak } from "/assets/page/languages.js";
+import { inksOf, wearTheme } from "/assets/page/theme.js";
+import { foldTool, languageTool, themeTool, tool } from "/assets/page/tools.js";
 import { followJob, getJson, getNumbers, postJson } from "./client.js";
 import { MapSearch, renderMapControls } from "./controls.js";
-import { listenForMapKeys, MapHelp } from "./keys.js";
+import { listenForMapKeys, mapHelp } from "./keys.js";
 import { lookAddress } from "./links.js";
 import { chooseLook, chosenLook, firstLanguage } from "./memory.js";
 import { Place } from "./place.js";
@@ -19,11 +21,16 @@ const REMEMBERED = ["theme", "palette", "language"];
 
 class MapApp {
   constructor(recording, texts, root) {
-    Object.assign(this, { recording, texts, root });
+    this.recording = recording;
+    this.texts = texts;
+    this.root = root;
     this.path = `/api/recordings/${encodeURIComponent(recording.id)}`;
     this.state = new Place(recording);
-    Object.assign(this.state.first, this.state.fit({ ...this.state.first, ...chosenLook(), language: firstLanguage() }));
-    this.help = new MapHelp();
+    Object.assign(
+      this.state.first,
+      this.state.fit({ ...this.state.first, ...chosenLook(), language: firstLanguage() }),
+    );
+    this.help = new Help(mapHelp);
     this.searches = new Map();
     this.matches = [];
     this.margins = null;
@@ -66,7 +73,8 @@ class MapApp {
       return;
     }
     if (changed.has("palette")) this.inks = inksOf(now);
-    if (["call", "head", "sinks", "show"].some((name) => changed.has(name))) this.openSheet(["call", "head", "sinks"].some((name) => changed.has(name)));
+    if (["call", "head", "sinks", "show"].some((name) => changed.has(name)))
+      this.openSheet(["call", "head", "sinks"].some((name) => changed.has(name)));
     if (["query", "key", "call", "head", "sinks"].some((name) => changed.has(name))) this.weighPinned();
     this.view.update(now, changed);
     if (changed.has("call")) this.search.look();
@@ -89,7 +97,14 @@ class MapApp {
     this.links = make("span", { class: "pair-links" });
     const name = make("h1", {}, make("b", { translate: "no" }, "regard"), datum(title || model, "title"));
     const reading = make("div", { class: "view-bar map-bar" }, this.view.readout.root, this.links, this.search.root);
-    this.root.replaceChildren(make("header", { class: "top" }, name, this.tools(now)), this.bar, reading, this.stage, this.facts, this.help.dialog);
+    this.root.replaceChildren(
+      make("header", { class: "top" }, name, this.tools(now)),
+      this.bar,
+      reading,
+      this.stage,
+      this.facts,
+      this.help.dialog,
+    );
     this.openSheet(!this.sheet);
     this.weighPinned();
     this.view.update(now, null);
@@ -97,21 +112,22 @@ class MapApp {
     this.renderFrame();
   }
 
-  tools(now) {
-    const { state } = this;
-    const button = (text, label, act, attributes = {}) =>
-      make("button", { type: "button", class: "quiet", "aria-label": label, title: label, on: { click: act }, ...attributes }, text);
-    const other = now.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-CN"];
-    const copy = button(say("map.link.short"), say("map.link"), async () => {
+  tools({ language, theme }) {
+    const choose = (patch) => this.state.set(patch);
+    const copy = tool(say("map.link.short"), say("map.link"), async () => {
       await navigator.clipboard?.writeText(location.href);
       copy.textContent = say("map.copied");
     });
-    const fold = button("≡", say("controls"), () => fold.setAttribute("aria-expanded", String(this.bar.classList.toggle("unfolded"))), { class: "quiet fold", "aria-expanded": "false" });
-    return make("div", { class: "page-tools" }, copy,
-      button("PNG", say("export.png"), () => this.save(), { translate: "no" }),
-      button(other[1], other[1], () => state.set({ language: other[0] }), { lang: other[2], translate: "no" }),
-      button("◐", `${say("theme")}: ${say(isDark(now.theme) ? "theme.light" : "theme.dark")}`, () => state.set({ theme: isDark(state.now.theme) ? "light" : "dark" })),
-      button("?", say("help"), () => this.help.toggle()), fold);
+    return make(
+      "div",
+      { class: "page-tools" },
+      copy,
+      tool("PNG", say("export.png"), () => this.save(), { translate: "no" }),
+      languageTool(language, choose),
+      themeTool(theme, choose),
+      tool("?", say("help"), () => this.help.toggle()),
+      foldTool(this.bar),
+    );
   }
 
   async save() {
@@ -121,23 +137,37 @@ class MapApp {
   renderFrame() {
     const { call, now } = this.state;
     renderMapControls(this.bar, this);
-    const facts = [datum(this.recording.model), datum(call.name), say("size", { queries: call.queries.toLocaleString("en"), keys: call.keys.toLocaleString("en") }), ...(call.dense ? [say("dense")] : [])];
+    const facts = [
+      datum(this.recording.model),
+      datum(call.name),
+      say("size", { queries: call.queries.toLocaleString("en"), keys: call.keys.toLocaleString("en") }),
+      ...(call.dense ? [say("dense")] : []),
+    ];
     this.facts.replaceChildren(...facts.map((fact) => make("span", {}, fact)));
     const pinned = now.query !== null || now.key !== null;
-    this.links.replaceChildren(...(pinned ? [make("a", { class: "quiet", href: lookAddress(this.recording, now, "lines"), title: say("map.lines.title") }, `${say("map.lines")} ↗`)] : []));
+    this.links.replaceChildren(
+      ...(pinned
+        ? [
+            make(
+              "a",
+              { class: "quiet", href: lookAddress(this.recording, now, "lines"), title: say("map.lines.title") },
+              `${say("map.lines")} ↗`,
+            ),
+          ]
+        : []),
+    );
   }
 
   // ---- the head in sight ------------------------------------------------------------------------
 
   /** The tiles of the present head; levels and margins are built by the server, once for a head. */
-  openSheet(anew) {
+  openSheet(rebuild) {
     const { now, call } = this.state;
-    const built = !anew && this.sheet?.built;
+    const built = !rebuild && this.sheet?.built;
     this.sheet?.stop();
     this.sheet = new Sheet(this.path, call, now, (error) => this.arrived(error));
-    this.sheet.head = call.heads[now.head];
     this.sheet.built = built;
-    if (anew) this.margins = null;
+    if (rebuild) this.margins = null;
     if (!call.weights) {
       this.say(make("p", {}, say("map.nothing")));
       return;
@@ -151,28 +181,49 @@ class MapApp {
     const control = new AbortController();
     this.building = control;
     try {
-      const { job } = await postJson(`${this.path}/maps`, { call: sheet.call.index, head: sheet.head, sinks: sheet.sinks });
+      const { job } = await postJson(`${this.path}/maps`, {
+        call: sheet.call.index,
+        head: sheet.head,
+        sinks: sheet.sinks,
+      });
       if (job) await followJob(job, (now) => this.sheet === sheet && this.showProgress(now), control.signal);
       if (this.sheet !== sheet) return;
       sheet.built = true;
       this.say(null);
-      const { values } = await getNumbers(`${this.path}/margins/${sheet.call.index}/${sheet.head}?sinks=${sheet.sinks}`, control.signal);
-      if (this.sheet !== sheet && (this.sheet.head !== sheet.head || this.sheet.call !== sheet.call || this.sheet.sinks !== sheet.sinks)) return;
+      const { values } = await getNumbers(
+        `${this.path}/margins/${sheet.call.index}/${sheet.head}?sinks=${sheet.sinks}`,
+        control.signal,
+      );
+      if (
+        this.sheet !== sheet &&
+        (this.sheet.head !== sheet.head || this.sheet.call !== sheet.call || this.sheet.sinks !== sheet.sinks)
+      )
+        return;
       this.sheet.built = true;
       this.margins = { received: values.subarray(0, sheet.call.keys), entropy: values.subarray(sheet.call.keys) };
       this.view.layout();
     } catch (error) {
       if (error.name === "AbortError" || this.sheet !== sheet) return;
-      this.say(make("p", {}, error.message), make("button", { type: "button", class: "primary", on: { click: () => this.openSheet(true) } }, say("map.again")));
+      this.say(
+        make("p", {}, error.message),
+        make(
+          "button",
+          { type: "button", class: "primary", on: { click: () => this.openSheet(true) } },
+          say("map.again"),
+        ),
+      );
     }
   }
 
   showProgress(job) {
     const share = Math.round(100 * job.share);
-    this.say(make("p", {}, say(`stage.${job.stage}`), " ", datum(`${share}%`)), make("progress", { max: "100", value: String(share) }));
+    this.say(
+      make("p", {}, say(`stage.${job.stage}`), " ", datum(`${share}%`)),
+      make("progress", { max: "100", value: String(share) }),
+    );
   }
 
-  /** A word over the map, or none. */
+  /** Shows a message over the map, or none. */
   say(...parts) {
     const { notice } = this.view;
     notice.hidden = parts[0] === null;
@@ -181,7 +232,7 @@ class MapApp {
 
   arrived(error) {
     if (error?.status === 409) {
-      // The server has let go of the levels since: it makes them again.
+      // The server has dropped the levels since then, so it builds them again.
       this.sheet.built = false;
       this.buildLevels(this.sheet);
     } else if (error) this.say(make("p", {}, error.message));
@@ -193,10 +244,13 @@ class MapApp {
   /** The weight of the pinned pair, exactly. */
   async weighPinned() {
     const { now, call } = this.state;
-    const ticket = (this.pinning += 1);
+    this.pinning += 1;
+    const ticket = this.pinning;
     this.pinnedWeight = null;
     if (now.query === null || now.key === null || !call.weights) return;
-    const found = await getJson(`${this.path}/peaks/${now.call}/${call.heads[now.head]}/0/${now.query}/${now.key}?sinks=${now.sinks}`).catch(() => null);
+    const found = await getJson(
+      `${this.path}/peaks/${now.call}/${call.heads[now.head]}/0/${now.query}/${now.key}?sinks=${now.sinks}`,
+    ).catch(() => null);
     if (ticket !== this.pinning || !found) return;
     this.pinnedWeight = found.weight;
     this.view.paint();
@@ -211,7 +265,7 @@ try {
   const [recording, { texts }] = await Promise.all([getJson(path), getJson(`${path}/texts`)]);
   const app = new MapApp(recording, texts, root);
   app.start();
-  // For tests, and for the curious: everything that the map itself uses.
+  // For tests and for curious readers: everything that the map itself uses.
   window.regard = { app, recording, state: app.state, exportPng: () => exportPng(app) };
 } catch (error) {
   wearTheme("auto");

@@ -2,12 +2,19 @@
 
 export const MARGIN_DEPTH = 34;
 
-/** Numbers along an axis as one number per pixel: the greatest of those that share it. */
+/**
+ * Numbers along an axis as one number per pixel: the greatest of those that share it.
+ * @param {ArrayLike<number>} values
+ * @param {number} from the number at the first pixel, with a fraction
+ * @param {number} size pixels per number
+ * @param {number} pixels
+ */
 export function perPixel(values, from, size, pixels) {
   const found = new Float32Array(pixels);
   for (let pixel = 0; pixel < pixels; pixel += 1) {
     const [first, last] = [Math.floor(from + pixel / size), Math.ceil(from + (pixel + 1) / size)];
-    for (let at = Math.max(0, first); at < Math.min(last, values.length); at += 1) found[pixel] = Math.max(found[pixel], values[at]);
+    for (let at = Math.max(0, first); at < Math.min(last, values.length); at += 1)
+      found[pixel] = Math.max(found[pixel], values[at]);
   }
   return found;
 }

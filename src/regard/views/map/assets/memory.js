@@ -1,10 +1,10 @@
-// What a browser remembers of its reader, and in which language a page of the server begins.
+// What the browser stores about its reader, and the language in which a page of the server begins.
 
-import { TEXTS } from "../page/languages.js";
+import { TEXTS } from "/assets/page/languages.js";
 
 const LOOK = "regard.look";
 
-/** What is stored under a name; without storage, or if nothing is there, what is given instead. */
+/** What is stored under a name, or `otherwise`. */
 export function stored(name, otherwise) {
   try {
     return JSON.parse(localStorage.getItem(name)) ?? otherwise;
@@ -32,7 +32,7 @@ export function chooseLook(patch) {
   store(LOOK, { ...chosenLook(), ...patch });
 }
 
-/** The reader's choice; else what the server was told by --lang; else the language of the browser. */
+/** The reader's choice; else the server's --lang; else the language of the browser. */
 export function firstLanguage() {
   const { language } = chosenLook();
   if (Object.hasOwn(TEXTS, language ?? "")) return language;

@@ -1,12 +1,12 @@
-// The pair under the crosshair: both tokens in their context, the weight, and what it stands for.
+// The pair under the crosshair: both tokens in their context, and the weight.
 
-import { datum, make } from "../page/elements.js";
-import { say } from "../page/languages.js";
-import { numberText, weightText } from "../page/numbers.js";
+import { datum, make } from "/assets/page/elements.js";
+import { say } from "/assets/page/languages.js";
+import { numberText, weightText } from "/assets/page/numbers.js";
 
 const CONTEXT = 5;
 
-/** A line that tells of one pair. */
+/** A line about one pair. */
 export class PairReadout {
   constructor() {
     this.root = make("div", { class: "pair-readout", role: "status", "aria-live": "polite" });
@@ -18,7 +18,7 @@ export class PairReadout {
     this.root.replaceChildren(make("span", { class: "hint" }, say("map.hint")));
   }
 
-  /** `pair` is { query, key, weight | null, pairs, mean, entropy, received }; −1 is no token. */
+  /** `pair` is { query, key, weight | null, pairs, mean, entropy, received }; −1 means none. */
   show(pair, queryTokens, keyTokens) {
     const { query, key, weight } = pair;
     Object.assign(this.root.dataset, { query, key, weight: weight ?? "" });
@@ -29,9 +29,12 @@ export class PairReadout {
     const facts = [];
     if (query >= 0 && key >= 0) facts.push(datum(weight === null ? "…" : weightText(weight), "number"));
     if (pair.pairs > 1) facts.push(make("small", {}, say("map.greatest", { count: pair.pairs.toLocaleString("en") })));
-    if (pair.pairs > 1 && Number.isFinite(pair.mean)) facts.push(make("small", {}, say("map.mean.here", { mean: weightText(pair.mean) })));
-    if (query >= 0 && Number.isFinite(pair.entropy)) facts.push(make("small", {}, say("map.entropy.n", { value: numberText(pair.entropy, 2) })));
-    if (key >= 0 && Number.isFinite(pair.received)) facts.push(make("small", {}, say("map.received.n", { value: numberText(pair.received, 2) })));
+    if (pair.pairs > 1 && Number.isFinite(pair.mean))
+      facts.push(make("small", {}, say("map.mean.here", { mean: weightText(pair.mean) })));
+    if (query >= 0 && Number.isFinite(pair.entropy))
+      facts.push(make("small", {}, say("map.entropy.n", { value: numberText(pair.entropy, 2) })));
+    if (key >= 0 && Number.isFinite(pair.received))
+      facts.push(make("small", {}, say("map.received.n", { value: numberText(pair.received, 2) })));
     parts.push(make("span", { class: "facts-of-pair" }, ...facts));
     this.root.replaceChildren(...parts);
   }
@@ -41,8 +44,16 @@ export class PairReadout {
 function inContext(side, tokens, at) {
   const before = tokens.slice(Math.max(0, at - CONTEXT), at).join(" ");
   const after = tokens.slice(at + 1, at + 1 + CONTEXT).join(" ");
-  return make("span", { class: "in-context" },
+  return make(
+    "span",
+    { class: "in-context" },
     make("small", {}, say(side), " ", datum(String(at))),
-    make("span", { class: "context", translate: "no" },
-      make("bdi", { class: "before" }, before), make("bdi", { class: "token-text" }, tokens[at]), make("bdi", { class: "after" }, after)));
+    make(
+      "span",
+      { class: "context", translate: "no" },
+      make("bdi", { class: "before" }, before),
+      make("bdi", { class: "token-text" }, tokens[at]),
+      make("bdi", { class: "after" }, after),
+    ),
+  );
 }

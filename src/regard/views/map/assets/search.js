@@ -1,4 +1,4 @@
-// Finding text among tokens: pieces are joined without spaces, so that words are found however they were cut.
+// Finds text among tokens: they are joined without spaces, so that words are found however they were split.
 
 const SPACES = /[\s␣⏎]+/g;
 
@@ -14,6 +14,12 @@ export class TokenSearch {
     this.text = text;
   }
 
+  /**
+   * The tokens at which a text begins.
+   * @param {string} wanted
+   * @param {number} most
+   * @returns {number[]}
+   */
   find(wanted, most = 2000) {
     const number = /^#(\d{1,9})$/.exec(wanted.trim());
     if (number) return Number(number[1]) < this.starts.length ? [Number(number[1])] : [];
@@ -27,12 +33,12 @@ export class TokenSearch {
     return found;
   }
 
-  /** The last token that begins at or before a letter. */
-  tokenAt(letter) {
+  /** The last token that begins at or before a character. */
+  tokenAt(place) {
     let [low, high] = [0, this.starts.length - 1];
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (this.starts[middle] <= letter) low = middle;
+      if (this.starts[middle] <= place) low = middle;
       else high = middle - 1;
     }
     return low;

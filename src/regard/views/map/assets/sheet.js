@@ -10,8 +10,14 @@ const MOST_KEPT = 240;
 const FIRST_BUILT = 3;
 
 export class Sheet {
-  constructor(path, call, { show, sinks }, onTile) {
-    Object.assign(this, { path, call, show, sinks, onTile });
+  /** Tiles of the head that the state names, from below the address `path`; `onTile(error or null)` hears of each. */
+  constructor(path, call, { head, show, sinks }, onTile) {
+    this.path = path;
+    this.call = call;
+    this.head = call.heads[head];
+    this.show = show;
+    this.sinks = sinks;
+    this.onTile = onTile;
     this.kept = new Map();
     this.loading = new Map();
     this.wanted = [];
@@ -57,11 +63,14 @@ export class Sheet {
     while (this.loading.size < AT_A_TIME && this.wanted.length > 0) this.load(this.wanted.shift());
   }
 
-  async load({ place: [level, row, column], key }) {
+  async load({ place: [level], key }) {
     const control = new AbortController();
     this.loading.set(key, control);
     try {
-      const tile = await getNumbers(`${this.path}/tiles/${this.call.index}/${this.head}/${key}?kind=${this.show}&sinks=${this.sinks}`, control.signal);
+      const tile = await getNumbers(
+        `${this.path}/tiles/${this.call.index}/${this.head}/${key}?kind=${this.show}&sinks=${this.sinks}`,
+        control.signal,
+      );
       // A mean of a block is shown as what a query of the block gives to its keys: the mean times their number.
       if (this.show === "mean" && level > 0) tile.values = tile.values.map((mean) => mean * 2 ** level);
       this.kept.set(key, { ...tile, level });

@@ -1,14 +1,12 @@
-// The map itself: tiles on a canvas, a crosshair, margins, and moving about as on a street map.
+// The map itself: tiles on a canvas, a crosshair and margins. It moves and zooms like a street map.
 
-import { drawAxes, widestLabel } from "../page/axes.js";
-import { paintWeights, readableOn, shadeOf, toneOf } from "../page/colours.js";
-import { blankCanvas, fitCanvas, make } from "../page/elements.js";
-import { gestures } from "../page/gestures.js";
-import { say } from "../page/languages.js";
-import { drawLegend, LEGEND_HEIGHT } from "../page/legend.js";
-import { cellText } from "../page/numbers.js";
-import { CanvasSurface } from "../page/surface.js";
-import { Viewport } from "../page/viewport.js";
+import { drawAxes, widestLabel } from "/assets/page/axes.js";
+import { make } from "/assets/page/elements.js";
+import { say } from "/assets/page/languages.js";
+import { drawLegend, LEGEND_HEIGHT } from "/assets/page/legend.js";
+import { middleFirst } from "/assets/page/tile_places.js";
+import { TiledView } from "/assets/page/tiled_view.js";
+import { Viewport } from "/assets/page/viewport.js";
 import { getJson } from "./client.js";
 import { drawMargins, MARGIN_DEPTH } from "./margins.js";
 import { PairReadout } from "./readout.js";
@@ -18,39 +16,28 @@ const LONGEST_NAME = 92;
 const ASK_AFTER = 70;
 const CLOSE_CELL = 18;
 
-export class MapView {
+export class MapView extends TiledView {
   constructor(app) {
-    this.app = app;
-    this.pictures = new WeakMap();
-    this.pointer = null; // the pair under the pointer
+    super(app, TILE_SIDE);
+    this.space = null; // { left, top }: the room for labels
+    this.depth = MARGIN_DEPTH; // of the margins
+    this.asking = 0; // the timer that asks the server
     this.peaks = new Map(); // what the server said of cells
     this.readout = new PairReadout();
-    this.canvas = make("canvas", { class: "map", tabindex: "0", role: "img" });
-    this.progress = make("div", { class: "progress", hidden: true });
     this.notice = make("div", { class: "map-notice", hidden: true });
     this.scale = make("div", { class: "map-scale", translate: "no" });
-    const button = (text, label, act) => make("button", { type: "button", title: label, "aria-label": label, on: { click: act } }, text);
-    const tools = make("div", { class: "zoom-tools" }, button("−", say("map.out"), () => this.zoomBy(0.5)),
-      button(say("map.fit"), say("map.fit"), () => app.state.set({ zoom: null })), button("+", say("map.in"), () => this.zoomBy(2)));
-    this.stage = make("div", { class: "map-stage" }, this.canvas, this.progress, this.notice, this.scale, tools);
+    const button = (text, label, act) =>
+      make("button", { type: "button", title: label, "aria-label": label, on: { click: act } }, text);
+    const tools = make(
+      "div",
+      { class: "zoom-tools" },
+      button("−", say("map.out"), () => this.zoomBy(0.5)),
+      button(say("map.fit"), say("map.fit"), () => app.state.set({ zoom: null })),
+      button("+", say("map.in"), () => this.zoomBy(2)),
+    );
+    this.stage.append(this.notice, this.scale, tools);
     this.root = make("section", { class: "view map-view" }, this.stage);
-    gestures(this.canvas, {
-      zoom: (factor, x, y) => this.zoomBy(factor, x, y),
-      pan: (dx, dy) => this.moveTo(this.viewport.panned(dx, dy)),
-      point: (x, y) => this.point(x, y),
-      leave: () => this.point(-1, -1),
-      click: (x, y) => this.pin(x, y),
-    });
     this.canvas.addEventListener("dblclick", (event) => this.zoomBy(4, event.offsetX, event.offsetY));
-    this.resized = new ResizeObserver(() => this.layout());
-  }
-
-  mounted() {
-    this.resized.observe(this.stage);
-  }
-
-  destroy() {
-    this.resized.disconnect();
   }
 
   /** Resolves when every tile in sight is there. */
@@ -58,12 +45,12 @@ export class MapView {
     while (!this.app.sheet.idle) await new Promise((resolve) => setTimeout(resolve, 30));
   }
 
-  update(now, changed) {
+  update(_now, changed) {
     if (!changed || ["call", "head", "sinks", "show"].some((name) => changed.has(name))) {
       this.pointer = null;
       this.peaks.clear();
     }
-    if (!changed || ["scale", "palette", "theme", "show"].some((name) => changed.has(name))) this.pictures = new WeakMap();
+    if (!changed || ["scale", "palette", "theme", "show"].some((name) => changed.has(name))) this.forgetPictures();
     const { queries, keys } = this.app.state.call;
     this.canvas.setAttribute("aria-label", say("map.label", { queries, keys }));
     this.layout();
@@ -79,21 +66,24 @@ export class MapView {
     this.depth = small ? 22 : MARGIN_DEPTH;
     this.size = { width, height };
     const names = small ? Math.min(64, width * 0.18) : Math.min(LONGEST_NAME, width * 0.16);
-    this.space = { left: Math.min(names, widest(this.app.queryTokens)), top: Math.min(names, widest(this.app.keyTokens)) };
+    this.space = {
+      left: Math.min(names, widest(this.app.queryTokens)),
+      top: Math.min(names, widest(this.app.keyTokens)),
+    };
     const [left, top] = [this.space.left + 14, this.space.top * 0.8 + 14];
-    const area = { left, top, width: width - left - this.depth - 8, height: height - top - LEGEND_HEIGHT - this.depth - 4 };
+    const area = {
+      left,
+      top,
+      width: width - left - this.depth - 8,
+      height: height - top - LEGEND_HEIGHT - this.depth - 4,
+    };
     this.viewport = viewportAt(call.queries, call.keys, area, now.zoom);
     this.paint();
     this.refine();
   }
 
-  moveTo(viewport) {
-    this.viewport = viewport;
-    this.app.state.set({ zoom: middleOf(viewport) });
-  }
-
-  zoomBy(factor, x = this.viewport.left + this.viewport.width / 2, y = this.viewport.top + this.viewport.height / 2) {
-    this.moveTo(this.viewport.zoomed(factor, x, y));
+  zoomOf(viewport) {
+    return middleOf(viewport);
   }
 
   pan(right, down) {
@@ -106,34 +96,25 @@ export class MapView {
     const { viewport } = this;
     const cell = Math.max(CLOSE_CELL, viewport.cellWidth);
     const [row, column] = viewport.cellAt(viewport.left + viewport.width / 2, viewport.top + viewport.height / 2);
-    this.app.state.set({ query: query ?? this.app.state.now.query, key: key ?? this.app.state.now.key, zoom: [query === null ? row : query + 0.5, key === null ? column : key + 0.5, cell] });
+    this.app.state.set({
+      query: query ?? this.app.state.now.query,
+      key: key ?? this.app.state.now.key,
+      zoom: [query === null ? row : query + 0.5, key === null ? column : key + 0.5, cell],
+    });
   }
 
-  /** The level at which a cell of a tile is at least one pixel of the screen. */
-  get level() {
-    const finest = Math.min(this.viewport.cellWidth, this.viewport.cellHeight) * (window.devicePixelRatio || 1);
-    return Math.min(this.app.sheet.coarsest, Math.max(0, Math.ceil(-Math.log2(finest) - 0.01)));
-  }
-
-  range(level) {
-    const size = TILE_SIDE * 2 ** level;
-    const { top, bottom, left, right } = this.viewport.inSight;
-    return { top: Math.floor(top / size), bottom: Math.ceil(bottom / size), left: Math.floor(left / size), right: Math.ceil(right / size) };
+  get coarsest() {
+    return this.app.sheet.coarsest;
   }
 
   /** Asks for the tiles in sight, the middle first. */
   refine() {
     const { level } = this;
-    const { top, bottom, left, right } = this.range(level);
-    const places = [];
-    for (let row = top; row < bottom; row += 1) for (let column = left; column < right; column += 1) places.push([level, row, column]);
-    const [middleRow, middleColumn] = [(top + bottom - 1) / 2, (left + right - 1) / 2];
-    const far = ([, row, column]) => Math.hypot(row - middleRow, column - middleColumn);
-    places.sort((one, other) => far(one) - far(other));
-    this.app.sheet.want(places);
+    this.app.sheet.want(middleFirst(this.range(level)).map((place) => [level, ...place]));
     this.progress.hidden = this.app.sheet.idle;
     const step = 2 ** level;
-    this.scale.textContent = step === 1 ? `1 : 1 · ${say("map.exact")}` : say("map.level", { step: `${step} × ${step}` });
+    this.scale.textContent =
+      step === 1 ? `1 : 1 · ${say("map.exact")}` : say("map.level", { step: `${step} × ${step}` });
   }
 
   // ---- pointing ---------------------------------------------------------------------------------
@@ -145,18 +126,15 @@ export class MapView {
 
   async pin(x, y) {
     const pair = this.viewport.pairAt(x, y);
-    const { state } = this.app;
     if (!pair) {
-      state.set({ query: null, key: null });
+      this.unpin();
       return;
     }
     const found = await this.asked(pair);
-    if (!found) return;
-    const same = state.now.query === found.query && state.now.key === found.key;
-    state.set(same ? { query: null, key: null } : { query: found.query, key: found.key });
+    if (found) this.togglePinned(found.query, found.key);
   }
 
-  /** What is known of the cell that shows a pair: exactly, from its tile, or as far as the server has said. */
+  /** What is known about the cell of a pair: its exact weight, or what the server has answered so far. */
   cellAt({ row, column }) {
     const { level } = this;
     if (level === 0) {
@@ -177,7 +155,13 @@ export class MapView {
     const { sheet } = this.app;
     if (!this.peaks.has(key)) {
       const path = `${sheet.path}/peaks/${sheet.call.index}/${sheet.head}/${key}?sinks=${sheet.sinks}`;
-      this.peaks.set(key, getJson(path).then((found) => this.peaks.set(key, found) && found, () => this.peaks.delete(key) && null));
+      this.peaks.set(
+        key,
+        getJson(path).then(
+          (found) => this.peaks.set(key, found) && found,
+          () => this.peaks.delete(key) && null,
+        ),
+      );
       if (this.peaks.size > 3000) this.peaks.delete(this.peaks.keys().next().value);
     }
     return this.peaks.get(key);
@@ -209,15 +193,18 @@ export class MapView {
       return;
     }
     const { margins, queryTokens, keyTokens } = this.app;
-    this.readout.show({ ...marked, entropy: margins?.entropy[marked.query], received: margins?.received[marked.key] }, queryTokens, keyTokens);
+    this.readout.show(
+      { ...marked, entropy: margins?.entropy[marked.query], received: margins?.received[marked.key] },
+      queryTokens,
+      keyTokens,
+    );
   }
 
   // ---- drawing ----------------------------------------------------------------------------------
 
   paint() {
     if (!this.viewport) return;
-    const surface = new CanvasSurface(fitCanvas(this.canvas, this.size.width, this.size.height));
-    this.tell(this.drawAll(surface));
+    this.tell(this.drawAll(this.surface()));
   }
 
   drawAll(surface) {
@@ -228,7 +215,7 @@ export class MapView {
     surface.clip(left, top, width, height, () => {
       surface.rect(left, top, width, height, inks.void);
       this.drawTiles(surface);
-      if (marked) this.drawCrosshair(surface, marked);
+      if (marked) this.drawCrosshair(surface, marked.query, marked.key, { ink: inks.negative, opacity: 0.8, thin: 3 });
     });
     if (margins) {
       drawMargins(surface, { viewport, inks, ...margins, depth: this.depth });
@@ -236,87 +223,45 @@ export class MapView {
     }
     const at = marked ? { row: marked.query, column: marked.key } : null;
     drawAxes(surface, { viewport, space, inks, look: { rowNames: queryTokens, columnNames: keyTokens }, marked: at });
-    drawLegend(surface, { x: left, y: this.size.height - LEGEND_HEIGHT + 14, width: Math.min(220, this.size.width * 0.42), inks, scale: state.now.scale });
+    drawLegend(surface, {
+      x: left,
+      y: this.size.height - LEGEND_HEIGHT + 14,
+      width: Math.min(220, this.size.width * 0.42),
+      inks,
+      scale: state.now.scale,
+    });
     return marked;
   }
 
   drawTiles(surface) {
     const { level } = this;
-    const { sheet } = this.app;
-    if (level === 0 && this.viewport.roomForValues && this.drawRectangles(surface)) return;
-    // What is there of coarser levels lies below, until the finer tiles have come.
-    for (let at = sheet.coarsest; at >= level; at -= 1) {
-      const { top, bottom, left, right } = this.range(at);
-      for (let row = top; row < bottom; row += 1) {
-        for (let column = left; column < right; column += 1) {
-          const tile = sheet.get(at, row, column);
-          const size = TILE_SIDE * 2 ** at;
-          if (tile) this.drawPicture(surface, tile, row * size, column * size, 2 ** at);
-        }
-      }
+    if (level === 0 && this.viewport.roomForValues && this.isComplete(0)) {
+      this.drawRectangles(surface, (row, column) => this.cellAt({ row, column }).weight);
+      return;
     }
+    // Coarser tiles are below, until the finer ones have arrived.
+    for (let at = this.coarsest; at >= level; at -= 1) this.drawLevel(surface, at);
   }
 
-  drawPicture(surface, tile, row, column, step) {
-    const { viewport, app: { state: { call } } } = this;
-    // The last cell of an axis may stand for fewer tokens than the others: it is drawn whole and cut by the edge.
-    const [x, y] = [viewport.x(column), viewport.y(row)];
-    const [right, bottom] = [viewport.x(column + tile.columns * step), viewport.y(row + tile.rows * step)];
-    const density = window.devicePixelRatio || 1;
-    const snap = (value) => Math.round(value * density) / density;
-    if (row < call.queries && column < call.keys) surface.image(this.pictureOf(tile), snap(x), snap(y), snap(right) - snap(x), snap(bottom) - snap(y));
+  tileAt(level, down, across) {
+    return this.app.sheet.get(level, down, across);
   }
 
-  pictureOf(tile) {
-    if (!this.pictures.has(tile)) {
-      const picture = blankCanvas(tile.columns, tile.rows);
-      const context = picture.getContext("2d");
-      const pixels = context.createImageData(tile.columns, tile.rows);
-      paintWeights(pixels.data, tile.values, this.app.inks.ramp, this.app.state.now.scale);
-      context.putImageData(pixels, 0, 0);
-      this.pictures.set(tile, picture);
-    }
-    return this.pictures.get(tile);
-  }
-
-  /** Few cells: a rectangle and its value each. False where a tile is still on its way. */
-  drawRectangles(surface) {
-    const { viewport } = this;
-    const { inks, sheet } = this.app;
-    const { scale } = this.app.state.now;
-    const { top, bottom, left, right } = viewport.inSight;
-    const range = this.range(0);
-    for (let row = range.top; row < range.bottom; row += 1) {
-      for (let column = range.left; column < range.right; column += 1) if (!sheet.get(0, row, column)) return false;
-    }
-    for (let row = top; row < bottom; row += 1) {
-      for (let column = left; column < right; column += 1) {
-        const { weight } = this.cellAt({ row, column });
-        if (!(weight > 0)) continue;
-        const [x, y] = [viewport.x(column), viewport.y(row)];
-        const tone = toneOf(weight, scale);
-        surface.rect(x, y, viewport.cellWidth - 1, viewport.cellHeight - 1, shadeOf(inks.ramp, tone), { radius: 2 });
-        surface.text(x + viewport.cellWidth / 2, y + viewport.cellHeight / 2, cellText(weight), { fill: readableOn(inks.ramp, tone), size: 11, anchor: "middle" });
-      }
-    }
-    return true;
-  }
-
-  drawCrosshair(surface, { query, key }) {
-    const { viewport } = this;
-    const { inks } = this.app;
-    const { left, top, width, height } = viewport;
-    const [w, h] = [Math.max(1, viewport.cellWidth), Math.max(1, viewport.cellHeight)];
-    const [x, y] = [viewport.x(key), viewport.y(query)];
-    const lines = (at, size) => (size > 3 ? [at - 0.5, at + size - 0.5] : [at + size / 2]);
-    if (query >= 0) for (const at of lines(y, h)) surface.line(left, at, left + width, at, inks.negative, { opacity: 0.8 });
-    if (key >= 0) for (const at of lines(x, w)) surface.line(at, top, at, top + height, inks.negative, { opacity: 0.8 });
+  /** Whether every tile in sight has arrived. */
+  isComplete(level) {
+    return middleFirst(this.range(level)).every(([down, across]) => this.tileAt(level, down, across));
   }
 
   /** Where the searched text is, along its axis. */
   drawMatches(surface) {
     const { viewport } = this;
-    const { inks, matches, state: { now: { side } } } = this.app;
+    const {
+      inks,
+      matches,
+      state: {
+        now: { side },
+      },
+    } = this.app;
     const { left, top, width, height } = viewport;
     for (const at of matches) {
       if (side === "key") {
@@ -328,16 +273,6 @@ export class MapView {
       }
     }
   }
-
-  // ---- export -----------------------------------------------------------------------------------
-
-  pictureSize() {
-    return this.size;
-  }
-
-  draw(surface) {
-    this.drawAll(surface);
-  }
 }
 
 /** The part in sight, from the pair in the middle and the size of a cell. */
@@ -348,10 +283,13 @@ export function viewportAt(rows, columns, area, zoom) {
   return near.moved(zoom[0] - near.height / near.cellHeight / 2, zoom[1] - near.width / near.cellWidth / 2);
 }
 
-/** What to keep to come back here, on a screen of any size; null when everything is in sight. */
+/** What restores this viewport on a screen of any size; null when everything is in sight. */
 export function middleOf(viewport) {
   if (viewport.zoom === null) return null;
-  return [...viewport.cellAt(viewport.left + viewport.width / 2, viewport.top + viewport.height / 2), viewport.cellWidth];
+  return [
+    ...viewport.cellAt(viewport.left + viewport.width / 2, viewport.top + viewport.height / 2),
+    viewport.cellWidth,
+  ];
 }
 
 /** Room for labels. A sample is enough: the few longest of many would only waste it. */

@@ -1,8 +1,8 @@
-// The state in the address: #view=matrix&call=3&head=5, only what differs from the beginning.
+// The state in the address: #view=matrix&call=3&head=5, only what differs from the first state.
 
 const NUMBERS = ["call", "head", "query", "key"];
 const LISTS = ["heads", "zoom"];
-// These make a step of the browser's history; the rest only amends the present one.
+// A change of these is a new entry in the browser's history; other changes update the current entry.
 const STEPS = ["view", "call", "head"];
 
 /** The part of the address after "#". */
@@ -15,7 +15,7 @@ function addressOf(state, first) {
   return parts.toString();
 }
 
-/** What an address asks for, unchecked: nonsense is left for the state to drop. */
+/** What an address asks for, unchecked: the state drops what does not fit. */
 export function readAddress(hash) {
   const raw = {};
   for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
@@ -28,21 +28,21 @@ export function readAddress(hash) {
   return Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== undefined));
 }
 
-/** Keeps the address and the state together, in both directions. */
+/** Keeps the address and the state in step, in both directions. */
 export function followAddress(state) {
   let later = 0;
   const write = (how) => {
     try {
       history[how](null, "", `#${addressOf(state.now, state.first)}`);
     } catch {
-      // A page inside a notebook has no address of its own.
+      // A page inside a notebook does not have its own address.
     }
   };
   const read = () => state.set(state.beginning(readAddress(location.hash)), "address");
   read();
   window.addEventListener("hashchange", read);
   window.addEventListener("popstate", read);
-  state.listen((now, changed, cause) => {
+  state.listen((_now, changed, cause) => {
     if (cause === "address") return;
     clearTimeout(later);
     const step = STEPS.some((name) => changed.has(name));

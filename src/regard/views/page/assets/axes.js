@@ -10,18 +10,36 @@ const TURN = -52;
 /** Labels on the left and on top, at most `space` { left, top } pixels long; the marked pair in front. */
 export function drawAxes(surface, { viewport, space, inks, look, marked }) {
   const { top, bottom, left, right } = viewport.inSight;
-  const level = viewport.cellWidth < LEAST_ROOM || widestLabel(look.columnNames.slice(left, Math.min(right, left + 40))) <= viewport.cellWidth - 6;
+  const level =
+    viewport.cellWidth < LEAST_ROOM ||
+    widestLabel(look.columnNames.slice(left, Math.min(right, left + 40))) <= viewport.cellWidth - 6;
   drawAxis({
-    names: look.rowNames, from: top, to: bottom, size: viewport.cellHeight, marked: marked?.row, inks,
+    names: look.rowNames,
+    from: top,
+    to: bottom,
+    size: viewport.cellHeight,
+    marked: marked?.row,
+    inks,
     inside: (row) => viewport.y(row + 0.5) > viewport.top && viewport.y(row + 0.5) < viewport.top + viewport.height,
-    label: (row, text, style) => surface.text(viewport.left - 8, viewport.y(row + 0.5), text, { anchor: "end", limit: space.left, ...style }),
+    label: (row, text, style) =>
+      surface.text(viewport.left - 8, viewport.y(row + 0.5), text, { anchor: "end", limit: space.left, ...style }),
   });
   drawAxis({
-    names: look.columnNames, from: left, to: right, size: viewport.cellWidth, marked: marked?.column, inks,
-    inside: (column) => viewport.x(column + 0.5) > viewport.left && viewport.x(column + 0.5) < viewport.left + viewport.width,
+    names: look.columnNames,
+    from: left,
+    to: right,
+    size: viewport.cellWidth,
+    marked: marked?.column,
+    inks,
+    inside: (column) =>
+      viewport.x(column + 0.5) > viewport.left && viewport.x(column + 0.5) < viewport.left + viewport.width,
     label: (column, text, style) => {
       const placed = level ? { anchor: "middle" } : { turn: TURN };
-      surface.text(viewport.x(column + 0.5), viewport.top - (level ? 12 : 8), text, { ...placed, limit: space.top, ...style });
+      surface.text(viewport.x(column + 0.5), viewport.top - (level ? 12 : 8), text, {
+        ...placed,
+        limit: space.top,
+        ...style,
+      });
     },
   });
 }
@@ -31,7 +49,8 @@ function drawAxis({ names, from, to, size, marked = -1, inks, inside, label }) {
   const step = crowded ? niceStep(64 / size) : 1;
   for (let at = Math.ceil(from / step) * step; at < to; at += step) {
     const covered = marked >= 0 && Math.abs(at - marked) * size < (crowded ? 40 : LEAST_ROOM - 1);
-    if (!covered && inside(at)) label(at, crowded ? String(at) : names[at], { size: LABEL_SIZE, fill: crowded ? inks.faint : inks.soft });
+    if (!covered && inside(at))
+      label(at, crowded ? String(at) : names[at], { size: LABEL_SIZE, fill: crowded ? inks.faint : inks.soft });
   }
   if (marked >= from && marked < to) label(marked, names[marked], { size: LABEL_SIZE, fill: inks.accent, weight: 600 });
 }

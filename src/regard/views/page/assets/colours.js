@@ -1,5 +1,5 @@
-// Colour: ramps for weights (all of them grow evenly in lightness, so they survive every kind of
-// colour blindness and grey print) and one colour per head.
+// Colour: ramps for weights, whose lightness changes evenly, so that they work for the colour-blind and in grey
+// print; and one colour per head.
 
 export const PALETTES = ["blue", "viridis", "cividis"];
 
@@ -18,11 +18,21 @@ const PALETTE_NIGHT = {
 // Okabe and Ito's eight, the black one replaced by a tone that shows on both papers; after eight heads the
 // same hues come back deeper, then paler.
 const HEAD_HUES = [
-  [0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167],
-  [86, 180, 233], [213, 94, 0], [126, 108, 200], [190, 170, 30],
+  [0, 114, 178],
+  [230, 159, 0],
+  [0, 158, 115],
+  [204, 121, 167],
+  [86, 180, 233],
+  [213, 94, 0],
+  [126, 108, 200],
+  [190, 170, 30],
 ];
 
-/** 256 colours from faint to strong: Uint8ClampedArray of r, g, b. */
+/**
+ * 256 colours from faint to strong: r, g, b.
+ * @param {string} palette
+ * @param {boolean} dark
+ */
 export function rampOf(palette, dark) {
   const anchors = (dark ? PALETTE_NIGHT : PALETTE_DAY)[palette].map(channelsOf);
   const ramp = new Uint8ClampedArray(256 * 3);
@@ -36,7 +46,12 @@ export function rampOf(palette, dark) {
   return ramp;
 }
 
-/** The place of a weight on the ramp, 0 … 1: itself, or some decades of its logarithm. */
+/**
+ * The place of a weight on the ramp, 0 … 1: itself, or some decades of its logarithm.
+ * @param {number} weight
+ * @param {string} scale "linear" or "log"
+ * @param {number} decades
+ */
 export function toneOf(weight, scale, decades = 4) {
   if (!(weight > 0)) return 0;
   if (scale === "log") return Math.min(1, Math.max(0, 1 + Math.log10(weight) / decades));
@@ -66,7 +81,13 @@ export function headColour(head, dark) {
   return `rgb(${mixed.map((channel) => Math.min(255, Math.max(0, channel))).join(",")})`;
 }
 
-/** Weights as pixels: zero stays transparent, so that masked pairs show the paper. */
+/**
+ * Weights as pixels: zero stays transparent, so that masked pairs show the paper.
+ * @param {Uint8ClampedArray} pixels
+ * @param {ArrayLike<number>} weights
+ * @param {Uint8ClampedArray} ramp
+ * @param {string} scale
+ */
 export function paintWeights(pixels, weights, ramp, scale) {
   for (let i = 0; i < weights.length; i += 1) {
     const at = 4 * i;

@@ -1,11 +1,11 @@
-// A scrolling column of tokens of which only those in sight exist, so that long texts stay light.
+// A scrolling column of tokens. Only those in sight have elements, so that long texts stay fast.
 
 import { make } from "./elements.js";
 
 const LEAST_ROW = 26;
 const MOST_ROW = 38;
 
-/** Tokens one under the other; `on` hears hover(index or −1), pin(index) and scroll(). */
+/** Tokens below each other; calls on.hover(index or −1), on.pin(index) and on.scroll(). */
 export class TokenColumn {
   constructor(side, label, on) {
     this.on = on;
@@ -13,7 +13,11 @@ export class TokenColumn {
     this.pinned = -1;
     this.row = LEAST_ROW; // the height of a token
     this.space = make("div", { class: "space" });
-    this.root = make("div", { class: `column ${side}`, role: "list", "aria-label": label, on: { scroll: () => this.moved() } }, this.space);
+    this.root = make(
+      "div",
+      { class: `column ${side}`, role: "list", "aria-label": label, on: { scroll: () => this.moved() } },
+      this.space,
+    );
     this.root.addEventListener("pointerleave", () => on.hover(-1));
   }
 
@@ -22,7 +26,7 @@ export class TokenColumn {
     this.special = special;
   }
 
-  /** Gives every token its share of `room` pixels, within reason. */
+  /** Gives every token its share of `room` pixels, within limits. */
   setRoom(room, tokens) {
     this.row = Math.max(LEAST_ROW, Math.min(MOST_ROW, Math.floor(room / Math.max(1, tokens))));
     this.space.style.height = `${this.names.length * this.row}px`;
@@ -35,7 +39,7 @@ export class TokenColumn {
     return [Math.floor(top / this.row), Math.min(this.names.length, Math.ceil((top + height) / this.row))];
   }
 
-  /** The middle of a token, from the top of the column as it is seen. */
+  /** The middle of a token, from the visible top of the column. */
   middleOf(index) {
     return (index + 0.5) * this.row - this.root.scrollTop;
   }
@@ -63,7 +67,9 @@ export class TokenColumn {
 
   render() {
     const [first, last] = this.window;
-    const focused = this.space.contains(document.activeElement) ? Number(document.activeElement.dataset.index) : -1;
+    const focused = this.space.contains(document.activeElement)
+      ? Number(/** @type {HTMLElement} */ (document.activeElement).dataset.index)
+      : -1;
     const buttons = [];
     for (let index = first; index < last; index += 1) buttons.push(this.button(index));
     this.space.replaceChildren(...buttons);
@@ -71,11 +77,24 @@ export class TokenColumn {
   }
 
   button(index) {
-    const button = make("button", {
-      type: "button", class: this.special[index] ? "token special" : "token", translate: "no", dir: "auto",
-      "data-index": index, "aria-pressed": String(index === this.pinned), title: this.names[index],
-      on: { pointerenter: () => this.on.hover(index), focus: () => this.on.hover(index), click: () => this.on.pin(index) },
-    }, this.names[index]);
+    const button = make(
+      "button",
+      {
+        type: "button",
+        class: this.special[index] ? "token special" : "token",
+        translate: "no",
+        dir: "auto",
+        "data-index": index,
+        "aria-pressed": String(index === this.pinned),
+        title: this.names[index],
+        on: {
+          pointerenter: () => this.on.hover(index),
+          focus: () => this.on.hover(index),
+          click: () => this.on.pin(index),
+        },
+      },
+      this.names[index],
+    );
     button.style.top = `${index * this.row}px`;
     button.style.lineHeight = button.style.height = `${this.row - 2}px`;
     return button;

@@ -1,4 +1,4 @@
-// The bar of controls: what is looked at, and through which lens.
+// The bar of controls: what is shown, and through which lens.
 
 import { PALETTES } from "./colours.js";
 import { choice, make, press, segments } from "./elements.js";
@@ -6,17 +6,24 @@ import { say } from "./languages.js";
 import { shareText } from "./numbers.js";
 import { PAIRS } from "./state.js";
 
-/** Builds the bar anew for the present state; the focus stays where it was. */
+/** Builds the bar for the present state. */
 export function renderControls(bar, app) {
-  const focused = bar.contains(document.activeElement) ? document.activeElement.dataset.control : null;
-  const pressed = focused && document.activeElement.textContent;
-  bar.replaceChildren(...whichPart(app), ...whichLens(app), ...whichColours(app));
+  fillBar(bar, [...headControls(app), ...lensControls(app), make("span", { class: "push" }), ...colourControls(app)]);
+}
+
+/** Fills a bar of controls; the focus stays on the control that had it. */
+export function fillBar(bar, parts) {
+  const active = /** @type {HTMLElement} */ (document.activeElement);
+  const focused = bar.contains(active) ? active.dataset.control : null;
+  const pressed = focused && active.textContent;
+  bar.replaceChildren(...parts);
   if (!focused) return;
   const same = [...bar.querySelectorAll(`[data-control="${focused}"]:is(button, select, input):enabled`)];
   (same.find((element) => element.textContent === pressed) ?? same[0])?.focus();
 }
 
-function whichPart({ recording, state }) {
+/** Which kind of attention, which run, which layer, which head. */
+export function headControls({ recording, state }) {
   const { now, call } = state;
   const kinds = [...new Set(recording.calls.map((one) => one.kind))];
   const runs = [...new Set(recording.calls.map((one) => one.run))];
@@ -24,26 +31,50 @@ function whichPart({ recording, state }) {
   const parts = [];
   if (kinds.length > 1) {
     const options = kinds.map((kind) => [kind, say(`kind.${kind}`)]);
-    parts.push(field("kind", say("kind"), segments(options, call.kind, (kind) => state.set(nearestCall(recording, call, { kind })), say("kind"))));
+    parts.push(
+      field(
+        "kind",
+        say("kind"),
+        segments(options, call.kind, (kind) => state.set(nearestCall(recording, call, { kind })), say("kind")),
+      ),
+    );
   }
   if (runs.length > 1) {
     const options = runs.map((run) => [run, String(run)]);
-    parts.push(field("run", say("run"), choice(options, call.run, (run) => state.set(nearestCall(recording, call, { run: Number(run) })))));
+    parts.push(
+      field(
+        "run",
+        say("run"),
+        choice(options, call.run, (run) => state.set(nearestCall(recording, call, { run: Number(run) }))),
+      ),
+    );
   }
   const twice = new Set(alike.map((one) => one.layer)).size < alike.length;
   const layers = alike.map((one) => [one.index, twice ? `${one.layer} · ${one.name}` : String(one.layer)]);
   parts.push(stepper("layer", layers, now.call, (index) => state.set({ call: index })));
-  parts.push(stepper("head", call.heads.map((number, head) => [head, String(number)]), now.head, (head) => state.set(chooseHead(state, head))));
+  parts.push(
+    stepper(
+      "head",
+      call.heads.map((number, head) => [head, String(number)]),
+      now.head,
+      (head) => state.set(chooseHead(state, head)),
+    ),
+  );
   return parts;
 }
 
-function whichLens(app) {
+function lensControls(app) {
   const { recording, state } = app;
   const { now } = state;
   const special = recording.calls.some((call) => call.keySpecial.some(Boolean) || call.querySpecial.some(Boolean));
   const pieces = recording.calls.some((call) => hasPieces(call.keyWords) || hasPieces(call.queryWords));
   const toggle = (name, off, on, possible) => {
-    const box = make("input", { type: "checkbox", "data-control": name, disabled: !possible, on: { change: () => state.set({ [name]: box.checked ? on : off }) } });
+    const box = make("input", {
+      type: "checkbox",
+      "data-control": name,
+      disabled: !possible,
+      on: { change: () => state.set({ [name]: box.checked ? on : off }) },
+    });
     box.checked = now[name] === on;
     return make("label", { class: "toggle" }, box, say(name));
   };
@@ -51,31 +82,59 @@ function whichLens(app) {
   const parts = [
     toggle("special", "show", "hide", special),
     toggle("words", "apart", "merge", pieces),
-    field("sinks", say("sinks"), choice(sinks, now.sinks, (value) => state.set({ sinks: value }))),
+    field(
+      "sinks",
+      say("sinks"),
+      choice(sinks, now.sinks, (value) => state.set({ sinks: value })),
+    ),
   ];
   if (recording.sentenceB) {
     const pairs = PAIRS.map((name) => [name, say(`pair.${name}`)]);
-    parts.unshift(field("pair", say("pair"), choice(pairs, now.pair, (pair) => state.set({ pair }))));
+    parts.unshift(
+      field(
+        "pair",
+        say("pair"),
+        choice(pairs, now.pair, (pair) => state.set({ pair })),
+      ),
+    );
   }
   if (now.sinks !== "show") {
     const removed = app.look().removed(now.head);
     const mean = removed.reduce((sum, share) => sum + share, 0) / Math.max(1, removed.length);
-    parts.push(make("span", { class: "removed", "data-removed": mean, title: say("removed.how") }, say("removed", { share: shareText(mean) })));
+    parts.push(
+      make(
+        "span",
+        { class: "removed", "data-removed": mean, title: say("removed.how") },
+        say("removed", { share: shareText(mean) }),
+      ),
+    );
   }
   return parts;
 }
 
-function whichColours({ state }) {
+/** Which scale and which colours. */
+export function colourControls({ state }) {
   const { now } = state;
   const scales = ["linear", "log"].map((name) => [name, say(`scale.${name}`)]);
   return [
-    make("span", { class: "push" }),
-    field("scale", say("scale"), segments(scales, now.scale, (scale) => state.set({ scale }), say("scale"))),
-    field("palette", say("palette"), choice(PALETTES.map((name) => [name, say(`palette.${name}`)]), now.palette, (palette) => state.set({ palette }))),
+    field(
+      "scale",
+      say("scale"),
+      segments(scales, now.scale, (scale) => state.set({ scale }), say("scale")),
+    ),
+    field(
+      "palette",
+      say("palette"),
+      choice(
+        PALETTES.map((name) => [name, say(`palette.${name}`)]),
+        now.palette,
+        (palette) => state.set({ palette }),
+      ),
+    ),
   ];
 }
 
-/** A chosen head is also the one whose lines are drawn, unless all are. */
+/** Choosing a head also shows its lines, unless the lines of all heads are shown. */
 export function chooseHead(state, head) {
   return state.now.heads === null && state.now.view !== "lines" ? { head } : { head, heads: [head] };
 }
@@ -85,7 +144,9 @@ export function nearestCall(recording, call, wanted) {
   const goal = { kind: call.kind, run: call.run, ...wanted };
   const fits = (one) => one.kind === goal.kind && one.run === goal.run;
   const found = recording.calls.filter(fits);
-  const alike = found.length ? found : recording.calls.filter((one) => Object.entries(wanted).every(([name, value]) => one[name] === value));
+  const alike = found.length
+    ? found
+    : recording.calls.filter((one) => Object.entries(wanted).every(([name, value]) => one[name] === value));
   return { call: (alike.find((one) => one.layer === call.layer) ?? alike[0]).index };
 }
 
@@ -94,10 +155,21 @@ function stepper(name, options, value, onChange) {
   const arrow = (text, label, to) =>
     press(text, () => onChange(options[to][0]), { class: null, "aria-label": label, disabled: !options[to] });
   const select = choice(options, value, (key) => onChange(Number(key)));
-  return field(name, say(name), make("span", { class: "stepper" }, arrow("‹", say(`${name}.before`), at - 1), select, arrow("›", say(`${name}.next`), at + 1)));
+  return field(
+    name,
+    say(name),
+    make(
+      "span",
+      { class: "stepper" },
+      arrow("‹", say(`${name}.before`), at - 1),
+      select,
+      arrow("›", say(`${name}.next`), at + 1),
+    ),
+  );
 }
 
-function field(name, label, control) {
+/** A control with its name in front. */
+export function field(name, label, control) {
   const inner = control.matches("select") ? control : control.querySelector("select");
   inner?.setAttribute("aria-label", label);
   for (const part of [control, ...control.querySelectorAll("button, select")]) part.dataset.control = name;

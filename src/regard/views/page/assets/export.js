@@ -1,4 +1,4 @@
-// The present view as a file: the view draws itself on another surface.
+// The current view as a file: the view draws itself on another surface.
 
 import { blankCanvas, make } from "./elements.js";
 import { say } from "./languages.js";
@@ -53,9 +53,14 @@ function paperSize(app) {
 function drawPaper(surface, app, width, height) {
   const { inks, state, recording } = app;
   surface.rect(0, 0, width, height, inks.paper);
-  const where = ["overview", "heads"].includes(state.now.view) ? say(`view.${state.now.view}`)
+  const where = ["overview", "heads"].includes(state.now.view)
+    ? say(`view.${state.now.view}`)
     : `${say("overview.kind", { kind: say(`kind.${state.call.kind}`) })} · ${say("layer.n", { layer: state.call.layer })} · ${headsSaid(state)}`;
-  surface.text(PAPER_MARGIN, PAPER_MARGIN + 4, `${recording.title || recording.model}  ·  ${where}`, { fill: inks.soft, size: 12, limit: width - 2 * PAPER_MARGIN });
+  surface.text(PAPER_MARGIN, PAPER_MARGIN + 4, `${recording.title || recording.model}  ·  ${where}`, {
+    fill: inks.soft,
+    size: 12,
+    limit: width - 2 * PAPER_MARGIN,
+  });
   app.view.draw(new Shifted(surface, PAPER_MARGIN, PAPER_MARGIN + PAPER_HEAD));
 }
 
@@ -68,9 +73,21 @@ function headsSaid({ now, call }) {
 class Shifted {
   constructor(surface, right, down) {
     this.vector = surface.vector;
-    const move = (name) => (x, y, ...rest) => surface[name](x + right, y + down, ...rest);
-    const move2 = (name) => (x1, y1, x2, y2, ...rest) => surface[name](x1 + right, y1 + down, x2 + right, y2 + down, ...rest);
-    Object.assign(this, { rect: move("rect"), text: move("text"), clip: move("clip"), line: move2("line"), curve: move2("curve") });
+    const move =
+      (name) =>
+      (x, y, ...rest) =>
+        surface[name](x + right, y + down, ...rest);
+    const move2 =
+      (name) =>
+      (x1, y1, x2, y2, ...rest) =>
+        surface[name](x1 + right, y1 + down, x2 + right, y2 + down, ...rest);
+    Object.assign(this, {
+      rect: move("rect"),
+      text: move("text"),
+      clip: move("clip"),
+      line: move2("line"),
+      curve: move2("curve"),
+    });
     this.image = (canvas, x, y, ...rest) => surface.image(canvas, x + right, y + down, ...rest);
   }
 }

@@ -1,4 +1,4 @@
-// Wheel, drag, pinch, hover and click on one element, told apart once for all.
+// Wheel, drag, pinch, hover and click on one element, told apart in one place.
 
 const CLICK_REACH = 4;
 
@@ -10,12 +10,16 @@ export function gestures(element, on) {
     const box = element.getBoundingClientRect();
     return { x: event.clientX - box.left, y: event.clientY - box.top };
   };
-  element.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    const { x, y } = place(event);
-    const lines = event.deltaMode === 1 ? 24 : 1;
-    on.zoom(Math.exp(-event.deltaY * lines * (event.ctrlKey ? 0.01 : 0.0018)), x, y);
-  }, { passive: false });
+  element.addEventListener(
+    "wheel",
+    (event) => {
+      event.preventDefault();
+      const { x, y } = place(event);
+      const lines = event.deltaMode === 1 ? 24 : 1;
+      on.zoom(Math.exp(-event.deltaY * lines * (event.ctrlKey ? 0.01 : 0.0018)), x, y);
+    },
+    { passive: false },
+  );
   element.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     element.setPointerCapture(event.pointerId);

@@ -4,13 +4,48 @@ import { make, press } from "./elements.js";
 import { say } from "./languages.js";
 
 const HELP_KEYS = [
-  [["1", "2", "3", "4", "5"], "help.views"], [["↑", "↓"], "help.layers"], [["←", "→"], "help.heads"],
-  [["⇧", "↑ ↓ ← →"], "help.tokens"], [["+", "−", "0"], "help.zoom"], [["Esc"], "help.unpin"], [["?"], "help.this"],
+  [["1", "2", "3", "4", "5"], "help.views"],
+  [["↑", "↓"], "help.layers"],
+  [["←", "→"], "help.heads"],
+  [["⇧", "↑ ↓ ← →"], "help.tokens"],
+  [["+", "−", "0"], "help.zoom"],
+  [["Esc"], "help.unpin"],
+  [["?"], "help.this"],
 ];
 
-/** A dialog that is built when it opens. */
+/** Rows of a list: keys, and what they do. */
+export function keyRows(rows) {
+  return rows.flatMap(([keys, text]) => [
+    make("dt", { translate: "no" }, ...keys.map((key) => make("kbd", {}, key))),
+    make("dd", {}, say(text)),
+  ]);
+}
+
+/** The title and the content of the help. */
+export function pageHelp() {
+  const gestures = [
+    ["help.wheel", "help.gestures"],
+    ["help.click", "help.headclick"],
+  ];
+  const rows = [
+    ...keyRows(HELP_KEYS),
+    ...gestures.flatMap(([how, what]) => [make("dt", {}, say(how)), make("dd", {}, say(what))]),
+  ];
+  const formula = make("code", { translate: "no" }, "w = exp(s − lse),  s = c · q·k + b");
+  return {
+    title: say("help.title"),
+    content: [
+      make("dl", {}, ...rows),
+      make("p", { class: "formula" }, say("help.formula"), formula),
+      make("p", {}, say("help.about")),
+    ],
+  };
+}
+
+/** A dialog that is built when it opens; `help()` gives its title and its content. */
 export class Help {
-  constructor() {
+  constructor(help) {
+    this.help = help;
     const click = (event) => event.target === this.dialog && this.close(); // outside of it
     const close = () => this.dialog.replaceChildren();
     this.dialog = make("dialog", { class: "help", "aria-labelledby": "help-title", on: { click, close } });
@@ -31,15 +66,9 @@ export class Help {
   }
 
   open() {
-    const rows = HELP_KEYS.map(([keys, text]) => [make("dt", { translate: "no" }, ...keys.map((key) => make("kbd", {}, key))), make("dd", {}, say(text))]);
-    for (const [how, what] of [["help.wheel", "help.gestures"], ["help.click", "help.headclick"]]) {
-      rows.push([make("dt", {}, say(how)), make("dd", {}, say(what))]);
-    }
-    this.dialog.replaceChildren(make("div", {},
-      press("×", () => this.close(), { class: "quiet close", "aria-label": say("close") }),
-      make("h2", { id: "help-title" }, say("help.title")), make("dl", {}, ...rows.flat()),
-      make("p", { class: "formula" }, say("help.formula"), make("code", { translate: "no" }, "w = exp(s − lse),  s = c · q·k + b")),
-      make("p", {}, say("help.about"))));
+    const { title, content } = this.help();
+    const close = press("×", () => this.close(), { class: "quiet close", "aria-label": say("close") });
+    this.dialog.replaceChildren(make("div", {}, close, make("h2", { id: "help-title" }, title), ...content));
     this.dialog.showModal();
   }
 }

@@ -9,7 +9,7 @@ const TYPING = "input, select, textarea";
 export function listenForKeys(app) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key !== "Escape" && event.target.closest?.(TYPING)) return;
+    if (event.key !== "Escape" && /** @type {Element} */ (event.target).closest?.(TYPING)) return;
     const act = actionFor(event, app);
     if (!act) return;
     event.preventDefault();
@@ -36,14 +36,16 @@ function actionFor({ key, shiftKey }, app) {
   return null;
 }
 
-function stepLayer({ recording, state }, step) {
+/** Shows the next layer of the same kind and run. */
+export function stepLayer({ recording, state }, step) {
   const { call } = state;
   const alike = recording.calls.filter((one) => one.kind === call.kind && one.run === call.run);
   const next = alike[alike.indexOf(call) + step];
   if (next) state.set({ call: next.index });
 }
 
-function stepHead({ state }, step) {
+/** Shows the next head. */
+export function stepHead({ state }, step) {
   const head = state.now.head + step;
   if (head >= 0 && head < state.call.heads.length) state.set(chooseHead(state, head));
 }

@@ -1,17 +1,27 @@
-// What stands between the recorded weights and the eye: tokens hidden, word pieces joined, sinks taken
-// away. Pure functions over one axis of tokens and over blocks of weights.
+// What changes the recorded weights before they are shown: tokens hidden, word pieces merged, sinks
+// removed. Pure functions over one axis of tokens and over blocks of weights.
 //
 //   keys of a word are summed, its queries averaged:  w'(I, J) = mean over i in I of the sum over j in J of w(i, j)
 //   sinks are removed and the row renormalised:       w(i, j) / (1 − r(i)),  r(i) = sum of w(i, s) over the sinks s
 
-// Where almost nothing is left beside the sinks, dividing would only magnify rounding.
+// Where almost nothing is left besides the sinks, dividing would only magnify rounding errors.
 const LEAST_LEFT = 1e-4;
 
 /**
+ * @typedef {object} Groups the groups of tokens along one axis
+ * @property {number} count
+ * @property {Int32Array} groupOf the group of each token, or −1
+ * @property {number[]} first the first token of each group
+ * @property {number[]} last the last token of each group, exclusive
+ * @property {number[]} sizes how many tokens each group has
+ */
+
+/**
  * The groups of tokens shown along one axis.
- *
- * `dropped` (booleans) are left out, tokens that share a word number with the token before them are joined
- * if `merge` is set; −1 is no word. Returns { count, groupOf: token → group or −1, first, last (exclusive), sizes }.
+ * @param {number[]} words the word of each token; −1 is not a word
+ * @param {boolean[]} dropped tokens that belong to no group
+ * @param {boolean} merge whether neighbours of the same word are one group
+ * @returns {Groups}
  */
 export function groupTokens(words, dropped, merge) {
   const groupOf = new Int32Array(words.length).fill(-1);
@@ -34,7 +44,12 @@ export function groupTokens(words, dropped, merge) {
   return { count: first.length, groupOf, first, last, sizes };
 }
 
-/** The text of each group; marks of continued pieces vanish where pieces are joined. */
+/**
+ * The text of each group; marks of continued pieces are removed where pieces are merged.
+ * @param {Groups} groups
+ * @param {string[]} tokens
+ * @returns {string[]}
+ */
 export function groupNames(groups, tokens) {
   const names = new Array(groups.count).fill("");
   tokens.forEach((token, index) => {
@@ -47,22 +62,26 @@ export function groupNames(groups, tokens) {
 
 /** Marks the tokens that do not belong to the wanted one of two sentences: "a" ends where `start` begins "b". */
 export function outsideSentence(count, start, wanted) {
-  return Array.from({ length: count }, (_, token) => wanted !== null && (token < start) !== (wanted === "a"));
+  return Array.from({ length: count }, (_, token) => wanted !== null && token < start !== (wanted === "a"));
 }
 
-/** Which keys count as sinks: none, the first, or every special token. */
+/**
+ * Which keys count as sinks: none, the first, or every special token.
+ * @param {boolean[]} special
+ * @param {string} sinks "show", "first" or "special"
+ */
 export function sinkKeys(special, sinks) {
   return special.map((is, key) => (sinks === "first" ? key === 0 : sinks === "special" && is));
 }
 
-/** Joins `times` columns of removed weights into one sum per row. */
+/** Adds columns of removed weights to one sum per row. */
 export function addRemoved(removed, weights, columns) {
   for (let row = 0; row < removed.length; row += 1) {
     for (let column = 0; column < columns; column += 1) removed[row] += weights[row * columns + column];
   }
 }
 
-/** What a row is divided by when its sinks are gone; 0 where nothing is left. */
+/** What the rest of a row is multiplied by when its sinks are removed; 0 where nothing is left. */
 function keptFactor(removed) {
   const left = 1 - removed;
   return left < LEAST_LEFT ? 0 : 1 / left;
@@ -73,6 +92,14 @@ function keptFactor(removed) {
  *
  * `weights` holds the tokens from rows.first[rowFrom] to rows.last[rowTo − 1], and columns likewise, row by row;
  * `removed` is the mass of the sinks of every query token.
+ * @param {ArrayLike<number>} weights
+ * @param {Groups} rows
+ * @param {number} rowFrom
+ * @param {number} rowTo
+ * @param {Groups} columns
+ * @param {number} columnFrom
+ * @param {number} columnTo
+ * @param {ArrayLike<number>} removed
  */
 export function throughLens(weights, rows, rowFrom, rowTo, columns, columnFrom, columnTo, removed) {
   const [top, bottom] = [rows.first[rowFrom], rows.last[rowTo - 1]];
@@ -93,7 +120,11 @@ export function throughLens(weights, rows, rowFrom, rowTo, columns, columnFrom, 
   return seen;
 }
 
-/** The mean of a number per query token over each group. */
+/**
+ * The mean of a number per query token over each group.
+ * @param {ArrayLike<number>} values
+ * @param {Groups} rows
+ */
 export function meanOverGroups(values, rows) {
   const means = new Float32Array(rows.count);
   rows.groupOf.forEach((group, token) => {

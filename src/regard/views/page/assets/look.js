@@ -1,8 +1,8 @@
-// One call seen through a lens: the same questions as a call answers, for groups of tokens.
+// One call seen through a lens: weights of groups of tokens in place of tokens.
 
 import { addRemoved, groupNames, groupTokens, meanOverGroups, outsideSentence, sinkKeys, throughLens } from "./lens.js";
 
-/** The parts of the state that make the lens, and how they stand when it changes nothing. */
+/** The parts of the state that make the lens, with the values for which it changes nothing. */
 export const NO_LENS = { special: "show", words: "apart", sinks: "show", pair: "all" };
 export const LENS = Object.keys(NO_LENS);
 
@@ -22,13 +22,13 @@ export class Look {
     this.columns = groupTokens(call.keyWords, gone, merge);
     this.rowNames = groupNames(this.rows, call.queryTokens);
     this.columnNames = groupNames(this.columns, call.keyTokens);
-    /** Whether the lens changes nothing, so that pictures made in advance hold. */
+    /** Whether the lens changes nothing, so that thumbnails made in advance are right. */
     this.plain = this.rows.count === call.queries && this.columns.count === call.keys;
     this.removedOf = new Map();
     this.meansOf = new Map();
   }
 
-  /** How many multiplications one pair of groups costs, about. */
+  /** About how many multiplications one pair of groups costs. */
   get effort() {
     const { call, rows, columns } = this;
     return (Math.max(call.channels, 8) * call.queries * call.keys) / Math.max(1, rows.count * columns.count);

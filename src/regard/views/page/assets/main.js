@@ -5,13 +5,14 @@ import { renderControls } from "./controls.js";
 import { openRecording } from "./data/payload.js";
 import { datum, make, press } from "./elements.js";
 import { download, exportName, exportPng, exportSvg } from "./export.js";
-import { Help } from "./help.js";
+import { Help, pageHelp } from "./help.js";
 import { listenForKeys } from "./keyboard.js";
 import { say, speak, TEXTS } from "./languages.js";
 import { LENS, Look } from "./look.js";
 import { numberText } from "./numbers.js";
 import { State, VIEWS } from "./state.js";
-import { inksOf, isDark, wearTheme } from "./theme.js";
+import { inksOf, wearTheme } from "./theme.js";
+import { foldTool, languageTool, themeTool, tool } from "./tools.js";
 import { HeadsView } from "./views/heads.js";
 import { LinesView } from "./views/lines.js";
 import { linesInSight } from "./views/lines_drawing.js";
@@ -19,9 +20,15 @@ import { MatrixView } from "./views/matrix.js";
 import { OverviewView } from "./views/overview.js";
 import { StepsView } from "./views/steps.js";
 
-const VIEW_CLASSES = { overview: OverviewView, lines: LinesView, matrix: MatrixView, heads: HeadsView, steps: StepsView };
+const VIEW_CLASSES = {
+  overview: OverviewView,
+  lines: LinesView,
+  matrix: MatrixView,
+  heads: HeadsView,
+  steps: StepsView,
+};
 
-// What the tabs, the controls and the line of facts say.
+// What the tabs, the controls and the line of facts depend on.
 const FRAME = ["view", "call", "head", ...LENS, "scale", "palette"];
 
 /** What the parts of the page share. */
@@ -30,7 +37,7 @@ class App {
     this.recording = recording;
     this.root = root;
     this.state = new State(recording);
-    this.help = new Help();
+    this.help = new Help(pageHelp);
     this.looks = new Map();
     this.closest = "matrix"; // the view that opens one head: the one used last
   }
@@ -57,7 +64,7 @@ class App {
     return this.looks.get(name);
   }
 
-  /** Opens one head in the view that shows single heads. */
+  /** Opens one head in the view for single heads that was used last. */
   open(call, head) {
     this.state.set({ view: this.closest, call, head, heads: [head] });
   }
@@ -68,13 +75,13 @@ class App {
       return;
     }
     if (changed.has("palette")) this.inks = inksOf(now);
-    // The frame first: what it takes of the window, a view cannot have.
+    // The frame first, because it decides how much room the view has.
     if (FRAME.some((name) => changed.has(name))) this.renderFrame();
     if (changed.has("view")) this.openView(now);
     else this.view.update(now, changed);
   }
 
-  /** Everything anew: another language or another light. */
+  /** Builds everything again, in another language or theme. */
   build() {
     const { now } = this.state;
     if (this.help.isOpen) this.help.close();
@@ -88,28 +95,29 @@ class App {
     this.stage = make("main", { class: "stage", role: "tabpanel", id: "view" });
     this.facts = make("footer", { class: "facts" });
     const name = make("h1", {}, make("b", { translate: "no" }, "regard"), datum(title || model, "title"));
-    this.root.replaceChildren(make("header", { class: "top" }, name, this.tabs, this.tools(now)), this.bar, this.stage, this.facts, this.help.dialog);
+    this.root.replaceChildren(
+      make("header", { class: "top" }, name, this.tabs, this.tools(now)),
+      this.bar,
+      this.stage,
+      this.facts,
+      this.help.dialog,
+    );
     this.renderFrame();
     this.openView(now);
   }
 
-  fold(button) {
-    const open = this.bar.classList.toggle("unfolded");
-    button.setAttribute("aria-expanded", String(open));
-  }
-
-  tools(now) {
-    const { state } = this;
-    const button = (text, label, act, attributes = {}) => press(text, act, { "aria-label": label, title: label, ...attributes });
-    const theme = isDark(now.theme) ? "light" : "dark";
-    const other = now.language === "zh" ? ["en", "English", "en"] : ["zh", "中文", "zh-CN"];
-    return make("div", { class: "page-tools" },
-      button("SVG", say("export.svg"), () => this.save("svg"), { translate: "no" }),
-      button("PNG", say("export.png"), () => this.save("png"), { translate: "no" }),
-      button(other[1], other[1], () => state.set({ language: other[0] }), { lang: other[2], translate: "no" }),
-      button("◐", `${say("theme")}: ${say(`theme.${theme}`)}`, () => state.set({ theme })),
-      button("?", say("help"), () => this.help.toggle()),
-      button("≡", say("controls"), (event) => this.fold(event.currentTarget), { class: "quiet fold", "aria-expanded": "false" }));
+  tools({ language, theme }) {
+    const choose = (patch) => this.state.set(patch);
+    return make(
+      "div",
+      { class: "page-tools" },
+      tool("SVG", say("export.svg"), () => this.save("svg"), { translate: "no" }),
+      tool("PNG", say("export.png"), () => this.save("png"), { translate: "no" }),
+      languageTool(language, choose),
+      themeTool(theme, choose),
+      tool("?", say("help"), () => this.help.toggle()),
+      foldTool(this.bar),
+    );
   }
 
   async save(ending) {
@@ -129,14 +137,29 @@ class App {
   renderFrame() {
     const { now, call } = this.state;
     const tabs = VIEWS.map((view, at) =>
-      press([make("kbd", { "aria-hidden": "true" }, String(at + 1)), say(`view.${view}`)], () => this.state.set({ view }),
-        { class: null, role: "tab", "aria-selected": String(view === now.view), "aria-controls": "view", "data-view": view }));
+      press(
+        [make("kbd", { "aria-hidden": "true" }, String(at + 1)), say(`view.${view}`)],
+        () => this.state.set({ view }),
+        {
+          class: null,
+          role: "tab",
+          "aria-selected": String(view === now.view),
+          "aria-controls": "view",
+          "data-view": view,
+        },
+      ),
+    );
     const focused = [...this.tabs.children].indexOf(document.activeElement);
     this.tabs.replaceChildren(...tabs);
     this.tabs.children[focused]?.focus();
     renderControls(this.bar, this);
-    const facts = [datum(this.recording.model), datum(call.name), say("size", { queries: call.queries, keys: call.keys }),
-      ...(call.dense ? [say("dense")] : []), ...(Number.isFinite(call.error) ? [say("error", { error: numberText(call.error, 4) })] : [])];
+    const facts = [
+      datum(this.recording.model),
+      datum(call.name),
+      say("size", { queries: call.queries, keys: call.keys }),
+      ...(call.dense ? [say("dense")] : []),
+      ...(Number.isFinite(call.error) ? [say("error", { error: numberText(call.error, 4) })] : []),
+    ];
     this.facts.replaceChildren(...facts.map((fact) => make("span", {}, fact)));
   }
 }
@@ -144,9 +167,12 @@ class App {
 const recording = await openRecording(document);
 const app = new App(recording, document.getElementById("regard"));
 app.start();
-// For tests, and for the curious: everything that the page itself uses.
+// For tests and for curious readers: everything that the page itself uses.
 window.regard = {
-  app, recording, state: app.state, texts: TEXTS,
+  app,
+  recording,
+  state: app.state,
+  texts: TEXTS,
   ready: async () => app.view.ready?.(),
   lines: () => linesInSight(app.view),
   exportSvg: () => exportSvg(app),

@@ -2,20 +2,30 @@
 
 const MINUS = "−";
 
-/** A weight between 0 and 1: 0.1234, or 1.2e−5 where four places would lose it. */
+/**
+ * A weight between 0 and 1: 0.1234, or 1.20e−5 where four places would lose it.
+ * @param {number} weight
+ */
 export function weightText(weight) {
   if (!(weight > 0)) return "0";
   return weight < 0.001 ? exponential(weight, 2) : weight.toFixed(4);
 }
 
-/** A weight inside a cell: ".12", "1.0", at most three characters. */
+/**
+ * A weight inside a cell: ".12", "1.0", at most three characters.
+ * @param {number} weight
+ */
 export function cellText(weight) {
   if (!(weight > 0)) return "";
   if (weight >= 0.995) return "1.0";
   return weight < 0.005 ? "" : weight.toFixed(2).slice(1);
 }
 
-/** Any real number to a few places: −12.345, 1.23e+6. */
+/**
+ * Any real number to a few places: −12.345, 1.23e+6.
+ * @param {number} value
+ * @param {number} places
+ */
 export function numberText(value, places = 3) {
   if (value === Infinity) return "∞";
   if (value === -Infinity) return `${MINUS}∞`;
@@ -25,7 +35,10 @@ export function numberText(value, places = 3) {
   return value.toFixed(places).replace("-", MINUS);
 }
 
-/** A share as per cent: 63%, 0.4%. */
+/**
+ * A share as per cent: 63%, 0.4%.
+ * @param {number} share
+ */
 export function shareText(share) {
   const hundredths = share * 100;
   return `${hundredths >= 9.95 || hundredths === 0 ? Math.round(hundredths) : hundredths.toFixed(1)}%`;

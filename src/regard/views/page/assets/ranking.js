@@ -5,7 +5,12 @@ export function allHeads(recording) {
   return recording.calls.flatMap((call) => call.heads.map((_, head) => ({ call, head })));
 }
 
-/** Sorted by a statistic, by layer ("layer"), or as recorded (""); what is undefined comes last either way. */
+/**
+ * Sorted by a statistic, by layer ("layer"), or as recorded (""); heads without a value come last either way.
+ * @param {{ call: any, head: number }[]} heads
+ * @param {string} name
+ * @param {boolean} descending
+ */
 export function sortHeads(heads, name, descending) {
   if (name === "") return heads;
   const way = descending ? -1 : 1;
@@ -16,7 +21,13 @@ export function sortHeads(heads, name, descending) {
     .map(([, one]) => one);
 }
 
-/** Heads of a kind whose description holds every word of the filter; "3.5" or "3 · 5" is layer 3, head 5. */
+/**
+ * Heads of a kind whose description has every word of the filter; "3.5" is layer 3, head 5.
+ * @param {{ call: any, head: number }[]} heads
+ * @param {string} text
+ * @param {string} kind "" for every kind
+ * @param {(head: { call: any, head: number }) => string} describe
+ */
 export function filterHeads(heads, text, kind, describe) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return heads.filter((one) => {

@@ -17,7 +17,7 @@ export class Readout {
     this.root.replaceChildren(make("span", { class: "hint" }, this.hint));
   }
 
-  /** `pair` is { row, column, weight, masked, removed, note } of a look; column −1 tells of the query alone. */
+  /** `pair` is { row, column, weight, masked, removed, note } of a look; column −1 shows the query alone. */
   show(look, pair) {
     const { root } = this;
     Object.assign(root.dataset, { query: pair.row, key: pair.column, weight: pair.column < 0 ? "" : pair.weight });
@@ -36,5 +36,10 @@ export class Readout {
 }
 
 function named(key, number, token) {
-  return make("span", { class: "named" }, make("small", {}, say(key), " ", datum(String(number))), datum(token, "token-text"));
+  return make(
+    "span",
+    { class: "named" },
+    make("small", {}, say(key), " ", datum(String(number))),
+    datum(token, "token-text"),
+  );
 }

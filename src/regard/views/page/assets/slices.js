@@ -1,8 +1,8 @@
-// Long work in short slices and drawing once per frame, so that the page always answers.
+// Long work in short slices and drawing once per frame, so that the page stays responsive.
 
 const SLICE_MS = 20;
 
-/** `act`, but however often it is asked for, once for each frame of the screen. */
+/** `act`, at most once per frame however often it is called. */
 export function oncePerFrame(act) {
   let asked = false;
   return () => {
@@ -15,7 +15,7 @@ export function oncePerFrame(act) {
   };
 }
 
-/** Runs generators a slice at a time, one after the other; a new task throws the old one away. */
+/** Runs a generator a slice at a time; a new task replaces the old one. */
 export class Slices {
   constructor() {
     this.task = null;

@@ -1,10 +1,12 @@
-// One drawing, two papers: views draw on a surface, and a surface is a canvas or an SVG document.
+// Views draw on a surface, which is a canvas or an SVG document.
 
-const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
+const FONT =
+  'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
 
 const SVG_SPACE = "http://www.w3.org/2000/svg";
-// What XML 1.0 cannot hold, even escaped: control characters, half surrogates, two non-characters.
-const NOT_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+// What XML 1.0 does not allow, even escaped: control characters, lone surrogates, two non-characters.
+const NOT_XML =
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 /** Draws on a canvas context whose units are CSS pixels. */
 export class CanvasSurface {
@@ -32,7 +34,7 @@ export class CanvasSurface {
     });
   }
 
-  /** A line that leaves and arrives level. */
+  /** A curve that is horizontal at both ends. */
   curve(x1, y1, x2, y2, stroke, { width = 1, opacity = 1 } = {}) {
     const bend = (x2 - x1) * 0.42;
     this.stroked(stroke, width, opacity, (context) => {
@@ -106,8 +108,13 @@ export class SvgSurface {
 
   text(x, y, text, { fill = "#000", size = 12, anchor = "start", weight = 400, turn = 0, limit = Infinity } = {}) {
     const element = this.add("text", {
-      x, y, fill, "font-size": size, "dominant-baseline": "central",
-      "text-anchor": anchor === "start" ? null : anchor, "font-weight": weight === 400 ? null : weight,
+      x,
+      y,
+      fill,
+      "font-size": size,
+      "dominant-baseline": "central",
+      "text-anchor": anchor === "start" ? null : anchor,
+      "font-weight": weight === 400 ? null : weight,
       transform: turn ? `rotate(${turn} ${brief(x)} ${brief(y)})` : null,
     });
     element.textContent = shorten(text, limit, size, weight).replace(NOT_XML, "\ufffd");
@@ -119,7 +126,7 @@ export class SvgSurface {
   }
 
   clip(x, y, width, height, draw) {
-    // Several pictures may come to stand in one document: their names must not meet.
+    // Several pictures may end up in one document, so their names must differ.
     const id = `clip-${Math.random().toString(36).slice(2)}`;
     const area = svgElement("clipPath", { id });
     area.append(svgElement("rect", { x, y, width, height }));
@@ -154,14 +161,14 @@ export function textWidth(text, size, weight = 400) {
 /** The text, or its beginning with an ellipsis where it is wider than the limit. */
 export function shorten(text, limit, size, weight = 400) {
   if (limit === Infinity || textWidth(text, size, weight) <= limit) return text;
-  const letters = Array.from(text);
-  let [low, high] = [0, letters.length];
+  const characters = Array.from(text);
+  let [low, high] = [0, characters.length];
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (textWidth(`${letters.slice(0, middle).join("")}…`, size, weight) <= limit) low = middle;
+    if (textWidth(`${characters.slice(0, middle).join("")}…`, size, weight) <= limit) low = middle;
     else high = middle - 1;
   }
-  return `${letters.slice(0, low).join("")}…`;
+  return `${characters.slice(0, low).join("")}…`;
 }
 
 function svgElement(tag, attributes) {

@@ -1,4 +1,4 @@
-// Light and dark: the style sheet holds the colours; drawings ask for them here, resolved.
+// Light and dark: the colours are CSS variables; drawings get their values here.
 
 import { headColour, rampOf } from "./colours.js";
 
@@ -11,7 +11,7 @@ export function isDark(theme) {
   return theme === "auto" ? window.matchMedia("(prefers-color-scheme: dark)").matches : theme === "dark";
 }
 
-/** Puts a theme on the page. */
+/** Applies a theme to the page. */
 export function wearTheme(theme) {
   document.documentElement.dataset.theme = isDark(theme) ? "dark" : "light";
 }

@@ -1,10 +1,10 @@
-// The pictures that came with the page, as weights.
+// The thumbnails of a page, as weights.
 
 /**
  * { rows, columns, values, down, across }: the greatest weight of each block of down × across pairs.
  *
- * A picture's bytes hold nothing below 1/510. A block in which somebody may see something is at least
- * `SMALLEST`, so that only blocks that are masked altogether are exactly 0.
+ * The bytes of a thumbnail cannot hold weights below 1/510. A block in which a query may see a key is at least
+ * `SMALLEST`, so that only blocks that are wholly masked are exactly 0.
  */
 export function thumbnailOf(call, head) {
   const { rows, columns, values } = call.thumbnail(head);

@@ -1,6 +1,8 @@
 // The matrix in tiles. A tile of level L holds 64 × 64 cells, and a cell is the greatest weight of
 // 2^L × 2^L pairs, so that a strong weight is seen at every zoom.
 
+import { middleFirst } from "./tile_places.js";
+
 export const TILE = 64;
 
 const MOST_TILES = 1500;
@@ -47,17 +49,10 @@ export class Tiles {
   }
 
   /** Computes every missing tile of a range, the middle first. */
-  *fill(level, { top, bottom, left, right }) {
-    const missing = [];
-    const [middleDown, middleAcross] = [(top + bottom - 1) / 2, (left + right - 1) / 2];
-    for (let down = top; down < bottom; down += 1) {
-      for (let across = left; across < right; across += 1) {
-        const far = Math.hypot(down - middleDown, across - middleAcross);
-        if (!this.get(level, down, across)) missing.push([far, down, across]);
-      }
+  *fill(level, range) {
+    for (const [down, across] of middleFirst(range)) {
+      if (!this.get(level, down, across)) yield* this.compute(level, down, across);
     }
-    missing.sort((a, b) => a[0] - b[0]);
-    for (const [, down, across] of missing) yield* this.compute(level, down, across);
   }
 
   /** The greatest weights of the whole head in one tile. */

@@ -1,4 +1,4 @@
-// A vector as a row of small bars around zero, with its numbers one click away.
+// A vector as a row of small bars around zero; a click shows its numbers.
 
 import { fitCanvas, make } from "./elements.js";
 import { say } from "./languages.js";
@@ -21,14 +21,28 @@ export function drawVector(surface, vector, { x, y, width, height, greatest, ink
 /** A canvas of a fixed size with the bars of a vector. */
 export function vectorCanvas(vector, width, height, greatest, inks) {
   const canvas = make("canvas", { class: "vector", "aria-hidden": "true" });
-  drawVector(new CanvasSurface(fitCanvas(canvas, width, height)), vector, { x: 0, y: 0, width, height, greatest, inks });
+  drawVector(new CanvasSurface(fitCanvas(canvas, width, height)), vector, {
+    x: 0,
+    y: 0,
+    width,
+    height,
+    greatest,
+    inks,
+  });
   return canvas;
 }
 
 /** The numbers of a vector, folded. */
 function vectorNumbers(vector) {
-  const cells = Array.from(vector, (value, channel) => make("li", {}, make("small", {}, String(channel)), numberText(value)));
-  return make("details", { class: "vector-numbers" }, make("summary", {}, say("steps.numbers")), make("ol", { translate: "no" }, ...cells));
+  const cells = Array.from(vector, (value, channel) =>
+    make("li", {}, make("small", {}, String(channel)), numberText(value)),
+  );
+  return make(
+    "details",
+    { class: "vector-numbers" },
+    make("summary", {}, say("steps.numbers")),
+    make("ol", { translate: "no" }, ...cells),
+  );
 }
 
 /** The greatest size of any number of some vectors. */

@@ -7,13 +7,24 @@ const LONGEST_CELL = 3;
 const OBLONG = 2;
 
 /**
- * A window on rows × columns cells, drawn into `area` { left, top, width, height }.
- *
- * `zoom` is [row, column, magnification], the first cell in sight and how much larger than to fit; null fits all.
+ * @typedef {{ left: number, top: number, width: number, height: number }} Area
+ * @typedef {[row: number, column: number, magnification: number]} Zoom
+ * @typedef {{ top: number, bottom: number, left: number, right: number }} Range rows and columns, the ends exclusive
+ * @typedef {{ row: number, column: number }} Pair
  */
+
+/** A window on rows × columns cells. */
 export class Viewport {
+  /**
+   * @param {number} rows
+   * @param {number} columns
+   * @param {Area} area where it is drawn
+   * @param {Zoom | null} zoom the first cell in sight, and how much larger than to fit; null fits everything
+   */
   constructor(rows, columns, area, zoom) {
-    Object.assign(this, { rows, columns, area });
+    this.rows = rows;
+    this.columns = columns;
+    this.area = area;
     const [row, column, wanted] = zoom ?? [0, 0, 1];
     const [across, down] = [area.width / Math.max(columns, 1), area.height / Math.max(rows, 1)];
     const longest = Math.max(rows, columns) > OBLONG * Math.min(rows, columns) ? LONGEST_CELL : 1;
@@ -24,31 +35,47 @@ export class Viewport {
     this.cellHeight = fitHeight * this.magnification;
     this.row = Math.max(0, Math.min(row, rows - area.height / this.cellHeight));
     this.column = Math.max(0, Math.min(column, columns - area.width / this.cellWidth));
-    // A small matrix stands in the middle.
+    // A small matrix is centred.
     this.width = Math.min(area.width, columns * this.cellWidth);
     this.height = Math.min(area.height, rows * this.cellHeight);
     this.left = area.left + (area.width - this.width) / 2;
     this.top = area.top;
   }
 
-  /** What to keep to come back here; null when everything is in sight. */
+  /**
+   * What restores this viewport; null when everything is in sight.
+   * @returns {Zoom | null}
+   */
   get zoom() {
     return this.magnification > 1.0001 ? [this.row, this.column, this.magnification] : null;
   }
 
+  /**
+   * Where a column begins, in pixels.
+   * @param {number} column
+   */
   x(column) {
     return this.left + (column - this.column) * this.cellWidth;
   }
 
+  /**
+   * Where a row begins, in pixels.
+   * @param {number} row
+   */
   y(row) {
     return this.top + (row - this.row) * this.cellHeight;
   }
 
-  /** The rows and columns that are at least partly in sight. */
+  /**
+   * The rows and columns that are at least partly in sight.
+   * @returns {Range}
+   */
   get inSight() {
     return {
-      top: Math.floor(this.row), bottom: Math.min(this.rows, Math.ceil(this.row + this.height / this.cellHeight - 1e-6)),
-      left: Math.floor(this.column), right: Math.min(this.columns, Math.ceil(this.column + this.width / this.cellWidth - 1e-6)),
+      top: Math.floor(this.row),
+      bottom: Math.min(this.rows, Math.ceil(this.row + this.height / this.cellHeight - 1e-6)),
+      left: Math.floor(this.column),
+      right: Math.min(this.columns, Math.ceil(this.column + this.width / this.cellWidth - 1e-6)),
     };
   }
 
@@ -56,29 +83,54 @@ export class Viewport {
     return this.cellWidth >= 30 && this.cellHeight >= 16;
   }
 
-  /** The place of a point among the cells, with fractions. */
+  /**
+   * The row and column of a point, with fractions.
+   * @param {number} x
+   * @param {number} y
+   * @returns {[row: number, column: number]}
+   */
   cellAt(x, y) {
     return [this.row + (y - this.top) / this.cellHeight, this.column + (x - this.left) / this.cellWidth];
   }
 
-  /** The pair at a point, or null outside. */
+  /**
+   * The pair at a point, or null outside.
+   * @param {number} x
+   * @param {number} y
+   * @returns {Pair | null}
+   */
   pairAt(x, y) {
     const inside = x >= this.left && y >= this.top && x < this.left + this.width && y < this.top + this.height;
     const [row, column] = this.cellAt(x, y);
     return inside ? { row: Math.floor(row), column: Math.floor(column) } : null;
   }
 
-  /** Zoomed so that what is under (x, y) stays there. */
+  /**
+   * Zoomed so that what is under (x, y) stays there.
+   * @param {number} factor
+   * @param {number} x
+   * @param {number} y
+   */
   zoomed(factor, x, y) {
     const [row, column] = this.cellAt(x, y);
     const next = new Viewport(this.rows, this.columns, this.area, [0, 0, this.magnification * factor]);
     return next.moved(row - (y - next.top) / next.cellHeight, column - (x - next.left) / next.cellWidth);
   }
 
+  /**
+   * Moved by pixels.
+   * @param {number} dx
+   * @param {number} dy
+   */
   panned(dx, dy) {
     return this.moved(this.row - dy / this.cellHeight, this.column - dx / this.cellWidth);
   }
 
+  /**
+   * The same magnification, with another first cell.
+   * @param {number} row
+   * @param {number} column
+   */
   moved(row, column) {
     return new Viewport(this.rows, this.columns, this.area, [row, column, this.magnification]);
   }

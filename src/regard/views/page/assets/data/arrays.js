@@ -4,8 +4,8 @@ import { bytesOf } from "./digits.js";
 import { inflate } from "./inflate.js";
 
 /**
- * Arrays by their number. Compressed ones have to be waited for, so they are read when the page opens.
- * The others, the large ones among them, are read when they are first looked at.
+ * Arrays by their number. Compressed ones are asynchronous, so they are decoded when the page opens.
+ * The others, the large ones among them, are decoded on first use.
  */
 export class Arrays {
   constructor({ arrays, digits }, elements) {
@@ -16,13 +16,16 @@ export class Arrays {
   }
 
   async open() {
-    await Promise.all(this.described.map(async ({ type, planes }, at) => {
-      if (planes.some(([, deflated]) => deflated)) this.found[at] = joined(type, await Promise.all(this.planes(at)));
-    }));
+    await Promise.all(
+      this.described.map(async ({ type, planes }, at) => {
+        if (planes.some(([, deflated]) => deflated)) this.found[at] = joined(type, await Promise.all(this.planes(at)));
+      }),
+    );
   }
 
   at(place) {
-    return (this.found[place] ??= joined(this.described[place].type, this.planes(place)));
+    this.found[place] ??= joined(this.described[place].type, this.planes(place));
+    return this.found[place];
   }
 
   /** The bytes of each plane, or the promise of them. */
@@ -30,7 +33,8 @@ export class Arrays {
     const bytes = bytesOf(this.elements[place].textContent, this.digits);
     let end = 0;
     return this.described[place].planes.map(([length, deflated]) => {
-      const part = bytes.subarray(end, (end += length));
+      end += length;
+      const part = bytes.subarray(end - length, end);
       return deflated ? inflate(part) : part;
     });
   }

@@ -1,5 +1,5 @@
 // One attention call, and the one formula: the weight of key j for query i is exp(s − lse), with
-// s = cap(scale · q_i · k_j) + bias_ij. Everything that a view shows is computed here when it is looked at.
+// s = cap(scale · q_i · k_j) + bias_ij. Everything that a view shows is computed here, on demand.
 
 import { RowTable } from "./rows.js";
 
@@ -60,10 +60,16 @@ export class Call {
     return { rows, columns, values: values.subarray(head * rows * columns, (head + 1) * rows * columns) };
   }
 
-  /** The keys that a query may see, as [from, to) intervals. */
+  /**
+   * The keys that a query may see, as intervals whose ends are exclusive.
+   * @param {number} head
+   * @param {number} query
+   * @returns {[from: number, to: number][]}
+   */
   allowed(head, query) {
     const mask = this.masks.length > 1 ? this.masks[head] : this.masks[0];
     if (!mask) return this.keys ? [[0, this.keys]] : [];
+    /** @type {[number, number][]} */
     const found = [];
     for (let at = mask.first[query]; at < mask.first[query + 1]; at++) {
       found.push([mask.bounds[2 * at], mask.bounds[2 * at + 1]]);
@@ -71,7 +77,15 @@ export class Call {
     return found;
   }
 
-  /** The weights of some rows and columns, row by row; masked pairs are exactly 0. */
+  /**
+   * The weights of some rows and columns, row by row; masked pairs are exactly 0.
+   * @param {number} head
+   * @param {number} rowFrom
+   * @param {number} rowTo exclusive
+   * @param {number} columnFrom
+   * @param {number} columnTo exclusive
+   * @returns {Float32Array}
+   */
   weights(head, rowFrom, rowTo, columnFrom, columnTo) {
     if (this.dense) return this.own.block(head, rowFrom, rowTo, columnFrom, columnTo);
     const width = columnTo - columnFrom;

@@ -1,7 +1,11 @@
-// Bytes that were compressed with zlib.
+// Decompresses zlib.
 
+/**
+ * The bytes that were compressed.
+ * @param {Uint8Array<ArrayBuffer>} bytes
+ */
 export async function inflate(bytes) {
-  // Written by hand: a stream out of a Blob takes the way through another process, tens of milliseconds.
+  // Written directly: a stream from a Blob goes through another process and takes tens of milliseconds.
   const { readable, writable } = new DecompressionStream("deflate");
   const writer = writable.getWriter();
   writer.write(bytes);

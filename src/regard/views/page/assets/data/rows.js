@@ -1,17 +1,20 @@
-// Rows of rounded numbers: planes × rows × columns, each row with a scale of its own.
+// Rows of rounded numbers: planes × rows × columns, each row with its own scale.
 
 const KEPT_BYTES = 96e6;
 
 export class RowTable {
   constructor({ codes, scales, shape }, arrays) {
-    [this.planes, this.rows, this.columns] = shape;
+    const [planes, rows, columns] = shape;
+    this.planes = planes;
+    this.rows = rows;
+    this.columns = columns;
     this.place = codes;
     this.arrays = arrays;
     this.scales = scales === null ? null : arrays.at(scales);
     this.kept = new Map();
   }
 
-  /** The rounded numbers, read when somebody looks at them. */
+  /** The rounded numbers, decoded on first use. */
   get codes() {
     return this.arrays.at(this.place);
   }

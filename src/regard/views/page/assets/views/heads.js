@@ -14,16 +14,26 @@ export class HeadsView {
     this.app = app;
     const { state, recording } = app;
     const input = () => state.set({ filter: this.filter.value });
-    this.filter = make("input", { type: "search", placeholder: say("heads.filter.hint"), "aria-label": say("heads.filter"), on: { input } });
+    this.filter = make("input", {
+      type: "search",
+      placeholder: say("heads.filter.hint"),
+      "aria-label": say("heads.filter"),
+      on: { input },
+    });
     const kinds = [...new Set(recording.calls.map((call) => call.kind))];
     const options = [["", say("kind.all")], ...kinds.map((kind) => [kind, say(`kind.${kind}`)])];
-    this.kinds = choice(options, state.now.kinds, (value) => state.set({ kinds: value }), { "aria-label": say("kind") });
+    this.kinds = choice(options, state.now.kinds, (value) => state.set({ kinds: value }), {
+      "aria-label": say("kind"),
+    });
     this.count = make("span", { class: "hint", role: "status" });
     this.table = make("table", { class: "numbers" });
     this.empty = make("p", { class: "hint", hidden: true }, say("heads.none"));
-    this.root = make("section", { class: "view heads" },
+    this.root = make(
+      "section",
+      { class: "view heads" },
       make("div", { class: "view-bar" }, this.filter, kinds.length > 1 ? this.kinds : null, this.count),
-      make("div", { class: "scroll" }, this.table, this.empty, make("p", { class: "hint" }, say("heads.note"))));
+      make("div", { class: "scroll" }, this.table, this.empty, make("p", { class: "hint" }, say("heads.note"))),
+    );
     this.greatest = new Map(recording.statistics.map((name) => [name, greatestOf(recording, name)]));
     this.several = kinds.length > 1;
   }
@@ -44,12 +54,15 @@ export class HeadsView {
     this.rows = found.map((one) => ({ ...one, root: this.row(one) }));
     this.count.textContent = say("heads.count", { shown: found.length, all: all.length });
     this.empty.hidden = found.length > 0;
-    const heading = make("tr", {},
+    const heading = make(
+      "tr",
+      {},
       ...(this.several ? [make("th", { scope: "col" }, say("kind"))] : []),
       this.heading("layer", say("layer"), ""),
       make("th", { scope: "col" }, say("head")),
       ...recording.statistics.map((name) => this.heading(name, statisticName(name), statisticMeaning(name))),
-      make("th", { scope: "col", class: "text" }, say("heads.name")));
+      make("th", { scope: "col", class: "text" }, say("heads.name")),
+    );
     const focused = this.table.querySelector("th button:focus")?.dataset.sort;
     this.table.replaceChildren(make("thead", {}, heading), make("tbody", {}, ...this.rows.map((row) => row.root)));
     if (focused) this.table.querySelector(`th button[data-sort="${CSS.escape(focused)}"]`).focus();
@@ -61,14 +74,25 @@ export class HeadsView {
     const mine = sort === name;
     const turn = () => state.set({ sort: name, descending: mine ? !descending : name !== "layer" });
     const order = mine ? (descending ? "descending" : "ascending") : "none";
-    return make("th", { scope: "col", "aria-sort": order },
-      press([make("i", { "aria-hidden": "true" }, mine ? (descending ? "↓ " : "↑ ") : ""), text], turn, { class: null, title: meaning, "data-sort": name }));
+    return make(
+      "th",
+      { scope: "col", "aria-sort": order },
+      press([make("i", { "aria-hidden": "true" }, mine ? (descending ? "↓ " : "↑ ") : ""), text], turn, {
+        class: null,
+        title: meaning,
+        "data-sort": name,
+      }),
+    );
   }
 
   row({ call, head }) {
     const open = () => this.app.open(call.index, head);
     const label = say("overview.open", { layer: call.layer, head: call.heads[head] });
-    const first = make("button", { type: "button", class: "link", "aria-label": label }, datum(String(call.heads[head])));
+    const first = make(
+      "button",
+      { type: "button", class: "link", "aria-label": label },
+      datum(String(call.heads[head])),
+    );
     const cells = this.app.recording.statistics.map((name) => {
       const value = call.statistic(name)[head];
       const cell = make("td", { "data-value": value, "data-name": name }, datum(numberText(value)));
@@ -76,10 +100,15 @@ export class HeadsView {
       if (Number.isFinite(share)) cell.style.setProperty("--share", share.toFixed(4));
       return cell;
     });
-    return make("tr", { "data-call": call.index, "data-head": head, on: { click: open } },
+    return make(
+      "tr",
+      { "data-call": call.index, "data-head": head, on: { click: open } },
       ...(this.several ? [make("td", {}, say(`kind.${call.kind}`))] : []),
-      make("td", {}, datum(String(call.layer))), make("td", {}, first), ...cells,
-      make("td", { class: "text" }, datum(call.name, "name")));
+      make("td", {}, datum(String(call.layer))),
+      make("td", {}, first),
+      ...cells,
+      make("td", { class: "text" }, datum(call.name, "name")),
+    );
   }
 
   // ---- export -----------------------------------------------------------------------------------
@@ -90,7 +119,11 @@ export class HeadsView {
       ...(this.several ? [{ title: say("kind"), width: 70, text: ({ call }) => say(`kind.${call.kind}`) }] : []),
       { title: say("layer"), width: 56, text: ({ call }) => String(call.layer) },
       { title: say("head"), width: 56, text: ({ call, head }) => String(call.heads[head]) },
-      ...statistics.map((name) => ({ title: statisticName(name), width: 92, text: ({ call, head }) => numberText(call.statistic(name)[head]) })),
+      ...statistics.map((name) => ({
+        title: statisticName(name),
+        width: 92,
+        text: ({ call, head }) => numberText(call.statistic(name)[head]),
+      })),
       { title: say("heads.name"), width: 300, left: true, text: ({ call }) => call.name },
     ];
   }

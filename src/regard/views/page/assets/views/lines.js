@@ -26,10 +26,26 @@ export class LinesView {
     this.chips = make("div", { class: "chips", role: "group", "aria-label": say("lines.heads") });
     this.readout = new Readout(say("lines.hint"));
     const edge = (name, way) => press("", () => this.jump(way), { class: `edge ${name}`, hidden: true });
-    [this.above, this.below] = [edge("above", -1), edge("below", 1)];
+    this.above = edge("above", -1);
+    this.below = edge("below", 1);
     this.middle = make("div", { class: "between", on: { wheel: (event) => this.scrollBoth(event) } });
-    this.stage = make("div", { class: "lines-stage" }, this.canvas, this.left.root, this.middle, this.right.root, this.above, this.below);
-    this.titles = make("div", { class: "lines-titles" }, make("span", {}, say("lines.queries")), make("span", {}), make("span", {}, say("lines.keys")));
+    this.stage = make(
+      "div",
+      { class: "lines-stage" },
+      this.canvas,
+      this.left.root,
+      this.middle,
+      this.right.root,
+      this.above,
+      this.below,
+    );
+    this.titles = make(
+      "div",
+      { class: "lines-titles" },
+      make("span", {}, say("lines.queries")),
+      make("span", {}),
+      make("span", {}, say("lines.keys")),
+    );
     this.root = make("section", { class: "view lines" }, this.chips, this.readout.root, this.titles, this.stage);
     this.resized = new ResizeObserver(() => this.layout());
   }
@@ -71,13 +87,24 @@ export class LinesView {
     const { inks, state } = this.app;
     const chips = call.heads.map((number, head) => {
       // The second click of a double click comes after the first has switched the head.
-      const chip = press(String(number), (event) => (event.detail === 2 ? state.set({ heads: [head], head }) : this.toggle(head)),
-        { class: "chip", "aria-pressed": String(this.shown.includes(head)), "aria-label": say("head.n", { head: number }) });
+      const chip = press(
+        String(number),
+        (event) => (event.detail === 2 ? state.set({ heads: [head], head }) : this.toggle(head)),
+        {
+          class: "chip",
+          "aria-pressed": String(this.shown.includes(head)),
+          "aria-label": say("head.n", { head: number }),
+        },
+      );
       chip.style.setProperty("--own", inks.head(head));
       return chip;
     });
     const at = [...this.chips.children].indexOf(document.activeElement);
-    this.chips.replaceChildren(...chips, press(say("lines.all"), () => state.set({ heads: null })), press(say("lines.none"), () => state.set({ heads: [] })));
+    this.chips.replaceChildren(
+      ...chips,
+      press(say("lines.all"), () => state.set({ heads: null })),
+      press(say("lines.none"), () => state.set({ heads: [] })),
+    );
     this.chips.children[at]?.focus();
   }
 
@@ -117,7 +144,7 @@ export class LinesView {
     if (at >= 0) this.right.reveal(at, true);
   }
 
-  /** The query and the key in question: what is pointed at, else what is pinned. */
+  /** The active query and key: what is pointed at, else what is pinned. */
   get active() {
     const { side, index } = this.hover;
     return {
@@ -131,7 +158,9 @@ export class LinesView {
     const mean = new Float32Array(this.look.columns.count);
     if (row < 0) return mean;
     for (const head of this.shown) {
-      this.look.row(head, row).forEach((weight, column) => (mean[column] += weight / this.shown.length));
+      this.look.row(head, row).forEach((weight, column) => {
+        mean[column] += weight / this.shown.length;
+      });
     }
     return mean;
   }
@@ -148,7 +177,7 @@ export class LinesView {
     this.show();
   }
 
-  /** Says it at once, draws it with the next frame. */
+  /** Updates the readout at once, the drawing with the next frame. */
   show() {
     this.tell();
     this.repaint();
@@ -158,7 +187,12 @@ export class LinesView {
   get geometry() {
     const stage = this.stage.getBoundingClientRect();
     const [left, right] = [this.left.root.getBoundingClientRect(), this.right.root.getBoundingClientRect()];
-    return { width: stage.width, height: stage.height, from: left.right - stage.left + 4, to: right.left - stage.left - 4 };
+    return {
+      width: stage.width,
+      height: stage.height,
+      from: left.right - stage.left + 4,
+      to: right.left - stage.left - 4,
+    };
   }
 
   paint() {
@@ -176,17 +210,23 @@ export class LinesView {
       return;
     }
     const mean = this.meanRow();
-    const removed = row >= 0 && this.shown.length ? this.shown.reduce((sum, head) => sum + look.removed(head)[row], 0) / this.shown.length : 0;
+    const removed =
+      row >= 0 && this.shown.length
+        ? this.shown.reduce((sum, head) => sum + look.removed(head)[row], 0) / this.shown.length
+        : 0;
     const weight = column >= 0 && row >= 0 ? mean[column] : 0;
     this.readout.show(look, { row, column, weight, masked: false, removed });
     if (row >= 0 && column < 0) this.tellOutside(mean);
   }
 
-  /** How much of the row's weight lies outside of the window of keys. */
+  /** How much of the row's weight is outside the window of keys. */
   tellOutside(mean) {
     const [first, last] = this.right.window;
     const sum = (from, to) => mean.subarray(from, to).reduce((total, weight) => total + weight, 0);
-    for (const [edge, key, share] of [[this.above, "lines.above", sum(0, first)], [this.below, "lines.below", sum(last, mean.length)]]) {
+    for (const [edge, key, share] of [
+      [this.above, "lines.above", sum(0, first)],
+      [this.below, "lines.below", sum(last, mean.length)],
+    ]) {
       edge.hidden = share < 0.005;
       edge.textContent = say(key, { share: shareText(share) });
     }

@@ -5,7 +5,7 @@ import { toneOf } from "../colours.js";
 const MOST_LINES = 4000;
 const FAINTEST = 0.02;
 const STRIP_WIDTH = 9;
-// Lines lie on top of each other, cells do not: below one in a hundred a line only hides others.
+// Unlike cells, lines cover each other: a line below one in a hundred would only hide others.
 const LINE_DECADES = 2;
 
 /** Every line of the window: { head, row, column, weight }, the faintest first; only the strongest of very many. */
@@ -39,10 +39,17 @@ export function drawLines(surface, view) {
     for (const line of lines) {
       const tone = toneOf(line.weight, app.state.now.scale, LINE_DECADES);
       const aside = (shown.indexOf(line.head) - (shown.length - 1) / 2) * spread;
-      surface.curve(from, left.middleOf(line.row) + aside, to, right.middleOf(line.column) + aside, app.inks.head(line.head), {
-        width: (0.6 + 3 * tone) * (focused ? 1.15 : calm),
-        opacity: Math.min(1, (focused ? 0.15 : 0.04) + 0.9 * tone * calm),
-      });
+      surface.curve(
+        from,
+        left.middleOf(line.row) + aside,
+        to,
+        right.middleOf(line.column) + aside,
+        app.inks.head(line.head),
+        {
+          width: (0.6 + 3 * tone) * (focused ? 1.15 : calm),
+          opacity: Math.min(1, (focused ? 0.15 : 0.04) + 0.9 * tone * calm),
+        },
+      );
     }
   });
 }
@@ -52,29 +59,48 @@ function drawStrips(surface, { active, shown, look, left, right, geometry, app }
   const toKeys = active.row >= 0;
   const side = toKeys ? right : left;
   const [first, last] = side.window;
-  const weights = shown.map((head) => (toKeys ? look.weights(head, active.row, active.row + 1, first, last)
-    : look.weights(head, first, last, active.column, active.column + 1)));
+  const weights = shown.map((head) =>
+    toKeys
+      ? look.weights(head, active.row, active.row + 1, first, last)
+      : look.weights(head, first, last, active.column, active.column + 1),
+  );
   const strip = Math.min(STRIP_WIDTH, (0.4 * geometry.from) / shown.length);
   const [edge, step] = toKeys ? [geometry.width - shown.length * strip, -6] : [0, shown.length * strip + 6];
   for (let at = first; at < last; at += 1) {
     const mean = weights.reduce((sum, row) => sum + row[at - first], 0) / shown.length;
     shown.forEach((head, index) => {
       const opacity = toneOf(weights[index][at - first], app.state.now.scale);
-      if (opacity > 0.004) surface.rect(edge + index * strip, side.middleOf(at) - side.row / 2 + 3, strip - 1, side.row - 6, app.inks.head(head), { opacity });
+      if (opacity > 0.004)
+        surface.rect(
+          edge + index * strip,
+          side.middleOf(at) - side.row / 2 + 3,
+          strip - 1,
+          side.row - 6,
+          app.inks.head(head),
+          { opacity },
+        );
     });
-    if (mean >= 0.0005) surface.text(edge + step, side.middleOf(at), mean.toFixed(3), { fill: app.inks.soft, size: 11, anchor: toKeys ? "end" : "start" });
+    if (mean >= 0.0005)
+      surface.text(edge + step, side.middleOf(at), mean.toFixed(3), {
+        fill: app.inks.soft,
+        size: 11,
+        anchor: toKeys ? "end" : "start",
+      });
   }
 }
 
-/** The tokens of a column; on the screen they are elements of their own. */
+/** The tokens of a column, for export; on the screen they are elements. */
 export function drawTokens(surface, { left, shown, geometry, app }, column) {
   const { inks } = app;
   const [first, last] = column.window;
   const space = geometry.from - shown.length * STRIP_WIDTH - 64;
   for (let index = first; index < last; index += 1) {
     surface.text(column === left ? geometry.from - 16 : geometry.to + 16, column.middleOf(index), column.names[index], {
-      fill: column.special[index] ? inks.soft : inks.ink, size: 14, limit: Math.max(60, space),
-      anchor: column === left ? "end" : "start", weight: index === column.pinned ? 600 : 400,
+      fill: column.special[index] ? inks.soft : inks.ink,
+      size: 14,
+      limit: Math.max(60, space),
+      anchor: column === left ? "end" : "start",
+      weight: index === column.pinned ? 600 : 400,
     });
   }
 }

@@ -1,55 +1,43 @@
 // Matrix: a heat map that computes what is on the screen. Far out, a pixel is the greatest weight of its block.
 
 import { drawAxes, widestLabel } from "../axes.js";
-import { paintWeights, readableOn, shadeOf, toneOf } from "../colours.js";
-import { blankCanvas, fitCanvas, make, press } from "../elements.js";
-import { gestures } from "../gestures.js";
+import { make, press } from "../elements.js";
 import { say } from "../languages.js";
 import { drawLegend, LEGEND_HEIGHT } from "../legend.js";
-import { cellText } from "../numbers.js";
 import { Readout } from "../readout.js";
 import { oncePerFrame, Slices } from "../slices.js";
-import { CanvasSurface } from "../surface.js";
 import { thumbnailOf } from "../thumbnails.js";
+import { TiledView } from "../tiled_view.js";
 import { TILE, Tiles } from "../tiles.js";
 import { Viewport } from "../viewport.js";
 
 const MOST_RECTANGLES = 4096;
 const LONGEST_LABEL = 104;
 
-export class MatrixView {
+export class MatrixView extends TiledView {
   constructor(app) {
-    this.app = app;
+    super(app, TILE);
+    this.look = null;
+    this.tiles = null;
+    this.coarse = null; // the thumbnail
+    this.space = null; // { left, top }: the room for labels
+    this.spaced = null; // the look that `space` was measured for
     this.slices = new Slices();
     this.repaint = oncePerFrame(() => this.paint());
-    this.pictures = new Map(); // tile → its colours, for the present ramp and scale
-    this.pointer = null; // the pair under the pointer
     this.readout = new Readout(say("matrix.hint"));
-    this.canvas = make("canvas", { class: "map", tabindex: "0", role: "img" });
-    this.progress = make("div", { class: "progress", hidden: true });
-    const tools = make("div", { class: "segments" },
+    const tools = make(
+      "div",
+      { class: "segments" },
       press("−", () => this.zoomBy(1 / 1.6), { class: null, "aria-label": say("matrix.out") }),
       press(say("matrix.fit"), () => app.state.set({ zoom: null }), { class: null }),
-      press("+", () => this.zoomBy(1.6), { class: null, "aria-label": say("matrix.in") }));
+      press("+", () => this.zoomBy(1.6), { class: null, "aria-label": say("matrix.in") }),
+    );
     this.bar = make("div", { class: "view-bar" }, this.readout.root, tools);
-    this.stage = make("div", { class: "map-stage" }, this.canvas, this.progress);
     this.root = make("section", { class: "view matrix" }, this.bar, this.stage);
-    gestures(this.canvas, {
-      zoom: (factor, x, y) => this.zoomBy(factor, x, y),
-      pan: (dx, dy) => this.moveTo(this.viewport.panned(dx, dy)),
-      point: (x, y) => this.point(x, y),
-      leave: () => this.point(-1, -1),
-      click: (x, y) => this.pin(x, y),
-    });
-    this.resized = new ResizeObserver(() => this.layout());
-  }
-
-  mounted() {
-    this.resized.observe(this.stage);
   }
 
   destroy() {
-    this.resized.disconnect();
+    super.destroy();
     this.slices.stop();
   }
 
@@ -65,7 +53,7 @@ export class MatrixView {
       this.pointer = null;
       this.coarse = null;
     }
-    if (fresh || !changed || ["scale", "palette", "theme"].some((name) => changed.has(name))) this.pictures.clear();
+    if (fresh || !changed || ["scale", "palette", "theme"].some((name) => changed.has(name))) this.forgetPictures();
     this.look = look;
     this.canvas.setAttribute("aria-label", say("matrix.label", { queries: look.rows.count, keys: look.columns.count }));
     this.layout();
@@ -90,31 +78,10 @@ export class MatrixView {
 
   /** How much room the labels need. */
   measure(width) {
-    const label = (names) => Math.min(LONGEST_LABEL, width * 0.24, Math.max(widestLabel(names), widestLabel([String(names.length)])) + 1);
+    const label = (names) =>
+      Math.min(LONGEST_LABEL, width * 0.24, Math.max(widestLabel(names), widestLabel([String(names.length)])) + 1);
     this.space = { left: label(this.look.rowNames), top: label(this.look.columnNames) };
     this.spaced = this.look;
-  }
-
-  moveTo(viewport) {
-    this.viewport = viewport;
-    this.app.state.set({ zoom: viewport.zoom });
-  }
-
-  zoomBy(factor, x = this.size.width / 2, y = this.size.height / 2) {
-    this.moveTo(this.viewport.zoomed(factor, x, y));
-  }
-
-  /** The level at which a cell of a tile is at least one pixel of the screen. */
-  get level() {
-    const finest = Math.min(this.viewport.cellWidth, this.viewport.cellHeight) * (window.devicePixelRatio || 1);
-    return Math.max(0, Math.ceil(-Math.log2(finest) - 0.01));
-  }
-
-  /** The tiles in sight. */
-  range(level) {
-    const size = TILE * 2 ** level;
-    const { top, bottom, left, right } = this.viewport.inSight;
-    return { top: Math.floor(top / size), bottom: Math.ceil(bottom / size), left: Math.floor(left / size), right: Math.ceil(right / size) };
   }
 
   refine() {
@@ -136,15 +103,12 @@ export class MatrixView {
 
   pin(x, y) {
     const pair = this.viewport.pairAt(x, y);
-    const { state } = this.app;
     if (!pair) {
-      state.set({ query: null, key: null });
+      this.unpin();
       return;
     }
     const { row, column } = this.greatestAt(pair);
-    const [query, key] = [this.look.rows.first[row], this.look.columns.first[column]];
-    const same = state.now.query === query && state.now.key === key;
-    state.set(same ? { query: null, key: null } : { query, key });
+    this.togglePinned(this.look.rows.first[row], this.look.columns.first[column]);
   }
 
   /** The greatest weight of the block that the pixel of a pair shows. */
@@ -158,7 +122,12 @@ export class MatrixView {
     weights.forEach((weight, index) => {
       if (weight > weights[at]) at = index;
     });
-    return { row: top + Math.floor(at / (right - left)), column: left + (at % (right - left)), weight: weights[at], count: weights.length };
+    return {
+      row: top + Math.floor(at / (right - left)),
+      column: left + (at % (right - left)),
+      weight: weights[at],
+      count: weights.length,
+    };
   }
 
   /** The pair that the crosshair marks: under the pointer, else pinned. */
@@ -167,7 +136,8 @@ export class MatrixView {
     const { now } = this.app.state;
     const [row, column] = [this.look.rowOf(now.query), this.look.columnOf(now.key)];
     if (row < 0 && column < 0) return null;
-    const weight = row >= 0 && column >= 0 ? this.look.weights(this.tiles.head, row, row + 1, column, column + 1)[0] : 0;
+    const weight =
+      row >= 0 && column >= 0 ? this.look.weights(this.tiles.head, row, row + 1, column, column + 1)[0] : 0;
     return { row, column, weight, count: 1 };
   }
 
@@ -192,7 +162,7 @@ export class MatrixView {
   // ---- drawing ----------------------------------------------------------------------------------
 
   paint() {
-    if (this.viewport) this.drawAll(new CanvasSurface(fitCanvas(this.canvas, this.size.width, this.size.height)));
+    if (this.viewport) this.drawAll(this.surface());
   }
 
   drawAll(surface) {
@@ -202,9 +172,12 @@ export class MatrixView {
     const { left, top, width, height } = viewport;
     surface.clip(left, top, width, height, () => {
       this.drawCells(surface);
-      if (marked) this.drawCrosshair(surface, marked);
+      if (marked) this.drawCrosshair(surface, marked.row, marked.column, { ink: inks.accent, opacity: 0.75 });
     });
-    for (const [x, y] of [[0, 0], [width, height]]) {
+    for (const [x, y] of [
+      [0, 0],
+      [width, height],
+    ]) {
       surface.line(left, top + y, left + width, top + y, inks.hair);
       surface.line(left + x, top, left + x, top + height, inks.hair);
     }
@@ -217,87 +190,21 @@ export class MatrixView {
     const { top, bottom, left, right } = viewport.inSight;
     const pairs = (bottom - top) * (right - left);
     if (level === 0 && pairs <= MOST_RECTANGLES && (surface.vector || viewport.roomForValues)) {
-      this.drawRectangles(surface);
+      const weights = this.look.weights(this.tiles.head, top, bottom, left, right);
+      this.drawRectangles(surface, (row, column) => weights[(row - top) * (right - left) + column - left]);
       return;
     }
     if (this.look.plain) this.drawThumbnail(surface);
-    const range = this.range(level);
-    for (let down = range.top; down < range.bottom; down += 1) {
-      for (let across = range.left; across < range.right; across += 1) {
-        const tile = this.tiles.get(level, down, across);
-        const size = TILE * 2 ** level;
-        if (tile) this.drawImage(surface, this.pictureOf(tile), down * size, across * size, tile.rows * 2 ** level, tile.columns * 2 ** level);
-      }
-    }
+    this.drawLevel(surface, level);
   }
 
-  /** Few cells: a rectangle and its value each. */
-  drawRectangles(surface) {
-    const { viewport, look } = this;
-    const { inks } = this.app;
-    const { scale } = this.app.state.now;
-    const { top, bottom, left, right } = viewport.inSight;
-    const weights = look.weights(this.tiles.head, top, bottom, left, right);
-    const gap = viewport.cellWidth > 14 ? 1 : 0;
-    for (let row = top; row < bottom; row += 1) {
-      for (let column = left; column < right; column += 1) {
-        const weight = weights[(row - top) * (right - left) + column - left];
-        if (!(weight > 0)) continue;
-        const [x, y] = [viewport.x(column), viewport.y(row)];
-        const tone = toneOf(weight, scale);
-        surface.rect(x, y, viewport.cellWidth - gap, viewport.cellHeight - gap, shadeOf(inks.ramp, tone), { radius: gap * 2 });
-        if (viewport.roomForValues && cellText(weight)) {
-          surface.text(x + viewport.cellWidth / 2, y + viewport.cellHeight / 2, cellText(weight), { fill: readableOn(inks.ramp, tone), size: 11, anchor: "middle" });
-        }
-      }
-    }
+  tileAt(level, down, across) {
+    return this.tiles.get(level, down, across);
   }
 
-  /** The coarse picture that came with the page, until the tiles are there. */
+  /** The thumbnail, until the tiles are computed. */
   drawThumbnail(surface) {
     this.coarse ??= thumbnailOf(this.look.call, this.tiles.head);
-    const { rows, columns, down, across } = this.coarse;
-    this.drawImage(surface, this.pictureOf(this.coarse), 0, 0, rows * down, columns * across);
-  }
-
-  drawImage(surface, picture, row, column, rows, columns) {
-    const { viewport } = this;
-    const [x, y] = [viewport.x(column), viewport.y(row)];
-    const [right, bottom] = [viewport.x(column + columns), viewport.y(row + rows)];
-    const snap = (value) => Math.round(value * (window.devicePixelRatio || 1)) / (window.devicePixelRatio || 1);
-    const area = [snap(x), snap(y), snap(right) - snap(x), snap(bottom) - snap(y)];
-    surface.rect(...area, this.app.inks.void); // what was drawn coarsely must not show through
-    surface.image(picture, ...area);
-  }
-
-  pictureOf(tile) {
-    if (!this.pictures.has(tile)) {
-      const picture = blankCanvas(tile.columns, tile.rows);
-      const context = picture.getContext("2d");
-      const pixels = context.createImageData(tile.columns, tile.rows);
-      paintWeights(pixels.data, tile.values, this.app.inks.ramp, this.app.state.now.scale);
-      context.putImageData(pixels, 0, 0);
-      this.pictures.set(tile, picture);
-    }
-    return this.pictures.get(tile);
-  }
-
-  drawCrosshair(surface, { row, column }) {
-    const { viewport } = this;
-    const { inks } = this.app;
-    const { left, top, width, height } = viewport;
-    const [x, y, opacity] = [viewport.x(column) - 0.5, viewport.y(row) - 0.5, 0.75];
-    for (const at of row < 0 ? [] : [y, y + Math.max(1, viewport.cellHeight)]) surface.line(left, at, left + width, at, inks.accent, { opacity });
-    for (const at of column < 0 ? [] : [x, x + Math.max(1, viewport.cellWidth)]) surface.line(at, top, at, top + height, inks.accent, { opacity });
-  }
-
-  // ---- export -----------------------------------------------------------------------------------
-
-  pictureSize() {
-    return this.size;
-  }
-
-  draw(surface) {
-    this.drawAll(surface);
+    this.drawPicture(surface, this.coarse, 0, 0, this.coarse.down, this.coarse.across);
   }
 }

@@ -5,10 +5,10 @@ import { choice, datum, make, press } from "../elements.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
 import { LENS } from "../look.js";
 import { numberText } from "../numbers.js";
+import { allHeads, sortHeads } from "../ranking.js";
 import { Slices } from "../slices.js";
 import { thumbnailOf } from "../thumbnails.js";
 import { Tiles } from "../tiles.js";
-import { allHeads, sortHeads } from "../ranking.js";
 
 const QUICK = 3e7; // multiplications, a tenth of a second
 
@@ -35,7 +35,8 @@ export class OverviewView {
     if (rebuilt) this.build(now);
     const repaint = ["scale", "palette", ...LENS];
     if (rebuilt || repaint.some((name) => changed.has(name))) this.paintAll();
-    for (const card of this.cards) card.root.setAttribute("aria-current", String(card.call.index === now.call && card.head === now.head));
+    for (const card of this.cards)
+      card.root.setAttribute("aria-current", String(card.call.index === now.call && card.head === now.head));
   }
 
   build(now) {
@@ -43,8 +44,15 @@ export class OverviewView {
     const options = [["", say("overview.layers")], ...recording.statistics.map((name) => [name, statisticName(name)])];
     const sorted = now.sort === "layer" ? "" : now.sort;
     this.bar.replaceChildren(
-      make("label", { class: "field" }, say("order"), choice(options, sorted, (sort) => state.set({ sort }))),
-      press(say(now.descending ? "order.down" : "order.up"), () => state.set({ descending: !now.descending }), { hidden: !sorted }),
+      make(
+        "label",
+        { class: "field" },
+        say("order"),
+        choice(options, sorted, (sort) => state.set({ sort })),
+      ),
+      press(say(now.descending ? "order.down" : "order.up"), () => state.set({ descending: !now.descending }), {
+        hidden: !sorted,
+      }),
       make("span", { class: "hint" }, statisticMeaning(sorted)),
     );
     this.cards = [];
@@ -70,26 +78,49 @@ export class OverviewView {
         grid.append(make("div", { class: "layer-name" }, say("layer.n", { layer: call.layer })), row);
       }
       const count = calls.reduce((sum, call) => sum + call.heads.length, 0);
-      return make("div", { class: "block" },
-        make("h2", {}, title, runs > 1 ? ` · ${say("run.n", { run: calls[0].run })}` : "",
-          make("small", {}, say("overview.heads", { layers: calls.length, heads: count }), " · ", say("size", { queries: calls[0].queries, keys: calls[0].keys }))),
-        grid);
+      return make(
+        "div",
+        { class: "block" },
+        make(
+          "h2",
+          {},
+          title,
+          runs > 1 ? ` · ${say("run.n", { run: calls[0].run })}` : "",
+          make(
+            "small",
+            {},
+            say("overview.heads", { layers: calls.length, heads: count }),
+            " · ",
+            say("size", { queries: calls[0].queries, keys: calls[0].keys }),
+          ),
+        ),
+        grid,
+      );
     });
   }
 
   flat(name, descending) {
     const found = sortHeads(allHeads(this.app.recording), name, descending);
     const kinds = new Set(this.app.recording.calls.map((call) => call.kind)).size;
-    return make("div", { class: "flat" }, ...found.map(({ call, head }) => {
-      const where = `${kinds > 1 ? `${say(`kind.${call.kind}`)} ` : ""}${call.layer} · ${call.heads[head]}`;
-      return this.card(call, head, where, numberText(call.statistic(name)[head]));
-    }));
+    return make(
+      "div",
+      { class: "flat" },
+      ...found.map(({ call, head }) => {
+        const where = `${kinds > 1 ? `${say(`kind.${call.kind}`)} ` : ""}${call.layer} · ${call.heads[head]}`;
+        return this.card(call, head, where, numberText(call.statistic(name)[head]));
+      }),
+    );
   }
 
   card(call, head, where, number = "") {
     const canvas = make("canvas", { width: 1, height: 1, "aria-hidden": "true" });
     const label = say("overview.open", { layer: call.layer, head: call.heads[head] });
-    const caption = make("span", { class: "caption" }, datum(where || String(call.heads[head])), number ? datum(number, "number") : null);
+    const caption = make(
+      "span",
+      { class: "caption" },
+      datum(where || String(call.heads[head])),
+      number ? datum(number, "number") : null,
+    );
     const names = { title: label, "aria-label": number ? `${label}, ${number}` : label };
     const root = press([canvas, caption], () => this.app.open(call.index, head), { class: "card", ...names });
     const card = { call, head, canvas, root, where, number };
@@ -103,7 +134,7 @@ export class OverviewView {
     this.slices.run(this.pictures(this.cards), () => {});
   }
 
-  /** First the pictures that came with the page, then finer ones; through a lens the first do not hold. */
+  /** First the thumbnails, then finer pictures; through a lens the thumbnails are not right. */
   *pictures(cards) {
     for (const card of cards) {
       card.root.classList.toggle("waiting", !this.app.lookAt(card.call.index).plain);
@@ -113,7 +144,8 @@ export class OverviewView {
     for (const card of cards) {
       const look = this.app.lookAt(card.call.index);
       const slow = look.effort * look.rows.count * look.columns.count > QUICK;
-      if (look.rows.count && look.columns.count && !(look.plain && slow)) this.paintCard(card, yield* new Tiles(look, card.head).whole());
+      if (look.rows.count && look.columns.count && !(look.plain && slow))
+        this.paintCard(card, yield* new Tiles(look, card.head).whole());
       card.root.classList.remove("waiting");
     }
   }
@@ -137,22 +169,26 @@ export class OverviewView {
 
   pictureSize() {
     const size = { width: 0, height: 0 };
-    this.place((card, x, y) => Object.assign(size, { width: Math.max(size.width, x + 92), height: y + 112 }), (title, y) => (size.height = y + 20));
+    const onCard = (_card, x, y) => Object.assign(size, { width: Math.max(size.width, x + 92), height: y + 112 });
+    this.place(onCard, (_title, y) => Object.assign(size, { height: y + 20 }));
     return size;
   }
 
   draw(surface) {
     const { inks } = this.app;
-    this.place((card, x, y) => {
-      surface.rect(x, y, 84, 84, inks.void);
-      surface.image(card.canvas, x, y, 84, 84);
-      const name = card.where || `${card.call.layer} · ${card.call.heads[card.head]}`;
-      surface.text(x, y + 94, name, { fill: inks.soft, size: 11, limit: card.number ? 50 : 84 });
-      if (card.number) surface.text(x + 84, y + 94, card.number, { fill: inks.ink, size: 11, anchor: "end" });
-    }, (title, y) => surface.text(0, y + 10, title, { fill: inks.ink, size: 14, weight: 600 }));
+    this.place(
+      (card, x, y) => {
+        surface.rect(x, y, 84, 84, inks.void);
+        surface.image(card.canvas, x, y, 84, 84);
+        const name = card.where || `${card.call.layer} · ${card.call.heads[card.head]}`;
+        surface.text(x, y + 94, name, { fill: inks.soft, size: 11, limit: card.number ? 50 : 84 });
+        if (card.number) surface.text(x + 84, y + 94, card.number, { fill: inks.ink, size: 11, anchor: "end" });
+      },
+      (title, y) => surface.text(0, y + 10, title, { fill: inks.ink, size: 14, weight: 600 }),
+    );
   }
 
-  /** Where each picture stands on paper: a new row for each layer, a title for each kind. */
+  /** Where each picture is in an export: a new row for each layer, a title for each kind. */
   place(onCard, onTitle) {
     const flat = Boolean(this.app.state.now.sort);
     let [x, y, kind, layer] = [0, -108, null, null];

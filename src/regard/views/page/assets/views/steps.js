@@ -20,7 +20,7 @@ export class StepsView {
     this.root = make("section", { class: "view steps" }, this.strip, this.body);
   }
 
-  /** The query in question: the pinned one, else the last. */
+  /** The query shown: the pinned one, else the last. */
   get query() {
     const { call, now } = this.app.state;
     return now.query ?? call.queries - 1;
@@ -33,7 +33,10 @@ export class StepsView {
     this.renderStrip(call);
     const lensed = LENS.some((name) => now[name] !== NO_LENS[name]);
     const note = lensed ? [make("p", { class: "hint" }, say("steps.lens"))] : [];
-    this.body.replaceChildren(...note, ...(this.steps ? this.chapters(call, this.steps) : [make("p", { class: "notice" }, say("steps.dense"))]));
+    this.body.replaceChildren(
+      ...note,
+      ...(this.steps ? this.chapters(call, this.steps) : [make("p", { class: "notice" }, say("steps.dense"))]),
+    );
   }
 
   /** The tokens around the query, to choose another one. */
@@ -42,12 +45,18 @@ export class StepsView {
     const [from, to] = [Math.max(0, query - NEIGHBOURS), Math.min(call.queries, query + NEIGHBOURS + 1)];
     const go = (index) => this.app.state.set({ query: index });
     const tokens = call.queryTokens.slice(from, to).map((token, at) =>
-      press([make("small", {}, String(from + at)), make("bdi", {}, token)], () => go(from + at),
-        { class: call.querySpecial[from + at] ? "token special" : "token", translate: "no", "aria-pressed": String(from + at === query) }));
+      press([make("small", {}, String(from + at)), make("bdi", {}, token)], () => go(from + at), {
+        class: call.querySpecial[from + at] ? "token special" : "token",
+        translate: "no",
+        "aria-pressed": String(from + at === query),
+      }),
+    );
     const list = make("div", { class: "tokens" }, ...tokens);
     this.strip.replaceChildren(
-      press("‹", () => go(query - 1), { "aria-label": say("steps.before"), disabled: query === 0 }), list,
-      press("›", () => go(query + 1), { "aria-label": say("steps.next"), disabled: query === call.queries - 1 }));
+      press("‹", () => go(query - 1), { "aria-label": say("steps.before"), disabled: query === 0 }),
+      list,
+      press("›", () => go(query + 1), { "aria-label": say("steps.next"), disabled: query === call.queries - 1 }),
+    );
     const chosen = tokens[query - from];
     list.scrollLeft = chosen.offsetLeft - list.offsetLeft - (list.clientWidth - chosen.offsetWidth) / 2;
   }
@@ -56,12 +65,16 @@ export class StepsView {
     const { inks, state } = this.app;
     const first = chapter(1, say("steps.query.vector"), "q", vectorRow(steps.q, greatestSize([steps.q]), inks));
     if (!steps.keys.some((key) => key.allowed)) return [first, make("p", { class: "notice" }, say("steps.nothing"))];
-    const output = steps.output ? vectorRow(steps.output, greatestSize([steps.output]), inks) : make("p", { class: "hint" }, say("steps.novalues"));
+    const output = steps.output
+      ? vectorRow(steps.output, greatestSize([steps.output]), inks)
+      : make("p", { class: "hint" }, say("steps.novalues"));
     if (steps.output) output.dataset.output = steps.output.join(" ");
     return [
       first,
       chapter(2, say("steps.scores"), formulaOf(steps), this.table.render(steps)),
-      ...(state.now.key === null ? [] : [this.keyDetail(call.keyTokens[state.now.key], steps, steps.keys[state.now.key])]),
+      ...(state.now.key === null
+        ? []
+        : [this.keyDetail(call.keyTokens[state.now.key], steps, steps.keys[state.now.key])]),
       chapter(3, say("steps.output"), "o = Σ w · v", output),
     ];
   }
@@ -71,12 +84,16 @@ export class StepsView {
     const { inks } = this.app;
     const line = (sign, text, result) => make("li", {}, make("small", {}, sign), text, make("b", {}, result));
     const products = Array.from(k, (value, channel) =>
-      line(String(channel), `${numberText(q[channel])} × ${numberText(value)} = `, numberText(q[channel] * value)));
-    return make("article", { class: "chapter detail" },
+      line(String(channel), `${numberText(q[channel])} × ${numberText(value)} = `, numberText(q[channel] * value)),
+    );
+    return make(
+      "article",
+      { class: "chapter detail" },
       make("h3", {}, datum(name), say("steps.product")),
       vectorRow(k, greatestSize([k]), inks),
       make("ol", { class: "products", translate: "no" }, ...products, line("Σ", "", numberText(dot, 4))),
-      ...(v ? [make("h3", {}, say("steps.values")), vectorRow(v, greatestSize([v]), inks)] : []));
+      ...(v ? [make("h3", {}, say("steps.values")), vectorRow(v, greatestSize([v]), inks)] : []),
+    );
   }
 
   // ---- export -----------------------------------------------------------------------------------
@@ -86,10 +103,21 @@ export class StepsView {
   }
 
   draw(surface) {
-    drawSteps(surface, { steps: this.steps, table: this.table, query: this.query, call: this.app.state.call, inks: this.app.inks });
+    drawSteps(surface, {
+      steps: this.steps,
+      table: this.table,
+      query: this.query,
+      call: this.app.state.call,
+      inks: this.app.inks,
+    });
   }
 }
 
 function chapter(number, title, formula, content) {
-  return make("article", { class: "chapter" }, make("h3", {}, make("i", {}, String(number)), title, make("code", { translate: "no" }, formula)), content);
+  return make(
+    "article",
+    { class: "chapter" },
+    make("h3", {}, make("i", {}, String(number)), title, make("code", { translate: "no" }, formula)),
+    content,
+  );
 }

@@ -23,7 +23,8 @@ export function drawSteps(surface, { steps, table, query, call, inks }) {
   }
   const { width } = stepsPaper(steps, table);
   const columns = [...stepColumns(steps), { name: "weight", text: (key) => weightText(key.weight) }];
-  const bars = (vector, y) => drawVector(surface, vector, { x: 0, y, width, height: 56, greatest: greatestSize([vector]), inks });
+  const bars = (vector, y) =>
+    drawVector(surface, vector, { x: 0, y, width, height: 56, greatest: greatestSize([vector]), inks });
   let y = 132;
   const line = (texts, style) => {
     texts.forEach((text, at) => {
@@ -38,14 +39,30 @@ export function drawSteps(surface, { steps, table, query, call, inks }) {
   line([say("steps.key"), ...columns.map(({ name }) => say(`steps.${name}`))], { fill: inks.soft, weight: 600 });
   for (const index of table.shown(steps).shown) {
     const key = steps.keys[index];
-    surface.rect(TOKEN_WIDTH + STEP_WIDTH * (columns.length - 1), y - 10, (STEP_WIDTH - 8) * Math.min(1, key.weight), 20, inks.accent, { opacity: 0.16 });
+    surface.rect(
+      TOKEN_WIDTH + STEP_WIDTH * (columns.length - 1),
+      y - 10,
+      (STEP_WIDTH - 8) * Math.min(1, key.weight),
+      20,
+      inks.accent,
+      { opacity: 0.16 },
+    );
     surface.text(0, y, String(index), { fill: inks.faint, size: 11 });
-    line([call.keyTokens[index], ...columns.map((column) => column.text(key))], { fill: key.allowed ? inks.ink : inks.faint });
+    line([call.keyTokens[index], ...columns.map((column) => column.text(key))], {
+      fill: key.allowed ? inks.ink : inks.faint,
+    });
   }
-  const foot = (name, weight) => line([say(`steps.${name}`), ...columns.slice(1).map(() => ""), weightText(weight)], { fill: inks.ink, weight: 600 });
+  const foot = (name, weight) =>
+    line([say(`steps.${name}`), ...columns.slice(1).map(() => ""), weightText(weight)], {
+      fill: inks.ink,
+      weight: 600,
+    });
   surface.line(0, y - STEP_LINE / 2, width, y - STEP_LINE / 2, inks.hair);
   if (steps.sink !== null) foot("sink", sinkShare(steps));
-  foot("total", steps.keys.reduce((sum, key) => sum + key.weight, sinkShare(steps)));
+  foot(
+    "total",
+    steps.keys.reduce((sum, key) => sum + key.weight, sinkShare(steps)),
+  );
   if (!steps.output) return;
   surface.text(0, y + 8, say("steps.output"), { fill: inks.soft, size: 13 });
   bars(steps.output, y + 22);

@@ -22,7 +22,11 @@ export function sinkShare({ sink, lse }) {
 
 /** The columns of a call: { name, formula, text(key) }. */
 export function stepColumns(steps) {
-  const number = (name, formula) => ({ name, formula, text: (key) => (key.allowed || name !== "bias" ? numberText(key[name]) : "") });
+  const number = (name, formula) => ({
+    name,
+    formula,
+    text: (key) => (key.allowed || name !== "bias" ? numberText(key[name]) : ""),
+  });
   return [
     number("dot", "q · k"),
     number("scaled", `× ${numberText(steps.scale, 4)}`),
@@ -53,12 +57,19 @@ export class StepsTable {
     const columns = stepColumns(steps);
     const { shown, hidden } = this.shown(steps);
     const greatest = greatestSize(shown.map((index) => weighted(steps.keys[index])));
-    const table = make("table", { class: "numbers steps-table" },
+    const table = make(
+      "table",
+      { class: "numbers steps-table" },
       make("thead", {}, this.heading(columns)),
       make("tbody", {}, ...shown.map((index) => this.row(index, columns, greatest))),
-      make("tfoot", {}, ...this.foot(columns, hidden)));
-    this.root = make("div", {}, make("div", { class: "wide" }, table),
-      make("p", { class: "hint" }, say("steps.from"), " ", datum(`= ${numberText(steps.lse, 4)}`)));
+      make("tfoot", {}, ...this.foot(columns, hidden)),
+    );
+    this.root = make(
+      "div",
+      {},
+      make("div", { class: "wide" }, table),
+      make("p", { class: "hint" }, say("steps.from"), " ", datum(`= ${numberText(steps.lse, 4)}`)),
+    );
     return this.root;
   }
 
@@ -69,9 +80,16 @@ export class StepsTable {
   }
 
   heading(columns) {
-    const head = (name, formula, text) => make("th", { scope: "col", class: text }, say(`steps.${name}`), make("small", { translate: "no" }, formula));
-    return make("tr", {}, head("key", "", "text"), ...columns.map(({ name, formula }) => head(name, formula)), head("weight", "w = exp(s − lse)"),
-      this.hasValues ? head("value", "w · v", "text") : null);
+    const head = (name, formula, text) =>
+      make("th", { scope: "col", class: text }, say(`steps.${name}`), make("small", { translate: "no" }, formula));
+    return make(
+      "tr",
+      {},
+      head("key", "", "text"),
+      ...columns.map(({ name, formula }) => head(name, formula)),
+      head("weight", "w = exp(s − lse)"),
+      this.hasValues ? head("value", "w · v", "text") : null,
+    );
   }
 
   get hasValues() {
@@ -87,23 +105,50 @@ export class StepsTable {
     weight.style.setProperty("--share", key.weight.toFixed(4));
     const facts = { "data-key": index, "data-weight": key.weight, "data-dot": key.dot };
     const click = () => state.set({ key: pinned ? null : index }); // on the row; a press of the button gets there too
-    return make("tr", { ...facts, class: key.allowed ? null : "masked", "aria-selected": String(pinned), on: { click } },
-      make("td", { class: "text" }, make("button", { type: "button", class: "link", "aria-expanded": String(pinned) }, ...token)),
-      ...columns.map((column) => make("td", {}, column.text(key))), weight,
-      this.hasValues ? make("td", { class: "text" }, vectorCanvas(weighted(key), 160, 22, greatest, inks)) : null);
+    return make(
+      "tr",
+      { ...facts, class: key.allowed ? null : "masked", "aria-selected": String(pinned), on: { click } },
+      make(
+        "td",
+        { class: "text" },
+        make("button", { type: "button", class: "link", "aria-expanded": String(pinned) }, ...token),
+      ),
+      ...columns.map((column) => make("td", {}, column.text(key))),
+      weight,
+      this.hasValues ? make("td", { class: "text" }, vectorCanvas(weighted(key), 160, 22, greatest, inks)) : null,
+    );
   }
 
   /** What is folded away, the learned sink, the total. */
   foot(columns, hidden) {
     const { keys } = this.steps;
     const sum = (indices) => indices.reduce((total, index) => total + keys[index].weight, 0);
-    const line = (name, text, weight) => make("tr", { class: name }, make("td", { class: "text", colspan: columns.length + 1 }, text),
-      make("td", { "data-total": name }, datum(weightText(weight))), this.hasValues ? make("td") : null);
+    const line = (name, text, weight) =>
+      make(
+        "tr",
+        { class: name },
+        make("td", { class: "text", colspan: columns.length + 1 }, text),
+        make("td", { "data-total": name }, datum(weightText(weight))),
+        this.hasValues ? make("td") : null,
+      );
     const lines = [];
     if (hidden.length > 0) {
       const next = hidden.slice(0, MORE_KEYS);
-      lines.push(line("rest", press(say("steps.more", { count: next.length, share: shareText(sum(next)) }), () => this.unfold(MORE_KEYS)), sum(hidden)));
-    } else if (this.unfolded > 0) lines.push(line("rest", press(say("steps.fewer"), () => this.unfold(-this.unfolded)), 0));
+      lines.push(
+        line(
+          "rest",
+          press(say("steps.more", { count: next.length, share: shareText(sum(next)) }), () => this.unfold(MORE_KEYS)),
+          sum(hidden),
+        ),
+      );
+    } else if (this.unfolded > 0)
+      lines.push(
+        line(
+          "rest",
+          press(say("steps.fewer"), () => this.unfold(-this.unfolded)),
+          0,
+        ),
+      );
     if (this.steps.sink !== null) lines.push(line("sink", say("steps.sink"), sinkShare(this.steps)));
     return [...lines, line("total", say("steps.total"), sum(keys.map((_, index) => index)) + sinkShare(this.steps))];
   }

@@ -1,0 +1,96 @@
+"""Weights as rows of bars, which ``bars``, ``geometry`` and the lessons draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from regard.views.figures.figure_layout import Sheet
+from regard.views.figures.figure_texts import TEXTS
+from regard.views.figures.style import ACCENT, FAINT, QUIET
+from regard.views.figures.weight_matrix import Numbers
+
+MOST = 40
+"""Bars of one figure. Of more keys the strongest are shown, and the others as one bar."""
+
+PITCH = 0.27
+"""Inches from bar to bar."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One bar: a name, a weight, and the text behind it."""
+
+    name: str
+    weight: float
+    value: str = ""
+    other: bool = False  # the sum of all keys that are not shown
+
+
+def rows_of(
+    weights: Numbers,
+    names: Sequence[str],
+    values: Numbers | None = None,
+    most: int = MOST,
+    *,
+    placed: bool = False,
+    lang: str = "en",
+) -> list[Row]:
+    """One row for each key in the order of the text, or for the strongest and the rest together.
+
+    The strongest are named with their positions, unless their names are positions (``placed``).
+
+    >>> [row.name for row in rows_of(np.array([0.1, 0.6, 0.3]), ["a", "b", "c"], most=2)]
+    ['1 b', '2 others']
+    """
+    count = len(weights)
+    few = count <= most
+    kept = range(count) if few else sorted(np.argsort(-weights, kind="stable")[: most - 1].tolist())
+    rows = [
+        Row(
+            names[key] if few or placed else f"{key} {names[key]}",
+            float(weights[key]),
+            "" if values is None else listed(values[key]),
+        )
+        for key in kept
+    ]
+    if not few:
+        rest = float(np.delete(weights, list(kept)).sum())
+        rows.append(Row(TEXTS.say("others", lang, count=count - len(rows)), rest, other=True))
+    return rows
+
+
+def draw_bars(sheet: Sheet, axes: Axes, rows: Sequence[Row]) -> None:
+    """Horizontal bars from top to bottom, each with its number."""
+    weights = [row.weight for row in rows]
+    axes.barh(range(len(rows)), weights, height=0.68, color=[FAINT if row.other else ACCENT for row in rows])
+    axes.set(
+        ylim=(len(rows) - 0.5, -0.5), xlim=(min(0.0, *weights, 0.0), max(0.0, *weights, 0.0) * 1.02 or 1.0)
+    )
+    sheet.label(axes, "y", [row.name for row in rows], len(rows), PITCH)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["bottom"].set_visible(False)
+    axes.set_xticks([])
+    for place, row in enumerate(rows):
+        number = f"{row.weight:.3f}".replace("-", "−")
+        axes.annotate(
+            f"{number} × {row.value}" if row.value else number,
+            (max(row.weight, 0.0), place),
+            (3, 0),
+            textcoords="offset points",
+            va="center_baseline",
+            fontsize=7.5,
+            color=QUIET,
+        )
+
+
+def listed(values: Numbers | np.floating) -> str:
+    """A number, or the first few of several, as text."""
+    several = np.atleast_1d(values)
+    said = ", ".join(f"{value:.3g}".replace("-", "−") for value in several[:4])
+    if np.ndim(values) == 0:
+        return said
+    return f"[{said}, …]" if len(several) > 4 else f"[{said}]"

@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Call } from "../../src/regard/views/page/assets/data/call.js";
+
+const [HEADS, KEY_HEADS, QUERIES, KEYS, CHANNELS] = [4, 2, 5, 7, 3];
+
+function numbers(count, seed) {
+  let state = seed;
+  return Float32Array.from({ length: count }, () => {
+    state = (state * 48271) % 2147483647;
+    return (state / 2147483647) * 4 - 2;
+  });
+}
+
+/** The weights of one head, step by step in float64: mask, cap, bias, softmax. */
+function reference({ q, k, scale, softcap, bias, allowed }, head) {
+  const rows = [];
+  for (let i = 0; i < QUERIES; i += 1) {
+    const scores = Array.from({ length: KEYS }, (_, j) => {
+      if (!allowed(i, j)) return -Infinity;
+      let dot = 0;
+      for (let c = 0; c < CHANNELS; c += 1) {
+        dot += q[(head * QUERIES + i) * CHANNELS + c] * k[(Math.floor(head / 2) * KEYS + j) * CHANNELS + c];
+      }
+      const scaled = dot * scale;
+      return (softcap === null ? scaled : softcap * Math.tanh(scaled / softcap)) + bias(i, j);
+    });
+    const lse = Math.log(scores.reduce((sum, score) => sum + Math.exp(score), 0));
+    rows.push({ lse, weights: scores.map((score) => (score === -Infinity ? 0 : Math.exp(score - lse))) });
+  }
+  return rows;
+}
+
+/** A call as a page describes it; row 2 sees nothing, the others see up to key i + 2. */
+function callOf({ softcap = null, line = null } = {}) {
+  const q = numbers(HEADS * QUERIES * CHANNELS, 11);
+  const k = numbers(KEY_HEADS * KEYS * CHANNELS, 29);
+  const allowed = (i, j) => i !== 2 && j <= i + 2;
+  const first = [0];
+  const bounds = [];
+  for (let i = 0; i < QUERIES; i += 1) {
+    if (i !== 2) bounds.push(0, Math.min(KEYS, i + 3));
+    first.push(bounds.length / 2);
+  }
+  const bias = (i, j) => (line ? line[KEYS - 1 - (KEYS - QUERIES) + j - i] : 0);
+  const known = { q, k, scale: 0.5, softcap, bias, allowed };
+  const rows = Array.from({ length: HEADS }, (_, head) => reference(known, head));
+  const lse = Float64Array.from(rows.flat(), (row) => row.lse);
+  const stored = [q, k, lse, line, new Float32Array(HEADS), new Uint8Array(HEADS)];
+  const described = {
+    name: "layer",
+    layer: 0,
+    kind: "encoder",
+    run: 0,
+    heads: [0, 1, 2, 3],
+    queries: QUERIES,
+    keys: KEYS,
+    channels: CHANNELS,
+    queryText: 0,
+    keyText: 0,
+    statistics: 4,
+    thumbnails: { rows: 1, columns: 1, values: 5 },
+    q: { codes: 0, scales: null, shape: [HEADS, QUERIES, CHANNELS] },
+    k: { codes: 1, scales: null, shape: [KEY_HEADS, KEYS, CHANNELS] },
+    lse: 2,
+    scale: 0.5,
+    softcap,
+    masks: [0],
+    bias: line ? { line: 3, table: null } : null,
+  };
+  const text = { tokens: [], special: [], words: [] };
+  const data = {
+    arrays: { at: (place) => stored[place] },
+    texts: [text],
+    masks: [{ first, bounds }],
+    statistics: ["entropy"],
+    sentenceB: null,
+  };
+  return { call: new Call(0, described, data), rows };
+}
+
+for (const [name, options] of Object.entries({
+  "plain": {},
+  "softcap": { softcap: 1.5 },
+  "bias": { line: numbers(KEYS + QUERIES - 1, 5) },
+  "softcap and bias": { softcap: 2, line: numbers(KEYS + QUERIES - 1, 5) },
+})) {
+  test(`weights are exp(s − lse): ${name}`, () => {
+    const { call, rows } = callOf(options);
+    for (let head = 0; head < HEADS; head += 1) {
+      const found = call.weights(head, 0, QUERIES, 0, KEYS);
+      rows[head].forEach(({ weights }, i) => {
+        weights.forEach((weight, j) => {
+          assert.ok(Math.abs(found[i * KEYS + j] - weight) < 1e-6, `head ${head}, query ${i}, key ${j}`);
+        });
+      });
+    }
+  });
+
+  test(`a block is a part of the whole, and so are the steps: ${name}`, () => {
+    const { call } = callOf(options);
+    const whole = call.weights(3, 0, QUERIES, 0, KEYS);
+    const block = call.weights(3, 1, 5, 2, 6);
+    for (let i = 1; i < 5; i += 1)
+      for (let j = 2; j < 6; j += 1) assert.equal(block[(i - 1) * 4 + j - 2], whole[i * KEYS + j]);
+    call.steps(3, 4).keys.forEach(({ weight }, j) => {
+      assert.ok(Math.abs(weight - whole[4 * KEYS + j]) < 1e-6);
+    });
+  });
+}
+
+test("masked pairs and rows that see nothing are exactly 0", () => {
+  const { call } = callOf();
+  const found = call.weights(0, 0, QUERIES, 0, KEYS);
+  assert.deepEqual([...found.subarray(2 * KEYS, 3 * KEYS)], Array(KEYS).fill(0));
+  assert.deepEqual([...found.subarray(3, KEYS)], Array(KEYS - 3).fill(0));
+  assert.deepEqual(call.allowed(0, 2), []);
+  assert.deepEqual(call.allowed(0, 4), [[0, 7]]);
+});

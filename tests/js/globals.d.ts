@@ -1,0 +1,4 @@
+/** What pages offer to tests and to curious readers. */
+interface Window {
+  regard: any;
+}

@@ -1,0 +1,54 @@
+"""What all HTML files share."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import regard
+from regard.texts import LANGUAGE_TAGS, LANGUAGES
+from regard.views.html import (
+    DARK,
+    LIGHT,
+    fill,
+    html_document,
+    theme_of_choice,
+    theme_of_system,
+)
+
+SOURCE = Path(regard.__file__).parent
+
+
+def test_both_themes_have_the_same_colours():
+    assert LIGHT.keys() == DARK.keys()
+    assert all(light != dark for light, dark in zip(LIGHT.values(), DARK.values()))
+
+
+@pytest.mark.parametrize("theme", [theme_of_choice, theme_of_system])
+def test_a_theme_has_every_colour_twice(theme):
+    text = theme()
+    assert all(text.count(f"--{name}: ") == 2 for name in LIGHT)
+    assert text.count("{") == text.count("}")
+
+
+def test_every_variable_that_a_style_uses_is_defined():
+    own = {"own", "share", "hue", "weight", "heads", "bar"}  # set where they are used
+    for file in SOURCE.rglob("*.css"):
+        used = set(re.findall(r"var\(--(\w+)", file.read_text(encoding="utf-8")))
+        assert used <= {*LIGHT, "text", *own}, file
+
+
+def test_every_language_has_a_tag():
+    assert set(LANGUAGE_TAGS) == set(LANGUAGES)
+
+
+def test_a_document_escapes_its_title_and_attributes():
+    text = html_document("</title><script>", "", root={"data-first": '"><b>'}, body_class="a")
+    assert "<title>&lt;/title&gt;&lt;script&gt;</title>" in text
+    assert '<html lang="en" data-first="&quot;&gt;&lt;b&gt;">' in text
+    assert '<body class="a">' in text
+
+
+def test_a_skeleton_without_a_place():
+    with pytest.raises(AssertionError, match="needs each of these once"):
+        fill("<p></p>", {"<b>": ""})
