@@ -253,6 +253,24 @@ class Combined(Mask):
     def shifts(self) -> bool:
         return all(part.shifts for part in self.parts)
 
+    @classmethod
+    def of(cls, *parts: Mask) -> Mask:
+        """The parts combined and simplified."""
+        combiner = MaskCombiner(cls)
+        for part in parts:
+            combiner.add(part)
+        return combiner.mask()
+
+    def select(self, index: tuple[int, ...]) -> Mask:
+        return self.of(*(part.select(index) for part in self.parts))
+
+    def substitute(self, known: Mapping[Mask, bool]) -> Mask:
+        return self.of(*(part.substitute(known) for part in self.parts))
+
+    @property
+    def T(self) -> Mask:  # noqa: N802
+        return self.of(*(part.T for part in self.parts))
+
 
 def _in_brackets(part: Mask, around: Mask) -> str:
     """``part`` as text, in brackets if precedence requires them."""
@@ -312,13 +330,6 @@ class MaskCombiner:
         return self._kind(tuple(self._parts))  # type: ignore[call-arg]
 
 
-def _joined(kind: type[Combined], parts: tuple[Mask, ...]) -> Mask:
-    combiner = MaskCombiner(kind)
-    for part in parts:
-        combiner.add(part)
-    return combiner.mask()
-
-
 @dataclass(frozen=True, repr=False)
 class Both(Combined):
     """All parts must allow a pair."""
@@ -326,11 +337,6 @@ class Both(Combined):
     parts: tuple[Mask, ...]
     sign = "&"
     neutral = True
-
-    @staticmethod
-    def of(*parts: Mask) -> Mask:
-        """The parts joined and simplified."""
-        return _joined(Both, parts)
 
     def __hash__(self) -> int:
         return self._hash
@@ -341,16 +347,6 @@ class Both(Combined):
     def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
         return reduce(np.minimum, (part.tiles(rows, columns, extent) for part in self.parts))
 
-    def select(self, index: tuple[int, ...]) -> Mask:
-        return Both.of(*(part.select(index) for part in self.parts))
-
-    def substitute(self, known: Mapping[Mask, bool]) -> Mask:
-        return Both.of(*(part.substitute(known) for part in self.parts))
-
-    @property
-    def T(self) -> Mask:  # noqa: N802
-        return Both.of(*(part.T for part in self.parts))
-
 
 @dataclass(frozen=True, repr=False)
 class Either(Combined):
@@ -360,11 +356,6 @@ class Either(Combined):
     sign = "|"
     neutral = False
 
-    @staticmethod
-    def of(*parts: Mask) -> Mask:
-        """The parts joined and simplified."""
-        return _joined(Either, parts)
-
     def __hash__(self) -> int:
         return self._hash
 
@@ -373,16 +364,6 @@ class Either(Combined):
 
     def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
         return reduce(np.maximum, (part.tiles(rows, columns, extent) for part in self.parts))
-
-    def select(self, index: tuple[int, ...]) -> Mask:
-        return Either.of(*(part.select(index) for part in self.parts))
-
-    def substitute(self, known: Mapping[Mask, bool]) -> Mask:
-        return Either.of(*(part.substitute(known) for part in self.parts))
-
-    @property
-    def T(self) -> Mask:  # noqa: N802
-        return Either.of(*(part.T for part in self.parts))
 
 
 @dataclass(frozen=True, repr=False)
