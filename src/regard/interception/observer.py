@@ -18,7 +18,6 @@ from regard.interception.steps import (
     FixedMaskView,
     Kind,
     MaskView,
-    detached,
 )
 from regard.kernels import Statistics, attention_statistics, attention_with_lse
 from regard.kernels.attention import attention
@@ -224,7 +223,7 @@ def attend(
         lse,
         statistics,
         view or FixedMaskView(inputs.mask, inputs.extent.queries),
-        None if inputs.bias is None else detached(inputs.bias),
+        None if inputs.bias is None else inputs.bias.detach(),
         inputs.scale,
         inputs.softcap,
         None if inputs.sinks is None else inputs.sinks.detach().clone(),

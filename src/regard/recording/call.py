@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.checks import is_index
 from regard.errors import ArgumentError
 from regard.interception.steps import Kind
 from regard.kernels import Statistics
@@ -217,7 +218,7 @@ class Call(ABC):
         return self.head_numbers.index(head)
 
     def _check_batch(self, batch: int) -> None:
-        if isinstance(batch, bool) or not isinstance(batch, int) or not 0 <= batch < self.batch:
+        if not is_index(batch, self.batch):
             raise ArgumentError(
                 "batch is one of the recorded sequences (0 … {last}).",
                 got="batch = {batch!r}",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 import torch
 from torch import Tensor
 
-from regard.errors import ArgumentError, RecordingError
+from regard.checks import check_integer
+from regard.errors import RecordingError
 from regard.kernels import Statistics
 from regard.masks.extent import Integers
 from regard.masks.mask import Constant
@@ -68,10 +69,7 @@ class SummaryCall(Call):
             self._refuse()
         if top is None:
             return self.kept
-        if isinstance(top, bool) or not isinstance(top, int) or top < 0:
-            raise ArgumentError(
-                "top is a whole number, 0 or more.", got="top = {top!r}", do="Ask for 5, say.", top=top
-            )
+        check_integer("top", top, least=0, example=5)
         have = 0 if self.kept.top_weights is None else self.kept.top_weights.shape[-1]
         if top > have:
             raise RecordingError(
