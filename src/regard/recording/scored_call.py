@@ -17,13 +17,12 @@ from torch import Tensor
 
 from regard.errors import RecordingError
 from regard.kernels import Statistics, attention_statistics, attention_with_lse
-from regard.kernels.biases import Bias
+from regard.kernels.biases import WHOLE, Bias
 from regard.kernels.plain_kernel import Rules, full_precision, scores_of, weights_of
 from regard.masks import padding
 from regard.masks.extent import Integers
 from regard.masks.mask import MaskLike, as_mask
 from regard.recording.call import Call, part_of, widened, widened_on_cpu
-from regard.recording.selection import bias_on_cpu, selected_bias
 from regard.recording.summary_call import SummaryCall
 
 if TYPE_CHECKING:
@@ -87,8 +86,7 @@ class ScoredCall(Call):
         with full_precision(q):
             rules = Rules(self.scale, self.softcap)
             scores, _ = scores_of(q, k, self.bias_at(batch, index, i, j), rules)
-        lse = _rows(self.lse[batch, index], i).to(q.dtype)[:, None]
-        weights = weights_of(scores, lse)
+        weights = weights_of(scores, _rows(self.lse[batch, index], i).to(q.dtype)[:, None])
         allowed = self.mask.select((batch, index)).evaluate(self.extent, i + self.extent.offset, j)
         if allowed.all():
             return weights
@@ -173,7 +171,7 @@ class ScoredCall(Call):
             k=part_of(self.k, batch, key_heads),
             v=None if self.v is None else part_of(self.v, batch, key_heads),
             lse=part_of(self.lse, batch, heads),
-            bias=None if self.bias is None else selected_bias(self.bias, batch, heads),
+            bias=None if self.bias is None else _selected_bias(self.bias, batch, heads),
             sinks=self.sinks if self.sinks is None or heads is None else self.sinks[list(heads)],
             **self._selected(batch, heads),
         )
@@ -181,7 +179,10 @@ class ScoredCall(Call):
     def on_cpu(self) -> Self:
         """The call on the CPU, detached and in at least float32, as weights are computed."""
         changed: dict[str, Any] = {name: widened_on_cpu(tensor) for name, tensor in self.tensors().items()}
-        return replace(self, **changed, bias=None if self.bias is None else bias_on_cpu(self.bias))
+        if self.bias is not None:
+            # Its dtype stays: a bias by distance is rounded as it is computed.
+            changed["bias"] = self.bias.with_tables(tuple(x.detach().cpu() for x in self.bias.tables))
+        return replace(self, **changed)
 
     def hide_queries(self, visible: Tensor) -> Self:
         """The call in which only the queries that are True in ``visible (batch, query)`` see anything."""
@@ -193,3 +194,10 @@ def _rows(tensor: Tensor, index: Integers) -> Tensor:
     if len(index) and (np.diff(index) == 1).all():
         return tensor[int(index[0]) : int(index[-1]) + 1]
     return tensor[torch.from_numpy(index).to(tensor.device)]
+
+
+def _selected_bias(bias: Bias, batch: int | None, heads: Sequence[int] | None) -> Bias:
+    return bias.select(
+        batch=WHOLE if batch is None else slice(batch, batch + 1),
+        heads=WHOLE if heads is None else torch.tensor(list(heads)),
+    )

@@ -67,18 +67,6 @@ def selected_mask(mask: Mask, batch: int | None, heads: Sequence[int] | None, ex
     return dense(torch.stack([one.dense(*extent) for one in by_head])[None])
 
 
-def selected_bias(bias: Bias, batch: int | None, heads: Sequence[int] | None) -> Bias:
-    """The bias of one sequence, or of some heads; None means all."""
-    if batch is not None:
-        bias = bias.select(batch=slice(batch, batch + 1))
-    return bias if heads is None else bias.select(heads=torch.tensor(list(heads)))
-
-
-def bias_on_cpu(bias: Bias) -> Bias:
-    """The bias on the CPU, detached. Its dtype stays: it decides how a bias by distance is rounded."""
-    return bias.with_tables(tuple(table.detach().cpu() for table in bias.tables))
-
-
 def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -> Bias | None:
     """The bias of all rows: a bias by distance covers all of them; tables are concatenated."""
     if before is None and after is None:
