@@ -9,7 +9,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from regard.kernels.attention import attention_with_lse
 from regard.masks import window
 from regard.recording import Call
 
@@ -29,22 +28,6 @@ def weight_by_distance(call: Call) -> Tensor | None:
     if call.kind == "cross" or call.kept is not None:
         return None
     starts = first_distances(call.keys)
-    within = torch.stack([_within(call, start - 1) for start in (*starts[1:], call.keys)], -1)
+    reaches = [start - 1 for start in (*starts[1:], call.keys)]
+    within = torch.stack([call.mass(window(reach, reach)) for reach in reaches], -1)
     return torch.diff(within, dim=-1, prepend=torch.zeros_like(within[..., :1])).clamp(min=0)
-
-
-def _within(call: Call, reach: int) -> Tensor:
-    """The weight on keys at most ``reach`` positions away, ``(batch, head, query)``."""
-    near = window(reach, reach)
-    if call.own_weights is not None:
-        weights = call.own_weights
-        wide = torch.promote_types(weights.dtype, torch.float32)
-        return (weights * near.dense(*call.extent).to(weights.device)).to(wide).sum(-1)
-    assert call.q is not None
-    assert call.k is not None
-    assert call.lse is not None
-    _, lse = attention_with_lse(
-        call.q, call.k, call.k, mask=call.mask & near, bias=call.bias, scale=call.scale, softcap=call.softcap
-    )
-    whole = call.lse.to(lse.dtype)
-    return torch.exp(lse - torch.where(whole == -torch.inf, 0.0, whole))

@@ -22,6 +22,7 @@ from regard.kernels.plain_kernel import Rules, full_precision, scores_of
 from regard.masks import Mask, everything
 from regard.masks.extent import Extent, Integers
 from regard.recording.kept_statistics import fewer_top, statistics_of_weights
+from regard.recording.regions import mass_of_scores, mass_of_weights, output_without
 
 Positions = slice | int | Sequence[int]
 """Some positions along an axis."""
@@ -197,6 +198,44 @@ class Call:
             sinks=self.sinks,
             top=top,
         )
+
+    def mass(self, region: object) -> Tensor:
+        """The weight that each query gives to a region of the matrix, ``(batch, head, query)``.
+
+        ``Σ_{j∈M} w_ij = exp(lse_i(mask & M) − lse_i)``: one pass over the pairs of the region; no weight is
+        computed. ``region`` is a mask, such as ``masks.prefix(4)`` or ``masks.window(64, 0)``, or a bool tensor.
+
+        >>> from regard import masks
+        >>> q = k = torch.zeros(1, 1, 4, 2)
+        >>> Call("attention", "encoder", 0, q, k, torch.full((1, 1, 4), 4.0).log()).mass(masks.prefix(1))
+        tensor([[[0.2500, 0.2500, 0.2500, 0.2500]]])
+        """
+        if self.own_weights is not None:
+            return mass_of_weights(self.own_weights, region)
+        if self.q is None or self.k is None or self.lse is None:
+            raise RecordingError(
+                "The mass of a region needs Q and K, and {name} kept its statistics only.",
+                do="Record with watch(model) instead of watch(model, statistics=True).",
+                name=self.name,
+            )
+        rules = {"mask": self.mask, "bias": self.bias, "scale": self.scale, "softcap": self.softcap}
+        return mass_of_scores(self.q, self.k, self.lse, region, **rules)  # type: ignore[arg-type]
+
+    def without(self, region: object) -> Tensor:
+        """The output of each head if nobody could see the region, ``(batch, head, query, channel)``.
+
+        ``(O_i − Σ_{j∈M} w_ij v_j) / (1 − mass_i)``: the direct effect of taking keys away, without a second
+        run of the model. It needs V, and ``masks.nothing()`` gives the output itself.
+        """
+        if self.q is None or self.k is None or self.v is None:
+            raise RecordingError(
+                "The output without a region needs Q, K and V of {name}.",
+                got="its weights alone" if self.dense else "a recording without them",
+                do="Record with watch(model, values=True).",
+                name=self.name,
+            )
+        rules = {"mask": self.mask, "bias": self.bias, "scale": self.scale, "softcap": self.softcap}
+        return output_without(self.q, self.k, self.v, region, sinks=self.sinks, **rules)  # type: ignore[arg-type]
 
     def summary(self, top: int) -> Call:
         """The call with its statistics in place of what they were computed from."""
