@@ -35,8 +35,8 @@ def mass(
 ) -> Table:
     """One row per head, one column per region: the mean weight that its queries give to the region.
 
-    ``Σ_{j∈M} w_ij = exp(lse_i(mask & M) − lse_i)``, averaged over the queries that see something, without padding;
-    ``rows`` chooses some of them. A pass costs only the pairs of its region, and nothing of n×n is built.
+    ``Σ_{j∈M} w_ij = exp(lse_i(mask & M) − lse_i)``, averaged over the queries that see something and are
+    not padding; ``rows`` chooses some of them. A pass costs only the pairs of its region, and nothing of n×n is built.
 
     >>> import torch, regard
     >>> from regard import masks

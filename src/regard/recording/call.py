@@ -203,7 +203,7 @@ class Call:
         """The weight that each query gives to a region of the matrix, ``(batch, head, query)``.
 
         ``Σ_{j∈M} w_ij = exp(lse_i(mask & M) − lse_i)``: one pass over the pairs of the region; no weight is
-        computed. ``region`` is a mask, such as ``masks.prefix(4)`` or ``masks.window(64, 0)``, or a bool tensor.
+        computed. ``region`` is a mask, such as ``masks.prefix(4)``, or a bool tensor.
 
         >>> from regard import masks
         >>> q = k = torch.zeros(1, 1, 4, 2)

@@ -2,7 +2,8 @@
 
 With ``lse_i(M)`` the log-sum-exp of row i over the keys of M alone, the weight on M is
 ``Σ_{j∈M} w_ij = exp(lse_i(M) − lse_i)``. One pass under the mask ``mask & M`` gives it: no weight is
-computed, and only the pairs of M cost anything. A learned sink takes part in ``lse_i`` and not in ``lse_i(M)``.
+computed, and only the pairs of M cost anything. A learned sink is part of ``lse_i``, not of
+``lse_i(M)``.
 """
 
 from __future__ import annotations
