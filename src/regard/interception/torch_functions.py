@@ -20,7 +20,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from regard.interception.observer import Observer, attend, autocast, observers_running
+from regard.interception.observer import Observer, autocast, observers_running
+from regard.interception.pipeline import attend
+from regard.interception.steps import InterceptedCall
 from regard.kernels import attention, attention_weights
 from regard.kernels.inputs import Inputs, prepare
 from regard.masks.id_table import causal_bias, is_causal_bias
@@ -53,7 +55,7 @@ class AttentionFunctionMode(TorchFunctionMode):
 
     def _regard(self, observers: list[Observer], q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
         inputs = prepare(q, k, v, **options)
-        return inputs.restore(_attend(inputs, observers))
+        return inputs.restore(_attend(inputs, observers)[0])
 
     def _sdpa(
         self,
@@ -72,7 +74,7 @@ class AttentionFunctionMode(TorchFunctionMode):
         if is_causal or _begins_at_the_first_key(attn_mask):
             mask = upper_left_causal(query.shape[-2], key.shape[-2])
         inputs = prepare(*autocast(query, key, value), mask=mask, scale=scale, dropout=dropout_p)
-        return inputs.restore(_attend(inputs, observers))
+        return inputs.restore(_attend(inputs, observers)[0])
 
     def _multi_head(
         self, observers: list[Observer], *args: Any, **kwargs: Any
@@ -100,10 +102,11 @@ def _begins_at_the_first_key(attn_mask: object) -> bool:
     return not lower_right or queries == keys
 
 
-def _attend(inputs: Inputs, observers: list[Observer]) -> Tensor:
+def _attend(inputs: Inputs, observers: list[Observer]) -> tuple[Tensor, Inputs]:
+    """The output, and the inputs that it was computed from."""
     kind = observers[0].kind_of(inputs, observers[0].running)
     # The model says nothing about positions, so the last query is at the last key.
-    return attend(inputs, observers, None, kind, view=None, past=max(0, inputs.extent.offset))
+    return attend(InterceptedCall(inputs, None, kind, None, max(0, inputs.extent.offset)), observers)
 
 
 def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Callable[..., tuple[Tensor, Any]]:
@@ -115,8 +118,9 @@ def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Call
     def ours(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool) -> Tensor:
         chosen: object = upper_left_causal(q.shape[-2], k.shape[-2]) if is_causal else mask
         inputs = prepare(*autocast(q, k, v), mask=chosen, dropout=dropout)
-        inside.append(inputs)
-        return _attend(inputs, observers)
+        output, computed = _attend(inputs, observers)
+        inside.append(computed)
+        return output
 
     original = F.multi_head_attention_forward
     names = {**vars(F), "scaled_dot_product_attention": ours, "has_torch_function": lambda _: False}
