@@ -40,20 +40,18 @@ class PatternEdit(RecordingEdit):
         if not edited.whole:
             cells = edited.cell_mask
             mask = (inputs.mask | cells) & (mask | ~cells)
+        # Heads that share a key head may now have different keys.
+        group = inputs.heads // inputs.k.shape[1]
+        k, v = (x.repeat_interleave(group, 1) if group > 1 else x for x in (inputs.k, inputs.v))
         changed = replace(
             inputs,
             q=recorded.put(inputs.q, recorded.of_heads("q") * (recorded.call.scale / inputs.scale)),
-            k=recorded.put(_keys_of_each_head(inputs), recorded.of_heads("k")),
+            k=recorded.put(k, recorded.of_heads("k")),
+            v=v,
             mask=mask,
             bias=_joined_bias(inputs, recorded),
         )
         return replace(edited.call, inputs=changed, view=FixedMaskView(mask, inputs.extent.queries))
-
-
-def _keys_of_each_head(inputs: Inputs) -> Tensor:
-    """Keys ``(batch, head, key, channel)``: heads that share a key head may now have different keys."""
-    group = inputs.heads // inputs.k.shape[1]
-    return inputs.k.repeat_interleave(group, 1) if group > 1 else inputs.k
 
 
 def _joined_bias(inputs: Inputs, recorded: RecordedCall) -> Bias | None:
