@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from regard.edits.edit import Edit, HeadEdit
 from regard.edits.edited_call import EditedCall
-from regard.edits.placed_mask import sees_none
 from regard.edits.scope import Numbers, Rows, Scope
+from regard.interception.placed_mask import sees_none
 from regard.interception.steps import InterceptedCall
 from regard.masks import Mask, as_mask
 

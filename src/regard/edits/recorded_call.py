@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from regard.kernels.inputs import Inputs
 from regard.masks import Mask
 from regard.recording import Recording
 from regard.recording.call import Call
+from regard.recording.scored_call import ScoredCall
 
 
 def check_recording(given: object, what: str) -> Recording:
@@ -52,7 +54,7 @@ def recorded_for(recording: Recording, edited: EditedCall) -> RecordedCall | Non
     if edited.past and edited.past >= call.queries:
         return None
     _check_sizes(call, edited)
-    return RecordedCall(call, edited)
+    return RecordedCall(call.scored(), edited)
 
 
 def _check_sizes(call: Call, edited: EditedCall) -> None:
@@ -84,59 +86,44 @@ def _check_sizes(call: Call, edited: EditedCall) -> None:
 class RecordedCall:
     """A recorded call, and the call whose heads get what it holds."""
 
-    call: Call
+    call: ScoredCall
     edited: EditedCall
 
     # ---- what the recording holds --------------------------------------------------------------
 
-    def _kept(self, name: str) -> Tensor:
-        tensor = getattr(self.call, name, None)
-        if not isinstance(tensor, Tensor):
-            raise RecordingError(
-                "An edit by another run needs its {tensor}.",
-                got="a recording without {tensor} in {name}",
-                do="Record with regard.watch(model, values=True)."
-                if name == "v"
-                else "Record with regard.watch(model), and a model that shows its Q and K.",
-                tensor=name.upper(),
-                name=self.call.name,
-            )
-        if not bool(tensor.isfinite().all()):
-            raise RecordingError(
-                "An edit by another run needs finite numbers.",
-                got="NaN or infinity in {tensor} of {name}",
-                do="Look for the layer that computes them.",
-                tensor=name.upper(),
-                name=self.call.name,
-            )
-        return tensor.to(self.edited.call.inputs.q)
+    @cached_property
+    def own(self) -> ScoredCall:
+        """The edited heads of the recording, each with its own key head."""
+        return self.call.select(
+            heads=[self.call.head_numbers.index(head) for head in self.edited.heads.tolist()]
+        )
 
-    @property
-    def _index(self) -> Tensor:
-        """Where the edited heads are among those recorded."""
-        numbers = [self.call.head_numbers.index(head) for head in self.edited.heads.tolist()]
-        return torch.tensor(numbers, device=self.edited.heads.device)
-
-    def of_heads(self, name: str) -> Tensor:
-        """A recorded tensor of the edited heads, ``(batch or 1, edited head, length, channel)``."""
-        tensor = self._kept(name)
-        group = self.call.heads // tensor.shape[1]
-        return tensor.index_select(1, self._index // group)
+    def finite(self, name: str, tensor: Tensor) -> Tensor:
+        """A recorded tensor in the dtype of this run; raises if it has NaN."""
+        if bool(tensor.isfinite().all()):
+            return tensor.to(self.edited.call.inputs.q)
+        raise RecordingError(
+            "An edit by another run needs finite numbers.",
+            got="NaN or infinity in {tensor} of {name}",
+            do="Look for the layer that computes them.",
+            tensor=name,
+            name=self.call.name,
+        )
 
     def output(self) -> Tensor:
         """The recorded output of the edited heads, ``(batch or 1, edited head, query, channel)``."""
-        call = self.call
+        own = self.own
         found = attention(
-            self._kept("q"),
-            self._kept("k"),
-            self._kept("v"),
-            mask=call.mask,
-            bias=call.bias,
-            scale=call.scale,
-            softcap=call.softcap,
-            sinks=call.sinks,
+            own.q,
+            own.k,
+            own.values,
+            mask=own.mask,
+            bias=own.bias,
+            scale=own.scale,
+            softcap=own.softcap,
+            sinks=own.sinks,
         )
-        return found.index_select(1, self._index)
+        return self.finite("O", found)
 
     @property
     def mask(self) -> Mask:

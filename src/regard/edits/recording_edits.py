@@ -43,10 +43,11 @@ class PatternEdit(RecordingEdit):
         # Heads that share a key head may now have different keys.
         group = inputs.heads // inputs.k.shape[1]
         k, v = (x.repeat_interleave(group, 1) if group > 1 else x for x in (inputs.k, inputs.v))
+        own = recorded.own
         changed = replace(
             inputs,
-            q=recorded.put(inputs.q, recorded.of_heads("q") * (recorded.call.scale / inputs.scale)),
-            k=recorded.put(k, recorded.of_heads("k")),
+            q=recorded.put(inputs.q, recorded.finite("Q", own.q) * (own.scale / inputs.scale)),
+            k=recorded.put(k, recorded.finite("K", own.k)),
             v=v,
             mask=mask,
             bias=_joined_bias(inputs, recorded),
