@@ -36,6 +36,8 @@ ROOMS = [
     "interception",
     "recording",
     "edits",
+    "metrics",
+    "ablation",
     "heads",
     "translator",
     "views",

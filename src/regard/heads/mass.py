@@ -36,7 +36,7 @@ def mass(
     """One row per head, one column per region: the mean weight that its queries give to the region.
 
     ``Σ_{j∈M} w_ij = exp(lse_i(mask & M) − lse_i)``, averaged over the queries that see something and are
-    not padding; ``rows`` chooses some of them. A pass costs only the pairs of its region, and nothing of n×n is built.
+    not padding; ``rows`` chooses some of them. A pass costs only the pairs of its region; nothing is n×n.
 
     >>> import torch, regard
     >>> from regard import masks
