@@ -370,7 +370,7 @@ def test_tokens_are_ids_or_single_tokens():
     for wrong in (-1, 2.5, True, None):
         with pytest.raises(ArgumentError, match="A token is an id"):
             metrics.logit(wrong)
-    with pytest.raises(ArgumentError, match="position is a whole number. Got position = 'end'"):
+    with pytest.raises(ArgumentError, match=r"position is a whole number\. Got position = 'end'"):
         metrics.logit(3, position="end")
 
 
