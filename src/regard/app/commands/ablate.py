@@ -115,9 +115,8 @@ def _sweep(
         (found.table.to_csv if out.suffix == ".csv" else found.table.to_json)(out)
         console.print(str(out), style="bold", markup=False, highlight=False)
     if figure is not None:
-        kind = found.kinds[-1]
-        labels = tokens if by == "key" and tokens and len(tokens) == found.grid(kind).shape[1] else None
-        save(effects(found, kind=kind, labels=labels, lang=lang), figure)
+        labels = tokens if by == "key" and len(found.kinds) == 1 else None
+        save(effects(found, labels=labels, lang=lang), figure)
         console.print(str(figure), style="bold", markup=False, highlight=False)
 
 

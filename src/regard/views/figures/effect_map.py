@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ def effects(
 
     Args:
         found: what ``regard.ablate(...)`` returned.
-        kind: encoder, decoder or cross, where several were changed.
+        kind: encoder, decoder or cross alone; by default every kind that was changed.
         labels: the tokens, for a sweep by key or by edge.
         largest: the difference that gets the last colour; by default the greatest one.
         title: by default what was measured; "" for none.
@@ -57,54 +57,65 @@ def effects(
             do="Pass regard.ablate(model, inputs, metric).",
             type=type(found).__name__,
         )
-    grid = found.grid(kind)
-    if labels is not None and len(labels) != grid.shape[1]:
+    kinds = found.kinds if kind is None else (kind,)
+    grids = {one: found.grid(one) for one in kinds}
+    keys = grids[kinds[-1]].shape[1]
+    if labels is not None and len(labels) != keys:
         raise ShapeError(
             "There is a label for every key (keys = {keys}).",
             got="{labels_count} labels",
             do="Pass the tokens of the same text.",
-            keys=grid.shape[1],
+            keys=keys,
             labels_count=len(labels),
         )
     with house_style():
         sheet = Sheet([*(labels or ()), title or ""], lang)
         said = sheet.say(f"effects.{found.by}", metric=found.metric, before=found.before)
         if found.by in ("layer", "key"):
-            return _bars(sheet, found, grid[0], labels, title, said, size)
-        return _map(sheet, found, grid, labels, largest, title, said, size)
+            return _bars(sheet, found, grids, labels, title, said, size)
+        return _maps(sheet, found, grids, labels, largest, title, said, size)
 
 
-def _map(
+def _maps(
     sheet: Sheet,
     found: Ablation,
-    grid: NDArray[np.float64],
+    grids: Mapping[str, NDArray[np.float64]],
     labels: Sequence[str] | None,
     largest: float | None,
     title: str | None,
     said: str,
     size: float | None,
 ) -> Figure:
-    rows, columns = grid.shape
-    longest = checked_size(size, min(CELL * max(grid.shape), SIDE))
-    pitch = longest / max(grid.shape)
-    picture = Reduced(np.ma.masked_invalid(grid), grid.shape)
-    colours = _signed(picture, largest)
-    axes = sheet.area(2, 1, pitch * columns, pitch * rows)
-    image = paint(axes, picture, colours)
-    # Edges go from queries, the last tokens of the text, to keys.
-    sheet.label(axes, "y", None if labels is None else list(labels)[-rows:], rows, pitch)
-    sheet.label(axes, "x", labels, columns, pitch)
+    """A map for each kind, with one scale of colours for all of them."""
+    most = max(max(grid.shape) for grid in grids.values())
+    pitch = checked_size(size, min(CELL * most, SIDE)) / most
+    pictures = {kind: Reduced(np.ma.masked_invalid(grid), grid.shape) for kind, grid in grids.items()}
+    colours = _signed(list(pictures.values()), largest)
     names = ("layer", "head") if found.by == "head" else ("query", "key")
-    sheet.side_name(axes, "y", sheet.say(names[0]))
-    sheet.side_name(axes, "x", sheet.say(names[1]))
-    colour_key(sheet, image, colours, (2 + pitch * columns + 0.12, 1, 0.11, max(min(pitch * rows, 3.0), 0.9)))
-    sheet.title(axes, title, said)
+    left, first = 2.0, None
+    for kind, picture in pictures.items():
+        rows, columns = picture.shape
+        axes = sheet.area(left, 1, pitch * columns, pitch * rows)
+        image = paint(axes, picture, colours)
+        # Edges go from queries, the last tokens of the text, to keys.
+        sheet.label(axes, "y", None if labels is None else list(labels)[-rows:], rows, pitch)
+        sheet.label(axes, "x", labels, columns, pitch)
+        if first is None:
+            sheet.side_name(axes, "y", sheet.say(names[0]))
+        several = len(pictures) > 1
+        sheet.side_name(axes, "x", sheet.say(f"kind.{kind}.head") if several else sheet.say(names[1]))
+        left += pitch * columns + 0.45
+        first = first or axes
+    assert first is not None
+    tall = pitch * max(picture.shape[0] for picture in pictures.values())
+    colour_key(sheet, image, colours, (left - 0.33, 1, 0.11, max(min(tall, 3.0), 0.9)))
+    sheet.title(first, title, said)
     return sheet.fit()
 
 
-def _signed(picture: Reduced, largest: float | None) -> Scale:
+def _signed(pictures: Sequence[Reduced], largest: float | None) -> Scale:
     """Colours on both sides of 0, also where every difference has one sign."""
-    top = largest or float(np.abs(np.ma.filled(picture.values, 0.0)).max()) or 1.0
+    top = max(float(np.abs(np.ma.filled(picture.values, 0.0)).max()) for picture in pictures) or 1.0
     both = Reduced(np.ma.array([[-top, top]]), (1, 2))
     return scale_for([both], "linear", largest or top)
 
@@ -112,23 +123,33 @@ def _signed(picture: Reduced, largest: float | None) -> Scale:
 def _bars(
     sheet: Sheet,
     found: Ablation,
-    values: NDArray[np.float64],
+    grids: Mapping[str, NDArray[np.float64]],
     labels: Sequence[str] | None,
     title: str | None,
     said: str,
     size: float | None,
 ) -> Figure:
-    keep = np.sort(np.argsort(-np.abs(np.nan_to_num(values)), kind="stable")[:MOST])
-    names = [
-        sheet.say("layer.n", layer=at) if found.by == "layer" else f"{at} {labels[at]}" if labels else str(at)
-        for at in keep.tolist()
+    several = len(grids) > 1
+    rows = [
+        Row(_bar_name(sheet, found.by, kind if several else "", at, labels), float(value))
+        for kind, grid in grids.items()
+        for at, value in enumerate(grid[0])
+        if np.isfinite(value)
     ]
-    rows = [Row(name, float(values[at])) for name, at in zip(names, keep.tolist()) if np.isfinite(values[at])]
-    axes = sheet.area(2, 1, checked_size(size, 3.4), PITCH * len(rows))
-    draw_bars(sheet, axes, rows)
+    weakest = sorted(range(len(rows)), key=lambda at: abs(rows[at].weight))[: max(0, len(rows) - MOST)]
+    shown = [row for at, row in enumerate(rows) if at not in set(weakest)]
+    axes = sheet.area(2, 1, checked_size(size, 3.4), PITCH * len(shown))
+    draw_bars(sheet, axes, shown)
     axes.axvline(0.0, color=FAINT, linewidth=0.6)
     sheet.title(axes, title, said)
     return sheet.fit()
+
+
+def _bar_name(sheet: Sheet, by: str, kind: str, at: int, labels: Sequence[str] | None) -> str:
+    if by == "layer":
+        return sheet.say(f"kind.{kind}.layer" if kind else "layer.n", layer=at)
+    name = f"{at} {labels[at]}" if labels and at < len(labels) else str(at)
+    return sheet.say(f"kind.{kind}.key", key=name) if kind else name
 
 
 def eviction(
