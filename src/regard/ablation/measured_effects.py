@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from regard.edits import Edit, each
 from regard.edits.model_edit import edit
-from regard.errors import ArgumentError, DtypeError
+from regard.errors import ArgumentError, DtypeError, Phrase
 from regard.metrics import AnyMetric, ModelInputs, Outcome, check_metric, divergence_of, measured, part_of
 from regard.table import Table
 
@@ -58,7 +58,7 @@ class Experiment:
         else:
             with during:
                 plain = inputs.run(model)
-        before = measured(metric, Outcome(plain, inputs, plain), "the model without an edit")
+        before = measured(metric, Outcome(plain, inputs, plain), Phrase("the model without an edit"))
         return cls(model, inputs, metric, plain, before)
 
     @property

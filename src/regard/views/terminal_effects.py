@@ -1,4 +1,4 @@
-"""What edits did to a model, in the terminal: the strongest first, with bars, and what these heads look at."""
+"""What edits did to a model, in the terminal: strongest first, with bars, and what these heads look at."""
 
 from __future__ import annotations
 
