@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
@@ -21,8 +22,8 @@ from regard.views.wording import TEXTS, heading, named
 LESS, MORE = "rgb(40,140,255)", "rgb(230,120,30)"
 """Colours of a bar: the metric falls, the metric rises."""
 
-BAR = 12
-"""Characters of the longest bar."""
+NUMBER, BAR, GAP = 8, 12, 2
+"""Characters of a difference, of the longest bar, and between columns."""
 
 
 def show_effects(
@@ -51,13 +52,16 @@ def show_effects(
     )
     rows = list(found.strongest(most))
     several = len(found.kinds) > 1
-    grid = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    grid = Grid(box=None, padding=(0, GAP, 0, 0), pad_edge=False)
     for name in _columns(found, several):
         right = name not in ("kind", "token")
         grid.add_column(Text(heading(name, lang), "dim"), justify="right" if right else "left", no_wrap=True)
     grid.add_column(Text(heading("difference", lang), "dim"), no_wrap=True)
     if roles is not None and found.by == "head":
-        grid.add_column(Text(TEXTS.say("roles.does", lang), "dim"), no_wrap=True, overflow="ellipsis")
+        # The rest of the line is for the role: rich would shorten every column alike.
+        rest = console.width - _room(rows, _columns(found, several), lang)
+        does = Text(TEXTS.say("roles.does", lang), "dim")
+        grid.add_column(does, no_wrap=True, overflow="ellipsis", max_width=max(8, rest))
     largest = max((abs(_number(row, "difference")) for row in rows), default=0.0) or 1.0
     for row in rows:
         cells = [_place(row, name, tokens, lang) for name in _columns(found, several)]
@@ -67,6 +71,15 @@ def show_effects(
         console.print(Text(TEXTS.say("rows.more", lang, rest=len(found.table) - most), "dim"))
     if not found.complete:
         console.print(Text(TEXTS.say("effects.stopped", lang), "yellow"))
+
+
+def _room(rows: Sequence[Record], columns: Sequence[str], lang: str) -> int:
+    """Cells of the columns before the role, with the gaps after them."""
+    texts = {
+        name: [heading(name, lang), *(named(name, str(row.get(name)), lang) for row in rows)]
+        for name in columns
+    }
+    return sum(max(map(cell_len, column)) + GAP for column in texts.values()) + NUMBER + 1 + BAR + GAP
 
 
 def _columns(found: Ablation, several: bool) -> list[str]:
@@ -93,7 +106,7 @@ def _difference(row: Record, largest: float) -> Text:
     difference = _number(row, "difference")
     number = f"{difference:+.3f}".replace("-", "−")
     drawn = bar(abs(difference) / largest, BAR).ljust(BAR)
-    return Text.assemble((number.rjust(8), "bold"), " ", (drawn, MORE if difference > 0 else LESS))
+    return Text.assemble((number.rjust(NUMBER), "bold"), " ", (drawn, MORE if difference > 0 else LESS))
 
 
 def _role(row: Record, found: Ablation, roles: Roles | None, lang: str) -> list[Text]:
