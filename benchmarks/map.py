@@ -26,12 +26,12 @@ LONG = """
 import sys, torch
 from regard import masks
 from regard.kernels import attention_with_lse
-from regard.recording import Call, Recording
+from regard.recording import Recording, ScoredCall
 torch.set_num_threads({threads})
 torch.manual_seed(0)
 q, k = torch.randn(2, 1, 8, {n}, 64).unbind(0)
 _, lse = attention_with_lse(q, k, k, mask=masks.causal(), scale=64 ** -0.5)
-call = Call("layers.0", "decoder", 0, q, k, lse, mask=masks.causal(), scale=64 ** -0.5)
+call = ScoredCall("layers.0", "decoder", 0, q, k, lse, mask=masks.causal(), scale=64 ** -0.5)
 seen = Recording("Llama-shaped", [call])
 seen.tokens = [f"w{{number}}" for number in range({n})]
 seen.save(sys.argv[1])

@@ -298,7 +298,7 @@ def test_a_watched_model_is_computed_in_pieces_and_seen_once(two_threads, monkey
 
 
 def test_pages_tables_and_maps_do_not_depend_on_the_number_of_threads(tmp_path, monkeypatch):
-    from regard.recording import Call, Recording
+    from regard.recording import Recording, ScoredCall
     from regard.views.map import Plane, build
 
     torch.manual_seed(0)
@@ -306,7 +306,7 @@ def test_pages_tables_and_maps_do_not_depend_on_the_number_of_threads(tmp_path, 
     for layer in range(3):
         q, k = torch.randn(1, 2, 150, 8), torch.randn(1, 2, 150, 8)
         lse = torch.logsumexp(q @ k.mT * 8**-0.5, -1)
-        calls.append(Call(f"layer{layer}", "encoder", layer, q, k, lse, scale=8**-0.5))
+        calls.append(ScoredCall(f"layer{layer}", "encoder", layer, q, k, lse, scale=8**-0.5))
     recording = Recording("model", calls)
 
     def made(name):
@@ -331,12 +331,12 @@ def test_pages_tables_and_maps_do_not_depend_on_the_number_of_threads(tmp_path, 
 
 
 def test_a_map_that_is_called_off_ends(two_threads, monkeypatch):
-    from regard.recording import Call
+    from regard.recording import ScoredCall
     from regard.views.map import Plane, build
 
     monkeypatch.setattr(threads, "WORTH", 0)
     q = torch.randn(1, 1, 700, 8)
-    call = Call("a", "encoder", 0, q, q, torch.logsumexp(q @ q.mT, -1), scale=1.0)
+    call = ScoredCall("a", "encoder", 0, q, q, torch.logsumexp(q @ q.mT, -1), scale=1.0)
 
     def enough(share):
         raise TimeoutError(share)

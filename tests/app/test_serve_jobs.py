@@ -201,11 +201,11 @@ import sys, time, torch
 from pathlib import Path
 import regard.recording.recording_file as files
 from regard.app.server.recording_store import RecordingStore
-from regard.recording import Call, Recording
+from regard.recording import Recording, ScoredCall
 
 library = RecordingStore(10**9, Path(sys.argv[1]))
 q = torch.zeros(1, 1, 50, 4)
-seen = Recording("Toy", [Call("a", "encoder", 0, q, q, torch.full((1, 1, 50), 50.0).log())])
+seen = Recording("Toy", [ScoredCall("a", "encoder", 0, q, q, torch.full((1, 1, 50), 50.0).log())])
 library.save(library.add("first", seen))
 
 write = files.save_file

@@ -13,7 +13,7 @@ from fuzz.rounds import cases
 from recording.kinds import recordings
 from regard.errors import RecordingFileError
 from regard.heads import roles, table
-from regard.recording import recording_file
+from regard.recording import ScoredCall, recording_file
 from regard.recording.row import row_of
 from regard.views.figures.downsampling import reduced
 from regard.views.figures.weight_matrix import one_matrix
@@ -173,19 +173,19 @@ def use(recording):
         repr(call.mask)
         call.statistics()
         recording.query_tokens(call), recording.key_tokens(call)
-        if call.kept is None:
+        if call.has_weights:
             call.statistics(top=2)
             head = call.head_numbers[-1]
             weights = call.weights(head, batch=call.batch - 1)
             assert not weights.isnan().any(), "weights are NaN"
             reduced(one_matrix(call, head=head), rows=3, columns=3)
             Plane(call, head, call.batch - 1)
-            if call.v is not None:
+            if isinstance(call, ScoredCall) and call.v is not None:
                 row_of(call, head, call.queries - 1)
     if recording.calls:
         table(recording).to_json()
         list(roles(recording))
-        if all(call.kept is None for call in recording.calls):
+        if all(call.has_weights for call in recording.calls):
             document(payload_of(recording, recording.calls, title="x"))
 
 

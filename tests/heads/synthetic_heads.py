@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard import masks
 from regard.kernels import attention_with_lse
-from regard.recording import Call, Recording
+from regard.recording import Call, Recording, ScoredCall
 
 SURE = 60.0
 """A score that leaves others e⁻⁶⁰."""
@@ -21,7 +21,7 @@ def call_with(scores: Tensor, kind: str = "encoder", **options: Any) -> Call:
     k = torch.eye(keys, dtype=scores.dtype).expand(batch, heads, keys, keys).contiguous()
     mask = options.pop("mask", masks.causal() if kind == "decoder" else masks.everything())
     _, lse = attention_with_lse(scores, k, k, mask=mask, scale=1.0, **options)
-    return Call("made", kind, 0, scores, k, lse, mask=mask, scale=1.0, **options)
+    return ScoredCall("made", kind, 0, scores, k, lse, mask=mask, scale=1.0, **options)
 
 
 def recording_of(*heads: Tensor, kind: str = "encoder", **options: Any) -> Recording:

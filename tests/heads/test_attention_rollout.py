@@ -10,7 +10,7 @@ from recording.families import FAMILIES, TARGET, all_weights, inputs_of
 from regard import heads, masks
 from regard.errors import ArgumentError, RecordingError
 from regard.heads import attention_rollout
-from regard.recording import Call, Recording
+from regard.recording import Recording, ScoredCall
 
 
 def recorded(name, side="right", **options):
@@ -67,7 +67,7 @@ def test_two_texts_flow_into_the_decoder(name):
 def test_known_answers():
     one_back = looking(4, 4, lambda i: [max(0, i - 1)])
     seen = recording_of(one_back)
-    two = Recording("m", [seen[0], Call(**{**vars(seen[0]), "layer": 1})])
+    two = Recording("m", [seen[0], ScoredCall(**{**vars(seen[0]), "layer": 1})])
     # Two steps back, each taken with one half: binomial.
     assert heads.rollout(two, rows=3).own[0].tolist() == pytest.approx([0, 0.25, 0.5, 0.25])
     blind = recording_of(torch.zeros(4, 4), mask=masks.nothing())
@@ -95,7 +95,7 @@ def test_what_is_refused():
     with pytest.raises(RecordingError, match=r"one text, or two that cross-attention joins. Got encoder and"):
         heads.rollout(mixed)
     q, k = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 5, 4)
-    cached = Recording("m", [Call("x", "decoder", 0, q, k, torch.zeros(1, 2, 3))])
+    cached = Recording("m", [ScoredCall("x", "decoder", 0, q, k, torch.zeros(1, 2, 3))])
     with pytest.raises(RecordingError, match=r"as many queries as keys.*Got 3 queries × 5 keys. Watch one"):
         heads.rollout(cached)
     with pytest.raises(RecordingError, match=r"Weights need Q and K"):

@@ -13,7 +13,7 @@ from regard import heads
 from regard.errors import ArgumentError, RecordingError
 from regard.heads import head_divergence
 from regard.heads.head_divergence import linkage
-from regard.recording import Call, Recording
+from regard.recording import Recording, ScoredCall
 
 
 def recorded(name, side="right"):
@@ -101,7 +101,8 @@ def test_what_is_refused():
     with pytest.raises(RecordingError, match=r"at the same keys. Got no calls of run 3"):
         heads.divergence(seen, kind="cross", run=3)
     two = [
-        Call("x", "encoder", n, *[torch.randn(1, 2, 3 + n, 4)] * 2, torch.zeros(1, 2, 3 + n)) for n in (0, 1)
+        ScoredCall("x", "encoder", n, *[torch.randn(1, 2, 3 + n, 4)] * 2, torch.zeros(1, 2, 3 + n))
+        for n in (0, 1)
     ]
     with pytest.raises(RecordingError, match=r"Got queries = 3, keys = 3 and queries = 4, keys = 4. Record"):
         heads.divergence(Recording("m", two))

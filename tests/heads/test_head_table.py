@@ -14,7 +14,7 @@ from regard import heads, masks
 from regard.errors import ArgumentError, PackageError, RecordingError
 from regard.heads.head_table import COLUMNS
 from regard.kernels import attention_with_lse
-from regard.recording import Call, Recording
+from regard.recording import DenseCall, Recording, ScoredCall
 
 
 def recorded(name, side="right", **options):
@@ -29,7 +29,7 @@ def call_of(q, k, kind="encoder", **options):
     _, lse = attention_with_lse(q, k, k, **options)
     options["mask"] = options.get("mask", masks.everything())
     options.setdefault("scale", q.shape[-1] ** -0.5)
-    return Call("made", kind, 0, q, k, lse, **options)
+    return ScoredCall("made", kind, 0, q, k, lse, **options)
 
 
 def expected(weights, real, visible):
@@ -110,7 +110,7 @@ def test_recordings_of_statistics_and_of_weights_give_the_same(side):
     assert_rows(found, list(wanted), skip=("received_peak",) if padded else ())
     # What padding received cannot be taken out of a sum any more.
     assert (found.column("received_peak") == [None] * len(found)) is padded
-    dense = Recording("model", [Call(c.name, c.kind, c.layer, own_weights=all_weights(c)) for c in full])
+    dense = Recording("model", [DenseCall(c.name, c.kind, c.layer, all_weights(c)) for c in full])
     assert_rows(heads.table(dense), list(wanted))
     summed = Recording("model", [call.summary(0) for call in dense])
     assert_rows(heads.table(summed), list(wanted), skip=("received_peak",) if padded else ())

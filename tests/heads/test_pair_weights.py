@@ -13,7 +13,7 @@ from regard.errors import RecordingError
 from regard.heads import pair_weights
 from regard.heads.pair_weights import allowed_at, same_token, weights_at
 from regard.interception.hf_masks import FunctionMask
-from regard.recording import Call
+from regard.recording import DenseCall, ScoredCall
 
 
 def assert_pairs(call):
@@ -23,7 +23,7 @@ def assert_pairs(call):
         found = weights_at(call, batch, query, key)
         assert found.dtype == torch.promote_types(whole.dtype, torch.float32)
         torch.testing.assert_close(found, whole[batch].flatten(1), atol=1e-6, rtol=1e-5)
-        if call.q is not None:
+        if isinstance(call, ScoredCall):
             allowed = np.broadcast_to(allowed_at(call, batch, query, key), found.shape)
             assert (found.numpy()[~allowed] == 0).all()
 
@@ -48,7 +48,7 @@ def test_with_biases_of_every_kind_in_bfloat16_and_beside_a_cache():
             model(x, bias=torch.randn(2, 1, 7, 7), mask=masks.padding(lengths=[7, 5]))
         assert_pairs(seen[0])
     q, k = torch.randn(2, 3, 5, 4), torch.randn(2, 3, 11, 4)
-    call = Call("x", "decoder", 0, q, k, torch.full((2, 3, 5), 9.0), mask=masks.causal())
+    call = ScoredCall("x", "decoder", 0, q, k, torch.full((2, 3, 5), 9.0), mask=masks.causal())
     assert_pairs(call)
 
 
@@ -60,14 +60,14 @@ def test_a_function_of_transformers_and_a_mask_that_differs_by_head(one_by_one):
     function = FunctionMask(lambda b, h, i, j: ((i + j + b) % 3 > 0) & table[b, j], 2, 0, 0, one_by_one)
     by_head = masks.dense(torch.rand(2, 3, 7, 7) > 0.4)
     for mask in (function, function & by_head, by_head | masks.window(1, 0)):
-        assert_pairs(Call("x", "encoder", 0, q, k, lse, mask=mask))
+        assert_pairs(ScoredCall("x", "encoder", 0, q, k, lse, mask=mask))
 
 
 def test_dense_weights_and_none():
     weights = torch.rand(2, 3, 5, 7).half()
-    assert_pairs(Call("x", "encoder", 0, own_weights=weights))
+    assert_pairs(DenseCall("x", "encoder", 0, weights))
     q, k = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 3, 4)
-    call = Call("x", "encoder", 0, q, k, torch.zeros(1, 2, 3))
+    call = ScoredCall("x", "encoder", 0, q, k, torch.zeros(1, 2, 3))
     none = np.array([], np.int64)
     assert weights_at(call, 0, none, none).shape == (2, 0)
     with pytest.raises(RecordingError, match=r"pairs need Q and K, and x kept its statistics only. Record"):

@@ -14,7 +14,7 @@ from regard.errors import ArgumentError, DtypeError, RecordingError, ShapeError
 from regard.heads.role_results import ROLES, TIERS
 from regard.heads.roles import REACH
 from regard.heads.separators import is_separator
-from regard.recording import Call, Recording
+from regard.recording import DenseCall, Recording, ScoredCall
 
 TEXT = ["[CLS]", "a", "b", ",", "c", "d", "a", "b", "e", "c", "[SEP]"]
 LENGTH = len(TEXT)
@@ -273,7 +273,7 @@ def test_dense_weights_give_the_same_scores():
     with torch.no_grad(), regard.watch(model) as seen:
         model(**inputs)
     tokens = [[str(int(x) % 5) for x in row] for row in inputs["input_ids"]]
-    dense = Recording("m", [Call(c.name, c.kind, c.layer, own_weights=all_weights(c)) for c in seen])
+    dense = Recording("m", [DenseCall(c.name, c.kind, c.layer, all_weights(c)) for c in seen])
     for ours, theirs in zip(heads.roles(seen, tokens), heads.roles(dense, tokens)):
         assert set(ours.scores) == set(theirs.scores)
         for role in ours.scores:
@@ -298,7 +298,7 @@ def test_statistics_alone_tell_some_roles():
 
 def test_rows_that_see_nothing_never_make_nan():
     q = torch.randn(1, 2, 5, 3)
-    blind = Call("x", "encoder", 0, q, q, torch.full((1, 2, 5), -torch.inf), mask=masks.nothing())
+    blind = ScoredCall("x", "encoder", 0, q, q, torch.full((1, 2, 5), -torch.inf), mask=masks.nothing())
     found = heads.roles(Recording("m", [blind]), list("abcab"))
     assert [head.scores for head in found] == [{}, {}]
     assert found[0].best is None
@@ -427,7 +427,7 @@ def test_what_is_refused():
         heads.roles(seen, reach=0)
     with pytest.raises(ArgumentError, match=r"sequences \(0 … 0\), or None for all. Got batch = 1"):
         heads.roles(seen, batch=1)
-    with pytest.raises(ShapeError, match=r"tokens names every position"):
+    with pytest.raises(ShapeError, match=r"tokens has a token for every position"):
         heads.roles(seen, ["a"])
     with pytest.raises(ArgumentError, match=r"read from a recording. Got str"):
         heads.roles("seen")

@@ -11,7 +11,7 @@ from regard import heads, masks
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.key_sets import looks_back
 from regard.heads.significance import Columns, Peaks, adjusted, of_columns, of_distinct, tail
-from regard.recording import Call, Recording
+from regard.recording import Recording, ScoredCall
 
 WORDS = [f"w{i}" for i in range(30)]
 
@@ -23,7 +23,7 @@ def random_heads(seed, length, count=24, sharp=2.0, kind="decoder"):
     mask = masks.causal() if kind == "decoder" else masks.everything()
     scale = sharp / 4
     _, lse = regard.kernels.attention_with_lse(q, k, k, mask=mask, scale=scale)
-    return Recording("random", [Call("x", kind, 0, q, k, lse, mask=mask, scale=scale)])
+    return Recording("random", [ScoredCall("x", kind, 0, q, k, lse, mask=mask, scale=scale)])
 
 
 def text_of(seed, length):
@@ -195,9 +195,11 @@ def test_layers_and_heads_are_chosen():
     k = torch.randn(1, 2, 7, 8)  # two query heads share a key head
     _, lse = regard.kernels.attention_with_lse(q, k, k, mask=masks.causal())
     scale = 8**-0.5
-    calls = [Call(f"l{i}", "decoder", i, q + i, k, lse, mask=masks.causal(), scale=scale) for i in range(3)]
     calls = [
-        call if i == 0 else Call(**{**vars(call), "lse": call.statistics().lse})
+        ScoredCall(f"l{i}", "decoder", i, q + i, k, lse, mask=masks.causal(), scale=scale) for i in range(3)
+    ]
+    calls = [
+        call if i == 0 else ScoredCall(**{**vars(call), "lse": call.statistics().lse})
         for i, call in enumerate(calls)
     ]
     seen = Recording("m", calls)
@@ -290,7 +292,7 @@ def test_the_projection_of_an_offloaded_layer():
     torch.manual_seed(0)
     layer = torch.nn.Linear(16, 16)
     call = random_heads(0, 6, count=2)[0]
-    call = Call(**{**vars(call), "v": torch.randn(1, 2, 6, 8)})
+    call = ScoredCall(**{**vars(call), "v": torch.randn(1, 2, 6, 8)})
     wanted = heads.value_weighted(call, layer).norms
     accelerate.cpu_offload(layer, execution_device=torch.device("cpu"))
     assert layer.weight.is_meta

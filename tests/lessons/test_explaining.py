@@ -15,7 +15,7 @@ from regard.lessons.facts import TEXTS
 from regard.lessons.model_explanation import SHOWN, explain_recording
 from regard.lessons.sentence_explanation import attend_sentence
 from regard.masks.extent import Extent
-from regard.recording import Call, Recording
+from regard.recording import DenseCall, Recording, ScoredCall
 from regard.recording.row import row_of
 from regard.views.explanation import Explanation
 
@@ -127,7 +127,7 @@ def recorded(*, heads=6, key_heads=2, queries=11, keys=17, channel=5, dtype=torc
         sinks=None if options.get("sinks") is None else options["sinks"].double().numpy(),
     )  # fmt: skip
     lse = torch.from_numpy(trace["lse"])[None].to(torch.float32)
-    call = Call("layer", "cross", 3, q, k, lse, v, **{"scale": channel**-0.5, **options})
+    call = ScoredCall("layer", "cross", 3, q, k, lse, v, **{"scale": channel**-0.5, **options})
     return Recording("Model", [call]), trace
 
 
@@ -195,7 +195,7 @@ def test_what_the_row_says_of_the_model_would_notice_a_wrong_lse():
     call = seen[0]
     assert np.abs(row_of(call, 0, 1).weights.sum() - 1) < 1e-5
     wrong = Recording(
-        "Model", [Call("l", "cross", 3, call.q, call.k, call.lse + 1, call.v, scale=call.scale)]
+        "Model", [ScoredCall("l", "cross", 3, call.q, call.k, call.lse + 1, call.v, scale=call.scale)]
     )
     said = explain_recording(wrong, token=1).about[-1]
     assert float(said.split()[-1]) > 0.01
@@ -205,7 +205,9 @@ def test_what_the_row_says_of_the_model_would_notice_a_wrong_lse():
 def test_tokens_by_text_and_position():
     seen, _ = recorded(queries=5, keys=5)
     call = seen[0]
-    seen = Recording("Model", [Call("l", "decoder", 0, call.q, call.k, call.lse, call.v, scale=call.scale)])
+    seen = Recording(
+        "Model", [ScoredCall("l", "decoder", 0, call.q, call.k, call.lse, call.v, scale=call.scale)]
+    )
     seen.tokens = ["<s>", "▁the", "▁cat", "▁the", "7"]
     assert explain_recording(seen, token="cat").about[1].startswith("query: ‘cat’, at position 2 of 5")
     assert "position 2 " in explain_recording(seen, token="▁cat").about[1]
@@ -241,9 +243,9 @@ def test_rows_refuse_what_they_cannot_have():
     seen, _ = recorded()
     call = seen[0]
     with pytest.raises(RecordingError, match=r"Q, K and V of l. Got a recording without them. Record with"):
-        row_of(Call("l", "cross", 3, call.q, call.k, call.lse, scale=1.0), 0, 0)
+        row_of(ScoredCall("l", "cross", 3, call.q, call.k, call.lse, scale=1.0), 0, 0)
     with pytest.raises(RecordingError, match="Got its weights alone"):
-        row_of(Call("l", "cross", 3, own_weights=torch.ones(1, 1, 2, 2)), 0, 0)
+        row_of(DenseCall("l", "cross", 3, torch.ones(1, 1, 2, 2)), 0, 0)
     with pytest.raises(ArgumentError, match=r"A query is a position \(0 … 10\). Got 11. Count from 0"):
         row_of(call, 0, 11)
 

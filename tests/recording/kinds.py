@@ -4,7 +4,7 @@ import torch
 
 from regard.kernels import attention_with_lse, biases
 from regard.masks import causal, dense, documents, padding, window
-from regard.recording import Call, Recording
+from regard.recording import DenseCall, Recording, ScoredCall
 from regard.recording.step_masks import MaskRows, StackedMask
 
 BATCH, HEADS, GROUPS, QUERIES, KEYS, CHANNELS = 2, 4, 2, 5, 7, 3
@@ -22,7 +22,7 @@ def scored(
     if dtype is not None:
         q, k, v = q.to(dtype), k.to(dtype), v.to(dtype)
     given = {"kind": "decoder", "layer": 0, "v": v, **options}
-    return Call("layers.0.attention", q=q, k=k, lse=lse, **{**asked, **given})
+    return ScoredCall("layers.0.attention", q=q, k=k, lse=lse, **{**asked, **given})
 
 
 def recordings():
@@ -55,7 +55,7 @@ def recordings():
         "softcap": [scored(softcap=3.0)],
         "statistics": [call.summary(0) for call in every],
         "statistics with top": [call.summary(3) for call in every],
-        "own weights": [Call("attentions.0", "encoder", 0, own_weights=weights)],
+        "own weights": [DenseCall("attentions.0", "encoder", 0, weights)],
         "two sides": [
             scored(kind="encoder", mask=window(2, 2)),
             scored(kind="cross", mask=window(99, 99), queries=QUERIES),

@@ -75,7 +75,7 @@ def test_by_layer_and_kind(bart, llama):
     assert bart.layer(2, kind="decoder", run=0).name == "model.decoder.layers.2.self_attn"
     with pytest.raises(
         RecordingError,
-        match=r"more than once \(by kind: encoder, decoder, cross\). Got layer = 1. Say kind=.",
+        match=r"more than once \(by kind: encoder, decoder, cross\). Got layer = 1. Pass kind=.",
     ):
         bart.layer(1)
     there = r"encoder layers 0, 1; decoder layers 0 … 2; cross layers 0 … 2. Got layer = 2, kind = 'encoder'"
@@ -92,7 +92,7 @@ def test_by_layer_and_run():
         model(input_ids=ids)
         model(input_ids=ids)
     assert seen.layer(1, run=1) is seen[3]
-    with pytest.raises(RecordingError, match=r"more than once \(by run: 0, 1\). Got layer = 1. Say run=."):
+    with pytest.raises(RecordingError, match=r"more than once \(by run: 0, 1\). Got layer = 1. Pass run=."):
         seen.layer(1)
     with pytest.raises(LookupError, match=r"decoder layers 0, 1 in run 0; decoder layers 0, 1 in run 1"):
         seen.layer(1, run=2)
@@ -140,7 +140,7 @@ def test_tokens_of_the_rows_behind_a_cache():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (words(5), r"\(batch = 2, length = 11\). Got 1 list of 5. Give one list of that length"),
+        (words(5), r"\(batch = 2, length = 11\). Got 1 list of 5. Pass one list of that length"),
         ([words(11)] * 3, "Got 3 lists of 11"),
         ([words(11), words(10)], "Got 2 lists of 10 and 11"),
     ],
@@ -182,10 +182,10 @@ def test_the_last_token_of_a_generated_text_was_never_read():
 
 
 def test_only_two_sided_recordings_have_a_source(llama, bart):
-    with pytest.raises(RecordingError, match=r"Only a recording with cross-attention has a source"):
+    with pytest.raises(RecordingError, match=r"Only a recording with cross-attention has source tokens"):
         llama.source_tokens = words(LENGTH)
     with pytest.raises(
-        ShapeError, match=r"source_tokens names every position .* length = 11.. Got 1 list of 7"
+        ShapeError, match=r"source_tokens has a token for every position .* length = 11.. Got 1 list of 7"
     ):
         bart.source_tokens = words(TARGET)
     bart.tokens = words(TARGET)
@@ -201,7 +201,7 @@ def test_only_two_sided_recordings_have_a_source(llama, bart):
     [
         ({"layers": [0, 2]}, r"layers of the model \(0 … 1\). Got layers = \[2\]"),
         ({"layers": -1}, "layers holds whole numbers, 0 or more. Got -1"),
-        ({"layers": []}, "layers names at least one. Got an empty list"),
+        ({"layers": []}, "layers has at least one number. Got an empty list"),
         ({"layers": [1.0]}, "layers holds whole numbers, 0 or more. Got 1.0"),
         ({"heads": [True]}, "heads holds whole numbers, 0 or more. Got True"),
         ({"top": 3}, "top is for watch.model, statistics=True.. Got top = 3"),
@@ -248,7 +248,7 @@ def test_only_modules_are_watched(given):
 
 
 def test_the_size_of_what_is_unknown():
-    with pytest.raises(RecordingError, match=r"Got Linear. Take a short recording"):
+    with pytest.raises(RecordingError, match=r"Got Linear. Make a short recording"):
         regard.recording.estimate(nn.Linear(2, 2), 8)
     with pytest.raises(ArgumentError, match=r"queries is a whole number, 1 or more. Got queries = 0"):
         regard.recording.estimate(nn.MultiheadAttention(8, 2), 0)

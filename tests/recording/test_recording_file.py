@@ -19,7 +19,7 @@ from recording.families import FAMILIES, LENGTH, SMALL, all_weights, inputs_of, 
 from recording.kinds import recordings
 from regard.errors import FileError, RecordingError, RecordingFileError
 from regard.interception.hf_masks import FunctionMask
-from regard.recording import Call, recording_file
+from regard.recording import ScoredCall, recording_file
 
 
 def recorded(name, side="left", generate=False, **options):
@@ -51,8 +51,11 @@ def same(mine, other):
     assert (mine.tokens, mine.source_tokens) == (other.tokens, other.source_tokens)
     for a, b in zip(mine, other):
         assert repr(a) == repr(b)
-        assert (a.run, a.head_numbers, a.scale, a.softcap) == (b.run, b.head_numbers, b.scale, b.softcap)
-        if a.q is not None:
+        assert type(a) is type(b)
+        assert (a.run, a.head_numbers) == (b.run, b.head_numbers)
+        if isinstance(a, ScoredCall):
+            assert (a.scale, a.softcap) == (b.scale, b.softcap)
+        if a.has_weights:
             assert torch.equal(all_weights(a), all_weights(b))
         for field in fields(a.statistics()):
             x, y = getattr(a.statistics(), field.name), getattr(b.statistics(), field.name)
@@ -109,7 +112,7 @@ def test_a_mask_function_goes_in_as_what_it_says(tmp_path):
     q, k = torch.randn(2, 3, 5, 4), torch.randn(2, 3, 7, 4)
     mask = FunctionMask(lambda b, h, q, k: (q + k + b) % 3 > 0, 2, 0, 0, False) & regard.masks.window(4, 1)
     lse = regard.kernels.attention_with_lse(q, k, k, mask=mask, scale=1.0)[1]
-    seen = regard.recording.Recording("by hand", [Call("x", "cross", 0, q, k, lse, mask=mask)])
+    seen = regard.recording.Recording("by hand", [ScoredCall("x", "cross", 0, q, k, lse, mask=mask)])
     seen.save(tmp_path / "x.safetensors")
     again = regard.load(tmp_path / "x.safetensors")
     assert torch.equal(all_weights(seen[0]), all_weights(again[0]))
@@ -133,7 +136,7 @@ def test_tokens_go_along(tmp_path):
 def test_truncated(saved, keep):
     whole = saved.read_bytes()
     saved.write_bytes(whole[: int(len(whole) * keep) if isinstance(keep, float) else keep])
-    with pytest.raises(RecordingFileError, match=r"A recording is a whole safetensors file. Got"):
+    with pytest.raises(RecordingFileError, match=r"A recording is a complete safetensors file. Got"):
         regard.load(saved)
 
 
@@ -144,14 +147,14 @@ def test_foreign(tmp_path):
         ("zip", b"PK\x03\x04" * 9),
     ):
         (tmp_path / name).write_bytes(contents)
-        with pytest.raises(RecordingFileError, match=r"whole safetensors file"):
+        with pytest.raises(RecordingFileError, match=r"complete safetensors file"):
             regard.load(tmp_path / name)
     save_file({"x": torch.zeros(3)}, tmp_path / "model.safetensors")
-    with pytest.raises(RecordingFileError, match=r"says that it is one .'regard recording 1'.. Got None in"):
+    with pytest.raises(RecordingFileError, match=r"names its format .'regard recording 1'.. Got None in"):
         regard.load(tmp_path / "model.safetensors")
-    with pytest.raises(RecordingFileError, match=r"names a file. Got .*nothing"):
+    with pytest.raises(RecordingFileError, match=r"takes the path of a file. Got .*nothing"):
         regard.load(tmp_path / "nothing")
-    with pytest.raises(RecordingFileError, match=r"names a file"):
+    with pytest.raises(RecordingFileError, match=r"takes the path of a file"):
         regard.load(tmp_path)
 
 
@@ -251,7 +254,7 @@ def test_a_recording_with_nan_is_not_saved(name, tmp_path):
 def test_a_token_that_is_no_text_is_not_saved(tmp_path):
     seen = recordings()["layers"]
     seen.tokens = ["\ud800"] * 7
-    with pytest.raises(RecordingError, match="names and tokens of Unicode text"):
+    with pytest.raises(RecordingError, match="names and tokens are Unicode text"):
         seen.save(tmp_path / "x.safetensors")
 
 
@@ -268,13 +271,13 @@ def replaced_tensor(name, change):
         ("layers", lambda d, t: d["calls"][0].update(heads=[0, 1, 1, 2]), "one number each, all different"),
         ("layers", lambda d, t: d["calls"][0]["tensors"].pop("lse"), "include k, lse, q. Got no lse"),
         ("layers", lambda d, t: d["calls"][0]["tensors"].update(own_weights="call.0.q"), "Got own_weights"),
-        ("layers", lambda d, t: d["calls"][0].update(mask=["~"]), "joined by & | ~"),
+        ("layers", lambda d, t: d["calls"][0].update(mask=["~"]), "combined with & \\| ~"),
         ("layers", lambda d, t: d["calls"][0].update(mask=["table", "call.0.q"]), "holds bools"),
         ("layers", lambda d, t: d["calls"][0].update(mask=f"padding({[[1] * 7] * 3})"), "batch and heads"),
-        ("layers", lambda d, t: d.update(tokens=[["a"] * 6] * 2), "names every position"),
+        ("layers", lambda d, t: d.update(tokens=[["a"] * 6] * 2), "token for every position"),
         ("layers", replaced_tensor("call.0.k", lambda k: k[:, :, :0]), "no axis is empty"),
         ("layers", replaced_tensor("call.0.v", lambda v: v.to(torch.float8_e4m3fn)), "Got F8_E4M3"),
-        ("layers", replaced_tensor("call.0.v", lambda v: v.half()), "are of one dtype"),
+        ("layers", replaced_tensor("call.0.v", lambda v: v.half()), "have one dtype"),
         ("layers", replaced_tensor("call.0.v", lambda v: v[..., :1, :]), r"shape of v in call 0 .* key = 7"),
         ("layers", replaced_tensor("call.0.k", lambda k: k[:, [0, 1, 1]]), "shape of v in call 0"),
         ("one group per head", replaced_tensor("call.0.k", lambda k: k[:, :3]), "share its key heads evenly"),
@@ -379,7 +382,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, {tests!r})
 from recording.test_recording_file import recorded
-from regard.recording import Call, recording_file
+from regard.recording import recording_file
 from regard.interception.hf_masks import FunctionMask
 from pathlib import Path
 moment = {moment!r}

@@ -12,7 +12,7 @@ from parity import definition
 from regard.kernels import attention_with_lse
 from regard.kernels.biases import TensorBias
 from regard.masks import Mask, padding
-from regard.recording import Call, Recording
+from regard.recording import Call, Recording, ScoredCall
 
 
 def with_lse(call: Call) -> Call:
@@ -50,7 +50,9 @@ def made(
     chance = torch.Generator().manual_seed(seed)
     q = size * torch.randn(1, heads, queries, channels, generator=chance)
     k = size * torch.randn(1, heads, keys, channels, generator=chance)
-    return with_lse(Call("layers.0", "decoder", 0, q, k, torch.zeros(q.shape[:3]), mask=mask, scale=0.6))
+    return with_lse(
+        ScoredCall("layers.0", "decoder", 0, q, k, torch.zeros(q.shape[:3]), mask=mask, scale=0.6)
+    )
 
 
 def blocks(weights: np.ndarray, step: int, kind: str) -> np.ndarray:

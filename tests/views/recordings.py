@@ -11,7 +11,7 @@ from torch import Tensor
 
 from parity import definition, tensors
 from regard import biases, masks
-from regard.recording import Call, Recording
+from regard.recording import DenseCall, Recording, ScoredCall
 
 
 def recorded(q: Tensor, k: Tensor, v: Tensor | None = None, **options: Any) -> Recording:
@@ -19,13 +19,13 @@ def recorded(q: Tensor, k: Tensor, v: Tensor | None = None, **options: Any) -> R
     options.setdefault("scale", q.shape[-1] ** -0.5)
     mask = options.pop("mask", masks.everything())
     kind = "encoder" if q.shape[2] == k.shape[2] else "cross"
-    call = Call("layers.0", kind, 0, q, k, torch.zeros(q.shape[:3]), v, mask, **options)
+    call = ScoredCall("layers.0", kind, 0, q, k, torch.zeros(q.shape[:3]), v, mask=mask, **options)
     return Recording("Toy", [call])
 
 
 def dense(weights: Tensor, kind: Any = "encoder") -> Recording:
     """A recording of weights alone."""
-    return Recording("Toy", [Call("layers.0", kind, 0, own_weights=weights)])
+    return Recording("Toy", [DenseCall("layers.0", kind, 0, weights)])
 
 
 def case(

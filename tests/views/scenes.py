@@ -7,7 +7,7 @@ import torch
 
 from regard import biases, masks
 from regard.kernels import reference
-from regard.recording import Call, Recording
+from regard.recording import Recording, ScoredCall
 
 BATCH, HEADS, KEY_HEADS, QUERIES, KEYS, CHANNELS = 2, 6, 2, 7, 11, 5
 SCALE, SOFTCAP = 0.7, 5.0
@@ -38,7 +38,7 @@ def call_and_weights(
         softcap=SOFTCAP,
         sinks=sinks.double().numpy(),
     )
-    call = Call(
+    call = ScoredCall(
         f"layers.{layer}.attention",
         kind,
         layer,

@@ -10,7 +10,7 @@ import torch
 
 from parity import definition, tensors
 from regard import biases, masks
-from regard.recording import Call, Recording
+from regard.recording import Recording, ScoredCall
 
 SOURCE = ["[CLS]", "un", "##believ", "##able", "cats", "sat", "on", "the", "wall", "##paper", "[SEP]"]
 TARGET = ["<s>", "猫", "坐", "在", "地", "上", "</s>"]
@@ -40,7 +40,9 @@ def everything() -> Stage:
         lse = torch.from_numpy(traces[-1]["lse"]).float()
         scale = options.pop("scale", q.shape[-1] ** -0.5)
         calls.append(
-            Call(f"{kind}.{layer}.attention", kind, layer, q, k, lse, v, mask, scale=scale, **options)
+            ScoredCall(
+                f"{kind}.{layer}.attention", kind, layer, q, k, lse, v, mask=mask, scale=scale, **options
+            )
         )
 
     source, target = len(SOURCE), len(TARGET)
@@ -64,7 +66,7 @@ def long(length: int, heads: int = 2) -> Stage:
     q, k, v = tensors(1, heads=heads, queries=length, channels=4, dtype=torch.float32)
     trace = definition(3 * q, k, v, mask=masks.causal())
     lse = torch.from_numpy(trace["lse"]).float()
-    call = Call("layers.0", "decoder", 0, 3 * q, k, lse, None, masks.causal(), scale=0.5)
+    call = ScoredCall("layers.0", "decoder", 0, 3 * q, k, lse, mask=masks.causal(), scale=0.5)
     recording = Recording("Toy", [call])
     recording.tokens = [f"w{i}" for i in range(length)]
     return Stage(recording, [trace])

@@ -14,7 +14,7 @@ from regard.errors import (
     RecordingError,
     ShapeError,
 )
-from regard.recording import Call, Recording
+from regard.recording import DenseCall, Recording, ScoredCall
 from views.scenes import call_and_weights, recording, softmax, words
 
 
@@ -87,7 +87,7 @@ def test_statistics_have_no_weights(seen):
 
 
 def test_a_call_without_queries():
-    call = Call("empty", "encoder", 0, own_weights=torch.zeros(1, 1, 0, 5))
+    call = DenseCall("empty", "encoder", 0, torch.zeros(1, 1, 0, 5))
     with pytest.raises(ShapeError, match=r"at least one query and one key. Got <encoder 'empty'"):
         figures.heatmap(call)
 
@@ -124,7 +124,7 @@ def test_weights_that_are_no_numbers(draw, bad):
 
 def test_a_recording_with_nan_names_the_head():
     q = torch.full((1, 1, 3, 2), torch.nan)
-    call = Call("a", "encoder", 4, q, q, torch.zeros(1, 1, 3))
+    call = ScoredCall("a", "encoder", 4, q, q, torch.zeros(1, 1, 3))
     with pytest.raises(ArgumentError, match=r"finite numbers \(layer 4, head 0\). Got nan at query 0, key 0"):
         figures.heatmap(call)
 

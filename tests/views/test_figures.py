@@ -16,7 +16,7 @@ from mpl_toolkits.mplot3d.axes3d import Axes3D
 
 from regard import figures, heads, masks
 from regard.kernels import reference
-from regard.recording import Call, Recording
+from regard.recording import Call, DenseCall, Recording, ScoredCall
 from regard.views.figures.distance_bars import bin_of, shares_by_distance
 from regard.views.figures.downsampling import reduced
 from regard.views.figures.geometry import THINNEST, WIDEST, SpaceArrow, space_of
@@ -69,7 +69,7 @@ def test_bfloat16_and_dense_recordings():
     call, weights = call_and_weights(dtype=torch.bfloat16)
     axes = figures.heatmap(call, head=3).axes[0]
     np.testing.assert_allclose(image_of(axes).data, weights[0, 3], **CLOSE)
-    own = Call("attentions.0", "encoder", 0, own_weights=torch.tensor(weights, dtype=torch.bfloat16))
+    own = DenseCall("attentions.0", "encoder", 0, torch.tensor(weights, dtype=torch.bfloat16))
     axes = figures.heatmap(own, head=3).axes[0]
     np.testing.assert_allclose(image_of(axes), weights[0, 3], atol=4e-3)
 
@@ -183,7 +183,7 @@ def test_the_axes_end_with_the_last_token():
 def test_long_texts_never_have_a_square_in_memory():
     length = 4096
     q = k = torch.randn(1, 1, length, 8)
-    call = Call("long", "encoder", 0, q, k, torch.logsumexp(q @ k.mT, -1), scale=1.0)
+    call = ScoredCall("long", "encoder", 0, q, k, torch.logsumexp(q @ k.mT, -1), scale=1.0)
     largest = 0
     inner = Call.weights
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from regard import masks
 from regard.errors import ArgumentError, RecordingError, ShapeError
-from regard.recording import Call
+from regard.recording import DenseCall
 from regard.views.map import Kept, Plane, build, encoded, hidden_keys, peak, tile
 from views.planes import blocks, exact, made, with_lse
 from views.recordings import CASES
@@ -54,7 +54,7 @@ def test_hidden_sinks_are_exact_where_they_take_nearly_everything():
 
 def test_hidden_keys_of_a_dense_matrix_leave_rows_that_sum_to_one_or_nothing():
     weights = torch.tensor([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    call = Call("a", "encoder", 0, own_weights=weights[None, None])
+    call = DenseCall("a", "encoder", 0, weights[None, None])
     found = tile(Plane(call, 0, hidden=[True, False, False]), level=0, row=0, column=0)
     np.testing.assert_array_equal(found, [[0, 0.5, 0.5], [0, 0, 0], [0, 0, 0]])
 

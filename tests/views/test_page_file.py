@@ -14,7 +14,7 @@ import regard
 from parity import tensors
 from regard import masks
 from regard.errors import ArgumentError, RecordingError, ShapeError
-from regard.recording import Call, Recording
+from regard.recording import Recording, ScoredCall
 from regard.views.page import page_html, write_page
 from views.decoding import Decoded, unpacked
 from views.recordings import case, recorded
@@ -38,7 +38,7 @@ HOSTILE = [
 
 def hostile():
     q, k, _ = tensors(1, heads=2, queries=len(HOSTILE), dtype=torch.float32)
-    call = Call("<b>layers</b>.0</script>", "encoder", 0, q, k, torch.zeros(q.shape[:3]), scale=0.5)
+    call = ScoredCall("<b>layers</b>.0</script>", "encoder", 0, q, k, torch.zeros(q.shape[:3]), scale=0.5)
     seen = Recording("Model</script><script>alert('model')</script>", [call])
     seen.tokens = HOSTILE
     return seen
@@ -218,7 +218,9 @@ def test_a_skeleton_without_a_place():
 
 def test_what_it_opens_first(tmp_path):
     q, k, _ = tensors(1, heads=3, dtype=torch.float32)
-    calls = [Call(f"l.{i}", "encoder", i, q, k, torch.zeros(q.shape[:3]), numbers=(1, 4, 6)) for i in (2, 5)]
+    calls = [
+        ScoredCall(f"l.{i}", "encoder", i, q, k, torch.zeros(q.shape[:3]), numbers=(1, 4, 6)) for i in (2, 5)
+    ]
     seen = Recording("Toy", calls)
     page = Decoded(
         regard.page(seen, tmp_path / "x.html", view="matrix", layer=5, head=4, lang="zh", title="T")
@@ -307,7 +309,7 @@ def test_every_head_of_minilm_in_a_few_megabytes(tmp_path, tokens, values, most)
     # Noise compresses worse than what a trained model computes.
     made = [tensors(1, heads=12, queries=tokens, channels=32, dtype=torch.float32, seed=i) for i in range(6)]
     calls = [
-        Call(f"l.{i}", "encoder", i, q, k, torch.zeros(q.shape[:3]), v=v if values else None)
+        ScoredCall(f"l.{i}", "encoder", i, q, k, torch.zeros(q.shape[:3]), v=v if values else None)
         for i, (q, k, v) in enumerate(made)
     ]
     seen = Recording("MiniLM", calls)

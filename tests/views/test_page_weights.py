@@ -7,7 +7,7 @@ import torch
 import regard
 from parity import definition, tensors
 from regard import biases, masks
-from regard.recording import Call, Recording
+from regard.recording import Recording, ScoredCall
 from views.recordings import CASES, KEEP, case, dense, recorded
 
 BOUND = 2e-3
@@ -141,7 +141,9 @@ def test_calls_of_an_encoder_decoder(opened, tmp_path):
     for number, (kind, (queries, keys)) in enumerate(texts.items()):
         q, k, v = tensors(1, heads=2, queries=queries, keys=keys, dtype=torch.float32, seed=number)
         mask = masks.causal() if kind == "decoder" else masks.everything()
-        calls.append(Call(f"m.{kind}", kind, number, q, k, torch.zeros(q.shape[:3]), mask=mask, scale=0.7))
+        calls.append(
+            ScoredCall(f"m.{kind}", kind, number, q, k, torch.zeros(q.shape[:3]), mask=mask, scale=0.7)
+        )
         wanted.append(definition(q, k, v, mask=mask, scale=0.7)["weights"][0])
     seen = Recording("Two", calls)
     seen.tokens, seen.source_tokens = list("abcde"), list("ABCDEFGHIJK")
@@ -170,7 +172,9 @@ def test_chosen_heads_keep_their_numbers(opened, tmp_path):
 
 def test_queries_and_keys_are_read_when_they_are_looked_at(opened, tmp_path):
     made = [tensors(1, heads=2, queries=101, channels=32, dtype=torch.float32, seed=i) for i in range(2)]
-    calls = [Call(f"m.{i}", "encoder", i, q, k, torch.zeros(q.shape[:3])) for i, (q, k, _) in enumerate(made)]
+    calls = [
+        ScoredCall(f"m.{i}", "encoder", i, q, k, torch.zeros(q.shape[:3])) for i, (q, k, _) in enumerate(made)
+    ]
     page = shown(opened, tmp_path, Recording("Two", calls))
     was_read = "opened.calls.map(({ q, k }) => [q, k].map((rows) => rows.place in rows.arrays.found))"
     assert page.ask(was_read) == [[False, False], [False, False]]

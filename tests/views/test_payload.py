@@ -15,7 +15,7 @@ from parity import tensors
 from regard import masks
 from regard.errors import ArgumentError, RecordingError
 from regard.masks.extent import Extent
-from regard.recording import Call, Recording
+from regard.recording import Recording, ScoredCall
 from regard.views.page import base85, rounding_error
 from regard.views.page.array_packing import Shelf
 from regard.views.page.base85 import DIGITS, in_digits
@@ -141,7 +141,8 @@ def test_a_mask_travels_once(tmp_path):
     q, k, _ = tensors(1, heads=4, queries=9, dtype=torch.float32)
     same = [masks.causal(), masks.window(None, 0), masks.dense(torch.ones(9, 9).tril().bool())]
     calls = [
-        Call(f"m.{i}", "decoder", i, q, k, torch.zeros(q.shape[:3]), mask=mask) for i, mask in enumerate(same)
+        ScoredCall(f"m.{i}", "decoder", i, q, k, torch.zeros(q.shape[:3]), mask=mask)
+        for i, mask in enumerate(same)
     ]
     page = Decoded(regard.page(Recording("Toy", calls), tmp_path / "x.html"))
     assert len(page.header["masks"]) == 1

@@ -3,7 +3,7 @@
 import torch
 
 from regard import masks
-from regard.recording import Call, Recording
+from regard.recording import Recording, ScoredCall
 from regard.views.page.page_html import frame_size
 from views import stage
 from views.viewing import VIEWS, open_stage, words_of
@@ -72,7 +72,7 @@ def test_runs_rows_that_see_nothing_and_texts_of_special_tokens_alone(browser, t
     q = torch.randn(1, 2, 4, 6)
     left_padded = masks.causal() & masks.padding(torch.tensor([[False, False, True, True]]))
     calls = [
-        Call("layer", "decoder", 0, q, q, torch.zeros(1, 2, 4), None, mask, scale=0.4, run=run)
+        ScoredCall("layer", "decoder", 0, q, q, torch.zeros(1, 2, 4), mask=mask, scale=0.4, run=run)
         for run, mask in enumerate((masks.causal(), left_padded))
     ]
     shown = stage.Stage(Recording("Toy", calls), [])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.recording import Call, Recording
+from regard.recording import DenseCall, Recording
 from views import stage
 from views.viewing import CLOSE, open_stage
 
@@ -78,7 +78,7 @@ def test_steps_fold_many_keys_and_unfold_them(longer):
 def test_steps_of_dense_weights_say_why_not(browser, tmp_path):
     weights = torch.softmax(torch.randn(1, 2, 5, 5), -1)
     shown = stage.Stage(
-        Recording("Bloom", [Call("attentions.0", "decoder", 0, own_weights=weights)]),
+        Recording("Bloom", [DenseCall("attentions.0", "decoder", 0, weights)]),
         [{"weights": weights.numpy()}],
     )
     page = open_stage(browser, tmp_path, shown, view="steps")

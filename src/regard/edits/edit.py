@@ -70,12 +70,9 @@ class HeadEdit(Edit):
         return edited.rows is None or bool(edited.rows.any())
 
     def __repr__(self) -> str:
-        own = (getattr(self, field.name) for field in fields(self) if field.name != "scope")
-        return f"{type(self).__name__.lower()}({', '.join([*map(_said, own), *self.scope.said()])})"
-
-
-def _said(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else repr(value)
+        own = (repr(getattr(self, field.name)) for field in fields(self) if field.name != "scope")
+        name = type(self).__name__.removesuffix("Edit").lower()
+        return f"{name}({', '.join([*own, *self.scope.said()])})"
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from regard.edits.placed_mask import EditedMaskView, placed
 from regard.errors import MaskError, RegardError
 from regard.interception.head_masks import cell_table
+from regard.interception.placed_mask import EditedMaskView, placed
 from regard.interception.steps import CallPlace, InterceptedCall
 from regard.masks import Mask
 

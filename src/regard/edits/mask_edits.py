@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from regard.edits.edit import Edit, HeadEdit
 from regard.edits.edited_call import EditedCall
-from regard.edits.placed_mask import sees_none
 from regard.edits.scope import Numbers, Rows, Scope
+from regard.interception.placed_mask import sees_none
 from regard.interception.steps import InterceptedCall
 from regard.masks import Mask, as_mask
 
 
 @dataclass(frozen=True, repr=False)
-class Block(HeadEdit):
+class BlockEdit(HeadEdit):
     """These pairs may not be seen."""
 
     mask: Mask
@@ -27,7 +27,7 @@ class Block(HeadEdit):
 
 
 @dataclass(frozen=True, repr=False)
-class Only(HeadEdit):
+class OnlyEdit(HeadEdit):
     """No other pairs may be seen."""
 
     mask: Mask
@@ -53,7 +53,7 @@ def block(
     >>> block(masks.span(2, 5), layers=3, rows=8)  # token 8 does not see tokens 2, 3 and 4 in layer 3
     block(span(2, 5), layers=[3], rows=8)
     """
-    return Block(Scope.of(layers, heads, kind, rows), as_mask(mask))
+    return BlockEdit(Scope.of(layers, heads, kind, rows), as_mask(mask))
 
 
 def only(
@@ -70,4 +70,4 @@ def only(
     >>> only(masks.window(128, 0) | masks.prefix(4))  # a sliding window and the first tokens
     only(window(128, 0) | prefix(4))
     """
-    return Only(Scope.of(layers, heads, kind, rows), as_mask(mask))
+    return OnlyEdit(Scope.of(layers, heads, kind, rows), as_mask(mask))

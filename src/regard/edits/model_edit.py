@@ -60,12 +60,13 @@ def edit(model: nn.Module, edit: Edit) -> AbstractContextManager[Editor]:
 @contextmanager
 def _edited(model: nn.Module, edit: Edit) -> Iterator[Editor]:
     editor = Editor(edit, type(uncompiled(model)).__name__)
-    with calls_intercepted(Observer(model, editor), _refuse_hidden):
+    with calls_intercepted(Observer(model, editor), refuse_hidden):
         yield editor
     editor.check()
 
 
-def _refuse_hidden(part: Any) -> AbstractContextManager[None]:
+def refuse_hidden(part: Any) -> AbstractContextManager[None]:
+    """Raise: what cannot be seen cannot be changed."""
     raise EditError(
         "A model that is edited calls an attention that can be replaced.",
         got="{type}, which computes its attention itself",

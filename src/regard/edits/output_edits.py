@@ -1,20 +1,22 @@
-"""Edits of the output of a head: ``remove`` and ``scale``."""
+"""Edits of the output of a head: ``remove``, ``scale`` and ``average``."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from regard.edits.edit import Edit, HeadEdit
 from regard.edits.edited_call import EditedCall
+from regard.edits.mean_outputs import MeanOutputs
 from regard.edits.scope import Numbers, Rows, Scope
-from regard.errors import ArgumentError
+from regard.errors import ArgumentError, DtypeError
 
 
 @dataclass(frozen=True, repr=False)
-class Remove(HeadEdit):
+class RemoveEdit(HeadEdit):
     """The output is 0."""
 
     def edit_output(self, edited: EditedCall, output: Tensor) -> Tensor:
@@ -22,7 +24,7 @@ class Remove(HeadEdit):
 
 
 @dataclass(frozen=True, repr=False)
-class Scale(HeadEdit):
+class ScaleEdit(HeadEdit):
     """The output times a factor."""
 
     factor: float
@@ -39,7 +41,7 @@ def remove(
     >>> remove(layers=4, heads=[0, 7])
     remove(layers=[4], heads=[0, 7])
     """
-    return Remove(Scope.of(layers, heads, kind, rows))
+    return RemoveEdit(Scope.of(layers, heads, kind, rows))
 
 
 def scale(
@@ -62,4 +64,36 @@ def scale(
             do="Pass 0.5, say.",
             factor=factor,
         )
-    return Scale(Scope.of(layers, heads, kind, rows), float(factor))
+    return ScaleEdit(Scope.of(layers, heads, kind, rows), float(factor))
+
+
+@dataclass(frozen=True, repr=False)
+class AverageEdit(HeadEdit):
+    """The output is its mean over a corpus."""
+
+    mean: MeanOutputs
+
+    def edit_output(self, edited: EditedCall, output: Tensor) -> Tensor:
+        return torch.where(edited.where, self.mean.at(edited.place, output), output)
+
+
+def average(
+    mean: MeanOutputs,
+    *,
+    layers: Numbers = None,
+    heads: Numbers = None,
+    kind: str | None = None,
+    rows: Rows = None,
+) -> Edit:
+    """The output of these heads is its mean over a corpus: mean ablation.
+
+    ``mean`` comes from ``regard.heads.mean_outputs(model, texts)``.
+    """
+    if not isinstance(mean, MeanOutputs):
+        raise DtypeError(
+            "average(mean) takes the mean outputs of a model.",
+            got="{type}",
+            do="Compute them: regard.heads.mean_outputs(model, texts).",
+            type=type(mean).__name__,
+        )
+    return AverageEdit(Scope.of(layers, heads, kind, rows), mean)

@@ -15,6 +15,7 @@ from regard.heads.head_divergence import Divergence, divergence
 from regard.heads.head_table import table
 from regard.heads.induction import induction, repeated_tokens
 from regard.heads.mass import mass
+from regard.heads.output_means import mean_outputs
 from regard.heads.role_results import Example, Head, Roles, Score
 from regard.heads.roles import roles
 from regard.heads.value_weighted import ValueWeighted, value_weighted
@@ -34,6 +35,7 @@ __all__ = [
     "eviction",
     "induction",
     "mass",
+    "mean_outputs",
     "repeated_tokens",
     "roles",
     "rollout",

@@ -14,6 +14,7 @@ from regard.kernels import attention_statistics
 from regard.masks import Mask
 from regard.masks.extent import Integers
 from regard.masks.mask import as_mask
+from regard.recording import DenseCall
 
 OwnRole = Integers | Mask
 """Pairs ``(query, key)`` in the order of their queries, or a mask."""
@@ -88,15 +89,13 @@ def _under_mask(inputs: RoleInputs, mask: Mask) -> RoleTally:
     """``exp(lse under both masks − lse)``: the mass of a region without any pair of it."""
     call, tally = inputs.call, RoleTally(inputs.call.heads)
     both = inputs.mask & mask
-    if call.own_weights is not None:
-        dense = both.dense(*call.extent).to(call.own_weights.device)
-        inside = call.own_weights * dense
+    if isinstance(call, DenseCall):
+        inside = call.matrix * both.dense(*call.extent, device=call.matrix.device)
         mass, peak, peak_key = inside.sum(-1), *inside.max(-1)
     else:
-        assert call.q is not None
-        assert call.k is not None
+        scored = call.scored()
         found = attention_statistics(
-            call.q, call.k, mask=both, bias=call.bias, scale=call.scale, softcap=call.softcap
+            scored.q, scored.k, mask=both, bias=scored.bias, scale=scored.scale, softcap=scored.softcap
         )
         whole = torch.where(inputs.found.lse == -torch.inf, 0.0, inputs.found.lse)
         mass = torch.exp(found.lse - whole)

@@ -25,9 +25,8 @@ def first_distances(keys: int) -> tuple[int, ...]:
 @torch.no_grad()
 def weight_by_distance(call: Call) -> Tensor | None:
     """``(batch, head, query, bin)``; None where queries and keys are two texts, or Q and K were not kept."""
-    if call.kind == "cross" or call.kept is not None:
+    if call.kind == "cross" or not call.has_weights:
         return None
-    starts = first_distances(call.keys)
-    reaches = [start - 1 for start in (*starts[1:], call.keys)]
+    reaches = [start - 1 for start in (*first_distances(call.keys)[1:], call.keys)]
     within = torch.stack([call.mass(window(reach, reach)) for reach in reaches], -1)
     return torch.diff(within, dim=-1, prepend=torch.zeros_like(within[..., :1])).clamp(min=0)

@@ -20,11 +20,10 @@ from regard.edits import Edit, only
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import PLACE, check_recording, place_of
-from regard.kernels import attention_statistics
 from regard.masks import Mask, span
 from regard.masks.id_table import IdTable
 from regard.masks.patterns import Padding
-from regard.recording import Call, Recording
+from regard.recording import Call, Recording, ScoredCall
 from regard.table import Table, Value
 
 FIRST = 4
@@ -198,7 +197,7 @@ def _last_seen(call: Call, cut: int, later: Tensor) -> Tensor:
 
 def _small(call: Call, cut: int, later: Tensor) -> Tensor:
     del later
-    if call.k is None:
+    if not isinstance(call, ScoredCall):
         raise RecordingError(
             "The policy norm needs the keys, and {name} gave its weights alone.",
             do="Leave norm out of the policies.",
@@ -236,29 +235,20 @@ def _stays(policy: str, scores: Tensor, count: int) -> Tensor:
 
 
 def _received(call: Call, first: int, stop: int) -> Tensor:
-    """The attention that each key receives from the queries ``first … stop − 1``, ``(batch, head, key)``."""
-    if call.own_weights is not None:
-        return call.own_weights[:, :, first:stop].double().sum(2)
-    if call.q is None or call.k is None:
+    """The attention that each key receives from queries ``first … stop − 1``, ``(batch, head, key)``."""
+    if not call.has_weights:
         raise RecordingError(
             "Eviction needs Q and K, and {name} kept its statistics only.",
             do="Record with watch(model) instead of watch(model, statistics=True).",
             name=call.name,
         )
-    found = attention_statistics(
-        call.q,
-        call.k,
-        mask=call.mask & span(first, stop).T,
-        bias=call.bias,
-        scale=call.scale,
-        softcap=call.softcap,
-        sinks=call.sinks,
-    )
-    return found.received.double()
+    asking = torch.zeros(call.batch, call.queries, dtype=torch.bool)
+    asking[:, first:stop] = True
+    return call.hide_queries(asking).statistics().received.double()
 
 
 def _key_heads(call: Call) -> int:
-    return call.heads if call.k is None else call.k.shape[1]
+    return call.k.shape[1] if isinstance(call, ScoredCall) else call.heads
 
 
 def _of_key_heads(received: Tensor, call: Call) -> Tensor:

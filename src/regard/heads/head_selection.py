@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-
-import torch
 
 from regard.errors import ArgumentError
 from regard.recording import Call, Recording
-from regard.recording.kept_statistics import some_heads
-from regard.recording.selection import bias_of_heads, mask_of_heads
 
 Chosen = int | Sequence[int] | None
 """One number, several, or None for all."""
@@ -33,28 +28,7 @@ def of_heads(call: Call, heads: frozenset[int] | None) -> Call | None:
     if heads is None or set(call.head_numbers) <= heads:
         return call
     index = [at for at, head in enumerate(call.head_numbers) if head in heads]
-    if not index:
-        return None
-    own = torch.tensor(index)
-    group = 1 if call.k is None else call.heads // call.k.shape[1]
-
-    def some(tensor: torch.Tensor | None, axis: int = 1, each: int = 1) -> torch.Tensor | None:
-        return None if tensor is None else tensor.index_select(axis, (own // each).to(tensor.device))
-
-    device = next(iter(call.tensors().values())).device
-    return replace(
-        call,
-        q=some(call.q),
-        k=some(call.k, each=group),
-        v=some(call.v, each=group),
-        lse=some(call.lse),
-        sinks=some(call.sinks, axis=0),
-        own_weights=some(call.own_weights),
-        kept=None if call.kept is None else some_heads(call.kept, own.to(device)),
-        bias=None if call.bias is None else bias_of_heads(call.bias, own.to(device)),
-        mask=mask_of_heads(call.mask, tuple(index), call.extent),
-        numbers=tuple(call.head_numbers[at] for at in index),
-    )
+    return call.select(heads=index) if index else None
 
 
 def _numbers(name: str, given: Chosen, known: set[int]) -> frozenset[int] | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -12,8 +10,7 @@ from regard.heads.distance_weights import first_distances, weight_by_distance
 from regard.heads.head_selection import Chosen, chosen
 from regard.heads.padding import real_queries
 from regard.kernels import Statistics
-from regard.masks import padding
-from regard.recording import Call, Recording
+from regard.recording import Call, Recording, ScoredCall
 from regard.table import Table, Value
 from regard.threads import each, spread
 
@@ -78,7 +75,7 @@ def table(
         more = _distances(call, real[at], batch, len(far)) if distances else [()] * len(found)
         return [(*row, *cells) for row, cells in zip(found, more)]
 
-    size = sum(call.q.numel() * call.keys for _, call in calls if call.q is not None)
+    size = sum(call.q.numel() * call.keys for _, call in calls if isinstance(call, ScoredCall))
     rows = spread(lambda: each(rows_of, range(len(calls))), size)
     return Table((*COLUMNS, *(f"distance_{first}" for first in far)), [row for some in rows for row in some])
 
@@ -146,11 +143,7 @@ def _of_call(number: int, call: Call, real: Tensor, batch: int | None) -> list[t
 
 def without_padding(call: Call, real: Tensor) -> Call:
     """The call with its padding queries blind, so that keys receive weight from the text only."""
-    if bool(real.all()) or call.kept is not None:
-        return call
-    if call.own_weights is not None:
-        return replace(call, own_weights=call.own_weights * real[:, None, :, None].to(call.own_weights))
-    return replace(call, mask=call.mask & padding(real).T)
+    return call if bool(real.all()) else call.hide_queries(real)
 
 
 def _measures(found: Statistics, chosen: slice, counts: Tensor) -> list[tuple[Tensor, Tensor]]:

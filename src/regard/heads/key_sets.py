@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from regard.kernels import Statistics, attention_statistics
-from regard.kernels.attention import attention_with_lse
 from regard.masks import Mask, causal, padding, window
 from regard.masks.extent import Bools, Integers
 from regard.masks.mask import Both, Constant, Either
@@ -79,26 +78,9 @@ def channels(separators: Bools | None, numbers: Sequence[Integers] | None, shown
 
 def measured(call: Call, found: Channels) -> Statistics:
     """The statistics of a call, whose output is the weight on each set, ``(batch, head, query, channel)``."""
-    if call.kept is not None or not found.values.shape[-1]:
+    if not call.has_weights or not found.values.shape[-1]:
         return call.statistics()
-    if call.own_weights is not None:
-        statistics = call.statistics()
-        output = call.own_weights.to(statistics.lse) @ found.values[:, None].to(statistics.lse)
-        return Statistics(**{**vars(statistics), "output": output})
-    assert call.q is not None
-    assert call.k is not None
-    wide = torch.promote_types(call.q.dtype, torch.float32)  # a sum of weights is as exact as the weights
-    v = found.values.to(call.k.device, wide)[:, None].expand(-1, call.k.shape[1], -1, -1)
-    return attention_statistics(
-        call.q.to(wide),
-        call.k.to(wide),
-        v,
-        mask=call.mask,
-        bias=call.bias,
-        scale=call.scale,
-        softcap=call.softcap,
-        sinks=call.sinks,
-    )
+    return call.statistics(values=found.values[:, None])
 
 
 def by_chance(mask: Mask, call: Call, found: Channels) -> Statistics:
@@ -114,27 +96,7 @@ def by_chance(mask: Mask, call: Call, found: Channels) -> Statistics:
 
 def before_queries(call: Call, found: Channels) -> Tensor:
     """The weight on keys of each set before the query, where later ones are visible too."""
-    back = BEFORE
-    if call.own_weights is not None:
-        values = found.values[:, None].to(call.own_weights)
-        earlier = back.dense(*call.extent).to(call.own_weights.device)
-        return (call.own_weights * earlier) @ values
-    assert call.q is not None
-    assert call.k is not None
-    assert call.lse is not None
-    wide = torch.promote_types(call.q.dtype, torch.float32)
-    v = found.values.to(call.k.device, wide)[:, None].expand(-1, call.k.shape[1], -1, -1)
-    output, lse = attention_with_lse(
-        call.q.to(wide),
-        call.k.to(wide),
-        v,
-        mask=call.mask & back,
-        bias=call.bias,
-        scale=call.scale,
-        softcap=call.softcap,
-    )
-    whole = torch.where(call.lse == -torch.inf, 0.0, call.lse.to(wide))
-    return output * torch.exp(lse - whole)[..., None]
+    return call.weighted(found.values[:, None], BEFORE)
 
 
 BEFORE = causal() & ~window(0, 0)
@@ -160,6 +122,6 @@ def effective_mask(call: Call, shown: Tensor, real: Tensor) -> Mask:
     A call that kept no mask answers by its kind: a decoder looks back, and no query sees padding.
     """
     mask = call.mask
-    if call.q is None and isinstance(mask, Constant):
+    if not call.mask_known:
         mask = (causal() if call.kind == "decoder" else mask) & padding(shown)
     return mask if bool(real.all()) else mask & padding(real).T

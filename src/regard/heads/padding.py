@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.masks import Mask
 from regard.masks.extent import Bools, Extent
-from regard.masks.mask import Both, Constant, Either
+from regard.masks.mask import Both, Either
 from regard.masks.pair_patterns import Dense
 from regard.masks.patterns import Lengths, Padding
 from regard.recording import Call, Recording
@@ -30,7 +30,7 @@ def real_queries(recording: Recording, call: Call) -> Tensor:
 
 def real_keys(call: Call) -> Tensor:
     """The keys that are not padding, ``(batch, key)``."""
-    if call.q is None and isinstance(call.mask, Constant):
+    if not call.mask_known:
         return _from_weights(call)
     found = _shown(call.mask, call.extent)
     return torch.from_numpy(np.broadcast_to(found, (call.batch, call.keys)).copy())

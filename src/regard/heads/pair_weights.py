@@ -11,11 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.errors import RecordingError
 from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias
 from regard.kernels.plain_kernel import MAX_SCORES, full_precision
 from regard.masks.extent import Bools, Integers, Pairs
-from regard.recording import Call
+from regard.recording import Call, DenseCall, ScoredCall
 
 
 def weights_at(call: Call, batch: int, query: Integers, key: Integers) -> Tensor:
@@ -23,19 +22,14 @@ def weights_at(call: Call, batch: int, query: Integers, key: Integers) -> Tensor
 
     >>> q = k = torch.eye(2)[None, None]
     >>> lse = torch.logsumexp(torch.eye(2), -1)[None, None]
-    >>> weights_at(Call("attention", "encoder", 0, q, k, lse), 0, np.array([0, 1]), np.array([0, 0]))
+    >>> weights_at(ScoredCall("attention", "encoder", 0, q, k, lse), 0, np.array([0, 1]), np.array([0, 0]))
     tensor([[0.7311, 0.2689]])
     """
-    if call.own_weights is not None:
-        i, j = (torch.from_numpy(x).to(call.own_weights.device) for x in (query, key))
-        found = call.own_weights[batch][:, i, j]
+    if isinstance(call, DenseCall):
+        i, j = (torch.from_numpy(x).to(call.matrix.device) for x in (query, key))
+        found = call.matrix[batch][:, i, j]
         return found.to(torch.promote_types(found.dtype, torch.float32))
-    if call.q is None or call.k is None or call.lse is None:
-        raise RecordingError(
-            "Weights at pairs need Q and K, and {name} kept its statistics only.",
-            do="Record with watch(model) instead of watch(model, statistics=True).",
-            name=call.name,
-        )
+    call = call.scored()
     step = max(1, MAX_SCORES // (call.heads * call.q.shape[-1]))
     parts = [
         _stretch(call, batch, query[start : start + step], key[start : start + step])
@@ -56,7 +50,7 @@ def weights_near(call: Call, batch: int, first: int, last: int) -> Tensor:
     Blocks along the diagonal are products of matrices, far faster than pairs.
 
     >>> q = k = torch.eye(3)[None, None]
-    >>> call = Call("attention", "encoder", 0, q, k, torch.zeros(1, 1, 3))
+    >>> call = ScoredCall("attention", "encoder", 0, q, k, torch.zeros(1, 1, 3))
     >>> weights_near(call, 0, -1, 0)[0, 1:]  # the key before, and the query's own
     tensor([[1.0000, 2.7183],
             [1.0000, 2.7183]])
@@ -64,7 +58,7 @@ def weights_near(call: Call, batch: int, first: int, last: int) -> Tensor:
     offset, width = call.extent.offset, last - first + 1
     position = np.arange(call.queries) + offset
     keys = position[:, None] + np.arange(first, last + 1)
-    if call.q is None or call.k is None or call.lse is None:
+    if not isinstance(call, ScoredCall):
         # Dense weights are read directly; statistics alone raise here.
         query = np.repeat(np.arange(call.queries), width)
         found = weights_at(call, batch, query, keys.clip(0, call.keys - 1).ravel())
@@ -94,10 +88,7 @@ def weights_near(call: Call, batch: int, first: int, last: int) -> Tensor:
     return torch.exp(scores - torch.where(lse == -torch.inf, 0.0, lse)[..., None])
 
 
-def _stretch(call: Call, batch: int, query: Integers, key: Integers) -> Tensor:
-    assert call.q is not None
-    assert call.k is not None
-    assert call.lse is not None
+def _stretch(call: ScoredCall, batch: int, query: Integers, key: Integers) -> Tensor:
     wide = torch.promote_types(call.q.dtype, torch.float32)
     i, j = (torch.from_numpy(x).to(call.q.device) for x in (query, key))
     q, k = call.q[batch][:, i].to(wide), call.k[batch][:, j].to(wide)

@@ -23,7 +23,6 @@ from regard.kernels import Statistics
 from regard.kernels.plain_kernel import MAX_SCORES
 from regard.masks import Mask
 from regard.masks.extent import Bools, Integers
-from regard.masks.mask import Constant
 from regard.recording import Call
 
 EXAMPLE_ROWS = 2
@@ -238,7 +237,7 @@ def _allowed(inputs: RoleInputs, batch: int, rows: Integers, keys: Integers) -> 
     A call that kept no mask answers by its kind: a decoder looks back, and no query sees padding.
     """
     found = allowed_at(inputs.call, batch, rows, keys)
-    if inputs.call.q is None and isinstance(inputs.call.mask, Constant):
+    if not inputs.call.mask_known:
         back = keys <= inputs.positions(rows) if inputs.call.kind == "decoder" else True
         found = found & back & inputs.shown[batch].numpy()[keys]
     sees = inputs.visible(batch, rows) > 0

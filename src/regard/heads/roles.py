@@ -161,14 +161,14 @@ class _RoleInputsBuilder:
 
     def _made(self, call: Call, text: CallTokens, shown: Tensor) -> Channels:
         marks = numbers = None
-        if call.kept is None and "separator" in self.wanted and text.keys is not None:
+        if call.has_weights and "separator" in self.wanted and text.keys is not None:
             known: dict[str, bool] = {}
             marks = np.array(
                 [[known.setdefault(token, self.separates(token)) for token in row] for row in text.keys]
             )
         asked = {"same", "duplicate", "induction"} & set(self.wanted)
         if (
-            call.kept is None
+            call.has_weights
             and call.kind != "cross"
             and asked
             and text.queries is not None
@@ -248,14 +248,14 @@ def _missing(inputs: RoleInputs, role: str) -> str | None:
     """Why a role cannot be measured for a call: the word for what is missing, or None."""
     call = inputs.call
     if role not in ROLES:
-        return None if call.kept is None else "weights"
+        return None if call.has_weights else "weights"
     if role not in OF_CROSS if call.kind == "cross" else role == "alignment":
         return "kind"
     if role in TOKENS and (
         inputs.text.keys is None or (call.kind != "cross" and inputs.text.queries is None)
     ):
         return "tokens"
-    if call.kept is None:
+    if call.has_weights:
         return None
     late = role == "first" and any(inputs.first(batch) for batch in inputs.batches)
     return "weights" if role in PAIRS or late else None

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from regard.errors import DtypeError, RecordingError, ShapeError
 from regard.heads.output_projection import output_weight
-from regard.recording import Call
+from regard.recording import Call, ScoredCall
 from regard.recording.call import Positions
 
 
@@ -62,7 +62,7 @@ def value_weighted(call: Call, projection: nn.Module | Tensor) -> ValueWeighted:
             do="Pass seen[0], say.",
             type=type(call).__name__,
         )
-    if call.v is None:
+    if not isinstance(call, ScoredCall) or call.v is None:
         raise RecordingError(
             "Value-weighted attention needs V, and {name} kept none.",
             do="Record with watch(model, values=True).",

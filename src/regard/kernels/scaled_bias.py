@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias
@@ -34,7 +35,9 @@ class ScaledBias(Bias):
         return (*self.part.narrow(tables[:-1], batch, heads), narrowed)
 
     def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
-        return self.part.tile(tables[:-1], q, k, extent) * _factors(tables[-1], q, extent)
+        factors = _factors(tables[-1], q, extent)
+        # A factor of 0 takes a bias away, even one of −inf.
+        return torch.where(factors == 0, 0.0, self.part.tile(tables[:-1], q, k, extent) * factors)
 
     def add_gradient(
         self,
@@ -60,7 +63,6 @@ def scaled(bias: Bias, factors: Tensor) -> Bias:
 
     A bias of the distance keeps its kind if only the head matters, because its small table can be scaled.
 
-    >>> import torch
     >>> from regard.kernels.biases import alibi
     >>> scaled(alibi(2), torch.tensor([[[0.0], [1.0]]])).dense(1, 3).tolist()
     [[[-0.0, -0.0, -0.0]], [[-0.0078125, -0.00390625, -0.0]]]

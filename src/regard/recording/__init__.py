@@ -9,10 +9,25 @@ torch.Size([2, 5])
 """
 
 from regard.recording.call import Call
+from regard.recording.dense_call import DenseCall
 from regard.recording.estimate import Estimate, estimate
 from regard.recording.reader import Reader, load_reader
 from regard.recording.recording import Recording
 from regard.recording.recording_file import load
+from regard.recording.scored_call import ScoredCall
+from regard.recording.summary_call import SummaryCall
 from regard.recording.watcher import watch
 
-__all__ = ["Call", "Estimate", "Reader", "Recording", "estimate", "load", "load_reader", "watch"]
+__all__ = [
+    "Call",
+    "DenseCall",
+    "Estimate",
+    "Reader",
+    "Recording",
+    "ScoredCall",
+    "SummaryCall",
+    "estimate",
+    "load",
+    "load_reader",
+    "watch",
+]

@@ -13,8 +13,10 @@ import torch
 from torch import Tensor
 
 from regard.interception.hf_masks import FunctionMask
+from regard.interception.placed_mask import PlacedMask
 from regard.interception.steps import MaskView
 from regard.kernels.biases import Bias, Sum, TensorBias
+from regard.kernels.scaled_bias import ScaledBias
 from regard.masks import Mask, padding
 from regard.masks.id_table import IdTable
 from regard.masks.mask import Both, Either, Not
@@ -95,6 +97,8 @@ def mask_of_rows(mask: Mask, rows: Tensor) -> Mask:
         return ~mask_of_rows(mask.part, rows)
     if isinstance(mask, StackedMask):
         return StackedMask(tuple(replace(step, mask=mask_of_rows(step.mask, rows)) for step in mask.steps))
+    if isinstance(mask, PlacedMask):
+        return replace(mask, pattern=mask_of_rows(mask.pattern, rows))
     if isinstance(mask, Padding):
         return replace(mask, keep=_rows_of(mask.keep, rows, 1))
     if isinstance(mask, Lengths):
@@ -109,7 +113,7 @@ def mask_of_rows(mask: Mask, rows: Tensor) -> Mask:
 
 
 def _rows_of(table: IdTable, rows: Tensor, own_axes: int) -> IdTable:
-    """A table ``(batch, head, …)`` of some elements of the batch; one that all share stays as it is."""
+    """A table ``(batch, head, …)`` of some elements of the batch, or the same one if all share it."""
     values = table.values
     if values.ndim < own_axes + 2 or values.shape[0] == 1:
         return table
@@ -122,6 +126,11 @@ def bias_of_rows(bias: Bias | None, rows: Tensor) -> Bias | None:
         return Sum(
             tuple(part for part in (bias_of_rows(part, rows) for part in bias.parts) if part is not None)
         )
+    if isinstance(bias, ScaledBias):
+        part = bias_of_rows(bias.part, rows)
+        assert part is not None
+        factors = bias.factors if len(bias.factors) == 1 else bias.factors[rows.to(bias.factors.device)]
+        return ScaledBias(part, factors)
     if isinstance(bias, TensorBias) and bias.values.shape[0] > 1:
         return TensorBias(bias.values[rows.to(bias.values.device)])
     return bias

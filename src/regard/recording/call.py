@@ -1,66 +1,63 @@
-"""One attention call of a model: what defines its whole matrix, and nothing more.
+"""One attention call of a model: what its three types have in common.
 
-With ``s_ij = cap(scale · q_i · k_j) + bias_ij`` the weight of key j for query i is
-``exp(s_ij − lse_i)``. So Q, K and one number per row are the matrix, and any part of it is
-computed on demand.
+* :class:`~regard.recording.scored_call.ScoredCall` holds Q, K and lse, which are the whole matrix;
+* :class:`~regard.recording.summary_call.SummaryCall` holds statistics only (``watch(statistics=True)``);
+* :class:`~regard.recording.dense_call.DenseCall` holds the weights of a model that hides its Q and K.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from regard.errors import ArgumentError, RecordingError
+from regard.errors import ArgumentError
 from regard.interception.steps import Kind
-from regard.kernels import Statistics, attention_statistics
-from regard.kernels.biases import Bias
-from regard.kernels.plain_kernel import Rules, full_precision, scores_of
+from regard.kernels import Statistics
 from regard.masks import Mask, everything
 from regard.masks.extent import Extent, Integers
-from regard.recording.kept_statistics import fewer_top, statistics_of_weights
-from regard.recording.regions import mass_of_scores, mass_of_weights, output_without
+from regard.recording.selection import selected_mask
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from regard.recording.scored_call import ScoredCall
+    from regard.recording.summary_call import SummaryCall
 
 Positions = slice | int | Sequence[int]
 """Some positions along an axis."""
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
-    """One attention call: Q, K and lse, with everything else that makes the scores.
+class Call(ABC):
+    """One attention call of a model. ``seen[0]`` is one; which type it has depends on what was kept.
 
-    ``kept`` holds statistics that were taken in place of Q and K. ``own_weights`` holds the dense
-    weights that a model returned itself where its Q and K could not be intercepted.
-
-    >>> q = k = torch.eye(2)[None, None]  # (batch, head, length, channel)
-    >>> lse = torch.logsumexp(torch.eye(2), -1)[None, None]
-    >>> call = Call("attention", "encoder", 0, q, k, lse, scale=1.0)
-    >>> call.weights(head=0)
-    tensor([[0.7311, 0.2689],
-            [0.2689, 0.7311]])
-    >>> call.weights(head=0, rows=1, columns=slice(0, 1))
-    tensor([[0.2689]])
+    >>> import regard
+    >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
+    >>> x = torch.randn(1, 5, 16)
+    >>> with regard.watch(model) as seen, regard.watch(model, statistics=True) as brief:
+    ...     _ = model(x, x, x)
+    >>> type(seen[0]).__name__, type(brief[0]).__name__
+    ('ScoredCall', 'SummaryCall')
     """
 
     name: str
     kind: Kind
     layer: int
-    q: Tensor | None = None  # (batch, head, query, channel)
-    k: Tensor | None = None  # (batch, key head, key, channel)
-    lse: Tensor | None = None  # (batch, head, query)
-    v: Tensor | None = None  # (batch, key head, key, value channel)
-    mask: Mask = field(default_factory=everything)
-    bias: Bias | None = None
-    scale: float = 1.0
-    softcap: float | None = None
-    sinks: Tensor | None = None  # (head,)
-    run: int = 0
-    numbers: tuple[int, ...] | None = None
-    kept: Statistics | None = None
-    own_weights: Tensor | None = None  # (batch, head, query, key)
+    mask: Mask = field(default_factory=everything, kw_only=True)
+    run: int = field(default=0, kw_only=True)
+    numbers: tuple[int, ...] | None = field(default=None, kw_only=True)
+
+    dense: ClassVar[bool] = False
+    """Whether this holds a dense matrix that the model returned, because it hides its Q and K."""
+
+    has_weights: ClassVar[bool] = True
+    """Whether weights can be computed; False if only statistics were kept."""
 
     def __repr__(self) -> str:
         return (
@@ -71,36 +68,28 @@ class Call:
     # ---- sizes ---------------------------------------------------------------------------------
 
     @property
+    @abstractmethod
     def shape(self) -> tuple[int, int, int, int]:
         """The shape that the matrix would have: ``(batch, head, query, key)``."""
-        if self.own_weights is not None:
-            batch, heads, queries, keys = self.own_weights.shape
-        elif self.kept is not None:
-            (batch, heads, queries), keys = self.kept.lse.shape, self.kept.received.shape[-1]
-        else:
-            assert self.q is not None
-            assert self.k is not None
-            (batch, heads, queries, _), keys = self.q.shape, self.k.shape[2]
-        return batch, heads, queries, keys
 
     @property
     def batch(self) -> int:
-        """How many sequences went through together."""
+        """The number of sequences that were read together."""
         return self.shape[0]
 
     @property
     def heads(self) -> int:
-        """How many query heads were recorded."""
+        """The number of query heads that were recorded."""
         return self.shape[1]
 
     @property
     def queries(self) -> int:
-        """How many queries there are."""
+        """The number of queries."""
         return self.shape[2]
 
     @property
     def keys(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         return self.shape[3]
 
     @property
@@ -110,25 +99,22 @@ class Call:
 
     @property
     def head_numbers(self) -> tuple[int, ...]:
-        """The model's numbers of the recorded heads: all of them unless ``heads=`` chose some."""
+        """The model's numbers of the recorded heads: all of them, or those that ``heads=`` chose."""
         return tuple(range(self.heads)) if self.numbers is None else self.numbers
 
     @property
-    def dense(self) -> bool:
-        """Whether this holds a dense matrix that the model gave, because it hides its Q and K."""
-        return self.own_weights is not None
+    def mask_known(self) -> bool:
+        """Whether ``mask`` says which keys a query could see. Dense weights come without a mask."""
+        return True
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """The large tensors of the call, by the names that they have in a file."""
 
     @property
     def nbytes(self) -> int:
         """Memory held."""
         return sum(tensor.numel() * tensor.element_size() for tensor in self.tensors().values())
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The large tensors of the call by name."""
-        found = {name: getattr(self, name) for name in ("q", "k", "v", "lse", "sinks", "own_weights")}
-        if self.kept is not None:
-            found |= {f"kept.{name}": value for name, value in vars(self.kept).items()}
-        return {name: value for name, value in found.items() if value is not None}
 
     # ---- what it shows -------------------------------------------------------------------------
 
@@ -150,112 +136,82 @@ class Call:
         index = self._index_of(head)
         self._check_batch(batch)
         i, j = _chosen(rows, self.queries, "rows"), _chosen(columns, self.keys, "columns")
-        if self.own_weights is not None:
-            dense = self.own_weights[batch, index]
-            return dense[torch.from_numpy(i)][:, torch.from_numpy(j)].to(_wide(dense))
-        if self.q is None or self.k is None or self.lse is None:
-            raise RecordingError(
-                "Weights need Q and K, and {name} kept its statistics only.",
-                do="Record with watch(model) instead of watch(model, statistics=True).",
-                name=self.name,
-            )
-        at_q, at_k = (torch.from_numpy(x).to(self.q.device) for x in (i, j))
-        key_head = index // (self.heads // self.k.shape[1])
-        q, k = _pick(self.q[batch, index], rows, at_q), _pick(self.k[batch, key_head], columns, at_k)
-        wide = _wide(q)
-        with full_precision(q):
-            scores, _ = scores_of(
-                q.to(wide), k.to(wide), self.bias_at(batch, index, i, j), Rules(self.scale, self.softcap)
-            )
-        lse = self.lse[batch, index][at_q].to(wide)[:, None]
-        # A query that sees nothing has lse −inf; any finite number keeps its row free of NaN.
-        weights = torch.exp(scores - torch.where(lse == -torch.inf, 0.0, lse))
-        allowed = self.mask.select((batch, index)).evaluate(self.extent, i + self.extent.offset, j)
-        if allowed.all():
-            return weights
-        return weights.masked_fill(~torch.from_numpy(allowed).to(weights.device), 0.0)
+        return self._block(batch, index, i, j)
 
-    def statistics(self, top: int | None = None) -> Statistics:
+    @abstractmethod
+    def _block(self, batch: int, index: int, i: Integers, j: Integers) -> Tensor:
+        """The weights of these queries and keys, for the head at this index among the recorded ones."""
+
+    @abstractmethod
+    def statistics(self, top: int | None = None, *, values: Tensor | None = None) -> Statistics:
         """Entropy, received attention and the others of every query and key, in one pass.
 
-        The definitions stand in ``docs/statistics.md``; ``top`` asks for the k greatest weights too.
-        By default there are as many as ``watch(model, statistics=True, top=…)`` kept, otherwise none.
+        They are defined in ``docs/statistics.md``. ``top`` asks for the k greatest weights of each row;
+        by default there are as many as ``watch(model, statistics=True, top=…)`` kept, otherwise none.
+        With ``values (batch, key head or 1, key, channel)`` the output is ``Σ_j w_ij x_j``.
         """
-        if self.kept is not None:
-            return self.kept if top is None else fewer_top(self.kept, top, self.name)
-        top = 0 if top is None else top
-        if self.own_weights is not None:
-            return statistics_of_weights(self.own_weights, top)
-        assert self.q is not None
-        assert self.k is not None
-        return attention_statistics(
-            self.q,
-            self.k,
-            mask=self.mask,
-            bias=self.bias,
-            scale=self.scale,
-            softcap=self.softcap,
-            sinks=self.sinks,
-            top=top,
-        )
 
-    def mass(self, region: object) -> Tensor:
-        """The weight that each query gives to a region of the matrix, ``(batch, head, query)``.
+    @abstractmethod
+    def mass(self, mask: object) -> Tensor:
+        """The weight on the keys of a region, ``Σ_{j∈M} w_ij``, ``(batch, head, query)``.
 
-        ``Σ_{j∈M} w_ij = exp(lse_i(mask & M) − lse_i)``: one pass over the pairs of the region; no weight is
-        computed. ``region`` is a mask, such as ``masks.prefix(4)``, or a bool tensor.
-
-        >>> from regard import masks
-        >>> q = k = torch.zeros(1, 1, 4, 2)
-        >>> Call("attention", "encoder", 0, q, k, torch.full((1, 1, 4), 4.0).log()).mass(masks.prefix(1))
-        tensor([[[0.2500, 0.2500, 0.2500, 0.2500]]])
+        ``mask`` is any mask that fits the call. Memory and time are those of its pairs.
         """
-        if self.own_weights is not None:
-            return mass_of_weights(self.own_weights, region)
-        if self.q is None or self.k is None or self.lse is None:
-            raise RecordingError(
-                "The mass of a region needs Q and K, and {name} kept its statistics only.",
-                do="Record with watch(model) instead of watch(model, statistics=True).",
-                name=self.name,
-            )
-        rules = {"mask": self.mask, "bias": self.bias, "scale": self.scale, "softcap": self.softcap}
-        return mass_of_scores(self.q, self.k, self.lse, region, **rules)  # type: ignore[arg-type]
 
-    def without(self, region: object) -> Tensor:
-        """The output of each head if nobody could see the region, ``(batch, head, query, channel)``.
+    @abstractmethod
+    def weighted(self, values: Tensor, mask: object) -> Tensor:
+        """``Σ_{j∈M} w_ij x_j``, ``(batch, head, query, channel)``, for the keys of a region.
 
-        ``(O_i − Σ_{j∈M} w_ij v_j) / (1 − mass_i)``: the direct effect of taking keys away, without a second
-        run of the model. It needs V, and ``masks.nothing()`` gives the output itself.
+        ``values`` has the shape ``(batch, key head or 1, key, channel)``.
         """
-        if self.q is None or self.k is None or self.v is None:
-            raise RecordingError(
-                "The output without a region needs Q, K and V of {name}.",
-                got="its weights alone" if self.dense else "a recording without them",
-                do="Record with watch(model, values=True).",
-                name=self.name,
-            )
-        rules = {"mask": self.mask, "bias": self.bias, "scale": self.scale, "softcap": self.softcap}
-        return output_without(self.q, self.k, self.v, region, sinks=self.sinks, **rules)  # type: ignore[arg-type]
 
-    def summary(self, top: int) -> Call:
-        """The call with its statistics in place of what they were computed from."""
-        if self.kept is not None:
-            return self
-        kept = self.statistics(top)
-        return replace(self, q=None, k=None, v=None, lse=None, bias=None, own_weights=None, kept=kept)
+    @abstractmethod
+    def without(self, mask: object) -> Tensor:
+        """The output as if the keys of a region were not there, ``(batch, head, query, channel)``.
 
-    # ---- checks and parts ----------------------------------------------------------------------
+        With the output O and the weight m on the region, ``(O − Σ_{j∈M} w_ij v_j) / (1 − m)``: what is left
+        is softmax over the other keys. A query that sees no other key gets 0.
+        """
+
+    # ---- other calls -----------------------------------------------------------------------------
+
+    @abstractmethod
+    def scored(self) -> ScoredCall:
+        """The call itself if it has Q and K; raises RecordingError otherwise."""
+
+    @abstractmethod
+    def summary(self, top: int) -> SummaryCall:
+        """The call with its statistics in place of what they are computed from."""
+
+    @abstractmethod
+    def select(self, batch: int | None = None, heads: Sequence[int] | None = None) -> Self:
+        """One sequence, or some heads by their index among the recorded ones; None means all."""
+
+    @abstractmethod
+    def on_cpu(self) -> Self:
+        """The call on the CPU, detached and in at least float32, as weights are computed."""
+
+    @abstractmethod
+    def hide_queries(self, visible: Tensor) -> Self:
+        """The call in which only the queries that are True in ``visible (batch, query)`` see anything."""
+
+    def _selected(self, batch: int | None, heads: Sequence[int] | None) -> dict[str, Any]:
+        """The mask and the numbers of a selection, for ``dataclasses.replace``."""
+        numbers = self.numbers if heads is None else tuple(self.head_numbers[index] for index in heads)
+        return {"mask": selected_mask(self.mask, batch, heads, self.extent), "numbers": numbers}
+
+    # ---- checks --------------------------------------------------------------------------------
 
     def _index_of(self, head: int) -> int:
         if head not in self.head_numbers:
             known = self.head_numbers
-            said = f"0 … {len(known) - 1}" if known == tuple(range(len(known))) else f"{list(known)}"
+            is_range = known == tuple(range(len(known)))
             raise ArgumentError(
-                "head is one of the recorded heads of {name} ({said}).",
+                "head is one of the recorded heads of {name} ({heads}).",
                 got="head = {head!r}",
                 do="Choose one of them, or record it with heads=.",
                 name=self.name,
-                said=said,
+                heads=f"0 … {len(known) - 1}" if is_range else f"{list(known)}",
                 head=head,
             )
         return self.head_numbers.index(head)
@@ -263,33 +219,35 @@ class Call:
     def _check_batch(self, batch: int) -> None:
         if isinstance(batch, bool) or not isinstance(batch, int) or not 0 <= batch < self.batch:
             raise ArgumentError(
-                "batch is one of the recorded sequences (0 … {batch}).",
-                got="batch = {batch_2!r}",
+                "batch is one of the recorded sequences (0 … {last}).",
+                got="batch = {batch!r}",
                 do="Count from 0.",
-                batch=self.batch - 1,
-                batch_2=batch,
+                last=self.batch - 1,
+                batch=batch,
             )
 
-    def bias_at(self, batch: int, head: int, i: Integers, j: Integers) -> Tensor | None:
-        """The bias of these queries and keys, for the head at this index among the recorded ones."""
-        if self.bias is None or self.q is None:
-            return None
-        tables = self.bias.narrow(self.bias.tables, slice(batch, batch + 1), slice(head, head + 1))
-        q, k = (torch.from_numpy(x).to(self.q.device) for x in (i + self.extent.offset, j))
-        return self.bias.tile(tables, q, k, self.extent)[0, 0].to(_wide(self.q))
+
+def widened(tensor: Tensor) -> Tensor:
+    """The tensor in at least float32."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
-def _wide(tensor: Tensor) -> torch.dtype:
-    return torch.promote_types(tensor.dtype, torch.float32)
+def widened_on_cpu(tensor: Tensor) -> Tensor:
+    """The tensor on the CPU, detached, in at least float32; no copy where it is that already."""
+    return widened(tensor.detach().cpu())
 
 
-def _pick(tensor: Tensor, part: Positions, index: Tensor) -> Tensor:
-    """Some rows; a view where a slice was asked for."""
-    return tensor[part] if isinstance(part, slice) else tensor[index]
+def part_of(tensor: Tensor, batch: int | None, heads: Sequence[int] | None) -> Tensor:
+    """One sequence, or some heads, of ``(batch, head, …)``; a view where all heads or one are chosen."""
+    if batch is not None:
+        tensor = tensor[batch : batch + 1]
+    if heads is None:
+        return tensor
+    return tensor[:, heads[0] : heads[0] + 1] if len(heads) == 1 else tensor[:, list(heads)]
 
 
 def _chosen(part: Positions, length: int, name: str) -> Integers:
-    """The positions meant, each from 0 to length − 1."""
+    """The positions that are meant, each from 0 to length − 1."""
     if isinstance(part, slice):
         return np.arange(length)[part]
     try:

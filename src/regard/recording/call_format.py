@@ -1,4 +1,4 @@
-"""Calls, masks, biases and statistics as a description beside named tensors, and back; all is checked."""
+"""Converts calls, masks and biases to a description beside named tensors, and back; everything is checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from regard.masks.extent import Extent
 from regard.masks.mask import Both, Either, Not
 from regard.masks.pair_patterns import Dense
 from regard.recording.call import Call
-from regard.recording.call_validation import AXES, check_call
+from regard.recording.call_validation import check_parts, check_tensors, place_of_call
+from regard.recording.dense_call import DenseCall
 from regard.recording.recording_schema import (
     AlibiDescription,
     BiasDescription,
@@ -30,10 +31,12 @@ from regard.recording.recording_schema import (
     T5Description,
     TensorDescription,
 )
+from regard.recording.scored_call import ScoredCall
 from regard.recording.step_masks import MaskRows, StackedMask
+from regard.recording.summary_call import SummaryCall
 
 DEEPEST = 50
-"""Masks within masks, or sums within sums; more is a mistake or an attack."""
+"""The deepest nesting of masks or of sums; anything deeper is a mistake or an attack."""
 
 _STATISTICS = tuple(field.name for field in fields(Statistics))
 
@@ -71,47 +74,57 @@ class TensorStore:
 def call_to(call: Call, store: TensorStore) -> CallDescription:
     """A call as its description, its tensors in the store."""
     place = f"call.{sum(name.endswith('.lse') or name.endswith('.own_weights') for name in store.tensors)}"
-    # A bias beside statistics is not used again.
-    bias = call.bias if call.kept is None else None
     return CallDescription(
         name=call.name,
         kind=call.kind,
         layer=call.layer,
         run=call.run,
-        scale=float(call.scale),
-        softcap=None if call.softcap is None else float(call.softcap),
         heads=None if call.numbers is None else list(call.numbers),
         tensors={name: store.put(f"{place}.{name}", tensor) for name, tensor in call.tensors().items()},
         mask=mask_to(call.mask, call.extent, store),
-        bias=None if bias is None else bias_to(bias, place, store),
+        **_scoring_to(call, place, store),
     )
+
+
+def _scoring_to(call: Call, place: str, store: TensorStore) -> dict[str, Any]:
+    """What makes the scores of a call beside Q and K; only one that has them needs it."""
+    if not isinstance(call, ScoredCall):
+        return {"scale": 1.0, "softcap": None, "bias": None}
+    return {
+        "scale": float(call.scale),
+        "softcap": None if call.softcap is None else float(call.softcap),
+        "bias": None if call.bias is None else bias_to(call.bias, place, store),
+    }
 
 
 def call_from(described: CallDescription, store: TensorStore, number: int) -> Call:
     """The call that was described; its parts must fit together."""
     tensors = {name: store.get(place) for name, place in described.tensors.items()}
-    unknown = sorted(set(tensors) - set(AXES))
-    if unknown:
-        raise RecordingFileError(
-            "A call has tensors that regard knows.", got="{text}", text=f"{unknown[0]!r}"[:60]
-        )
-    kept = {name: tensors.pop(f"kept.{name}", None) for name in _STATISTICS}
-    call = Call(
-        name=described.name,
-        kind=described.kind,
-        layer=described.layer,
-        mask=mask_from(described.mask, store),
-        bias=None if described.bias is None else bias_from(described.bias, store),
-        scale=described.scale,
-        softcap=described.softcap,
-        run=described.run,
-        numbers=None if described.heads is None else tuple(described.heads),
-        # check_call says which of them are missing.
-        kept=Statistics(**kept) if any(part is not None for part in kept.values()) else None,  # type: ignore[arg-type]
-        **tensors,
-    )
-    check_call(call, number)
+    where = place_of_call(described.name, number)
+    sizes = check_tensors(tensors, where)
+    call = _built(described, tensors, store)
+    check_parts(call, sizes, where)
     return call
+
+
+def _built(described: CallDescription, tensors: dict[str, Tensor], store: TensorStore) -> Call:
+    """The call of the type that has these tensors."""
+    common: dict[str, Any] = {
+        "name": described.name,
+        "kind": described.kind,
+        "layer": described.layer,
+        "mask": mask_from(described.mask, store),
+        "run": described.run,
+        "numbers": None if described.heads is None else tuple(described.heads),
+    }
+    bias = None if described.bias is None else bias_from(described.bias, store)
+    if "q" in tensors:
+        return ScoredCall(**common, **tensors, bias=bias, scale=described.scale, softcap=described.softcap)
+    if "own_weights" in tensors:
+        # Earlier versions wrote sinks beside weights and statistics; nothing needs them there.
+        return DenseCall(**common, matrix=tensors["own_weights"])
+    kept: dict[str, Any] = {name: tensors.get(f"kept.{name}") for name in _STATISTICS}
+    return SummaryCall(**common, kept=Statistics(**kept))
 
 
 # ---- masks -----------------------------------------------------------------------------------
@@ -139,9 +152,9 @@ def mask_from(described: object, store: TensorStore, depth: int = 0) -> Mask:
         return parse(described)
     if not isinstance(described, list) or not described or depth > DEEPEST:
         raise RecordingFileError(
-            "A mask is a text, or a list with its kind first, nested at most {DEEPEST} levels.",
+            "A mask is a text, or a list that starts with its kind, nested at most {deepest} levels.",
             got="{described}",
-            DEEPEST=DEEPEST,
+            deepest=DEEPEST,
             described=repr(described)[:60],
         )
     sign, *parts = described
@@ -155,7 +168,7 @@ def mask_from(described: object, store: TensorStore, depth: int = 0) -> Mask:
         return ~inner[0]
     if sign not in ("&", "|") or not inner:
         raise RecordingFileError(
-            "Masks are joined by & | ~.", got="{described}", described=repr(described)[:60]
+            "Masks are combined with & | ~.", got="{described}", described=repr(described)[:60]
         )
     return Both.of(*inner) if sign == "&" else Either.of(*inner)
 
@@ -177,8 +190,8 @@ def _stacked(parts: list[tuple[int, int, Any]], store: TensorStore, depth: int) 
     if not parts or starts != ends[:-1] or any(a >= b for a, b in pairwise(ends)):
         raise RecordingFileError(
             "The rows of a mask follow each other without a gap.",
-            got="{parts}",
-            parts=str([part[:2] for part in parts])[:60],
+            got="{rows}",
+            rows=str([part[:2] for part in parts])[:60],
         )
     return StackedMask(tuple(MaskRows(a, b, mask_from(part, store, depth + 1)) for a, b, part in parts))
 
@@ -206,7 +219,7 @@ def _one_bias(bias: Bias, table: str) -> BiasDescription:
 def bias_from(described: dict[str, Any], store: TensorStore, depth: int = 0) -> Bias:
     """The bias that was described."""
     if depth > DEEPEST:
-        raise RecordingFileError("A bias nests at most {DEEPEST} levels.", got="more", DEEPEST=DEEPEST)
+        raise RecordingFileError("A bias nests at most {deepest} levels.", got="more", deepest=DEEPEST)
     if "sum" in described:
         parts = convert(described, SumDescription).sum
         return Sum(tuple(bias_from(part, store, depth + 1) for part in parts))

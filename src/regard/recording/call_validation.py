@@ -1,7 +1,7 @@
-"""Whether a recorded call is whole: the right tensors, of kinds and sizes that fit together, without NaN.
+"""Checks that a recorded call is complete: the right tensors, of dtypes and sizes that fit, without NaN.
 
-Both directions pass through here. What ``save`` writes is what ``load`` takes, and everything that is
-loaded can be looked at: weights, statistics, tables, roles and pages.
+``save`` and ``load`` both check. So whatever ``save`` writes can be loaded, and whatever loads can be used:
+weights, statistics, tables, roles and pages.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from regard.kernels.biases import Bias, DistanceBias, Sum
 from regard.masks.extent import Extent
 from regard.recording.call import Call
 from regard.recording.recording_schema import LARGEST
+from regard.recording.scored_call import ScoredCall
 
 COMPARED = 1 << 20
-"""Weights of a call that are computed to check that rows sum to 1; of a larger call, evenly spread rows."""
+"""How many weights are computed to check that rows sum to 1; of a larger call, evenly spread rows."""
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -55,40 +56,61 @@ MINUS_INFINITE = ("lse", "kept.lse", "sinks")
 """Tensors in which −inf has a meaning: a query that sees nothing, or a sink that takes nothing."""
 
 
+KINDS_OF_CALL = {
+    "q": ({"q", "k", "lse"}, {"v", "sinks"}),
+    "own_weights": ({"own_weights"}, {"sinks"}),
+    "kept.lse": (
+        {name for name in AXES if name.startswith("kept.") and name not in OPTIONAL},
+        {name for name in OPTIONAL if name != "v"},
+    ),
+}
+"""The tensors that a call of each type has, and those that it can have, by the one that tells its type.
+
+Calls of weights or statistics had sinks in files of earlier versions.
+"""
+
+
 def check_call(call: Call, number: int) -> None:
-    """Raise RecordingFileError, naming the call and the tensor, unless the call is whole."""
-    where = f"call {number} ({call.name[:60]!r})"
-    _check_names(call, where)
-    sizes = _check_sizes(call.tensors(), where)
-    for name, tensor in call.tensors().items():
-        _check_numbers(name, tensor, sizes["key"], where)
-    _check_heads(call, sizes, where)
-    _check_mask(call, where)
-    if call.bias is not None:
-        call.bias.check(call.batch, call.heads, call.extent)
-        _check_bias(call.bias, call.extent, where)
-    _check_scores(call, where)
+    """Raise RecordingFileError, naming the call and the tensor, unless the call is complete."""
+    where = place_of_call(call.name, number)
+    check_parts(call, check_tensors(call.tensors(), where), where)
+
+
+def place_of_call(name: str, number: int) -> str:
+    """The call as errors name it."""
+    return f"call {number} ({name[:60]!r})"
 
 
 # ---- one tensor after the other ------------------------------------------------------------------
 
 
-def _check_names(call: Call, where: str) -> None:
+def check_tensors(tensors: dict[str, Tensor], where: str) -> dict[str, int]:
+    """The size of every axis; raises unless these are the tensors of one type of call, all usable."""
+    _check_names(set(tensors), where)
+    sizes = _check_sizes(tensors, where)
+    for name, tensor in tensors.items():
+        _check_numbers(name, tensor, sizes["key"], where)
+    dtypes = {str(tensors[name].dtype) for name in ("q", "k", "v") if name in tensors}
+    if len(dtypes) > 1:
+        raise RecordingFileError(
+            "q, k and v of {where} have one dtype.",
+            got="{dtypes}",
+            where=where,
+            dtypes=", ".join(sorted(dtypes)),
+        )
+    return sizes
+
+
+def _check_names(names: set[str], where: str) -> None:
     """A call has Q, K and lse, or statistics, or weights; nothing of another kind beside them."""
-    names = set(call.tensors())
-    kinds = {
-        "q": {"q", "k", "lse"},
-        "own_weights": {"own_weights"},
-        "kept.lse": {name for name in AXES if name.startswith("kept.")} - set(OPTIONAL),
-    }
-    optional = {
-        "q": {"v", "sinks"},
-        "own_weights": {"sinks"},
-        "kept.lse": {name for name in OPTIONAL if name != "v"},
-    }
-    first = next((name for name in kinds if name in names), "q")
-    needed = kinds[first]
-    wrong = sorted(needed - names) + sorted(names - needed - optional[first])
+    unknown = sorted(names - set(AXES))
+    if unknown:
+        raise RecordingFileError(
+            "A call has tensors that regard knows.", got="{tensor}", tensor=f"{unknown[0]!r}"[:60]
+        )
+    first = next((name for name in KINDS_OF_CALL if name in names), "q")
+    needed, optional = KINDS_OF_CALL[first]
+    wrong = sorted(needed - names) + sorted(names - needed - optional)
     if wrong:
         raise RecordingFileError(
             "The tensors of {where} include {needed}.",
@@ -96,6 +118,10 @@ def _check_names(call: Call, where: str) -> None:
             where=where,
             needed=", ".join(sorted(needed)),
             wrong=wrong[0],
+        )
+    if ("kept.top_keys" in names) != ("kept.top_weights" in names):
+        raise RecordingFileError(
+            "The top keys of {where} come with their weights.", got="one of them", where=where
         )
 
 
@@ -120,10 +146,10 @@ def _check_sizes(tensors: dict[str, Tensor], where: str) -> dict[str, int]:
     if sizes["head"] % sizes.get("group", 1):
         raise RecordingFileError(
             "The heads of {where} share its key heads evenly (heads = {heads}).",
-            got="{sizes} key heads",
+            got="{key_heads} key heads",
             where=where,
             heads=sizes["head"],
-            sizes=sizes["group"],
+            key_heads=sizes["group"],
         )
     return sizes
 
@@ -159,21 +185,21 @@ def _check_floats(name: str, tensor: Tensor, least: float) -> None:
     low, high = (float(bound) for bound in tensor.aminmax())
     if low >= least and high <= LARGEST:
         return
-    got = "NaN" if math.isnan(low) else _range(tensor)
+    found = "NaN" if math.isnan(low) else _range(tensor)
     if least == -math.inf:
         raise RecordingFileError(
-            "The numbers of {name} are −inf or at most {LARGEST:.0e} in size.",
-            got="{given}",
+            "The numbers of {name} are −inf or at most {largest:.0e} in size.",
+            got="{found}",
             name=name,
-            LARGEST=LARGEST,
-            given=got,
+            largest=LARGEST,
+            found=found,
         )
     raise RecordingFileError(
-        "The numbers of {name} are at most {LARGEST:.0e} in size.",
-        got="{given}",
+        "The numbers of {name} are at most {largest:.0e} in size.",
+        got="{found}",
         name=name,
-        LARGEST=LARGEST,
-        given=got,
+        largest=LARGEST,
+        found=found,
     )
 
 
@@ -184,27 +210,25 @@ def _range(tensor: Tensor) -> str:
 # ---- how they fit together -----------------------------------------------------------------------
 
 
+def check_parts(call: Call, sizes: dict[str, int], where: str) -> None:
+    """Raise unless the heads, the mask, the bias and the scores of a call fit its tensors."""
+    _check_heads(call, sizes, where)
+    _check_mask(call, where)
+    if isinstance(call, ScoredCall):
+        if call.bias is not None:
+            call.bias.check(call.batch, call.heads, call.extent)
+            _check_bias(call.bias, call.extent, where)
+        _check_scores(call, where)
+
+
 def _check_heads(call: Call, sizes: dict[str, int], where: str) -> None:
-    if call.q is not None:
-        kinds = {str(tensor.dtype) for tensor in (call.q, call.k, call.v) if tensor is not None}
-        if len(kinds) > 1:
-            raise RecordingFileError(
-                "q, k and v of {where} are of one dtype.",
-                got="{kinds}",
-                where=where,
-                kinds=", ".join(sorted(kinds)),
-            )
-    if call.kept is not None and (call.kept.top_keys is None) != (call.kept.top_weights is None):
-        raise RecordingFileError(
-            "The top keys of {where} come with their weights.", got="one of them", where=where
-        )
     if call.kind != "cross" and sizes["query"] > sizes["key"]:
         raise RecordingFileError(
             "The queries of {where} are among its keys, because it is not cross-attention.",
-            got="{sizes} queries and {sizes_2} keys",
+            got="{queries} queries and {keys} keys",
             where=where,
-            sizes=sizes["query"],
-            sizes_2=sizes["key"],
+            queries=sizes["query"],
+            keys=sizes["key"],
         )
     numbers = call.numbers
     if numbers is not None and (len(numbers) != sizes["head"] or len(set(numbers)) < len(numbers)):
@@ -244,17 +268,15 @@ def _check_bias(bias: Bias, extent: Extent, where: str) -> None:
     _check_floats(f"bias in {where}", bias.tables[0], least)
 
 
-def _check_scores(call: Call, where: str) -> None:
+def _check_scores(call: ScoredCall, where: str) -> None:
     """No score overflows, and lse is that of the scores: the weights of a row sum to 1."""
-    if call.q is None or call.k is None or call.lse is None:
-        return
     greatest = abs(call.scale) * call.q.shape[-1] * _greatest(call.q) * _greatest(call.k)
     if greatest > LARGEST:
         raise RecordingFileError(
-            "The scores of {where} are at most {LARGEST:.0e} in size.",
+            "The scores of {where} are at most {largest:.0e} in size.",
             got="scale = {scale:.3g}",
             where=where,
-            LARGEST=LARGEST,
+            largest=LARGEST,
             scale=call.scale,
         )
     added = 0.0 if call.bias is None else sum(map(_greatest, call.bias.tables))
@@ -280,11 +302,9 @@ def _check_scores(call: Call, where: str) -> None:
                 )
 
 
-def _largest_scores(call: Call, batch: int, head: int, rows: list[int]) -> Tensor:
+def _largest_scores(call: ScoredCall, batch: int, head: int, rows: list[int]) -> Tensor:
     """How large the scores of some rows can be, by the lengths of their queries and of the longest key."""
-    assert call.q is not None
-    assert call.k is not None
-    k = call.k[batch, head // (call.heads // call.k.shape[1])].double()
+    k = call.k[batch, call.key_head(head)].double()
     q = call.q[batch, head][rows].double()
     longest = torch.linalg.vector_norm(k, dim=-1).max()
     found: Tensor = abs(call.scale) * torch.linalg.vector_norm(q, dim=-1) * longest

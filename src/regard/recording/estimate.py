@@ -68,10 +68,10 @@ def estimate(
     stacks = list(stacks_of(model))
     if not stacks:
         raise RecordingError(
-            "A size is known of transformers models and of torch.nn layers.",
-            got="{type}",
-            do="Take a short recording, and look at seen.nbytes.",
-            type=type(model).__name__,
+            "The size can be estimated for models of transformers and for torch.nn layers.",
+            got="{model}",
+            do="Make a short recording and look at seen.nbytes.",
+            model=type(model).__name__,
         )
     wide = dtype or next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
     source = queries if keys is None else keys
@@ -90,14 +90,14 @@ def estimate(
 
 
 def known_layers(model: nn.Module) -> int | None:
-    """How many layers of a kind there can be at most, if the model says."""
+    """The largest number of layers of one kind, if the model's configuration has it."""
     config = getattr(model, "config", None)
     if config is None:
         return None
     layers = [stack.layers for stack in _of_config(config)]
     if not layers:
         return None
-    # Several towers of one kind are counted through.
+    # The layers of several towers of one kind are numbered consecutively.
     return sum(layers) if getattr(config, "sub_configs", None) else max(layers)
 
 

@@ -19,8 +19,8 @@ During a beam search each row of a pass can continue any row of the pass before;
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -28,19 +28,29 @@ from torch import Tensor
 
 from regard.errors import RecordingError
 from regard.interception.steps import AttentionStep, CallPlace, Kind, MaskView
-from regard.kernels import attention_with_lse
+from regard.kernels import Statistics, attention_with_lse
 from regard.masks import Mask
 from regard.masks.extent import Extent
 from regard.recording.beam_rows import Lineage, SelectedMaskView, along, bias_of_rows, parents, without_ended
 from regard.recording.buffer import Buffer
-from regard.recording.call import Call
 from regard.recording.kept_statistics import joined, placed
+from regard.recording.scored_call import ScoredCall
 from regard.recording.selection import bias_of_rows_and_keys, longer_bias, mask_of_heads
 from regard.recording.step_masks import MaskRows, StackedMask
+from regard.recording.summary_call import SummaryCall
 from regard.recording.watch_options import WatchOptions
 
 
-class GrowingCall:
+def begin_call(
+    place: CallPlace, step: AttentionStep, options: WatchOptions, run: int
+) -> GrowingScoredCall | GrowingSummaryCall:
+    """The call that a step begins: of its statistics where they came with it, otherwise of Q, K and lse."""
+    if step.statistics is not None:
+        return GrowingSummaryCall(place, step, options, run, step.statistics)
+    return GrowingScoredCall(place, step, options, run)
+
+
+class GrowingCall(ABC):
     """One call while generation may still append to it."""
 
     def __init__(self, place: CallPlace, step: AttentionStep, options: WatchOptions, run: int) -> None:
@@ -51,40 +61,31 @@ class GrowingCall:
         self.start, self.stop, self.first_key = step.past, step.stop, step.first_key
         self.prompt_end = step.stop  # after the last step with several rows: where generation began
         self.views: list[tuple[int, int, MaskView]] = [(step.past, step.stop, step.view)]
-        self.kept = step.statistics
-        self.last_key = None if self.kept is None else step.k[:, :, -1:].detach().clone()
-        self.bias = step.bias if self.kept is None else None
-        self.inside: tuple[Tensor, Tensor] | None = None  # (text, query), (text, key): within the text
-        self.buffers: dict[str, Buffer] = {}
-        if self.kept is None:
-            parts = {"q": step.q, "k": step.k, "v": step.v} if options.values else {"q": step.q, "k": step.k}
-            for name, tensor in parts.items():
-                self.buffers[name] = Buffer(tensor.to(options.dtype or tensor.dtype), axis=2)
-            assert step.lse is not None
-            self.own_lse = not _exact(step.q.dtype, self.buffers["q"].rows.dtype)
-            self.buffers["lse"] = Buffer(step.lse[:, :, :0] if self.own_lse else step.lse, axis=2)
-        # What was copied must not be kept twice, and an empty view would still keep all of it alive.
-        empty = step.q.new_empty(0)
-        self.first = replace(step, q=empty, k=empty, v=empty, lse=None, statistics=None, bias=None)
 
     @property
     def cross(self) -> bool:
         """Whether the keys belong to another text."""
         return self.place.kind == "cross"
 
+    @property
+    def kind(self) -> Kind:
+        """The kind of the call: one that grew is a decoder's, whatever its first rows looked like."""
+        grew = self.place.kind == "encoder" and len(self.views) > 1
+        return "decoder" if grew else self.place.kind
+
     # ---- what comes next -----------------------------------------------------------------------
 
-    def _next(self, step: AttentionStep, past: int) -> bool:
-        """Whether the step begins where this call ends, with keys of the same shape."""
-        if not past or past != self.stop or step.first_key > past:
-            return False
-        ours = self.last_key if "k" not in self.buffers else self.buffers["k"].rows
-        assert ours is not None
-        return step.k.shape[1] == ours.shape[1] and step.k.shape[3] == ours.shape[3]
+    @abstractmethod
+    def _shared_keys(self, step: AttentionStep, *, last_only: bool) -> tuple[Tensor, Tensor]:
+        """Our keys and those of the step at the positions that both have, or only at the last of them."""
+
+    def _begins_here(self, step: AttentionStep, past: int) -> bool:
+        """Whether the step begins where this call ends."""
+        return past > 0 and past == self.stop and step.first_key <= past
 
     def continued_by(self, step: AttentionStep, past: int, *, last_only: bool = False) -> bool:
         """Whether the step continues this call; see the rule at the top."""
-        if not self._next(step, past):
+        if not self._begins_here(step, past):
             return False
         own, other = self._shared_keys(step, last_only=last_only)
         if own.shape[1:] != other.shape[1:]:
@@ -93,7 +94,7 @@ class GrowingCall:
             return True
         if max(len(own), len(other)) > 1 and parents(own, other) is not None:
             raise RecordingError(
-                "A beam search is followed from the generate() of a model that is watched.",
+                "A beam search can only be followed if the model whose generate() runs is being watched.",
                 got="a batch that was reordered at position {past} of {name}",
                 do="Watch the model whose generate() you call, or watch one forward pass over the best text.",
                 past=past,
@@ -101,9 +102,114 @@ class GrowingCall:
             )
         return False
 
+    def append(self, step: AttentionStep) -> None:
+        """Append the rows of the step, and its new keys."""
+        self._append_rows(step)
+        if not self.cross:
+            self._append_view(step)
+        self.keys = step.k.shape[2] if self.cross else step.stop - self.first_key
+        self.stop = step.stop
+        if step.q.shape[2] > 1:
+            self.prompt_end = self.stop
+
+    @abstractmethod
+    def _append_rows(self, step: AttentionStep) -> None:
+        """Append what is kept of the rows and new keys of the step."""
+
+    def _append_view(self, step: AttentionStep) -> None:
+        start, stop, before = self.views[-1]
+        merged = step.view.after(before, stop)
+        if merged is not None:
+            self.views[-1] = (start, step.stop, merged)
+        else:
+            self.views.append((step.past, step.stop, step.view))
+
+    # ---- as a call -----------------------------------------------------------------------------
+
+    def _mask(self) -> Mask:
+        """The mask of all rows, before heads are selected."""
+        first = self.first_key
+        if len(self.views) == 1:
+            return self.views[0][2].over(first, first + self.keys)
+        steps = ((start, stop, view.over(first, stop)) for start, stop, view in self.views)
+        return StackedMask(tuple(MaskRows(start - first, stop - first, view) for start, stop, view in steps))
+
+    def _described(self) -> dict[str, Any]:
+        """What every type of call says of itself."""
+        extent = Extent(self.stop - self.start, self.keys)
+        return {
+            "name": self.place.name,
+            "kind": self.kind,
+            "layer": self.place.layer,
+            "run": self.run,
+            "numbers": self.options.heads,
+            "mask": mask_of_heads(self._mask(), self.options.heads, extent),
+        }
+
+
+class GrowingSummaryCall(GrowingCall):
+    """The statistics of a call while generation may still append to it, and its last key."""
+
+    def __init__(
+        self, place: CallPlace, step: AttentionStep, options: WatchOptions, run: int, kept: Statistics
+    ) -> None:
+        super().__init__(place, step, options, run)
+        self.kept = kept
+        self.last_key = step.k[:, :, -1:].detach().clone()
+
+    def continued_by(self, step: AttentionStep, past: int, *, last_only: bool = False) -> bool:
+        """Whether the step has statistics and continues this call."""
+        return step.statistics is not None and super().continued_by(step, past, last_only=last_only)
+
+    def searched_by(self, step: AttentionStep, past: int) -> bool:
+        """False: a beam search needs the keys of all positions."""
+        del step, past
+        return False
+
+    def _shared_keys(self, step: AttentionStep, *, last_only: bool) -> tuple[Tensor, Tensor]:
+        del last_only
+        last = self.stop - 1 - step.first_key
+        return self.last_key, step.k.detach()[:, :, last : last + 1]
+
+    def _append_rows(self, step: AttentionStep) -> None:
+        assert step.statistics is not None  # continued_by asked
+        self.kept = joined(self.kept, placed(step.statistics, step.first_key - self.first_key))
+        self.last_key = step.k[:, :, -1:].detach().clone()
+
+    def follow(self, rows: Tensor, prompt: int) -> None:
+        """Nothing to do: no beam search appends to statistics."""
+        del rows, prompt
+
+    def call(self) -> SummaryCall:
+        """The call so far."""
+        return SummaryCall(kept=self.kept, **self._described())
+
+
+class GrowingScoredCall(GrowingCall):
+    """Q, K and lse of a call while generation may still append to it."""
+
+    def __init__(self, place: CallPlace, step: AttentionStep, options: WatchOptions, run: int) -> None:
+        super().__init__(place, step, options, run)
+        self.scale, self.softcap, self.sinks, self.bias = step.scale, step.softcap, step.sinks, step.bias
+        self.inside: tuple[Tensor, Tensor] | None = None  # (text, query), (text, key): within the text
+        parts = {"q": step.q, "k": step.k, "v": step.v} if options.values else {"q": step.q, "k": step.k}
+        self.buffers = {
+            name: Buffer(tensor.to(options.dtype or tensor.dtype), axis=2) for name, tensor in parts.items()
+        }
+        lse = _lse(step)
+        self.own_lse = not _exact(step.q.dtype, self.buffers["q"].rows.dtype)
+        self.buffers["lse"] = Buffer(lse[:, :, :0] if self.own_lse else lse, axis=2)
+
+    # ---- what comes next -----------------------------------------------------------------------
+
+    def _begins_here(self, step: AttentionStep, past: int) -> bool:
+        keys = self.buffers["k"].rows
+        same_heads = step.k.shape[1] == keys.shape[1] and step.k.shape[3] == keys.shape[3]
+        return same_heads and super()._begins_here(step, past)
+
     def searched_by(self, step: AttentionStep, past: int) -> bool:
         """Whether every row of a step of a beam search continues one of our rows."""
-        if self.kept is not None or not self._next(step, past):
+        if not self._begins_here(step, past):
             return False
         own, other = self._shared_keys(step, last_only=True)
         if own.shape[1:] != other.shape[1:]:
@@ -114,49 +220,24 @@ class GrowingCall:
         return found is not None
 
     def _shared_keys(self, step: AttentionStep, *, last_only: bool) -> tuple[Tensor, Tensor]:
-        """The keys at the positions that both have, or only the last of them."""
-        theirs = step.k.detach()
-        if self.cross:
-            return self.buffers["k"].rows, theirs.to(self.buffers["k"].rows.dtype)
-        first = self.stop - 1 if last_only or "k" not in self.buffers else max(step.first_key, self.first_key)
-        theirs = theirs[:, :, first - step.first_key : self.stop - step.first_key]
-        if "k" not in self.buffers:
-            assert self.last_key is not None
-            return self.last_key, theirs
-        ours = self.buffers["k"].rows
-        return ours[:, :, first - self.first_key :], theirs.to(ours.dtype)
-
-    def append(self, step: AttentionStep) -> None:
-        """Append the rows of the step, and its new keys."""
-        new_keys = slice(self.stop - step.first_key, None)
-        if self.kept is not None:
-            assert step.statistics is not None
-            self.kept = joined(self.kept, placed(step.statistics, step.first_key - self.first_key))
-            self.last_key = step.k[:, :, -1:].detach().clone()
-        else:
-            assert step.lse is not None
-            self.buffers["q"].append(step.q.to(self.buffers["q"].rows.dtype))
-            if not self.own_lse:
-                self.buffers["lse"].append(step.lse)
-            for name, tensor in (("k", step.k), ("v", step.v)):
-                if name in self.buffers and not self.cross:
-                    self.buffers[name].append(tensor[:, :, new_keys].to(self.buffers[name].rows.dtype))
+        ours, theirs = self.buffers["k"].rows, step.k.detach()
         if not self.cross:
-            self._see(step)
-        if not self.cross and self.kept is None:
-            self.bias = longer_bias(self.bias, step.bias, self.stop - self.start, self.place.name)
-        self.keys = step.k.shape[2] if self.cross else step.stop - self.first_key
-        self.stop = step.stop
-        if step.q.shape[2] > 1:
-            self.prompt_end = self.stop
+            first = self.stop - 1 if last_only else max(step.first_key, self.first_key)
+            theirs = theirs[:, :, first - step.first_key : self.stop - step.first_key]
+            ours = ours[:, :, first - self.first_key :]
+        return ours, theirs.to(ours.dtype)
 
-    def _see(self, step: AttentionStep) -> None:
-        start, stop, before = self.views[-1]
-        merged = step.view.after(before, stop)
-        if merged is not None:
-            self.views[-1] = (start, step.stop, merged)
-        else:
-            self.views.append((step.past, step.stop, step.view))
+    def _append_rows(self, step: AttentionStep) -> None:
+        self.buffers["q"].append(step.q.to(self.buffers["q"].rows.dtype))
+        if not self.own_lse:
+            self.buffers["lse"].append(_lse(step))
+        if self.cross:
+            return
+        new_keys = slice(self.stop - step.first_key, None)
+        for name, tensor in (("k", step.k), ("v", step.v)):
+            if name in self.buffers:
+                self.buffers[name].append(tensor[:, :, new_keys].to(self.buffers[name].rows.dtype))
+        self.bias = longer_bias(self.bias, step.bias, self.stop - self.start, self.place.name)
 
     # ---- beam search ---------------------------------------------------------------------------
 
@@ -201,26 +282,17 @@ class GrowingCall:
     # ---- as a call -----------------------------------------------------------------------------
 
     def _mask(self) -> Mask:
-        first = self.first_key
-        if len(self.views) == 1:
-            mask = self.views[0][2].over(first, first + self.keys)
-        else:
-            steps = ((start, stop, view.over(first, stop)) for start, stop, view in self.views)
-            mask = StackedMask(
-                tuple(MaskRows(start - first, stop - first, view) for start, stop, view in steps)
-            )
-        if self.inside is not None:
-            mask = without_ended(mask, self.inside[0], None if self.cross else self.inside[1])
-        return mask_of_heads(mask, self.options.heads, Extent(self.stop - self.start, self.keys))
+        mask = super()._mask()
+        if self.inside is None:
+            return mask
+        return without_ended(mask, self.inside[0], None if self.cross else self.inside[1])
 
     def _complete_lse(self) -> None:
-        """The lse of rows whose Q and K were rounded, from Q and K as they are kept.
+        """Compute the lse of rows whose Q and K were rounded, from Q and K as they are kept.
 
         The lse that the model computed belongs to other scores: with it, weights would exceed 1.
         """
-        grown = self.buffers.get("lse")
-        if grown is None:
-            return
+        grown = self.buffers["lse"]
         begin = self.start + grown.rows.shape[2]
         for start, stop, mask in self._masks_from(begin):
             keys = self.keys if self.cross else stop - self.first_key
@@ -235,9 +307,9 @@ class GrowingCall:
                     k,
                     mask=mask_of_heads(mask, self.options.heads, Extent(stop - start, keys)),
                     bias=bias_of_rows_and_keys(self.bias, rows, keys),
-                    scale=self.first.scale,
-                    softcap=self.first.softcap,
-                    sinks=self.first.sinks,
+                    scale=self.scale,
+                    softcap=self.softcap,
+                    sinks=self.sinks,
                 )
             grown.append(lse)
 
@@ -251,30 +323,27 @@ class GrowingCall:
             if stop > begin:
                 yield max(start, begin), stop, view.over(self.first_key, stop)
 
-    def call(self) -> Call:
-        """The call as it is now."""
-        kind: Kind = self.place.kind
-        if kind == "encoder" and len(self.views) > 1:
-            kind = "decoder"  # it grew from step to step, whatever its first rows looked like
+    def call(self) -> ScoredCall | SummaryCall:
+        """The call so far, as its statistics if that is what the watch keeps."""
         self._complete_lse()
-        tensors: dict[str, Any] = {name: grown.finish() for name, grown in self.buffers.items()}
+        tensors = {name: grown.finish() for name, grown in self.buffers.items()}
         if self.inside is not None:
             tensors["lse"] = tensors["lse"].masked_fill(~self.inside[0][:, None], -torch.inf)
-        call = Call(
-            name=self.place.name,
-            kind=kind,
-            layer=self.place.layer,
-            mask=self._mask(),
-            bias=self.bias,
-            scale=self.first.scale,
-            softcap=self.first.softcap,
-            sinks=self.first.sinks,
-            run=self.run,
-            numbers=self.options.heads,
-            kept=self.kept,
+        call = ScoredCall(
             **tensors,
+            **self._described(),
+            bias=self.bias,
+            scale=self.scale,
+            softcap=self.softcap,
+            sinks=self.sinks,
         )
         return call.summary(self.options.top) if self.options.statistics else call
+
+
+def _lse(step: AttentionStep) -> Tensor:
+    """The lse of a step, which is computed for every step that a writer keeps."""
+    assert step.lse is not None
+    return step.lse
 
 
 def _exact(computed: torch.dtype, kept: torch.dtype) -> bool:

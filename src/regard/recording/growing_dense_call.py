@@ -9,6 +9,7 @@ from torch import Tensor
 from regard.interception.steps import CallPlace
 from regard.recording.beam_rows import Lineage, along
 from regard.recording.call import Call
+from regard.recording.dense_call import DenseCall
 from regard.recording.watch_options import WatchOptions
 
 
@@ -49,13 +50,7 @@ class GrowingDenseCall:
         self.weights = along(self.weights[:, :, :stop, :keys], lineage.at(0, stop))
 
     def call(self) -> Call:
-        """The call as it is now."""
-        call = Call(
-            self.place.name,
-            self.place.kind,
-            self.place.layer,
-            run=self.run,
-            numbers=self.options.heads,
-            own_weights=self.weights,
-        )
+        """The call so far, as its statistics if that is what the watch keeps."""
+        name, kind, layer = self.place.name, self.place.kind, self.place.layer
+        call = DenseCall(name, kind, layer, self.weights, run=self.run, numbers=self.options.heads)
         return call.summary(self.options.top) if self.options.statistics else call

@@ -1,7 +1,8 @@
-"""Statistics in a recording: select heads or top weights, join rows, or compute them from a matrix."""
+"""Statistics in a recording: select heads, join rows, or compute them from a matrix."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.errors import ArgumentError, RecordingError
 from regard.kernels import Statistics
 
 PER_QUERY = (
@@ -18,33 +18,17 @@ PER_QUERY = (
 )  # fmt: skip
 
 
-def fewer_top(kept: Statistics, top: int, name: str) -> Statistics:
-    """The kept statistics with the first ``top`` of their greatest weights."""
-    have = 0 if kept.top_weights is None else kept.top_weights.shape[-1]
-    if isinstance(top, bool) or not isinstance(top, int) or top < 0:
-        raise ArgumentError(
-            "top is a whole number, 0 or more.", got="top = {top!r}", do="Ask for 5, say.", top=top
-        )
-    if top > have:
-        raise RecordingError(
-            "{name} kept its statistics only, with the {have} greatest weights of each row.",
-            got="top = {top}",
-            do="Record with watch(model, statistics=True, top=…), or keep Q and K.",
-            name=name,
-            have=have,
-            top=top,
-        )
-    if kept.top_weights is None or kept.top_keys is None or not top:
-        return replace(kept, top_weights=None, top_keys=None)
-    return replace(kept, top_weights=kept.top_weights[..., :top], top_keys=kept.top_keys[..., :top])
+def each_statistic(found: Statistics, change: Callable[[Tensor], Tensor]) -> Statistics:
+    """The statistics with every tensor changed."""
+    changed: dict[str, Any] = {
+        name: None if value is None else change(value) for name, value in vars(found).items()
+    }
+    return Statistics(**changed)
 
 
 def some_heads(found: Statistics, heads: Tensor) -> Statistics:
     """The statistics of some heads, without the output, which belongs to the model."""
-    picked: dict[str, Any] = {
-        name: None if value is None else value.index_select(1, heads) for name, value in vars(found).items()
-    }
-    return Statistics(**{**picked, "output": None})
+    return replace(each_statistic(found, lambda value: value.index_select(1, heads)), output=None)
 
 
 def placed(found: Statistics, first_key: int) -> Statistics:

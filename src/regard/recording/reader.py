@@ -1,7 +1,7 @@
-"""Reading a text with a model of transformers: model and tokenizer by name, a recording with its tokens.
+"""Read a text with a model of transformers, loaded by name with its tokenizer, and record it with its tokens.
 
-A decoder reads the text, and goes on with it if asked. An encoder-decoder reads the text on the
-encoder's side; its own side is a second text, or what it generates. An encoder reads one text or two.
+A decoder reads the text and can continue it. An encoder-decoder reads the text on the encoder's side; the
+decoder's side is a second text, or what the model generates. An encoder reads one text or two.
 """
 
 from __future__ import annotations
@@ -53,22 +53,25 @@ class Reader:
         offset = 2 if getattr(config, "model_type", "") in _COUNTED_FROM_TWO else 0
         limits = [limit - offset for limit in known if isinstance(limit, int) and limit > 0]
         # A tokenizer without a limit says 10^30.
-        told = getattr(self.tokenizer, "model_max_length", None)
-        return min([*limits, told if isinstance(told, int) and told < 10**9 else math.inf])
+        limit = getattr(self.tokenizer, "model_max_length", None)
+        return min([*limits, limit if isinstance(limit, int) and limit < 10**9 else math.inf])
 
     @torch.no_grad()
     def read(self, text: str, *, pair: str | None = None, generate: int = 0, **watching: Any) -> Recording:
         """Record the model while it reads ``text``; ``watching`` are options of :func:`regard.watch`.
 
         Args:
-            text: what is read.
+            text: the text to read.
             pair: a second text: the second sentence of an encoder, the decoder's side of an
                 encoder-decoder.
-            generate: how many tokens to go on with.
+            generate: the number of tokens to generate.
         """
         if isinstance(generate, bool) or not isinstance(generate, int) or generate < 0:
             raise ArgumentError(
-                "generate is a number of tokens.", got="{generate!r}", do="Pass 40, say.", generate=generate
+                "generate is a number of tokens, 0 or more.",
+                got="generate = {generate!r}",
+                do="Pass 40, say.",
+                generate=generate,
             )
         if self.two_sided:
             return self._read_two_sides(text, pair, generate, watching)
@@ -115,7 +118,7 @@ class Reader:
             raise ArgumentError(
                 "The decoder's side is a second text or generated, not both.",
                 got="pair = {pair!r}, generate = {generate}",
-                do="Leave one out.",
+                do="Omit one of them.",
                 pair=pair[:40],
                 generate=generate,
             )
@@ -145,7 +148,7 @@ class Reader:
             raise TextError(
                 "A text has at least one token that {name} knows.",
                 got="{text!r}",
-                do="Write it in a language of the model.",
+                do="Write it in a language that the model knows.",
                 name=self.name,
                 text=text[:60],
             )
@@ -162,7 +165,7 @@ class Reader:
         return {name: tensor for name, tensor in found.items() if name != "token_type_ids" or pair}
 
     def _no_more_logits(self) -> dict[str, int]:
-        """The option for logits of one position only, if the model has it: all logits are large."""
+        """The option to compute logits at one position only, if the model has it; all of them take memory."""
         can = "logits_to_keep" in inspect.signature(self.model.forward).parameters
         return {"logits_to_keep": 1} if can else {}
 
@@ -170,8 +173,8 @@ class Reader:
         return [str(token) for token in self.tokenizer.convert_ids_to_tokens(ids[0].tolist())]
 
     def _decoder_start(self) -> int:
-        told = (self.model.generation_config, self.model.config)
-        found = [getattr(config, "decoder_start_token_id", None) for config in told]
+        configs = (self.model.generation_config, self.model.config)
+        found = [getattr(config, "decoder_start_token_id", None) for config in configs]
         known = [*found, self.tokenizer.bos_token_id, 0]
         return int(next(start for start in known if start is not None))
 
@@ -180,7 +183,7 @@ class Reader:
             raise ArgumentError(
                 "Only a model with a decoder generates.",
                 got="{type} of {name}",
-                do="Leave generate out.",
+                do="Omit generate.",
                 type=type(self.model).__name__,
                 name=self.name,
             )
@@ -197,7 +200,7 @@ def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32) -> Read
             raise ModelFileError(
                 "A model is a folder with config.json, weights and tokenizer, or a name on the hub.",
                 got="{name!r}, which is neither",
-                do="Name a folder that save_pretrained wrote.",
+                do="Pass a folder that save_pretrained wrote.",
                 name=str(name),
             )
         source = folder if folder.is_dir() else str(name)
@@ -209,7 +212,7 @@ def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32) -> Read
             raise ModelFileError(
                 "A model is a folder with config.json, weights and tokenizer, or a name on the hub.",
                 got="{name!r}: {first_line}",
-                do="Name a folder that save_pretrained wrote, or connect to the hub.",
+                do="Pass a folder that save_pretrained wrote, or connect to the hub.",
                 name=str(name),
                 first_line=_first_line(error),
             ) from error

@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.errors import ArgumentError
 from regard.interception.steps import AttentionStep, CallPlace, Kind
 from regard.recording.call import Call
-from regard.recording.growing_call import GrowingCall
+from regard.recording.growing_call import GrowingScoredCall, GrowingSummaryCall, begin_call
 from regard.recording.growing_dense_call import GrowingDenseCall
 from regard.recording.selection import check_heads, of_heads
 from regard.recording.watch_options import WatchOptions
@@ -24,7 +24,7 @@ class GrowingRecord(Protocol):
     run: int
 
     def call(self) -> Call:
-        """The call as it is now."""
+        """The call so far."""
 
     def follow(self, rows: Tensor, prompt: int) -> None:
         """Keep only the texts that a beam search returned; see ``Lineage`` in ``beam_rows.py``."""
@@ -100,14 +100,14 @@ class Recorder:
             step = replace(step, past=self._past)
         step = of_heads(step, self.options.heads)
         if self._search is not None:
-            # Statistics are of whole texts, and it is not known yet which texts these will be.
+            # Statistics sum over all rows of a text, and the search has not chosen its texts yet.
             step = replace(step, statistics=None)
         record = self.latest.get((place.name, place.occurrence))
-        if isinstance(record, GrowingCall) and self._continues(record, step):
+        if isinstance(record, GrowingScoredCall | GrowingSummaryCall) and self._continues(record, step):
             record.append(step)
             self.touch(record)
             return
-        self.put(place, GrowingCall(place, step, self.options, 0 if record is None else record.run + 1))
+        self.put(place, begin_call(place, step, self.options, 0 if record is None else record.run + 1))
 
     def add_weights(self, place: CallPlace, weights: Tensor, past: int) -> None:
         """Record dense weights: as the next rows of a call, or as a new one."""
@@ -127,7 +127,7 @@ class Recorder:
             place, GrowingDenseCall(place, weights, self.options, 0 if record is None else record.run + 1)
         )
 
-    def _continues(self, record: GrowingCall, step: AttentionStep) -> bool:
+    def _continues(self, record: GrowingScoredCall | GrowingSummaryCall, step: AttentionStep) -> bool:
         if self._search is not None:
             return record.searched_by(step, self._past)
         continues = record.continued_by(step, self._past, last_only=self._same_text)
@@ -179,7 +179,7 @@ class Recorder:
 
 
 class CallForwarder(Recorder):
-    """Passes each call on as soon as it is made and keeps none, so memory is that of one call."""
+    """Passes each call to a function as soon as it is made and keeps none: memory is that of one call."""
 
     def __init__(self, options: WatchOptions, hear: Callable[[Call], None]) -> None:
         super().__init__(options)
@@ -194,9 +194,9 @@ class CallForwarder(Recorder):
 def raise_unknown_layers(missing: Sequence[int], known: int) -> None:
     """Raise an error that says which layers there are."""
     raise ArgumentError(
-        "layers= names layers of the model (0 … {known}).",
+        "layers= names layers of the model (0 … {last}).",
         got="layers = {layers}",
-        do="Leave it out to record all of them.",
-        known=known - 1,
+        do="Omit it to record all of them.",
+        last=known - 1,
         layers=list(missing),
     )

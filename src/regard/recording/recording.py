@@ -67,10 +67,10 @@ class Recording:
             return self._only(which)
         if isinstance(which, bool) or not isinstance(which, int) or not -len(calls) <= which < len(calls):
             raise _NoCallError(
-                "A recording is asked by number (0 … {calls_count}) or by module path.",
+                "A call is chosen by its number (0 … {last}) or its module path.",
                 got="{which!r}",
                 do="List them: [call.name for call in seen].",
-                calls_count=len(calls) - 1,
+                last=len(calls) - 1,
                 which=which,
             )
         return calls[which]
@@ -79,10 +79,10 @@ class Recording:
         found = self.named(name)
         if len(found) > 1:
             raise RecordingError(
-                "{name} was called {found_count} times.",
-                do="Choose one of seen.named(...), or go by number.",
+                "{name} was called {count} times.",
+                do="Choose one of seen.named(...), or choose by number.",
                 name=name,
-                found_count=len(found),
+                count=len(found),
             )
         return found[0]
 
@@ -113,10 +113,10 @@ class Recording:
         asked = ", ".join(f"{name} = {value!r}" for name, value in named if value is not None)
         if not found:
             raise _NoCallError(
-                "The recording has {layers_said}.",
+                "The recording has {layers}.",
                 got="{asked}",
                 do="Choose one of these layers.",
-                layers_said=_layers_said(self.calls),
+                layers=_listed_layers(self.calls),
                 asked=asked,
             )
         for name in ("kind", "run", "name"):
@@ -125,17 +125,17 @@ class Recording:
                 raise RecordingError(
                     "Layer {number} was recorded more than once (by {name}: {values}).",
                     got="{asked}",
-                    do="Choose one by its module path: seen[name]." if name == "name" else "Say {name}=.",
+                    do="Choose one by its module path: seen[name]." if name == "name" else "Pass {name}=.",
                     number=number,
                     name=name,
                     values=", ".join(values),
                     asked=asked,
                 )
         raise RecordingError(
-            "Layer {number} was recorded more than once ({found_count} calls).",
-            do="Go by number: seen[0].",
+            "Layer {number} was recorded more than once ({count} calls).",
+            do="Choose by number: seen[0].",
             number=number,
-            found_count=len(found),
+            count=len(found),
         )
 
     @property
@@ -149,10 +149,10 @@ class Recording:
     def tokens(self) -> Tokens | None:
         """The tokens of the text that was read, one list per sequence of the batch.
 
-        For an encoder-decoder these are the decoder's; see ``source_tokens``. One list alone is
-        given to every sequence of the batch. Token ids (lists, an array or a tensor) are taken as
-        well, and shown as numbers; ``tokenizer.convert_ids_to_tokens`` makes words of them. The last
-        token that a model writes is never read, so a generated text is named without it.
+        For an encoder-decoder these are the decoder's; see ``source_tokens``. A single list is used
+        for every sequence of the batch. Token ids (lists, an array or a tensor) are accepted too
+        and shown as numbers; ``tokenizer.convert_ids_to_tokens`` turns them into words. A model never reads
+        the last token that it generates, so leave that one out.
         """
         return self._tokens
 
@@ -170,7 +170,7 @@ class Recording:
     def source_tokens(self, given: Any) -> None:
         if given is not None and not self._two_sided():
             raise RecordingError(
-                "Only a recording with cross-attention has a source beside its tokens.",
+                "Only a recording with cross-attention has source tokens.",
                 got="source_tokens",
                 do="Set seen.tokens.",
             )
@@ -216,49 +216,48 @@ class Recording:
         counts = sorted({len(text) for text in texts})
         one_more = name == "tokens" and bool(counts) and counts[-1] - 1 in {length for _, length in known}
         raise ShapeError(
-            "{name} names every position of every sequence ({sizes}).",
-            got="1 list of {counts}" if len(texts) == 1 else "{texts_count} lists of {counts}",
-            do="A model never reads the last token that it writes: leave out the last one of a generated "
-            "text, as in tokens[:-1] or ids[:, :-1]."
+            "{name} has a token for every position of every sequence ({sizes}).",
+            got="1 list of {lengths}" if len(texts) == 1 else "{lists} lists of {lengths}",
+            do="A model never reads the last token that it generates: pass tokens[:-1] or ids[:, :-1]."
             if one_more
-            else "Give one list of that length, or one per sequence, special tokens and padding included.",
+            else "Pass one list of that length, or one per sequence, special tokens and padding included.",
             name=name,
             sizes=sizes,
-            texts_count=len(texts),
-            counts=" and ".join(map(str, counts)),
+            lists=len(texts),
+            lengths=" and ".join(map(str, counts)),
         )
 
     # ---- files ---------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write everything into one safetensors file; an existing file is replaced when all is written.
+        """Write everything into one safetensors file; an existing file is replaced once that is complete.
 
-        Missing folders are made. Where a model gave NaN or infinity, the recording is not saved: the
-        error names the call and the tensor.
+        Missing folders are created. A recording with NaN or infinity is not saved: the error names the call
+        and the tensor.
         """
         from regard.recording.recording_file import save
 
         save(self, Path(path))
 
 
-def _layers_said(calls: Sequence[Call]) -> str:
-    """Which layers there are, by kind and run."""
+def _listed_layers(calls: Sequence[Call]) -> str:
+    """The layers of a recording, by kind and run."""
     found: dict[tuple[Kind, int], list[int]] = {}
     for call in calls:
         found.setdefault((call.kind, call.run), []).append(call.layer)
     several_runs = len({run for _, run in found}) > 1
-    said = [
-        f"{kind} layers {_numbers_said(layers)}" + (f" in run {run}" if several_runs else "")
+    listed = [
+        f"{kind} layers {_listed_numbers(layers)}" + (f" in run {run}" if several_runs else "")
         for (kind, run), layers in found.items()
     ]
-    return "; ".join(said[:6]) + ("; …" if len(said) > 6 else "") if said else "no calls"
+    return "; ".join(listed[:6]) + ("; …" if len(listed) > 6 else "") if listed else "no calls"
 
 
-def _numbers_said(numbers: Sequence[int]) -> str:
-    whole = sorted(set(numbers))
-    if len(whole) > 2 and whole == list(range(whole[0], whole[-1] + 1)):
-        return f"{whole[0]} … {whole[-1]}"
-    return ", ".join(map(str, whole))
+def _listed_numbers(numbers: Sequence[int]) -> str:
+    known = sorted(set(numbers))
+    if len(known) > 2 and known == list(range(known[0], known[-1] + 1)):
+        return f"{known[0]} … {known[-1]}"
+    return ", ".join(map(str, known))
 
 
 class _NoCallError(RecordingError, LookupError):
@@ -293,10 +292,10 @@ def _at(texts: Tokens | None, batch: int) -> list[str] | None:
         return None
     if not 0 <= batch < len(texts):
         raise ArgumentError(
-            "batch is one of the recorded sequences (0 … {texts_count}).",
+            "batch is one of the recorded sequences (0 … {last}).",
             got="batch = {batch!r}",
             do="Count from 0.",
-            texts_count=len(texts) - 1,
+            last=len(texts) - 1,
             batch=batch,
         )
     return texts[batch]

@@ -1,7 +1,7 @@
 """One recording, one file: safetensors with a JSON description; nothing in it can be executed.
 
-The file is written under another name and renamed when it is whole. Its description carries a
-digest of everything, so that a file which was cut, changed or made by others is refused.
+The file is written under another name and renamed when it is complete. Its header has a digest of
+everything, so that a file that was cut off or changed is refused.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ FORMAT = "regard recording 1"
 def save(recording: Recording, path: Path) -> None:
     """Write the recording; an existing file is replaced at the very end, or not at all.
 
-    A recording with NaN or infinity, as a model gives that overflowed, is refused: none of its views
-    would mean anything. So is one with an empty axis.
+    A recording with NaN or infinity, from a model that overflowed, is refused, because nothing computed from
+    it would mean anything. So is one with an empty axis.
     """
     if not recording.closed:
         raise RecordingError(
@@ -74,10 +74,10 @@ def _described(recording: Recording, store: TensorStore) -> str:
         ) from error
     except (ValueError, TypeError) as error:
         raise RecordingError(
-            "A recording that is saved has names and tokens of Unicode text, and finite numbers.",
-            got="{brief}",
+            "A recording can be saved if its names and tokens are Unicode text and its numbers are finite.",
+            got="{problem}",
             do="Change seen.tokens or seen.model.",
-            brief=_brief(error),
+            problem=_brief(error),
         ) from error
     return text
 
@@ -103,7 +103,10 @@ def load(path: str | Path) -> Recording:
     path = Path(path)
     if not path.is_file():
         raise RecordingFileError(
-            "load(path) names a file.", got="{path}", do="Write one with seen.save(path).", path=path
+            "load(path) takes the path of a file.",
+            got="{path}",
+            do="Write one with seen.save(path).",
+            path=path,
         )
     try:
         return _loaded(path)
@@ -119,15 +122,15 @@ def load(path: str | Path) -> Recording:
     except _FLAWS as error:
         raise RecordingFileError(
             "A recording describes its calls.",
-            got="{brief} in {path}",
+            got="{problem} in {path}",
             do="Record it again.",
-            brief=_brief(error),
+            problem=_brief(error),
             path=path,
         ) from error
 
 
 _FLAWS = (RegardError, ValueError, TypeError, ArithmeticError, RecursionError)
-"""What masks, biases and the schema raise for an impossible description."""
+"""What masks, biases and the schema raise for a description that makes no sense."""
 
 
 def _loaded(path: Path) -> Recording:
@@ -137,13 +140,13 @@ def _loaded(path: Path) -> Recording:
     text = header.get("description", "")
     if header.get("format") != FORMAT:
         raise RecordingFileError(
-            "A recording says that it is one ({FORMAT!r}).",
-            got="{header}",
-            FORMAT=FORMAT,
-            header=repr(header.get("format"))[:60],
+            "The header of a recording names its format ({wanted!r}).",
+            got="{format}",
+            wanted=FORMAT,
+            format=repr(header.get("format"))[:60],
         )
     if header.get("digest") != _digest(text, tensors):
-        raise RecordingFileError("A recording is as it was written.", got="changed contents")
+        raise RecordingFileError("The contents of a recording match its digest.", got="changed contents")
     described = json.decode(text, type=RecordingDescription)
     store = TensorStore(tensors)
     calls = [call_from(call, store, number) for number, call in enumerate(described.calls)]
@@ -164,24 +167,24 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
         if isinstance(error, RecordingFileError):
             raise
         raise RecordingFileError(
-            "A recording is a whole safetensors file.", got="{brief}", brief=_brief(error)
+            "A recording is a complete safetensors file.", got="{problem}", problem=_brief(error)
         ) from error
 
 
 def _check_kind(name: str, kind: str) -> None:
     if kind not in ("BOOL", "I64", "F16", "BF16", "F32", "F64"):
         raise RecordingFileError(
-            "The tensors of a recording are of bool, int64, float16, bfloat16, float32 or float64.",
-            got="{kind} in {name!r}",
-            kind=kind,
+            "The tensors of a recording are bool, int64, float16, bfloat16, float32 or float64.",
+            got="{dtype} in {name!r}",
+            dtype=kind,
             name=name[:60],
         )
 
 
 def _brief(error: Exception) -> str:
-    """What went wrong; the texts of masks may be long."""
-    said = str(error) or type(error).__name__
-    return said if len(said) <= 300 else f"{said[:299]}…"
+    """What went wrong, cut off where it quotes a long mask."""
+    words = str(error) or type(error).__name__
+    return words if len(words) <= 300 else f"{words[:299]}…"
 
 
 def _digest(text: str, tensors: dict[str, Tensor]) -> str:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from regard.errors import ArgumentError, RecordingError
 from regard.recording.call import Call
+from regard.recording.scored_call import ScoredCall
 
 Numbers = NDArray[np.float64]
 
@@ -35,10 +36,10 @@ def row_of(call: Call, head: int, query: int, batch: int = 0) -> AttentionRow:
 
     >>> q = k = v = torch.eye(2)[None, None]  # (batch, head, length, channel)
     >>> lse = torch.logsumexp(torch.eye(2), -1)[None, None]
-    >>> row_of(Call("attention", "encoder", 0, q, k, lse, v, scale=1.0), 0, 1).q
+    >>> row_of(ScoredCall("attention", "encoder", 0, q, k, lse, v, scale=1.0), 0, 1).q
     array([0., 1.])
     """
-    if call.q is None or call.k is None or call.v is None:
+    if not isinstance(call, ScoredCall) or call.v is None:
         raise RecordingError(
             "A row needs Q, K and V of {name}.",
             got="its weights alone" if call.dense else "a recording without them",
@@ -47,15 +48,15 @@ def row_of(call: Call, head: int, query: int, batch: int = 0) -> AttentionRow:
         )
     if isinstance(query, bool) or not isinstance(query, int) or not 0 <= query < call.queries:
         raise ArgumentError(
-            "A query is a position (0 … {queries}).",
+            "A query is a position (0 … {last}).",
             got="{query!r}",
             do="Count from 0.",
-            queries=call.queries - 1,
+            last=call.queries - 1,
             query=query,
         )
     weights = call.weights(head, rows=query, batch=batch)[0]
     index = call.head_numbers.index(head)
-    key_head = index // (call.heads // call.k.shape[1])
+    key_head = call.key_head(index)
     i, j = np.array([query]), np.arange(call.keys)
     allowed = call.mask.select((batch, index)).evaluate(call.extent, i + call.extent.offset, j)
     bias = call.bias_at(batch, index, i, j)

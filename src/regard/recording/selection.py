@@ -1,7 +1,8 @@
-"""Select heads of a step for ``heads=``, and join the biases of several steps for generation."""
+"""Select heads or sequences of masks and biases, and join the biases of several steps of generation."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -11,9 +12,15 @@ from torch import Tensor
 from regard.errors import ArgumentError, RecordingError
 from regard.interception.steps import AttentionStep
 from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias
+from regard.kernels.scaled_bias import ScaledBias
 from regard.masks import Mask, dense
 from regard.masks.extent import Extent
+from regard.masks.id_table import IdTable
+from regard.masks.mask import Both, Either, Not
+from regard.masks.pair_patterns import Dense
+from regard.recording.beam_rows import mask_of_rows
 from regard.recording.kept_statistics import some_heads
+from regard.recording.step_masks import StackedMask
 
 
 def of_heads(step: AttentionStep, heads: tuple[int, ...] | None) -> AttentionStep:
@@ -39,10 +46,10 @@ def check_heads(heads: tuple[int, ...], known: int) -> None:
     """Raise if a head was asked for that the model does not have."""
     if any(head >= known for head in heads):
         raise ArgumentError(
-            "heads= names heads of the model (0 … {known}).",
+            "heads= names heads of the model (0 … {last}).",
             got="heads = {heads}",
-            do="Leave it out to record all of them.",
-            known=known - 1,
+            do="Omit it to record all of them.",
+            last=known - 1,
             heads=list(heads),
         )
 
@@ -53,17 +60,68 @@ def bias_of_heads(bias: Bias, heads: Tensor) -> Bias:
         return Sum(tuple(bias_of_heads(part, heads) for part in bias.parts))
     if bias.heads == 1:
         return bias
+    if isinstance(bias, ScaledBias):
+        factors = bias.factors if bias.factors.shape[1] == 1 else bias.factors[:, heads]
+        return ScaledBias(bias_of_heads(bias.part, heads), factors)
     if isinstance(bias, DistanceBias):
         return replace(bias, table=bias.table.index_select(bias.head_axis, heads))
     assert isinstance(bias, TensorBias)
     return TensorBias(bias.values[:, heads])
 
 
-def mask_of_heads(mask: Mask, heads: tuple[int, ...] | None, extent: Extent) -> Mask:
-    """The mask of these heads. One that differs by head is a table, and stays one."""
+def mask_of_heads(mask: Mask, heads: Sequence[int] | None, extent: Extent) -> Mask:
+    """The mask of these heads. What differs by head is a table; the other parts stay lazy."""
     if heads is None or not mask.lead or mask.lead[-1] == 1:
         return mask
+    if isinstance(mask, Both | Either):
+        return type(mask).of(*(mask_of_heads(part, heads, extent) for part in mask.parts))
+    if isinstance(mask, Not):
+        return ~mask_of_heads(mask.part, heads, extent)
+    if isinstance(mask, StackedMask):
+        return StackedMask(
+            tuple(replace(step, mask=mask_of_heads(step.mask, heads, step.extent)) for step in mask.steps)
+        )
+    if isinstance(mask, Dense):
+        return Dense(IdTable(mask.table.values[..., list(heads), :, :]))
     return dense(mask.dense(*extent)[..., list(heads), :, :])
+
+
+def selected_mask(mask: Mask, batch: int | None, heads: Sequence[int] | None, extent: Extent) -> Mask:
+    """The mask of one sequence, or of some heads; None means all. Of one sequence, it has a ``lead`` only
+    if its heads differ."""
+    if batch is None:
+        return mask_of_heads(mask, heads, extent)
+    if not mask.lead or mask.lead[-1] == 1:
+        return mask.select((batch, 0))
+    if heads is not None and len(heads) == 1:
+        return mask.select((batch, heads[0]))
+    return mask_of_heads(mask_of_rows(mask, torch.tensor([batch])), heads, extent)
+
+
+def selected_bias(bias: Bias, batch: int | None, heads: Sequence[int] | None) -> Bias:
+    """The bias of one sequence, or of some heads; None means all."""
+    if isinstance(bias, Sum):
+        return Sum(tuple(selected_bias(part, batch, heads) for part in bias.parts))
+    if heads is not None:
+        bias = bias_of_heads(bias, torch.tensor(list(heads), device=bias.tables[0].device))
+    if isinstance(bias, ScaledBias) and batch is not None:
+        factors = bias.factors if len(bias.factors) == 1 else bias.factors[batch : batch + 1]
+        return ScaledBias(selected_bias(bias.part, batch, None), factors)
+    if batch is None or not isinstance(bias, TensorBias) or bias.values.shape[0] == 1:
+        return bias
+    return TensorBias(bias.values[batch : batch + 1])
+
+
+def bias_on_cpu(bias: Bias) -> Bias:
+    """The bias on the CPU, detached. Its dtype stays: it decides how a bias by distance is rounded."""
+    if isinstance(bias, Sum):
+        return Sum(tuple(bias_on_cpu(part) for part in bias.parts))
+    if isinstance(bias, ScaledBias):
+        return ScaledBias(bias_on_cpu(bias.part), bias.factors.cpu())
+    if isinstance(bias, DistanceBias):
+        return replace(bias, table=bias.table.detach().cpu())
+    assert isinstance(bias, TensorBias)
+    return TensorBias(bias.values.detach().cpu())
 
 
 def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -> Bias | None:
@@ -82,11 +140,11 @@ def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -
         wide = F.pad(old, (0, more))
         return TensorBias(torch.cat([wide, new.expand(wide.shape[0], wide.shape[1], -1, -1)], 2))
     raise RecordingError(
-        "Steps that are joined have one kind of bias.",
-        got="{type} and then {type_type} in {name}",
+        "All steps of a call have the same kind of bias.",
+        got="{first} and then {second} in {name}",
         do="Watch one forward pass over the whole text instead.",
-        type=type(before).__name__,
-        type_type=type(after).__name__,
+        first=type(before).__name__,
+        second=type(after).__name__,
         name=name,
     )
 

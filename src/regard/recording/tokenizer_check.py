@@ -1,7 +1,7 @@
-"""Whether a tokenizer knows the text: a model that reads [UNK] throughout has read nothing.
+"""Checks that a tokenizer knows a text: a model that reads [UNK] throughout has read nothing.
 
-transformers makes an empty tokenizer where a folder has none, without a word. Its texts are rows of
-one unknown token, and whatever is measured on them looks clear and means nothing.
+transformers silently creates an empty tokenizer if a folder has none. Every text is then a row of
+unknown tokens, and whatever is measured on them looks plausible and means nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FILES = (
     "tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
     "source.spm", "vocab.bpe", "tekken.json", "tiktoken.model",
 )  # fmt: skip
-"""The usual files of the vocabularies of tokenizers."""
+"""Common file names of vocabularies."""
 
 BARE_SPACES = ("▁", "Ġ")
 """Tokens for a single space, known or not; they say nothing about the text around them."""
@@ -42,9 +42,9 @@ def check_tokenizer(tokenizer: Any, name: str, folder: Path | None) -> None:
     if own and len(tokenizer) <= len(special):
         raise ModelFileError(
             "A tokenizer knows more than its special tokens.",
-            got="{tokenizer_count} tokens of {name!r}, all of them special",
+            got="{tokens} tokens of {name!r}, all of them special",
             do="Save the tokenizer there too: tokenizer.save_pretrained(folder).",
-            tokenizer_count=len(tokenizer),
+            tokens=len(tokenizer),
             name=name,
         )
 

@@ -57,9 +57,9 @@ def watch(
     if not isinstance(model, nn.Module):
         raise DtypeError(
             "watch(model) takes a PyTorch module.",
-            got="{type}",
+            got="{given}",
             do="Pass the model itself, not a pipeline or its output.",
-            type=type(model).__name__,
+            given=type(model).__name__,
         )
     if dtype is not None and dtype not in FLOATS:
         raise DtypeError(
@@ -85,7 +85,7 @@ def watch(
 def listen(
     model: nn.Module, hear: Callable[[Call], None], *, layers: int | Sequence[int] | None = None
 ) -> Watch:
-    """Like :func:`watch`, but pass every call to ``hear`` as soon as it is made, and keep none.
+    """Like :func:`watch`, but pass every call to ``hear`` as soon as it is made and keep none.
 
     >>> import torch
     >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
@@ -110,10 +110,10 @@ def _number(name: str, given: object) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or given < 0:
         raise ArgumentError(
             "{name} holds whole numbers, 0 or more.",
-            got="{given!r}",
+            got="{number!r}",
             do="Count from 0.",
             name=name,
-            given=given,
+            number=given,
         )
     return given
 
@@ -124,7 +124,7 @@ def _numbers(name: str, given: int | Sequence[int] | None) -> tuple[int, ...] | 
     numbers = tuple(sorted({_number(name, one) for one in ([given] if isinstance(given, int) else given)}))
     if not numbers:
         raise ArgumentError(
-            "{name} names at least one.", got="an empty list", do="Leave it out for all.", name=name
+            "{name} has at least one number.", got="an empty list", do="Omit it to record all.", name=name
         )
     return numbers
 
@@ -172,8 +172,8 @@ class Watch:
         raise RecordingError(
             "A watched model calls attention inside the with block.",
             got="no attention from {model}",
-            do="Run the watched model itself inside the block, in the same thread; a model that computes "
-            "softmax by hand or in a compiled kernel shows nothing: let it call "
+            do="Run the watched model itself inside the block, in the same thread. A model that computes "
+            "softmax by hand or in a compiled kernel cannot be seen: let it call "
             "F.scaled_dot_product_attention. Call torch.compile before the block, not in it.",
             model=self._recording.model,
         )

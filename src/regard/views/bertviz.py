@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard.errors import ArgumentError, PackageError, ShapeError
 from regard.interception.steps import Kind
-from regard.recording import Call, Recording
+from regard.recording import Call, DenseCall, Recording
 from regard.views.page.notebook import Display, displayed
 from regard.views.page.page_payload import Wording
 from regard.views.page.write_page import Options, Start
@@ -189,7 +189,7 @@ def recording_of(
                     include_heads=list(known),
                 )
             own = weights[list(known)][None]
-            calls.append(Call(f"{name}.{layer}", kind or _kind(own), layer, numbers=known, own_weights=own))
+            calls.append(DenseCall(f"{name}.{layer}", kind or _kind(own), layer, own, numbers=known))
             rows.append(of_rows)
             columns.append(of_columns)
     return WeightsWithTokens(calls, rows, columns)

@@ -87,7 +87,7 @@ class StoredRecording:
                     "queries": call.queries,
                     "keys": call.keys,
                     "dense": call.dense,
-                    "weights": call.kept is None,
+                    "weights": call.has_weights,
                     "queryText": rows,
                     "keyText": columns,
                 }

@@ -136,7 +136,7 @@ class Desk:
         from regard.views.page.write_page import LARGEST
 
         chosen = entry.calls if call is None else entry.calls[call : call + 1]
-        if any(one.kept is not None for one in chosen) or not chosen:
+        if not chosen or not all(one.has_weights for one in chosen):
             raise RecordingError(
                 "A page needs Q and K.", got="statistics only", do="Record without statistics=True."
             )

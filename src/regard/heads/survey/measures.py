@@ -15,7 +15,7 @@ from torch import Tensor
 from regard.heads.survey.tokenized_batch import FEATURES, PAIRS, TokenizedBatch
 from regard.kernels.plain_kernel import Rules, full_precision, scores_of
 from regard.kernels.tile_pass import flatten_lead
-from regard.recording.call import Call
+from regard.recording import Call, DenseCall
 
 MAX_WEIGHTS = 1 << 22
 """Weights in memory at a time: 16 MB in float32."""
@@ -88,7 +88,7 @@ def _allowed(call: Call, texts: TokenizedBatch, rows: slice) -> Tensor:
     """
     keys = texts.real[:, None, None, :]
     positions = torch.arange(call.keys, device=keys.device)
-    if call.own_weights is not None:
+    if isinstance(call, DenseCall):
         back = positions <= positions[rows, None] if call.kind == "decoder" else positions >= 0
         return keys & back.expand(len(positions[rows]), call.keys)
     extent = call.extent
@@ -99,12 +99,10 @@ def _allowed(call: Call, texts: TokenizedBatch, rows: slice) -> Tensor:
 
 def _weights(call: Call, rows: slice, allowed: Tensor) -> tuple[Tensor, Tensor]:
     """Weights, and their logarithms: finite also where a weight is 0, so that their product is 0."""
-    if call.own_weights is not None:
-        weights = call.own_weights[:, :, rows].float() * allowed
+    if isinstance(call, DenseCall):
+        weights = call.matrix[:, :, rows].float() * allowed
         return weights, torch.log(weights.clamp(min=torch.finfo(weights.dtype).tiny))
-    assert call.q is not None
-    assert call.k is not None
-    assert call.lse is not None
+    call = call.scored()
     q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (call.q[:, :, rows], call.k))
     grouped = q.unflatten(1, (k.shape[1], -1))  # query heads that share a key head stand side by side
     with full_precision(q):

@@ -27,8 +27,8 @@ def tile(
 ) -> NDArray[np.float32]:
     """The cells of one tile, at most 256 × 256; ``levels`` is needed where ``level`` is a kept one.
 
-    >>> from regard.recording import Call
-    >>> call = Call("a", "encoder", 0, own_weights=torch.eye(3)[None, None])
+    >>> from regard.recording import DenseCall
+    >>> call = DenseCall("a", "encoder", 0, torch.eye(3)[None, None])
     >>> tile(Plane(call, 0), level=0, row=0, column=0)
     array([[1., 0., 0.],
            [0., 1., 0.],

@@ -22,9 +22,8 @@ from regard.errors import ArgumentError, ShapeError
 from regard.masks import padding
 from regard.masks.extent import Bools, Strip
 from regard.masks.mask import NONE
-from regard.recording import Call
+from regard.recording import Call, DenseCall, ScoredCall
 from regard.views.page.head_groups import Piece
-from regard.views.page.sequence import narrowed
 
 TILE = 256
 """Cells along each side of a tile."""
@@ -59,7 +58,7 @@ class Plane:
     """The weights of one head, with some keys hidden.
 
     >>> q = k = torch.zeros(1, 1, 4, 8)  # four equal scores
-    >>> call = Call("attention", "encoder", 0, q, k, torch.full((1, 1, 4), math.log(4)))
+    >>> call = ScoredCall("attention", "encoder", 0, q, k, torch.full((1, 1, 4), math.log(4)))
     >>> Plane(call, head=0).weights(slice(0, 1), slice(0, 4))
     tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
     >>> Plane(call, head=0, hidden=[True, False, False, False]).weights(slice(0, 1), slice(0, 4))
@@ -80,7 +79,10 @@ class Plane:
                 keys=call.keys,
                 size=hides.size,
             )
-        self.call = _of_one_head(call, call.head_numbers.index(head), batch)
+        one: Call = replace(call.select(batch, [call.head_numbers.index(head)]), numbers=None)
+        if isinstance(one, ScoredCall):
+            one = replace(one, v=None)
+        self.call = one.on_cpu()
         self._unknown: Bools | None = None  # strips of rows whose lse is not yet known
         if hides.any():
             self._hide(hides)
@@ -112,7 +114,7 @@ class Plane:
 
     def reach(self, rows: slice) -> slice:
         """The columns outside of which these rows see nothing for sure, in whole tiles."""
-        if self.call.dense or rows.start >= rows.stop:
+        if isinstance(self.call, DenseCall) or rows.start >= rows.stop:
             return slice(0, self.keys)
         positions = np.arange(rows.start, rows.stop) + self.call.extent.offset
         strip = Strip(positions, np.zeros(1, np.int64))
@@ -126,14 +128,13 @@ class Plane:
 
     def _hide(self, hides: Bools) -> None:
         call = self.call
-        if call.own_weights is not None:
-            kept = call.own_weights.masked_fill(torch.from_numpy(hides), 0.0)
+        if isinstance(call, DenseCall):
+            kept = call.matrix.masked_fill(torch.from_numpy(hides), 0.0)
             mass = kept.sum(-1, keepdim=True)
-            self.call = replace(call, own_weights=kept / torch.where(mass > 0, mass, 1.0))
+            self.call = replace(call, matrix=kept / torch.where(mass > 0, mass, 1.0))
             return
-        assert call.lse is not None
-        mask = call.mask & padding(~hides)
-        self.call = replace(call, mask=mask, lse=torch.full_like(call.lse, -torch.inf))
+        mask, lse = call.mask & padding(~hides), call.scored().lse
+        self.call = replace(call.scored(), mask=mask, lse=torch.full_like(lse, -torch.inf))
         self._unknown = np.ones(-(-call.queries // TILE), bool)
 
     def _know(self, rows: slice) -> None:
@@ -147,10 +148,7 @@ class Plane:
             self._unknown[strip] = False
 
     def _find(self, strip: int) -> None:
-        call = self.call
-        assert call.q is not None
-        assert call.k is not None
-        assert call.lse is not None
+        call = self.call.scored()
         one = slice(0, 1)
         piece = Piece(
             one, one, call.q[0], call.k[0], call.mask, call.bias, call.scale, call.softcap, call.sinks
@@ -160,30 +158,3 @@ class Plane:
         if call.sinks is not None:
             found = torch.logaddexp(found, call.sinks.to(found.dtype))
         call.lse[0, 0, rows] = found.to(call.lse.dtype)
-
-
-def _of_one_head(call: Call, index: int, batch: int) -> Call:
-    """One head of one sequence as a call of its own, in the precision of its scores."""
-    own, at = slice(index, index + 1), slice(batch, batch + 1)
-    if call.own_weights is not None:
-        return replace(call, own_weights=_wide(call.own_weights[at, own]), numbers=None)
-    assert call.q is not None
-    assert call.k is not None
-    assert call.lse is not None
-    key_head = index // (call.heads // call.k.shape[1])
-    return replace(
-        call,
-        q=_wide(call.q[at, own]),
-        k=_wide(call.k[at, key_head : key_head + 1]),
-        v=None,
-        lse=_wide(call.lse[at, own]),
-        mask=call.mask.select((batch, index)),
-        bias=None if call.bias is None else narrowed(call.bias, batch, own),
-        sinks=None if call.sinks is None else call.sinks[own].detach().cpu(),
-        numbers=None,
-    )
-
-
-def _wide(tensor: Tensor) -> Tensor:
-    """At least float32, where the weights are computed; no copy where it is that already."""
-    return tensor.detach().cpu().to(torch.promote_types(tensor.dtype, torch.float32))

@@ -13,7 +13,7 @@ from regard.kernels.biases import Bias
 from regard.kernels.plain_kernel import Rules, scores_of
 from regard.masks import Mask
 from regard.masks.extent import Extent
-from regard.recording import Call
+from regard.recording import ScoredCall
 from regard.views.page.sequence import narrowed
 
 
@@ -61,10 +61,8 @@ class Piece:
         return scores if allowed.all() else scores.masked_fill_(~torch.from_numpy(allowed), -torch.inf)
 
 
-def pieces_of(call: Call) -> Iterator[Piece]:
+def pieces_of(call: ScoredCall) -> Iterator[Piece]:
     """The heads of a call of one sequence: all together, or one by one where each has its own mask."""
-    assert call.q is not None
-    assert call.k is not None
     (q,), (k,) = call.q, call.k
     group = call.heads // k.shape[0]
     for heads in [slice(h, h + 1) for h in range(call.heads)] if call.mask.lead else [slice(0, call.heads)]:

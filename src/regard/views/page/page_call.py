@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.kernels import attention_with_lse
-from regard.recording import Call
+from regard.recording import Call, DenseCall, ScoredCall
 from regard.threads import each, spread
 from regard.views.page.array_packing import Shelf
 from regard.views.page.head_groups import Piece, pieces_of
@@ -43,14 +43,16 @@ def carried_calls(calls: Sequence[Call], *, value_bits: int) -> list[Carried]:
     """Every call of one sequence, rounded and measured, several of them at a time."""
 
     def carry(call: Call) -> Carried:
-        return carried_weights(call) if call.dense else carried_scores(call, value_bits=value_bits)
+        if isinstance(call, DenseCall):
+            return carried_weights(call)
+        return carried_scores(call.scored(), value_bits=value_bits)
 
     # Each weight is computed three times: as it is, as it is shown, and for the small picture.
-    size = sum(3 * call.q[0].numel() * call.keys for call in calls if call.q is not None)
+    size = sum(3 * call.q[0].numel() * call.keys for call in calls if isinstance(call, ScoredCall))
     return spread(lambda: each(carry, calls), size)
 
 
-def carried_scores(call: Call, *, value_bits: int) -> Carried:
+def carried_scores(call: ScoredCall, *, value_bits: int) -> Carried:
     """A call of Q and K of one sequence."""
     pieces = list(pieces_of(call))
     shown = rounded(call, pieces)
@@ -72,10 +74,9 @@ def carried_scores(call: Call, *, value_bits: int) -> Carried:
     }
 
 
-def carried_weights(call: Call) -> Carried:
+def carried_weights(call: DenseCall) -> Carried:
     """A call of dense weights of one sequence."""
-    assert call.own_weights is not None
-    weights = call.own_weights[0]
+    weights = call.matrix[0]
     exact = weights.double().numpy()
     shown = quantise(exact, 16)
     picture = thumbnail_of_weights(weights)
@@ -88,10 +89,8 @@ def carried_weights(call: Call) -> Carried:
     }
 
 
-def rounded(call: Call, pieces: Sequence[Piece]) -> Shown:
+def rounded(call: ScoredCall, pieces: Sequence[Piece]) -> Shown:
     """The call with as few bits as keep every weight within the bound."""
-    assert call.q is not None
-    assert call.k is not None
     q, k = call.q[0], call.k[0]
     rows = rows_to_compare(q, call.keys)
     # A sample may have missed the worst weight.

@@ -21,7 +21,7 @@ from regard.ablation import Ablation
 from regard.errors import ArgumentError, RecordingError
 from regard.masks import Mask
 from regard.masks.extent import Extent
-from regard.recording import Call, Recording
+from regard.recording import Call, Recording, ScoredCall
 from regard.views.page.array_packing import Shelf
 from regard.views.page.base85 import DIGITS
 from regard.views.page.display_tokens import Text, numbered, text_of
@@ -132,7 +132,7 @@ def payload_of(
     numbers = _statistics(recording.model, alone)
     if effects is not None:
         numbers = [np.concatenate([_effects(effects, call), own]) for call, own in zip(calls, numbers)]
-    values = sum(call.v.numel() for call in alone if call.v is not None)
+    values = sum(call.v.numel() for call in alone if isinstance(call, ScoredCall) and call.v is not None)
     carried = carried_calls(alone, value_bits=16 if values <= FINE_VALUES else 8)
     for place, (call, one) in enumerate(zip(calls, alone)):
         described = {
@@ -147,7 +147,7 @@ def payload_of(
             **_texts(payload, recording, call, batch, wording or Wording()),
             **carried[place](payload.shelf),
         }
-        if not call.dense:
+        if isinstance(one, ScoredCall):
             described["masks"] = [payload.put_mask(piece.mask, call.extent) for piece in pieces_of(one)]
         payload.header["calls"].append(described)
     payload.header["arrays"] = payload.shelf.described
@@ -182,7 +182,7 @@ def _check(call: Call, batch: int) -> None:
             batch=call.batch - 1,
             batch_2=batch,
         )
-    if call.kept is not None:
+    if not call.has_weights:
         raise RecordingError(
             "A page computes its weights from Q and K, and {name} kept its statistics only.",
             do="Record with watch(model) instead of watch(model, statistics=True).",
@@ -196,9 +196,8 @@ def _check(call: Call, batch: int) -> None:
             name=call.name,
             extent=call.extent,
         )
-    for name in ("q", "k", "v", "own_weights"):
-        tensor = getattr(call, name)
-        if tensor is not None and not bool(torch.isfinite(tensor[batch]).all()):
+    for name, tensor in call.tensors().items():
+        if name in ("q", "k", "v", "own_weights") and not bool(torch.isfinite(tensor[batch]).all()):
             raise RecordingError(
                 "A page shows finite numbers, and {name} of {call_name} has others.",
                 got="NaN or infinity",

@@ -11,7 +11,7 @@ from regard import atomic
 from regard.ablation import Ablation
 from regard.errors import ArgumentError, RecordingError
 from regard.languages import check_language
-from regard.recording import Call, Recording
+from regard.recording import Call, DenseCall, Recording, ScoredCall
 from regard.views.page.page_html import document, frame_size
 from regard.views.page.page_payload import FINE_VALUES, Payload, Wording, payload_of
 from regard.views.page.thumbnails import SIDE
@@ -59,7 +59,7 @@ def estimate_page(recording: Recording, *, layers: Sequence[int] | int | None = 
     1 call, about ... MB
     """
     calls = chosen(recording, layers)
-    values = sum(call.v[0].numel() for call in calls if call.v is not None)
+    values = sum(call.v[0].numel() for call in calls if isinstance(call, ScoredCall) and call.v is not None)
     size = sum(_bytes(call, 2 if values <= FINE_VALUES else 1) for call in calls)
     return PageEstimate(len(calls), size * 5 // 4 + frame_size())
 
@@ -69,9 +69,9 @@ def _bytes(call: Call, per_value: int) -> int:
     rows = call.heads * call.queries
     pictures = call.heads * min(SIDE, call.queries) * min(SIDE, call.keys)
     size = PER_CALL + pictures + 10 * (call.queries + call.keys)
-    if call.own_weights is not None:
+    if isinstance(call, DenseCall):
         return size + rows * (2 * call.keys + 4)
-    if call.q is None or call.k is None:
+    if not isinstance(call, ScoredCall):
         return size
     size += rows * (2 * call.q.shape[-1] + 6) + call.k.shape[1] * call.keys * (2 * call.k.shape[-1] + 2)
     return size + (0 if call.v is None else call.v[0].numel() * per_value)

@@ -1,0 +1,203 @@
+"""A call with Q, K and lse: its whole matrix, of which any part is computed on demand.
+
+With ``s_ij = cap(scale · q_i · k_j) + bias_ij`` the weight of key j for query i is ``exp(s_ij − lse_i)``.
+So Q, K and one number per row are the matrix. The weight on a set of keys M needs no weights at all:
+it is ``exp(lse_i(M) − lse_i)``, where lse(M) is the log-sum-exp over the keys of M alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.errors import RecordingError
+from regard.kernels import Statistics, attention_statistics, attention_with_lse
+from regard.kernels.biases import Bias
+from regard.kernels.plain_kernel import Rules, full_precision, scores_of
+from regard.masks import padding
+from regard.masks.extent import Integers
+from regard.masks.mask import as_mask
+from regard.recording.call import Call, part_of, widened, widened_on_cpu
+from regard.recording.selection import bias_on_cpu, selected_bias
+from regard.recording.summary_call import SummaryCall
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoredCall(Call):
+    """One attention call as Q, K and lse, with everything else that makes the scores.
+
+    >>> q = k = torch.eye(2)[None, None]  # (batch, head, length, channel)
+    >>> lse = torch.logsumexp(torch.eye(2), -1)[None, None]
+    >>> call = ScoredCall("attention", "encoder", 0, q, k, lse, scale=1.0)
+    >>> call.weights(head=0)
+    tensor([[0.7311, 0.2689],
+            [0.2689, 0.7311]])
+    >>> call.weights(head=0, rows=1, columns=slice(0, 1))
+    tensor([[0.2689]])
+    """
+
+    q: Tensor  # (batch, head, query, channel)
+    k: Tensor  # (batch, key head, key, channel)
+    lse: Tensor  # (batch, head, query)
+    v: Tensor | None = None  # (batch, key head, key, value channel)
+    bias: Bias | None = field(default=None, kw_only=True)
+    scale: float = field(default=1.0, kw_only=True)
+    softcap: float | None = field(default=None, kw_only=True)
+    sinks: Tensor | None = field(default=None, kw_only=True)  # (head,)
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """The shape that the matrix would have: ``(batch, head, query, key)``."""
+        batch, heads, queries, _ = self.q.shape
+        return batch, heads, queries, self.k.shape[2]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The large tensors of the call, by the names that they have in a file."""
+        found = {"q": self.q, "k": self.k, "v": self.v, "lse": self.lse, "sinks": self.sinks}
+        return {name: tensor for name, tensor in found.items() if tensor is not None}
+
+    @property
+    def values(self) -> Tensor:
+        """V, ``(batch, key head, key, value channel)``; raises RecordingError if it was not recorded."""
+        if self.v is None:
+            raise RecordingError(
+                "This needs V, and {name} was recorded without it.",
+                do="Record with watch(model, values=True).",
+                name=self.name,
+            )
+        return self.v
+
+    def key_head(self, index: int) -> int:
+        """The key head of the query head at this index."""
+        return index // (self.heads // self.k.shape[1])
+
+    # ---- what it shows -------------------------------------------------------------------------
+
+    def _block(self, batch: int, index: int, i: Integers, j: Integers) -> Tensor:
+        q = widened(_rows(self.q[batch, index], i))
+        k = widened(_rows(self.k[batch, self.key_head(index)], j))
+        with full_precision(q):
+            rules = Rules(self.scale, self.softcap)
+            scores, _ = scores_of(q, k, self.bias_at(batch, index, i, j), rules)
+        lse = _rows(self.lse[batch, index], i).to(q.dtype)[:, None]
+        weights = torch.exp(scores - _finite(lse))
+        allowed = self.mask.select((batch, index)).evaluate(self.extent, i + self.extent.offset, j)
+        if allowed.all():
+            return weights
+        return weights.masked_fill(~torch.from_numpy(allowed).to(weights.device), 0.0)
+
+    def bias_at(self, batch: int, index: int, i: Integers, j: Integers) -> Tensor | None:
+        """The bias of these queries and keys, for the head at this index among the recorded ones."""
+        if self.bias is None:
+            return None
+        tables = self.bias.narrow(self.bias.tables, slice(batch, batch + 1), slice(index, index + 1))
+        q, k = (torch.from_numpy(x).to(self.q.device) for x in (i + self.extent.offset, j))
+        dtype = torch.promote_types(self.q.dtype, torch.float32)
+        return self.bias.tile(tables, q, k, self.extent)[0, 0].to(dtype)
+
+    def statistics(self, top: int | None = None, *, values: Tensor | None = None) -> Statistics:
+        """Entropy, received attention and the others of every query and key, in one pass."""
+        options = self._options() | {"sinks": self.sinks, "top": 0 if top is None else top}
+        if values is None:
+            return attention_statistics(self.q, self.k, mask=self.mask, **options)
+        # A sum of weights is as exact as the weights.
+        return attention_statistics(*self._wide_with(values), mask=self.mask, **options)
+
+    @torch.no_grad()
+    def mass(self, mask: object) -> Tensor:
+        """The weight on the keys of a region, ``exp(lse(M) − lse)``, ``(batch, head, query)``.
+
+        >>> from regard import masks
+        >>> q = k = torch.zeros(1, 1, 4, 8)  # every weight is 1/4
+        >>> call = ScoredCall("attention", "encoder", 0, q, k, torch.full((1, 1, 4), 4.0).log())
+        >>> call.mass(masks.prefix(2))
+        tensor([[[0.5000, 0.5000, 0.5000, 0.5000]]])
+        """
+        return self._region(self.k, mask)[1]
+
+    @torch.no_grad()
+    def weighted(self, values: Tensor, mask: object) -> Tensor:
+        """``Σ_{j∈M} w_ij x_j``, ``(batch, head, query, channel)``, for the keys of a region."""
+        average, mass = self._region(values, mask)
+        return average * mass[..., None]
+
+    @torch.no_grad()
+    def without(self, mask: object) -> Tensor:
+        """The output as if the keys of a region were not there, ``(batch, head, query, channel)``.
+
+        Computed as attention over the other keys: the difference ``O − Σ_{j∈M} w_ij v_j`` would lose all
+        digits where a region has nearly all the weight.
+        """
+        others = self.mask & ~as_mask(mask, self.extent)
+        tensors = self._wide_with(self.values)
+        return attention_with_lse(*tensors, mask=others, **self._options(), sinks=self.sinks)[0]
+
+    def _region(self, values: Tensor, mask: object) -> tuple[Tensor, Tensor]:
+        """Softmax over the keys of a region alone, applied to values; and the weight on the region."""
+        both = self.mask & as_mask(mask, self.extent)
+        average, lse = attention_with_lse(*self._wide_with(values), mask=both, **self._options())
+        return average, torch.exp(lse - _finite(self.lse.to(lse)))
+
+    def _options(self) -> dict[str, Any]:
+        return {"bias": self.bias, "scale": self.scale, "softcap": self.softcap}
+
+    def _wide_with(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Q, K and some values for each key head, in at least float32."""
+        q, k = widened(self.q), widened(self.k)
+        return q, k, values.to(q).expand(*k.shape[:3], -1)
+
+    # ---- other calls -----------------------------------------------------------------------------
+
+    def scored(self) -> ScoredCall:
+        """The call itself."""
+        return self
+
+    def summary(self, top: int) -> SummaryCall:
+        """The call with its statistics in place of Q and K."""
+        return SummaryCall.of(self, self.statistics(top))
+
+    def select(self, batch: int | None = None, heads: Sequence[int] | None = None) -> Self:
+        """One sequence, or some heads, each with its own key head; None means all."""
+        key_heads = None if heads is None else [self.key_head(index) for index in heads]
+        return replace(
+            self,
+            q=part_of(self.q, batch, heads),
+            k=part_of(self.k, batch, key_heads),
+            v=None if self.v is None else part_of(self.v, batch, key_heads),
+            lse=part_of(self.lse, batch, heads),
+            bias=None if self.bias is None else selected_bias(self.bias, batch, heads),
+            sinks=self.sinks if self.sinks is None or heads is None else self.sinks[list(heads)],
+            **self._selected(batch, heads),
+        )
+
+    def on_cpu(self) -> Self:
+        """The call on the CPU, detached and in at least float32, as weights are computed."""
+        return replace(
+            self,
+            **{name: widened_on_cpu(tensor) for name, tensor in self.tensors().items()},
+            bias=None if self.bias is None else bias_on_cpu(self.bias),
+        )
+
+    def hide_queries(self, visible: Tensor) -> Self:
+        """The call in which only the queries that are True in ``visible (batch, query)`` see anything."""
+        return replace(self, mask=self.mask & padding(visible).T)
+
+
+def _finite(lse: Tensor) -> Tensor:
+    """The lse with 0 for −inf: a query that sees nothing has weights 0, and not NaN."""
+    return torch.where(lse == -torch.inf, 0.0, lse)
+
+
+def _rows(tensor: Tensor, index: Integers) -> Tensor:
+    """Some rows; a view where they are adjacent."""
+    if len(index) and (np.diff(index) == 1).all():
+        return tensor[int(index[0]) : int(index[-1]) + 1]
+    return tensor[torch.from_numpy(index).to(tensor.device)]
