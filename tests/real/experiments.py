@@ -104,7 +104,7 @@ class Needle:
     others: list[float]
 
 
-def needle(model: Any, tokenizer: Any, *, length: int = 4000, heads: int = 20) -> Needle:
+def needle(model: Any, tokenizer: Any, *, length: int = 4000, heads: int = 6) -> Needle:
     """Mass on a needle names the retrieval heads; then they may not see it."""
     hidden = tokenizer(NEEDLE, return_tensors="pt").input_ids
     asked = tokenizer(QUESTION, return_tensors="pt").input_ids
@@ -229,7 +229,7 @@ class Cut:
     losses: dict[tuple[str, float], float]
 
 
-def eviction(model: Any, tokenizer: Any, *, length: int = 4096, later: int = 512) -> Cut:
+def eviction(model: Any, tokenizer: Any, *, length: int = 4096, later: int = 256) -> Cut:
     """Kept mass for every policy, and the loss of the model with such a cache."""
     ids = smollm2.long_text(tokenizer, length)
     start = length - later
