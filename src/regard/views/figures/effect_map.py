@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from regard.ablation import Ablation
 from regard.errors import DtypeError, ShapeError
 from regard.heads.eviction import Eviction
-from regard.views.figures.bars import MOST, PITCH, Row, draw_bars
+from regard.views.figures.bar_rows import MOST, PITCH, Row, draw_bars
 from regard.views.figures.colours import Scale, colour_key, paint, scale_for
 from regard.views.figures.downsampling import Reduced
 from regard.views.figures.figure_layout import Sheet, checked_size
