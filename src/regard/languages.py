@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Mapping
 
 from regard.errors import check_language as check_language
+from regard.texts import LANGUAGES as LANGUAGES
 from regard.texts import read_table
 
 

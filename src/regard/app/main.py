@@ -105,7 +105,9 @@ def _said_in(lang: str) -> Iterator[None]:
 
 def _refusal(error: RegardError, lang: str) -> click.ClickException:
     """What is refused, as click prints it."""
-    return ChineseRefusal(error.in_words("zh")) if lang == "zh" else click.ClickException(safe(str(error)))
+    return (
+        ChineseRefusal(safe(error.in_words("zh"))) if lang == "zh" else click.ClickException(safe(str(error)))
+    )
 
 
 @click.group(cls=_Clean, context_settings=CONTEXT)

@@ -35,11 +35,9 @@ def in_chinese(text: str) -> str:
 
 
 class ChineseRefusal(click.UsageError):
-    """An error in Chinese, after the usage if there is a context."""
+    """An error of regard in Chinese."""
 
-    def __init__(self, message: str, ctx: click.Context | None = None, exit_code: int = 1) -> None:
-        super().__init__(safe(message), ctx)
-        self.exit_code = exit_code
+    exit_code = 1
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the usage, where help is, and what is wrong."""
@@ -53,7 +51,13 @@ class ChineseRefusal(click.UsageError):
         click.echo("\n".join(lines), file=file, err=file is None)
 
 
-def chinese_usage_error(error: click.UsageError) -> ChineseRefusal:
+class ChineseUsage(ChineseRefusal):
+    """A command line that cannot be read, in Chinese, after its usage."""
+
+    exit_code = 2
+
+
+def chinese_usage_error(error: click.UsageError) -> ChineseUsage:
     """The error as click would print it, in Chinese."""
     from regard.app.languages.help_formatter import ChineseFormatter
 
@@ -61,4 +65,4 @@ def chinese_usage_error(error: click.UsageError) -> ChineseRefusal:
     if error.ctx is not None and isinstance(error, click.BadParameter) and error.param is not None:
         name = error.param.get_error_hint(error.ctx)
         said = said.replace(name, ChineseFormatter().say_names(name))  # as the usage above it has it
-    return ChineseRefusal(said, error.ctx, exit_code=2)
+    return ChineseUsage(safe(said), error.ctx)
