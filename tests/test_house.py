@@ -21,6 +21,7 @@ SOURCE = ROOT / "src" / "regard"
 ROOMS = [
     "errors",
     "version",
+    "deprecation",
     "languages",
     "printing",
     "atomic",
