@@ -77,8 +77,8 @@ def test_errors_are_clean(tmp_path):
         (["a", "--model", tmp_path / "none"], "which is neither"),
         (["a", "--vectors", "example", "--heads", 2], "A table has its own vectors"),
         (["a", "--layer", 0, "--mask", "causal"], "A model has its own vectors"),
-        ([CAT, "--token", "dog"], "text of a token"),
-        (["@nowhere.txt"], "@ names a file"),
+        ([CAT, "--token", "dog"], "text of one of the tokens"),
+        (["@nowhere.txt"], "@ must be followed by"),
     ):
         shown = run("explain", *arguments)
         assert shown.exit_code == 1, shown.output

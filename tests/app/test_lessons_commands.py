@@ -180,7 +180,7 @@ def test_bench_says_what_was_not_tried(monkeypatch, quick):
 def test_bench_refuses_what_cannot_fit():
     shown = run("bench", "--length", "1000000000", "--variant", "textbook")
     assert shown.exit_code == 1
-    assert "fits in memory (available = " in shown.output
+    assert "must fit into memory (available = " in shown.output
     assert "bytes for textbook at length 1,000,000,000" in shown.output
 
 
@@ -218,8 +218,8 @@ def test_demo_shows_its_numbers_and_figure(tmp_path):
 
 def test_demo_errors_are_clean():
     for arguments, says in (
-        (["nonsense"], "A demonstration is one of hand"),
-        (["--figure", "x.png"], "no name"),
+        (["nonsense"], "A demonstration must be one of hand"),
+        (["--figure", "x.png"], "without a name"),
     ):
         shown = run("demo", *arguments)
         assert shown.exit_code == 1

@@ -80,7 +80,7 @@ def test_a_large_page_asks_first(tmp_path, monkeypatch):
     monkeypatch.setattr("regard.views.page.write_page.LARGEST", 1000)
     shown = run("look", CAT)
     assert shown.exit_code == 1
-    assert "insist with --yes" in shown.output
+    assert "write it anyway with --force" in shown.output
     assert not (tmp_path / "look.html").exists()
     assert run("look", CAT, "--yes").exit_code == 0
     assert (tmp_path / "look.html").exists()
@@ -99,7 +99,7 @@ def test_layers_alone():
         (["look", CAT, "--layer", 9], "layer is one of what the page has"),
         (["look", CAT, "--head", 9], "head is one of what the page has"),
         (["look", CAT, "--layers", "7"], "layers= names layers of the model"),
-        (["look", "@none.txt"], "@ names a file"),
+        (["look", "@none.txt"], "@ must be followed by"),
         (["look", CAT, "--out", "."], "must be writable. Got Is a directory"),
         (["heads", ""], "at least one word"),
         (["heads", CAT, "--sort", "nonsense"], "The table has the columns"),

@@ -180,13 +180,13 @@ def test_roles_of_ones_own():
 def test_own_roles_that_are_refused():
     seen = recording_of(torch.zeros(6, 6))
     for wrong in ("a", [1, 2], [(1, 2, 3)], [(0.5, 1)], []):
-        with pytest.raises(ArgumentError, match=r"list of pairs \(query, key\) of positions, or a mask"):
+        with pytest.raises(ArgumentError, match=r"list of pairs of positions \(query, key\), or a mask"):
             heads.roles(seen, {"x": wrong})
     with pytest.raises(
         ArgumentError, match=r"\(queries = 6, keys = 6\). Got 'x' with queries up to 2 and keys up"
     ):
         heads.roles(seen, {"x": [(2, 6)]})
-    with pytest.raises(ArgumentError, match=r"a name that is not yet taken. Got 'self'"):
+    with pytest.raises(ArgumentError, match=r"a name that is not taken. Got 'self'"):
         heads.roles(seen, {"self": [(1, 2)]})
 
 
@@ -219,7 +219,7 @@ def test_layers_and_heads_are_chosen():
     by_hand = 0.5 * torch.eye(7) + 0.5 * seen[1].weights(2)
     torch.testing.assert_close(flow, by_hand.double(), atol=1e-5, rtol=0)
     for wrong in (3, [], [0, 9], True):
-        with pytest.raises(ArgumentError, match=r"layers are of those that were recorded \(0, 1, 2\)"):
+        with pytest.raises(ArgumentError, match=r"layers must be among those recorded \(0, 1, 2\)"):
             heads.roles(seen, layers=wrong)
 
 
@@ -239,7 +239,7 @@ def test_heads_beside_other_kinds_say_theirs():
 
 def test_alignment_needs_cross_attention():
     with pytest.raises(
-        RecordingError, match=r"one of cross-attention, between two texts. Got heads of the encoder"
+        RecordingError, match=r"needs cross-attention between two texts. Got only heads of the encoder"
     ):
         heads.roles(recording_of(torch.zeros(4, 4)), names="alignment")
 
@@ -281,7 +281,7 @@ def test_induction_on_a_model_with_few_positions():
         ArgumentError, match=r"positions = 13\). Got length = 9, 2 times, and a first token. Choose len"
     ):
         heads.induction(small(13), length=9)
-    with pytest.raises(ArgumentError, match="Take a model with more positions"):
+    with pytest.raises(ArgumentError, match="Choose a model with more positions"):
         heads.induction(small(4))
 
 

@@ -112,9 +112,9 @@ def test_what_is_refused():
         model(**inputs)
     with pytest.raises(RecordingError, match=r"needs V, and encoder.layer.0.* kept none. Record with"):
         heads.value_weighted(without[0], model)
-    with pytest.raises(DtypeError, match=r"takes one call of a recording. Got Recording"):
+    with pytest.raises(DtypeError, match=r"needs one call of a recording. Got Recording"):
         heads.value_weighted(seen, model)
-    with pytest.raises(DtypeError, match=r"found in the watched model.* Got str"):
+    with pytest.raises(DtypeError, match=r"must be the watched model.* Got str"):
         heads.value_weighted(seen[0], "bert")
     with pytest.raises(DtypeError, match=r"\(width, heads · channel\). Got torch.int64 of shape"):
         heads.value_weighted(seen[0], torch.zeros(3, dtype=torch.int64))

@@ -32,7 +32,7 @@ def weights_at(call: Call, batch: int, query: Integers, key: Integers) -> Tensor
         return found.to(torch.promote_types(found.dtype, torch.float32))
     if call.q is None or call.k is None or call.lse is None:
         raise RecordingError(
-            "Weights at pairs need Q and K, and {name} kept its statistics only.",
+            "Weights at pairs need Q and K, but {name} has only statistics.",
             do="Record with watch(model) instead of watch(model, statistics=True).",
             name=call.name,
         )

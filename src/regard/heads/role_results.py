@@ -252,7 +252,7 @@ def check_role(role: object, known: Sequence[str] = ROLES) -> None:
     """Raise unless this is the name of a role."""
     if role not in known:
         raise ArgumentError(
-            "A role is one of {known}.",
+            "A role must be one of {known}.",
             got="{role!r}",
             do="Choose one of them.",
             known=", ".join(known),

@@ -95,7 +95,7 @@ def roles(
     wanted = _wanted(names, tuple(mine))
     if isinstance(reach, bool) or not isinstance(reach, int) or reach < 1:
         raise ArgumentError(
-            "reach is a whole number, 1 or more.", got="reach = {reach!r}", do="Try 16.", reach=reach
+            "reach must be a whole number, 1 or more.", got="reach = {reach!r}", do="Try 16.", reach=reach
         )
     if tokens is not None or source_tokens is not None:
         recording = _with_tokens(recording, tokens, source_tokens)
@@ -237,9 +237,9 @@ def _check_cross(calls: Sequence[Call]) -> None:
     """Raise unless there is cross-attention; only its heads can align."""
     if not any(call.kind == "cross" for call in calls):
         raise RecordingError(
-            "The role 'alignment' is one of cross-attention, between two texts.",
-            got="heads of the {calls} alone",
-            do="Record an encoder-decoder, or leave the role out.",
+            "The role 'alignment' needs cross-attention between two texts.",
+            got="only heads of the {calls}",
+            do="Record an encoder-decoder, or omit the role.",
             calls=" and ".join(sorted({call.kind for call in calls})),
         )
 
@@ -267,7 +267,7 @@ def _check_possible(inputs: RoleInputs, wanted: Sequence[str]) -> None:
         missing = _missing(inputs, role)
         if missing == "tokens":
             raise RecordingError(
-                "The role {role!r} asks what the tokens are.",
+                "The role {role!r} needs the tokens.",
                 got="no tokens for {name}",
                 do="Pass tokens= (and source_tokens= for an encoder-decoder), or set seen.tokens.",
                 role=role,
@@ -275,7 +275,7 @@ def _check_possible(inputs: RoleInputs, wanted: Sequence[str]) -> None:
             )
         if missing == "weights":
             raise RecordingError(
-                "The role {role!r} needs Q and K, and {name} kept its statistics only.",
+                "The role {role!r} needs Q and K, but {name} has only statistics.",
                 do="Record with watch(model) instead of watch(model, statistics=True).",
                 role=role,
                 name=inputs.call.name,

@@ -92,11 +92,15 @@ def prepare(
     check_parquet()
     if long not in LONG:
         raise ArgumentError(
-            "long is one of {LONG}.", got="long = {long!r}", do="Choose one.", LONG=", ".join(LONG), long=long
+            "long must be one of {LONG}.",
+            got="long = {long!r}",
+            do="Choose one.",
+            LONG=", ".join(LONG),
+            long=long,
         )
     if isinstance(batch_tokens, bool) or not isinstance(batch_tokens, int) or batch_tokens < 1:
         raise ArgumentError(
-            "batch_tokens is a whole number, 1 or more.",
+            "batch_tokens must be a whole number, 1 or more.",
             got="batch_tokens = {batch_tokens!r}",
             do="Try 4096.",
             batch_tokens=batch_tokens,
@@ -150,8 +154,8 @@ class SurveyRun:
                 error.must,
                 got=error.got,
                 **error.values,
-                do="Free some space or see to the rights, then start again with the same folder: the survey "
-                "goes on from its last checkpoint.",
+                do="Free some space or fix the permissions, then start again with the same folder: "
+                "the survey continues from its last checkpoint.",
             ) from error
 
     def _go(self, report: Listener | None, stack: ExitStack) -> Survey | None:
@@ -172,7 +176,7 @@ class SurveyRun:
         if not before.counted("parts"):
             tried = f"none of {before.counted('failed')} in {self.batches.corpus.path}"
             raise SurveyError(
-                "A survey reads at least one document.",
+                "A survey needs at least one document that can be read.",
                 got="{tried}{first_failure}",
                 do="Check the file and its --field, or try one text with regard look.",
                 tried=tried,
@@ -195,9 +199,9 @@ class SurveyRun:
                 failed = error
         if bool(self.processes.total(torch.tensor([int(failed is not None)]))):
             raise failed or SurveyError(
-                "The first process makes the folder ready.",
+                "The first process must be able to prepare the folder.",
                 got="an error there",
-                do="Its message says which.",
+                do="See its message.",
             )
         if not self.processes.first:
             position, _ = self.folder.load_state()

@@ -66,12 +66,13 @@ class SurveyedModel:
         if asked is not None and (
             isinstance(asked, bool) or not isinstance(asked, int) or not 4 <= asked <= limit
         ):
-            most = "" if limit == math.inf else f" to {limit:,}, which the model has positions for"
             raise ArgumentError(
-                "longest is a number of tokens from 4{most}.",
+                "longest must be a number of tokens, 4 or more."
+                if limit == math.inf
+                else "longest must be a number of tokens from 4 to {limit:,}, the positions of the model.",
                 got="longest = {asked!r}",
-                do="Leave it out.",
-                most=most,
+                do="Omit it to use the default.",
+                limit=limit,
                 asked=asked,
             )
         return asked or (batch_tokens if limit == math.inf else int(limit))
@@ -87,7 +88,7 @@ class SurveyedModel:
             lambda call: places.append(AttentionPlace(call.name, call.kind, call.layer, call.head_numbers)),
         )
         if not places:
-            raise SurveyError("A survey is of at least one layer.", got="none", do="Leave layers out.")
+            raise SurveyError("A survey needs at least one layer.", got="none", do="Omit layers.")
         return HeadLayout(tuple(places))
 
     def read(self, parts: tuple[DocumentPart, ...], bar: Tensor) -> Accumulators:
