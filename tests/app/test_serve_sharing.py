@@ -209,7 +209,7 @@ def test_the_server_ends_without_a_traceback_while_jobs_wait():
         asking = [threading.Thread(target=ask, args=(one["job"],)) for one in begun]
         for thread in asking:
             thread.start()
-        time.sleep(0.5)
+        time.sleep(2)
         process.send_signal(signal.SIGINT)
         for thread in asking:
             thread.join(20)

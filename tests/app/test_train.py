@@ -63,7 +63,10 @@ def test_errors_are_clean_and_nothing_is_overwritten(folder):
     before = (folder / "run" / "run.json").read_bytes()
     for arguments, says in (
         (["--recipe", folder / "recipe.json"], "Continue with --resume"),
-        (["--resume", "--steps", 9], "A training run must continue with the options it started with (steps = 1). Got steps = 9"),
+        (
+            ["--resume", "--steps", 9],
+            "A training run must continue with the options it started with (steps = 1). Got steps = 9",
+        ),
         (["--recipe", folder / "none.json"], "A recipe must be a JSON file"),
         (["--resume", "--steps", 0], "Got steps = 0"),
     ):

@@ -417,7 +417,7 @@ def test_tokens_may_stand_in_the_recording(three):
 
 def test_what_is_refused():
     seen = recording_of(torch.zeros(LENGTH, LENGTH))
-    with pytest.raises(ArgumentError, match=r"A role must be one of previous, next, .*broad. Got 'verb'. Choose"):
+    with pytest.raises(ArgumentError, match=r"role must be one of previous, next, .*broad. Got 'verb'. Cho"):
         heads.roles(seen, TEXT, names=["self", "verb"])
     with pytest.raises(ArgumentError, match=r"A role must be one of .* Got 'verb'"):
         heads.roles(seen, TEXT).strongest("verb")

@@ -278,7 +278,7 @@ def test_induction_on_a_model_with_few_positions():
     found = heads.induction(small(13))
     assert found.tokens == 4 * 13  # six tokens twice behind the first, in four sequences
     with pytest.raises(
-        ArgumentError, match=r"positions = 13\). Got length = 9, 2 times, and a first token. Choose len"
+        ArgumentError, match=r"positions = 13\). Got length = 9, 2 times, and a first token. Choose a len"
     ):
         heads.induction(small(13), length=9)
     with pytest.raises(ArgumentError, match="Choose a model with more positions"):

@@ -187,7 +187,9 @@ def test_two_trainings_in_one_folder(pairs, tiny, tmp_path):
     refused = []
 
     def another(report):
-        with pytest.raises(TrainingError, match=r"Only one training run can use a folder at a time\. Got another one"):
+        with pytest.raises(
+            TrainingError, match=r"Only one training run can use a folder at a time\. Got another one"
+        ):
             train(pairs, tmp_path, tiny, resume=True)
         refused.append(report.step)
 

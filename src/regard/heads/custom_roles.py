@@ -8,8 +8,10 @@ import numpy as np
 import torch
 
 from regard.errors import ArgumentError
+from regard.heads.role_inputs import RoleInputs
 from regard.heads.role_results import ROLES
-from regard.heads.role_scores import RoleInputs, RoleTally, add_pairs
+from regard.heads.role_tally import RoleTally
+from regard.heads.visible_pairs import add_pairs
 from regard.kernels import attention_statistics
 from regard.masks import Mask
 from regard.masks.extent import Integers
