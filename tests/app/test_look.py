@@ -233,7 +233,7 @@ def test_a_large_page_asks_first_in_chinese(monkeypatch):
     monkeypatch.setattr("regard.views.page.write_page.LARGEST", 1000)
     shown = run("look", CAT, "--lang", "zh")
     assert shown.exit_code == 1
-    assert english_in(shown.output, "--layers", "--yes") == []
+    assert english_in(shown.output, "--layers", "--force") == []
     assert re.search(r"实际为：10 次调用，约 [\d.]+ MB。", shown.output)
 
 

@@ -77,7 +77,7 @@ def test_brackets_in_a_text_are_no_marks(text, more):
         ([""], "at least one word"),
         ([" \n "], "at least one word"),
         (["猫坐在垫子上"], "at least one character that the model knows"),
-        (["cat " * 200], "fits the positions of the model (longest = 128)"),
+        (["cat " * 200], "must fit into the model's positions (longest = 128)"),
         (["Hi.", "--model", "/nowhere"], "A model must be a folder with all of its files"),
     ],
 )

@@ -188,7 +188,7 @@ def test_two_trainings_in_one_folder(pairs, tiny, tmp_path):
 
     def another(report):
         with pytest.raises(
-            TrainingError, match=r"Only one training run can use a folder at a time\. Got another one"
+            TrainingError, match=r"one training run can use a folder at a time\. Got another one"
         ):
             train(pairs, tmp_path, tiny, resume=True)
         refused.append(report.step)

@@ -336,7 +336,7 @@ def test_a_damaged_part_costs_only_its_own_texts(readers, difficult, tmp_path):
     wanted = run(readers, difficult, tmp_path / "undisturbed")
     checkpoint = begun(readers, difficult, tmp_path / "out")
     flip(checkpoint / "part-0.safetensors")
-    with pytest.raises(SurveyError, match=r"part-0\.safetensors\. Remove this file and start again"):
+    with pytest.raises(SurveyError, match=r"part-0\.safetensors\. Delete this file and start again"):
         run(readers, difficult, tmp_path / "out")
     (checkpoint / "part-0.safetensors").unlink()
     assert_equal(run(readers, difficult, tmp_path / "out"), wanted)
@@ -347,7 +347,7 @@ def test_damaged_failures_are_noticed(readers, difficult, tmp_path):
     checkpoint = begun(readers, difficult, tmp_path / "out")
     failed = checkpoint / "part-0.failed.jsonl"
     flip(failed)
-    with pytest.raises(SurveyError, match=r"part-0\.failed\.jsonl\. Remove part-0\.safetensors beside it"):
+    with pytest.raises(SurveyError, match=r"part-0\.failed\.jsonl\. Delete part-0\.safetensors beside it"):
         run(readers, difficult, tmp_path / "out")
     failed.unlink()
     with pytest.raises(SurveyError, match=r"No such file or directory in .*part-0\.failed\.jsonl"):
@@ -362,7 +362,7 @@ def test_damaged_failures_are_noticed(readers, difficult, tmp_path):
 def test_a_damaged_description_is_removed_and_nothing_is_lost(readers, difficult, tmp_path, monkeypatch):
     wanted = run(readers, difficult, tmp_path / "out")
     flip(tmp_path / "out" / "survey.json", 30)
-    with pytest.raises(SurveyError, match=r"survey\.json\. Remove this file alone"):
+    with pytest.raises(SurveyError, match=r"survey\.json\. Delete only this file"):
         run(readers, difficult, tmp_path / "out")
     (tmp_path / "out" / "survey.json").unlink()
     with pytest.raises(SurveyError, match="the numbers of another survey"):
@@ -455,7 +455,7 @@ def test_options_out_of_range(readers, corpus, tmp_path):
     for options, says in (
         ({"long": "drop"}, "Got long = 'drop'"),
         ({"batch_tokens": 0}, "Got batch_tokens = 0"),
-        ({"longest": 20}, "from 4 to 19, which the model has positions for. Got longest = 20"),
+        ({"longest": 20}, "from 4 to 19, the positions of the model. Got longest = 20"),
         ({"longest": 3}, "Got longest = 3"),
         ({"layers": [2]}, r"Got layers = \[2\]"),
     ):
