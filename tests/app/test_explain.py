@@ -65,7 +65,7 @@ def test_the_embedded_translator_is_meant_by_layer_head_or_token():
     for option in (("--layer", 0), ("--head", 1), ("--token", "1"), ("--kind", "decoder")):
         shown = run("explain", CAT, *option)
         assert shown.exit_code == 0, shown.output
-        assert "the embedded translator" in shown.output
+        assert "the built-in translator" in shown.output
     given = run("explain", CAT, "--pair", "猫在睡觉。", "--token", "睡")
     assert "‘睡’" in given.output
 

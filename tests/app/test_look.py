@@ -29,7 +29,7 @@ def test_the_embedded_translator_is_looked_at(tmp_path):
     shown = run("look", CAT)
     assert shown.exit_code == 0, shown.output
     translation = regard.translate(CAT)
-    for part in (translation, "cat", "cross-attention of layer", "the most telling heads", "look.html"):
+    for part in (translation, "cat", "cross-attention of layer", "the clearest heads", "look.html"):
         assert part in shown.output
     page = (tmp_path / "look.html").read_text(encoding="utf-8")
     assert CAT in page

@@ -144,7 +144,7 @@ def served(monkeypatch, *arguments, **environment):
 def test_the_server_says_where_it_is(monkeypatch):
     assert served(monkeypatch)[0].splitlines() == [
         "regard is at http://127.0.0.1:8000/",
-        "  English → Chinese (embedded)",
+        "  English → Chinese (built-in)",
         "Ctrl+C ends it.",
     ]
     said = served(monkeypatch, "--lang", "zh")[0]

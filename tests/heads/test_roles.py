@@ -51,7 +51,7 @@ def test_previous(kind):
     assert value(head, "self") == pytest.approx((1 if kind == "decoder" else 1 / LENGTH) / LENGTH)
     assert value(head, "positional") > 0.9
     assert head.best == "previous"
-    assert str(head) == "layer 0 head 0 looks at the previous token (1.00)"
+    assert str(head) == "layer 0 head 0 attends to the previous token (1.00)"
     # Where more is to be seen, a weight says more: a decoder sees most at the end.
     shown = (2, 1, "b", "a") if kind == "encoder" else (10, 9, "[SEP]", "c")
     assert head.example == heads.Example(0, *shown[:2], pytest.approx(1), *shown[2:])

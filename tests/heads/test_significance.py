@@ -164,7 +164,7 @@ def test_roles_of_ones_own():
     assert (score.value, score.chance) == (pytest.approx(1), pytest.approx(1 / 60))
     assert score.p < 1e-8
     assert found[0].best == "disulfide"
-    assert str(found[0]) == "layer 0 head 0 looks at disulfide (1.00)"
+    assert str(found[0]) == "layer 0 head 0 attends to disulfide (1.00)"
     assert found[1].scores["disulfide"].p == pytest.approx(1, abs=1e-3)
     table = masks.dense(torch.tensor([[partner.get(i) == j for j in range(60)] for i in range(60)]))
     by_mask = heads.roles(seen, own={"disulfide": table})
@@ -226,7 +226,7 @@ def test_layers_and_heads_are_chosen():
 def test_the_role_that_was_asked_for_is_shown():
     seen = recording_of(looking(40, 40, lambda i: [i - 1]))
     head = heads.roles(seen, WORDS + WORDS[:10]).strongest("same", 1)[0]
-    assert str(head) == f"layer 0 head 0 stays with equal tokens ({head.scores['same'].value:.2f}, not clear)"
+    assert str(head) == f"layer 0 head 0 attends to equal tokens ({head.scores['same'].value:.2f}, not clear)"
     assert head.example == head.scores["same"].example
     assert head.best == "previous"
 

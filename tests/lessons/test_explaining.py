@@ -254,7 +254,7 @@ def test_rows_refuse_what_they_cannot_have():
 
 def test_the_embedded_translator_by_default():
     found = regard.explain("The cat sat on the mat.", token=1)
-    assert "the embedded translator: cross-attention" in found.about[0]
+    assert "the built-in translator: cross-attention" in found.about[0]
     assert "writes what follows" in found.about[2]
     assert float(found.about[-1].split()[-1]) < 1e-5
     assert found == regard.explain("The cat sat on the mat.", model="translator", token=1)

@@ -18,7 +18,7 @@ def text(key: str, lang: str = "en", **values: object) -> str:
     """One text, with its numbers filled in.
 
     >>> text("bench.crossover", first="linear", other="standard", length=512)
-    'linear is faster than standard from 512 tokens on'
+    'linear is faster than standard from 512 tokens'
     """
     return TEXTS.say(key, lang, **values)
 

@@ -61,7 +61,12 @@ def score(translations: Sequence[str], references: Sequence[Sequence[str]]) -> S
 def evaluate(
     translator: Translator, held_out: Sequence[HeldOut], *, num_beams: int = 1, length_penalty: float = 1.0
 ) -> Scores:
-    """The scores of a translator on held-out sentences; one that it cannot read counts as empty."""
+    """The scores of a translator on held-out sentences; one that it cannot read counts as empty.
+
+    >>> from regard.translator import HeldOut, embedded
+    >>> evaluate(embedded(), [HeldOut("The cat sat on the mat.", ("猫坐在垫子上。",))]).bleu > 0
+    True
+    """
     readable = [sentence.english for sentence in held_out if translator.reads(sentence.english)]
     made = translator.translate_all(readable, num_beams=num_beams, length_penalty=length_penalty)
     found = dict(zip(readable, made, strict=True))

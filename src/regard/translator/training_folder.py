@@ -42,7 +42,11 @@ class TrainingRun:
 
 
 def recipe_of(folder: str | Path) -> Recipe | None:
-    """The recipe that the run in a folder started with; None if there is no run."""
+    """The recipe that the run in a folder started with; None if there is no run.
+
+    >>> recipe_of(getfixture("tmp_path")) is None
+    True
+    """
     path = Path(folder) / RUN
     return Recipe.from_fields(dict(_read(path)["recipe"])) if path.exists() else None
 
