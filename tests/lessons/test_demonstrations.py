@@ -82,7 +82,7 @@ def test_masks_combine_and_save():
     assert np.array_equal(found["window"].allowed, abs(i - j) <= 2)
     assert np.array_equal(found["sparse"].allowed, (abs(i - j) <= 5) | (i % 5 == 0) | (j % 5 == 0))
     assert found.long_pairs <= found.long_computed < found.long**2 / 15
-    with pytest.raises(ArgumentError, match=r"from 1 to the length \(length = 4\). Got kept = 5"):
+    with pytest.raises(ArgumentError, match=r"from 1 to length \(length = 4\). Got kept = 5"):
         show_masks(4, kept=5)
 
 

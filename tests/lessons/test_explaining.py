@@ -88,7 +88,7 @@ def test_a_table_in_a_file(tmp_path):
 
 def test_what_does_not_go_together():
     with pytest.raises(
-        ArgumentError, match=r"A model has its own vectors, heads and masks. Got mask, heads. L"
+        ArgumentError, match=r"A model has its own vectors, heads and masks. Got mask, heads. O"
     ):
         regard.explain("a", layer=0, mask="causal", heads=2)
     with pytest.raises(ArgumentError, match=r"A table has its own vectors, and one head. Got width. Leave"):
@@ -216,7 +216,9 @@ def test_tokens_by_text_and_position():
         match=r"match exactly one token. Got 'the', which is at positions 1, 3. Pass its",
     ):
         explain_recording(seen, token="the")
-    with pytest.raises(ArgumentError, match=r"text of a token \(<s> the cat the 7\). Got 'dog'. Choose"):
+    with pytest.raises(
+        ArgumentError, match=r"text of one of the tokens \(<s> the cat the 7\). Got 'dog'. Choose"
+    ):
         explain_recording(seen, token="dog")
     with pytest.raises(
         ArgumentError, match=r"position \(0 … 4\) or the text of a token. Got 7. Count from 0"

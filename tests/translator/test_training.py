@@ -178,7 +178,7 @@ def test_other_files_of_a_training_are_as_it_wrote_them(pairs, tiny, tmp_path):
 def test_a_checkpoint_that_was_there_is_missed(pairs, tiny, undisturbed, tmp_path):
     folder = shutil.copytree(undisturbed, tmp_path / "copy")
     (folder / CHECKPOINT).unlink()
-    with pytest.raises(ModelFileError, match=r"but 3 files of weights\. Bring it back"):
+    with pytest.raises(ModelFileError, match=r"but 3 files of weights\. Restore it"):
         train(pairs, folder, tiny, resume=True)
     assert len(snapshots(folder)) == 3
 
