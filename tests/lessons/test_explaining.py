@@ -91,7 +91,7 @@ def test_what_does_not_go_together():
         ArgumentError, match=r"A model has its own vectors, heads and masks. Got mask, heads. O"
     ):
         regard.explain("a", layer=0, mask="causal", heads=2)
-    with pytest.raises(ArgumentError, match=r"A table has its own vectors, and one head. Got width. Leave"):
+    with pytest.raises(ArgumentError, match=r"A table has its own vectors, and one head. Got width. Omit"):
         regard.explain("a", vectors="example", width=8)
     with pytest.raises(ArgumentError, match="lang is one of en, zh"):
         regard.explain("a", lang="fr")

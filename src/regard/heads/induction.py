@@ -1,7 +1,7 @@
 """Induction heads, found on random tokens that repeat.
 
 In random tokens nothing is to be understood: the only thing that tells what comes next is that the
-same tokens came before. A head that then looks at what followed the earlier occurrence of its own
+same tokens came before. A head that then attends to what followed the earlier occurrence of its own
 token does induction (Elhage et al. 2021, Olsson et al. 2022).
 """
 
