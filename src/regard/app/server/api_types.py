@@ -7,7 +7,7 @@ them into JSON Schema.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 from msgspec import Meta, Struct, defstruct
 
@@ -16,7 +16,10 @@ from regard.views.map import HIDING, KINDS, TYPES
 from regard.views.map.tile_encoding import SCALES
 
 if TYPE_CHECKING:
-    Hiding = Kind = Encoding = Scale = str
+    Hiding: TypeAlias = str
+    Kind: TypeAlias = str
+    Encoding: TypeAlias = str
+    Scale: TypeAlias = str
 else:
     Hiding, Kind, Encoding, Scale = Literal[HIDING], Literal[KINDS], Literal[TYPES], Literal[SCALES]
 
@@ -108,7 +111,7 @@ def reading_request(limits: Limits) -> type[ReadingRequest]:
     """``ReadingRequest`` within the limits of a server."""
     text = Annotated[str, Meta(min_length=1, max_length=limits.characters, pattern=r"\S")]
     generate = Annotated[int, Meta(ge=0, le=limits.generated)]
-    return defstruct(
+    limited = defstruct(
         "ReadingRequest",
         [("model", str), ("text", text), ("pair", text | None, None), ("generate", generate, 0)],
         bases=(ReadingRequest,),
@@ -116,6 +119,7 @@ def reading_request(limits: Limits) -> type[ReadingRequest]:
         frozen=True,
         forbid_unknown_fields=True,
     )
+    return cast("type[ReadingRequest]", limited)
 
 
 # ---- answers -------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def _refusal(field: structs.FieldInfo, value: object) -> RefusedError:
             "{name} must be one of {known}.",
             got="{value}",
             do="Omit it to use {default}.",
-            known=", ".join(wanted.values),
+            known=", ".join(map(str, wanted.values)),
             default=field.default,
             **said,
         )
