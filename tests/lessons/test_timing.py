@@ -88,7 +88,7 @@ def _die(work):
 
 def test_a_process_that_is_killed_is_said_so(monkeypatch):
     monkeypatch.setattr(timing, "measure", _die)
-    with pytest.raises(ArgumentError, match="ended from outside, textbook at length 64, which needs about"):
+    with pytest.raises(ArgumentError, match="killed from outside: textbook at length 64, which needs about"):
         run_bench([work("textbook")])
 
 

@@ -203,7 +203,7 @@ def test_the_search_of_a_language_model_with_padded_prompts():
     ids, keep = padded(2, LENGTH, "left")
     ids = ids % 29 + 1
     with regard.watch(model) as seen:
-        found = regard.nn.generate(model, ids, maximum=6, beams=4, keep=keep.bool())
+        found = regard.nn.generate(model, ids, max_new_tokens=6, num_beams=4, keep=keep.bool())
     read = torch.cat([ids, found.tokens[:, :-1]], 1)
     with regard.watch(model) as wanted:
         model(read, keep=torch.nn.functional.pad(keep.bool(), (0, 5), value=True))

@@ -29,7 +29,7 @@ def test_a_recipe_survives_its_file(tmp_path, tiny):
         ('{"positions": "x"}', "positions is one of"),
         ('{"norm": []}', "norm is one of"),
         ('{"width": 190}', "Got heads = 4"),
-        pytest.param('{"clip": 1' + "0" * 400 + "}", "clip is a number", id="clip 10^400"),
+        pytest.param('{"clip": 1' + "0" * 400 + "}", "clip must be a number", id="clip 10^400"),
         pytest.param("[" * 100_000, "JSON object", id="deep"),
     ],
 )
@@ -39,10 +39,10 @@ def test_a_bad_recipe_is_refused(text, says):
 
 
 def test_no_recipe_file_is_said_so(tmp_path):
-    with pytest.raises(ArgumentError, match="A recipe is a JSON file"):
+    with pytest.raises(ArgumentError, match="A recipe must be a JSON file"):
         Recipe.read(tmp_path / "none.json")
     (tmp_path / "bad.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(ArgumentError, match="A recipe is a JSON file in UTF-8"):
+    with pytest.raises(ArgumentError, match="A recipe must be a readable JSON file in UTF-8"):
         Recipe.read(tmp_path / "bad.json")
 
 

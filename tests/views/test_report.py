@@ -46,7 +46,7 @@ def folder(folders, tmp_path_factory):  # noqa: F811
     assert again.exit_code == 0, again.output
     refused = CliRunner().invoke(main, [*call, "--long", "split"])
     assert refused.exit_code == 1
-    assert refused.output.startswith("Error: A folder holds one survey (long = truncate in ")
+    assert refused.output.startswith("Error: A folder can contain only one survey (long = truncate in ")
     in_chinese = ["--out", str(folder / "chinese"), "--pages", "3", "--lang", "zh"]
     chinese = CliRunner(env={"COLUMNS": "300"}).invoke(main, [*call[:4], *in_chinese])
     assert chinese.exit_code == 0, chinese.output

@@ -68,7 +68,7 @@ def test_a_killed_process_ends_the_run_and_four_others_finish_it(folders, tmp_pa
     killed = together(2, 1, 4, *options, "--out", tmp_path / "four")
     assert killed.returncode != 0
     # By torchrun's signal or by the lost connection, whichever comes first.
-    assert "What was done is kept: start again" in killed.stderr
+    assert "Finished work is kept, so start again" in killed.stderr
     assert not (tmp_path / "four" / "report.html").exists()
     assert sorted(path.name for path in (tmp_path / "four" / "checkpoint").glob("part-*.safetensors"))
 
