@@ -119,7 +119,7 @@ def test_levels_must_be_built_first(http):
         ("/assets/app/%2e%2e/library.py", 404, "no such file"),
         ("/api/recordings/book/tiles/9/0/0/0/0", 404, r"no such call (0 … 1)"),
         ("/api/recordings/book/tiles/0/9/0/0/0", 422, "head is one of the recorded heads"),
-        ("/api/recordings/book/tiles/0/0/7/0/0", 422, "level is a distance"),
+        ("/api/recordings/book/tiles/0/0/7/0/0", 422, "level is between 0 and 3"),
         ("/api/recordings/book/tiles/0/0/0/99/0", 422, "A tile is one of the level's"),
         ("/api/recordings/book/tiles/0/0/0/-1/0", 422, "row must be a whole number"),
         ("/api/recordings/book/tiles/0/0/" + "9" * 5000 + "/0/0", 422, "level must be a whole number"),

@@ -53,9 +53,7 @@ def test_missing_weights_are_named(folder):
     (folder / "run" / "weights-0000003.safetensors").unlink()
     shown = run(folder, "--resume")
     assert shown.exit_code == 0
-    assert "Files of weights that were averaged: 1. Missing: weights-0000003" in " ".join(
-        shown.output.split()
-    )
+    assert "Averaged files of weights: 1. Missing: weights-0000003" in " ".join(shown.output.split())
 
 
 def test_errors_are_clean_and_nothing_is_overwritten(folder):

@@ -40,7 +40,7 @@ def folder(folders, tmp_path_factory):  # noqa: F811
     first = CliRunner().invoke(main, call)
     assert first.exit_code == 0, first.output
     assert "6 heads over 32 documents" in " ".join(first.output.split())
-    assert "1 were too long and were cut short" in first.output
+    assert "1 were too long and were truncated" in first.output
     assert "100 %" in first.output
     again = CliRunner().invoke(main, call)
     assert again.exit_code == 0, again.output

@@ -62,11 +62,11 @@ def _parsed(said: dict[str, Any], kind: type[Request], *, strict: bool) -> Reque
     try:
         return convert(said, kind, strict=strict)
     except ValidationError as error:
-        _refuse(said, kind, strict=strict)
+        _refuse_field(said, kind, strict=strict)
         raise AssertionError(f"no field explains: {error}") from error
 
 
-def _refuse(said: dict[str, Any], kind: type[Struct], *, strict: bool) -> None:
+def _refuse_field(said: dict[str, Any], kind: type[Struct], *, strict: bool) -> None:
     """Raise for the first unknown field, or the first field that does not fit."""
     fields = structs.fields(kind)
     known = [field.name for field in fields]
