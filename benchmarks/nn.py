@@ -109,7 +109,7 @@ def decoding(heads: int, *, rounds: int) -> Row:
         return tokens[:, 1:]
 
     def our_loop() -> Tensor:
-        return nn.generate(ours, source, start=START, maximum=NEW).tokens
+        return nn.generate(ours, source, start=START, max_new_tokens=NEW).tokens
 
     assert torch.equal(our_loop(), their_loop()), "both generate the same tokens"
     return faster(

@@ -23,6 +23,7 @@ ROOMS = [
     "errors",
     "checks",
     "version",
+    "deprecation",
     "languages",
     "printing",
     "atomic",

@@ -96,7 +96,7 @@ def test_templates_of_errors_are_literals():
 q = torch.zeros(2, 3, 5)
 ERRORS = [
     (lambda: regard.attention(q, q[:1], q), "键和值的头数须与查询相同"),
-    (lambda: masks.window(-3, 0), "before 须是不小于 0 的整数。实际为：-3。"),
+    (lambda: masks.window(-3, 0), "before 须是不小于 0 的整数。实际为：before = -3。"),
     (lambda: masks.parse("widow(1)"), "没有名为 'widow' 的掩码。您是想写 window 吗？\n  widow(1)\n  ^"),
     (lambda: masks.parse("(causal"), "此处应有 ')'，用来结束括号。实际为：文字的结尾。\n"),
     (lambda: regard.nn.MultiHeadAttention(10, 3), "宽度"),
@@ -121,9 +121,9 @@ def test_errors_of_every_room_in_chinese(wrong, said):
 
 
 def test_an_error_keeps_its_values_and_may_be_one():
-    inner = ArgumentError("The text has at least one word.", got="{text!r}", text="{}")
+    inner = ArgumentError("The text must have at least one word.", got="{text!r}", text="{}")
     outer = ShapeError("{error}", do="Read {file}.", error=inner, file=Phrase("nothing"))
-    assert str(outer) == "The text has at least one word. Got '{}'. Read nothing."
+    assert str(outer) == "The text must have at least one word. Got '{}'. Read nothing."
     assert outer.in_words("zh") == "文本至少要有一个词。实际为：'{}'。Read 空."
     assert pickle.loads(pickle.dumps(outer)).values.keys() == outer.values.keys() == {"error", "file"}
     with pytest.raises(ArgumentError) as caught:

@@ -126,7 +126,7 @@ def explained(path: str | Path) -> Iterator[None]:
         raise FileError(
             "{path} must be writable.",
             got="{reason}",
-            do="Free some space or choose another place; what was there before is unchanged.",
+            do="Free some space or choose another place; existing files are unchanged.",
             path=path,
             reason=reason(error),
         ) from error

@@ -68,7 +68,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if DIGEST not in header:
         raise DamagedError("no digest")
     if header[DIGEST] != _digest_of_tensors(text, tensors):
-        raise DamagedError("other contents than were written")
+        raise DamagedError("contents that differ from what was written")
     facts: dict[str, Any] = json.loads(text)
     return tensors, facts
 
@@ -104,7 +104,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise DamagedError("no digest")
     written = fields.pop(DIGEST)
     if written != digest_of(fields):
-        raise DamagedError("other contents than were written")
+        raise DamagedError("contents that differ from what was written")
     return fields
 
 

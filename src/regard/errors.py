@@ -80,7 +80,7 @@ class RegardError(Exception):
     def in_words(self, lang: str) -> str:
         """The message in a language: ``"en"`` or ``"zh"``.
 
-        >>> RegardError("The text has at least one word.", got="{text!r}", text="").in_words("zh")
+        >>> RegardError("The text must have at least one word.", got="{text!r}", text="").in_words("zh")
         "文本至少要有一个词。实际为：''。"
         """
         parts = [Phrase(self.must, **self.values).in_words(lang)]

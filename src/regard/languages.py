@@ -39,7 +39,7 @@ class Texts:
     """The texts of one subject by their keys, loaded on first use.
 
     >>> Texts("heads").say("role.previous"), Texts("heads").say("role.previous", "zh")
-    ('looks at the previous token', '看前一个词元')
+    ('attends to the previous token', '看前一个词元')
     """
 
     def __init__(self, subject: str) -> None:

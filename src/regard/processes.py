@@ -72,9 +72,10 @@ class Processes:
             yield
         except RuntimeError as error:  # torch raises these for lost connections and timeouts
             raise ProcessError(
-                "Processes that work together begin and end together (processes = {processes}).",
-                got="a lost process, seen from process {own}: {error}",
-                do="What was done is kept: start again. A survey goes on by itself, a training by --resume.",
+                "Processes that work together must start and end together (processes = {processes}).",
+                got="a lost process, noticed by process {own}: {error}",
+                do="Finished work is kept, so start again: a survey continues automatically, "
+                "a training run with --resume.",
                 processes=self.count,
                 own=self.own,
                 error=str(error).splitlines()[0],

@@ -51,7 +51,7 @@ class Table:
         wrong = next((row for row in self.cells if len(row) != len(self.columns)), None)
         if wrong is not None:
             raise ArgumentError(
-                "Every row has one cell per column (columns = {columns}).",
+                "Every row needs one cell per column (columns = {columns}).",
                 got="{wrong_count}",
                 columns=len(self.columns),
                 wrong_count=len(wrong),
@@ -163,7 +163,7 @@ def _package(name: str) -> Any:
         raise PackageError(
             "Table.to_{removeprefix}() needs the package {name}.",
             got="no {name}",
-            do="Install it with pip install {name}, or use to_csv() or to_json(), which need nothing.",
+            do="Install it with pip install {name}, or use to_csv() or to_json(), which need no package.",
             removeprefix=name.removeprefix("py"),
             name=name,
         ) from error

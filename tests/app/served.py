@@ -68,9 +68,9 @@ class Words:
     def described(self) -> dict[str, Any]:
         return {"id": self.id, "label": self.label, "kind": "encoder", "longest": None, "pair": False}
 
-    def read(self, wish, limits, tell) -> Recording:
+    def read(self, request, limits, tell) -> Recording:
         del limits
-        words = wish.text.split()
+        words = request.text.split()
         chance = torch.Generator().manual_seed(len(words))
         vectors = torch.randn(1, len(words), 16, generator=chance)
 
@@ -86,7 +86,7 @@ class Words:
         ):
             self.model(vectors)
         seen.tokens = words
-        self.read_texts.append(wish.text)
+        self.read_texts.append(request.text)
         return seen
 
 

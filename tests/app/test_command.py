@@ -33,7 +33,7 @@ def test_errors_are_clean():
     for arguments, says in (
         (["explain", ""], "at least one word"),
         (["explain", "a b", "--mask", "causal & widow(1)"], "Did you mean window?"),
-        (["explain", "a b", "--heads", "3"], "the heads divide the width"),
+        (["explain", "a b", "--heads", "3"], "heads must divide width"),
         (["explain", "x " * 99], "at most 64 words"),
     ):
         shown = run(*arguments)

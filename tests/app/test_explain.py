@@ -65,7 +65,7 @@ def test_the_embedded_translator_is_meant_by_layer_head_or_token():
     for option in (("--layer", 0), ("--head", 1), ("--token", "1"), ("--kind", "decoder")):
         shown = run("explain", CAT, *option)
         assert shown.exit_code == 0, shown.output
-        assert "the embedded translator" in shown.output
+        assert "the built-in translator" in shown.output
     given = run("explain", CAT, "--pair", "猫在睡觉。", "--token", "睡")
     assert "‘睡’" in given.output
 
@@ -77,8 +77,8 @@ def test_errors_are_clean(tmp_path):
         (["a", "--model", tmp_path / "none"], "which is neither"),
         (["a", "--vectors", "example", "--heads", 2], "A table has its own vectors"),
         (["a", "--layer", 0, "--mask", "causal"], "A model has its own vectors"),
-        ([CAT, "--token", "dog"], "text of a token"),
-        (["@nowhere.txt"], "@ names a file"),
+        ([CAT, "--token", "dog"], "text of one of the tokens"),
+        (["@nowhere.txt"], "@ must be followed by"),
     ):
         shown = run("explain", *arguments)
         assert shown.exit_code == 1, shown.output

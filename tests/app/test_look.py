@@ -29,7 +29,7 @@ def test_the_embedded_translator_is_looked_at(tmp_path):
     shown = run("look", CAT)
     assert shown.exit_code == 0, shown.output
     translation = regard.translate(CAT)
-    for part in (translation, "cat", "cross-attention of layer", "the most telling heads", "look.html"):
+    for part in (translation, "cat", "cross-attention of layer", "the clearest heads", "look.html"):
         assert part in shown.output
     page = (tmp_path / "look.html").read_text(encoding="utf-8")
     assert CAT in page
@@ -80,7 +80,7 @@ def test_a_large_page_asks_first(tmp_path, monkeypatch):
     monkeypatch.setattr("regard.views.page.write_page.LARGEST", 1000)
     shown = run("look", CAT)
     assert shown.exit_code == 1
-    assert "insist with --yes" in shown.output
+    assert "write it anyway with --force" in shown.output
     assert not (tmp_path / "look.html").exists()
     assert run("look", CAT, "--yes").exit_code == 0
     assert (tmp_path / "look.html").exists()
@@ -99,7 +99,7 @@ def test_layers_alone():
         (["look", CAT, "--layer", 9], "layer is one of those on the page"),
         (["look", CAT, "--head", 9], "head is one of those on the page"),
         (["look", CAT, "--layers", "7"], "layers= names layers of the model"),
-        (["look", "@none.txt"], "@ names a file"),
+        (["look", "@none.txt"], "@ must be followed by"),
         (["look", CAT, "--out", "."], "must be writable. Got Is a directory"),
         (["heads", ""], "at least one word"),
         (["heads", CAT, "--sort", "nonsense"], "The table has the columns"),
@@ -233,7 +233,7 @@ def test_a_large_page_asks_first_in_chinese(monkeypatch):
     monkeypatch.setattr("regard.views.page.write_page.LARGEST", 1000)
     shown = run("look", CAT, "--lang", "zh")
     assert shown.exit_code == 1
-    assert english_in(shown.output, "--layers", "--yes") == []
+    assert english_in(shown.output, "--layers", "--force") == []
     assert re.search(r"实际为：10 次调用，约 [\d.]+ MB。", shown.output)
 
 

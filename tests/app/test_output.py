@@ -242,7 +242,7 @@ READING = (["look", "-", "--no-page"], ["heads", "-"], ["explain", "-"], ["trans
 
 @pytest.mark.parametrize("arguments", READING, ids=" ".join)
 def test_a_closed_standard_input_is_refused(run, arguments):
-    assert_one_clean_error(run(*arguments, stdin=None), "a closed one")
+    assert_one_clean_error(run(*arguments, stdin=None), "closed standard input")
 
 
 @pytest.mark.parametrize("arguments", READING, ids=" ".join)
@@ -352,7 +352,7 @@ def test_a_bad_recipe_is_refused_in_one_line(run, recipe):
 def test_a_recipe_that_is_a_folder_is_refused(run):
     Path("recipe.json").mkdir()
     assert_one_clean_error(
-        run("train", "x", "--out", "o", "--recipe", "recipe.json"), "A recipe is a JSON file"
+        run("train", "x", "--out", "o", "--recipe", "recipe.json"), "A recipe must be a JSON file"
     )
 
 

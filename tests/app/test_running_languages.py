@@ -89,7 +89,7 @@ def test_a_survey(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == [
         "[out]/report.html  72 heads over 2,000 documents, 30,000 tokens",
-        "  3 were too long and were cut short",
+        "  3 were too long and were truncated",
     ]
     assert [re.findall(r"[\d,]+", line) for line in lines[1:4]] == [["3"], ["4"], ["5"]]
     assert [re.findall(r"[\d,]+", line) for line in lines[5:]] == [["3"], ["4"], ["5"]]
@@ -121,5 +121,5 @@ def test_a_server(monkeypatch):
     assert lang == served(monkeypatch, REGARD_LANG="zh")[1] == "zh"
     assert served(monkeypatch, "--lang", "en", REGARD_LANG="zh")[1] == "en"
     monkeypatch.setattr(served_models, "_embedded", lambda: None)
-    assert "  nothing to look at: give --model or --recording\n" in served(monkeypatch)[0]
+    assert "  nothing to show: pass --model or --recording\n" in served(monkeypatch)[0]
     assert not english_in(served(monkeypatch, "--lang", "zh")[0], "--model", "--recording")

@@ -111,24 +111,24 @@ def test_levels_must_be_built_first(http):
 @pytest.mark.parametrize(
     ("path", "status", "says"),
     [
-        ("/api/recordings/nobody", 404, "no such recording"),
+        ("/api/recordings/nobody", 404, "no longer available"),
         ("/api/recordings/../../etc/passwd", 404, "nothing at this address"),
-        ("/api/jobs/none", 404, "no such job"),
+        ("/api/jobs/none", 404, "This job no longer exists"),
         ("/nowhere", 404, "nothing at this address"),
         ("/assets/../library.py", 404, ""),
         ("/assets/app/%2e%2e/library.py", 404, "no such file"),
         ("/api/recordings/book/tiles/9/0/0/0/0", 404, r"no such call (0 … 1)"),
         ("/api/recordings/book/tiles/0/9/0/0/0", 422, "head is one of the recorded heads"),
-        ("/api/recordings/book/tiles/0/0/7/0/0", 422, "level is a distance"),
+        ("/api/recordings/book/tiles/0/0/7/0/0", 422, "level is between 0 and 3"),
         ("/api/recordings/book/tiles/0/0/0/99/0", 422, "A tile is one of the level's"),
-        ("/api/recordings/book/tiles/0/0/0/-1/0", 422, "row is a whole number"),
-        ("/api/recordings/book/tiles/0/0/" + "9" * 5000 + "/0/0", 422, "level is a whole number"),
-        ("/api/recordings/book/tiles/0/0/0/0/0?kind=least", 422, "kind is one of max, mean"),
-        ("/api/recordings/book/tiles/0/0/0/0/0?type=jpeg", 422, "type is one of"),
-        ("/api/recordings/book/tiles/0/0/0/0/0?scale=x", 422, "scale is one of"),
-        ("/api/recordings/book/tiles/0/0/0/0/0?sinks=x", 422, "sinks is one of"),
+        ("/api/recordings/book/tiles/0/0/0/-1/0", 422, "row must be a whole number"),
+        ("/api/recordings/book/tiles/0/0/" + "9" * 5000 + "/0/0", 422, "level must be a whole number"),
+        ("/api/recordings/book/tiles/0/0/0/0/0?kind=least", 422, "kind must be one of max, mean"),
+        ("/api/recordings/book/tiles/0/0/0/0/0?type=jpeg", 422, "type must be one of"),
+        ("/api/recordings/book/tiles/0/0/0/0/0?scale=x", 422, "scale must be one of"),
+        ("/api/recordings/book/tiles/0/0/0/0/0?sinks=x", 422, "sinks must be one of"),
         ("/api/recordings/book/peaks/0/0/0/1097/0", 422, "A cell is one of the level's"),
-        ("/api/jobs/x?wait=no", 404, "no such job"),
+        ("/api/jobs/x?wait=no", 404, "This job no longer exists"),
     ],
 )
 def test_refusals(http, path, status, says):
@@ -140,15 +140,23 @@ def test_refusals(http, path, status, says):
 @pytest.mark.parametrize(
     ("body", "status", "says"),
     [
-        ({"model": "words"}, 422, "text is a text of at least one word"),
-        ({"model": "words", "text": "  "}, 422, "text is a text of at least one word"),
-        ({"model": "other", "text": "a"}, 422, "model is one of words"),
-        ({"model": ["words"], "text": "a"}, 422, "model is one of words"),
-        ({"model": "words", "text": "a", "path": "/etc/passwd"}, 422, "A request has the fields model, text"),
-        ({"model": "words", "text": "a", "generate": 10**9}, 422, "generate is a whole number from 0 to 256"),
-        ({"model": "words", "text": "a " * 70_000}, 413, "at most 131,072 letters"),
-        ([], 422, "A request is an object"),
-        ({"model": "words", "text": "\ud800"}, 422, "half of a letter"),
+        ({"model": "words"}, 422, "text must be a text of at least one word"),
+        ({"model": "words", "text": "  "}, 422, "text must be a text of at least one word"),
+        ({"model": "other", "text": "a"}, 422, "model must be one of words"),
+        ({"model": ["words"], "text": "a"}, 422, "model must be a text"),
+        (
+            {"model": "words", "text": "a", "path": "/etc/passwd"},
+            422,
+            "A request has only the fields model, text",
+        ),
+        (
+            {"model": "words", "text": "a", "generate": 10**9},
+            422,
+            "generate must be a whole number from 0 to 256",
+        ),
+        ({"model": "words", "text": "a " * 70_000}, 413, "at most 131,072 characters"),
+        ([], 422, "must be a JSON object"),
+        ({"model": "words", "text": "\ud800"}, 400, "must be JSON in UTF-8"),
     ],
 )
 def test_readings_that_are_refused(http, body, status, says):
@@ -217,7 +225,7 @@ def test_a_page_that_would_be_too_large_is_refused(monkeypatch):
     with client(served()) as http:
         answer = http.post("/api/recordings/book/pages", json={})
         assert answer.status_code == 422
-        assert "A page of all calls has at most 0 MB" in answer.json()["error"]
+        assert "A page of all calls can have at most 0 MB" in answer.json()["error"]
         assert http.get("/api/recordings/book").json()["whole"] is False
 
 

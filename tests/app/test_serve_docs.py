@@ -21,26 +21,26 @@ def test_every_option_is_described():
 
 def test_the_bounds_are_those_of_the_server():
     limits = Limits()
-    assert f"{limits.tokens:,} unless told" in TEXT
-    assert "Eight\njobs may wait" in TEXT
+    assert f"{limits.tokens:,} by default" in TEXT
+    assert "Up to eight jobs\nmay wait" in TEXT
     assert limits.waiting == 8
     assert "three threads of the server" in TEXT
     assert limits.workers == 3
-    assert "of the three threads it gets two at a time, and five jobs" in TEXT
+    assert "two of the three threads at a time, and five jobs" in TEXT
     assert (limits.client_running, limits.client_jobs) == (2, 5)
     for line in (
-        f"| head of a request | {limits.header_seconds:g} seconds",
+        f"| header of a request | {limits.header_seconds:g} seconds",
         f"| body of a request | {limits.body_seconds:g} seconds",
         f"| connection without a request | {limits.idle_seconds:g} seconds",
-        f"| answer that the client does not take | {limits.stall_seconds:g} seconds",
-        f"| connections | {limits.connections} in all, {limits.client_connections} of one client",
+        f"| answer that the client does not receive | {limits.stall_seconds:g} seconds",
+        f"| connections | {limits.connections} in total, {limits.client_connections} per client",
     ):
         assert line in TEXT
     assert "longer than 15 minutes" in TEXT
     assert limits.job_seconds == 15 * 60
     assert "for 15 seconds" in TEXT
     assert limits.patience == 15
-    assert "1.5 GB, levels up to 0.5 GB" in TEXT
+    assert "Up to 1.5 GB of texts and 0.5 GB of\nlevels" in TEXT
     assert (limits.recording_bytes, limits.level_bytes) == (1.5e9, 0.5e9)
     assert "above 24 MB" in TEXT
     assert WHOLE_PAGE == 24e6

@@ -66,7 +66,7 @@ def test_a_full_queue_refuses(jobs):
     while first.state != "running":
         time.sleep(0.01)
     others = [queue.submit("mapping", forever) for _ in range(2)]
-    with pytest.raises(RefusedError, match="2 jobs are waiting already"):
+    with pytest.raises(RefusedError, match="2 jobs are already waiting"):
         queue.submit("mapping", forever)
     queue.cancel(others[0])
     assert others[0].state == "cancelled"
@@ -91,14 +91,14 @@ def test_a_job_that_nobody_asks_about_ends(jobs):
         queue.get(asked.id)
         time.sleep(0.05)
     assert asked.state == "running"
-    assert str(ended(asked).error) == "Nobody asked for it any more."
+    assert str(ended(asked).error) == "The job stopped because nobody was waiting for it."
     # The second had waited behind it, for nobody.
-    assert str(ended(left).error) == "Nobody asked for it any more."
+    assert str(ended(left).error) == "The job stopped because nobody was waiting for it."
 
 
 def test_a_job_that_takes_too_long_ends(jobs):
     job = jobs(job_seconds=0.1).submit("mapping", forever)
-    assert str(ended(job).error) == "It took longer than 0.1 seconds."
+    assert str(ended(job).error) == "The job took longer than 0.1 seconds."
 
 
 def test_errors_of_regard_are_told_and_others_are_not(jobs, caplog):
@@ -133,7 +133,7 @@ def test_the_queue_answers_429_with_a_clear_text():
         refused = post(http, "e f")
         assert [answer.status_code for answer in begun] == [202, 202]
         assert refused.status_code == 429
-        assert refused.json()["error"].startswith("1 jobs are waiting already.")
+        assert refused.json()["error"].startswith("1 jobs are already waiting.")
         assert refused.headers["retry-after"] == "30"
 
 

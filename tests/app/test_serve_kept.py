@@ -74,7 +74,7 @@ def test_kept_recordings_beyond_the_room_are_named(tmp_path):
     library = open_library([], tmp_path, Limits(recording_bytes=int(1.5 * size)), skipped.__setitem__)
     assert [one.title for one in library.given.values()] == ["3"]  # the newest
     assert sorted(skipped) == ["1.safetensors", "2.safetensors"]
-    assert "Give it by --recording" in str(skipped["1.safetensors"])
+    assert "Pass it with --recording" in str(skipped["1.safetensors"])
 
 
 @pytest.mark.parametrize(

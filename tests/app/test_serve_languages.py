@@ -76,14 +76,14 @@ def test_the_guard_speaks_too(http):
 
 def test_a_job_that_fails_says_so_in_the_language_of_whoever_asks(http):
     def refuses(tell):
-        raise TextError("A text has at least one word.", got="none", do="Shorten it.")
+        raise TextError("A text must have at least one word.", got="none", do="Shorten it.")
 
     queue = Jobs(Limits())
     job = queue.submit("reading", refuses)
     while not job.over:
         pass
     queue.close()
-    assert job.described()["error"] == "A text has at least one word. Got none. Shorten it."
+    assert job.described()["error"] == "A text must have at least one word. Got none. Shorten it."
     assert job.described("zh")["error"].startswith("文本至少要有一个词。")
     assert job.error.__traceback__ is None  # it would keep alive what the work held
     assert job.error.__context__ is None

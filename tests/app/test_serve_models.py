@@ -8,9 +8,10 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from app.served import client, finished, served
 from regard.app.server import served_models
+from regard.app.server.api_types import ReadingRequest
 from regard.app.server.jobs import StoppedError
 from regard.app.server.limits import Limits
-from regard.app.server.served_models import ReaderModel, TranslatorModel, Wish, load_models
+from regard.app.server.served_models import ReaderModel, TranslatorModel, load_models
 from regard.errors import ArgumentError, ModelFileError, TextError
 from regard.translator import ChineseCharacters, EnglishTokens, Pair, Recipe, Translator, Vocabularies
 from regard.translator.translate_text import build_model
@@ -79,7 +80,7 @@ def test_a_model_of_a_folder_reads_over_http(model, folder):
 
 def test_progress_runs_to_the_end_and_a_reading_stops_inside(model):
     shares = []
-    model.read(Wish("the cat"), Limits(), lambda share, stage=None: shares.append(share))
+    model.read(ReadingRequest("any", "the cat"), Limits(), lambda share, stage=None: shares.append(share))
     assert shares == sorted(shares)
     assert len(shares) > 10
     assert shares[-1] > 0.8
@@ -89,18 +90,18 @@ def test_progress_runs_to_the_end_and_a_reading_stops_inside(model):
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        model.read(Wish("the cat"), Limits(), stops)
+        model.read(ReadingRequest("any", "the cat"), Limits(), stops)
     assert not model._lock.locked()
-    assert model.read(Wish("the cat"), Limits(), hears).tokens == [["the", "cat"]]
+    assert model.read(ReadingRequest("any", "the cat"), Limits(), hears).tokens == [["the", "cat"]]
 
 
 def test_texts_and_recordings_that_are_too_large(model, monkeypatch):
-    with pytest.raises(TextError, match=r"A text has at most 5 tokens here\. Got 6"):
-        model.read(Wish("the cat sat", generate=3), Limits(tokens=5), hears)
-    with pytest.raises(TextError, match=r"A recording takes at most 0\.0 GB here"):
-        model.read(Wish("the cat sat"), Limits(recording_bytes=100), hears)
+    with pytest.raises(TextError, match=r"A text can have at most 5 tokens on this server\. Got 6"):
+        model.read(ReadingRequest("any", "the cat sat", generate=3), Limits(tokens=5), hears)
+    with pytest.raises(TextError, match=r"A recording can take at most 0\.0 GB on this server"):
+        model.read(ReadingRequest("any", "the cat sat"), Limits(recording_bytes=100), hears)
     monkeypatch.setattr(served_models, "VALUES_UP_TO", 2)
-    assert model.read(Wish("the cat sat"), Limits(), hears)[0].v is None
+    assert model.read(ReadingRequest("any", "the cat sat"), Limits(), hears)[0].v is None
 
 
 def test_a_model_that_is_not_there(tmp_path):
@@ -127,7 +128,7 @@ def test_a_translator_reads_and_writes(translator):
 
 
 def test_the_translator_writes_its_whole_translation(translator):
-    with pytest.raises(ArgumentError, match="The embedded translator writes its whole translation"):
-        translator.read(Wish("The cat sat.", generate=3), Limits(), hears)
-    with pytest.raises(TextError, match="at most 2 tokens here"):
-        translator.read(Wish("The cat sat."), Limits(tokens=2), hears)
+    with pytest.raises(ArgumentError, match="The built-in translator always writes its whole translation"):
+        translator.read(ReadingRequest("any", "The cat sat.", generate=3), Limits(), hears)
+    with pytest.raises(TextError, match="at most 2 tokens on this server"):
+        translator.read(ReadingRequest("any", "The cat sat."), Limits(tokens=2), hears)

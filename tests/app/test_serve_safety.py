@@ -58,7 +58,7 @@ def test_other_sites_cannot_do_anything(http, method, path, headers):
     body = {"model": "words", "text": "a"} if method == "POST" else None
     answer = http.request(method, path, json=body, headers=headers)
     assert answer.status_code == 403
-    assert "Pages of other sites may not do this" in answer.json()["error"]
+    assert "Pages of other sites are not allowed to do this" in answer.json()["error"]
 
 
 def test_the_own_page_can(http):
@@ -99,7 +99,7 @@ def test_without_the_token_nothing_is_said(locked):
     for path in ("/", "/api/state", "/assets/page/style.css", "/openapi.json", "/?token=wrong"):
         answer = locked.get(path)
         assert answer.status_code == 401
-        assert "asks for its token" in answer.json()["error"]
+        assert "requires its token" in answer.json()["error"]
     assert locked.post("/api/readings", json={}).status_code == 401
     assert locked.get("/api/state", headers={"authorization": "Bearer wrong"}).status_code == 401
     assert locked.get("/api/state", headers={"cookie": "regard-8000=wr\u00f6ng".encode()}).status_code == 401
@@ -123,7 +123,7 @@ def test_other_addresses_always_have_a_token():
     made = [door_of("0.0.0.0", 8000, None).token for _ in range(2)]
     assert made[0] != made[1]
     assert len(made[0]) >= 32
-    with pytest.raises(ArgumentError, match=r"A token has at least 8 letters\. Got 3"):
+    with pytest.raises(ArgumentError, match=r"A token needs at least 8 characters\. Got 3"):
         door_of("0.0.0.0", 8000, "abc")
 
 
@@ -178,7 +178,7 @@ def test_a_client_that_leaves_ends_its_job():
             if found.over:
                 break
             time.sleep(0.1)
-        assert str(found.error) == "Nobody asked for it any more."
+        assert str(found.error) == "The job stopped because nobody was waiting for it."
     assert model.read_texts == []
 
 
@@ -191,9 +191,9 @@ def test_the_command_says_what_is_wrong(tmp_path):
     assert found.exit_code == 1
     assert "load(path) takes the path of a file" in found.output
     found = run(main, ["serve", "--token", "abc"])
-    assert "A token has at least 8 letters" in found.output
+    assert "A token needs at least 8 characters" in found.output
     found = run(main, ["serve", "--keep", str(tmp_path / "nowhere")])
-    assert "--keep names a folder" in found.output
+    assert "--keep must name an existing folder" in found.output
     found = run(main, ["serve", "--port", "0"])
     assert found.exit_code == 2
 
@@ -206,7 +206,7 @@ def test_an_address_that_is_taken_is_an_error_in_words():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(ArgumentError, match="takes an address that is free"):
+        with pytest.raises(ArgumentError, match="needs a free address"):
             serve(None, Door("127.0.0.1", taken.getsockname()[1]), lambda: None)
 
 

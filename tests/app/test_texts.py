@@ -27,9 +27,9 @@ def test_standard_input():
 
 
 def test_no_such_file(tmp_path):
-    with pytest.raises(TextError, match="@ names a file that can be read"):
+    with pytest.raises(TextError, match="@ must be followed by the path of a readable file"):
         read_argument(f"@{tmp_path / 'none.txt'}")
-    with pytest.raises(TextError, match="@ names a file that can be read"):
+    with pytest.raises(TextError, match="@ must be followed by the path of a readable file"):
         read_argument(f"@{tmp_path}")
 
 
@@ -42,7 +42,7 @@ def test_a_file_in_another_encoding(tmp_path):
 
 @pytest.mark.parametrize("wrong", ["", "a", "3-", "-3", "5-3", "1,,2", "1.5"])
 def test_wrong_numbers(wrong):
-    with pytest.raises(click.BadParameter, match="is no number and no stretch"):
+    with pytest.raises(click.BadParameter, match="is neither a number nor a range"):
         NUMBERS.convert(wrong, None, None)
 
 

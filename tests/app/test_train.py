@@ -44,7 +44,7 @@ def test_options_are_checked_before_the_training(folder):
     for option, value in (("--beams", 0), ("--minutes", -1)):
         shown = run(folder, "--recipe", folder / "recipe.json", option, value)
         assert shown.exit_code == 2
-        assert f"Invalid value for '{option}'" in shown.output
+        assert f"{option}':" in shown.output
     assert not (folder / "run").exists()
 
 
@@ -53,18 +53,19 @@ def test_missing_weights_are_named(folder):
     (folder / "run" / "weights-0000003.safetensors").unlink()
     shown = run(folder, "--resume")
     assert shown.exit_code == 0
-    assert "Files of weights that were averaged: 1. Missing: weights-0000003" in " ".join(
-        shown.output.split()
-    )
+    assert "Averaged files of weights: 1. Missing: weights-0000003" in " ".join(shown.output.split())
 
 
 def test_errors_are_clean_and_nothing_is_overwritten(folder):
     assert run(folder, "--recipe", folder / "recipe.json", "--steps", 1).exit_code == 0
     before = (folder / "run" / "run.json").read_bytes()
     for arguments, says in (
-        (["--recipe", folder / "recipe.json"], "Go on with --resume"),
-        (["--resume", "--steps", 9], "A training goes on as it began (steps = 1). Got steps = 9"),
-        (["--recipe", folder / "none.json"], "A recipe is a JSON file"),
+        (["--recipe", folder / "recipe.json"], "Continue with --resume"),
+        (
+            ["--resume", "--steps", 9],
+            "options it started with (steps = 1). Got steps = 9",
+        ),
+        (["--recipe", folder / "none.json"], "A recipe must be a JSON file"),
         (["--resume", "--steps", 0], "Got steps = 0"),
     ):
         shown = run(folder, *arguments)

@@ -77,8 +77,8 @@ def test_brackets_in_a_text_are_no_marks(text, more):
         ([""], "at least one word"),
         ([" \n "], "at least one word"),
         (["猫坐在垫子上"], "at least one character that the model knows"),
-        (["cat " * 200], "fits the positions of the model (longest = 128)"),
-        (["Hi.", "--model", "/nowhere"], "A model is a folder with all of its files"),
+        (["cat " * 200], "must fit into the model's positions (longest = 128)"),
+        (["Hi.", "--model", "/nowhere"], "A model must be a folder with all of its files"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(arguments, says):
@@ -97,14 +97,14 @@ def test_damaged_weights_are_named(tmp_path):
         (tmp_path / file.name).write_bytes(contents)
     shown = run("Hi.", "--model", str(tmp_path))
     assert shown.exit_code == 1
-    assert "Weights are as regard wrote them" in shown.output
+    assert "weights must be as regard wrote them" in shown.output
 
 
 def test_cut_off_weights_are_named(tmp_path):
     for file in FOLDER.iterdir():
         contents = file.read_bytes()
         (tmp_path / file.name).write_bytes(contents[:-99] if file.suffix == ".safetensors" else contents)
-    assert "Weights are as regard wrote them" in run("Hi.", "--model", str(tmp_path)).output
+    assert "weights must be as regard wrote them" in run("Hi.", "--model", str(tmp_path)).output
 
 
 def test_another_recipe_than_that_of_the_weights(tmp_path):

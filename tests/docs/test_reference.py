@@ -1,6 +1,8 @@
 """The references: public names from their docstrings, commands from their help."""
 
 import importlib
+import inspect
+import re
 import subprocess
 import sys
 from types import ModuleType
@@ -54,3 +56,37 @@ def test_the_reference_of_commands_names_every_command(name):
     text = (DOCS / name).read_text(encoding="utf-8")
     for command in main.commands:
         assert f"\n## regard {command}\n" in text
+
+
+# ---- every public name ---------------------------------------------------------------------------
+
+REFERENCE = (DOCS / "reference.md").read_text(encoding="utf-8")
+EXAMPLES = "\n".join(
+    "\n".join(re.findall(r"```(?:python)?\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
+    for page in sorted(DOCS.glob("*.md"))
+)
+
+
+@pytest.mark.parametrize("room", script("make_reference").ROOMS)
+def test_the_committed_reference_names_everything_public(room):
+    section = REFERENCE.partition(f"\n## `{room}`\n")[2].partition("\n## ")[0]
+    shown = re.findall(r"^\| `(\w+)", section, re.MULTILINE)
+    module = importlib.import_module(room)
+    assert shown == script("make_reference").public_names(module), "run: python docs/make_reference.py"
+
+
+def test_everything_public_in_regard_has_an_example():
+    for name in set(regard.__all__) - {"__version__"}:
+        value = getattr(regard, name)
+        if not isinstance(value, ModuleType):
+            assert ">>>" in value.__doc__, name
+
+
+@pytest.mark.parametrize("room", script("make_reference").ROOMS)
+def test_every_public_function_has_an_example(room):
+    """In its docstring, where doctest runs it, or in the code of a page, which a test runs too."""
+    module = importlib.import_module(room)
+    for name in script("make_reference").public_names(module):
+        value = getattr(module, name)
+        if inspect.isfunction(value):
+            assert ">>>" in (value.__doc__ or "") or re.search(rf"\b{name}\(", EXAMPLES), name

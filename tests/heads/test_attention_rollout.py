@@ -79,20 +79,20 @@ def test_what_is_refused():
     for residual in (-0.1, 1.1, True, "half"):
         with pytest.raises(ArgumentError, match=r"residual is a number from 0 to 1. Got residual = "):
             heads.rollout(seen, residual=residual)
-    with pytest.raises(ArgumentError, match=r"rows are a slice or positions below 11. Got 11"):
+    with pytest.raises(ArgumentError, match=r"rows must be a slice, or positions below 11. Got 11"):
         heads.rollout(seen, rows=11)
     with pytest.raises(ArgumentError, match=r"recorded passes \(0 … 0\). Got run = 1"):
         heads.rollout(seen, run=1)
     with pytest.raises(ArgumentError, match=r"Got batch = 7"):
         heads.rollout(seen, batch=7)
-    with pytest.raises(RecordingError, match=r"every layer, from 0 on. Got encoder layers \[1\]. Record all"):
+    with pytest.raises(RecordingError, match=r"layer, starting at 0. Got encoder layers \[1\]. Record all"):
         heads.rollout(recorded("bert", layers=[1]))
     bart = recorded("bart")
     some = Recording("m", [c for c in bart if c.kind != "decoder" or c.layer == 0])
     with pytest.raises(RecordingError, match=r"every layer of encoder and decoder. Got 2 encoder, 1 decoder"):
         heads.rollout(some)
     mixed = Recording("m", [c for c in bart if c.kind != "cross"])
-    with pytest.raises(RecordingError, match=r"one text, or two that cross-attention joins. Got encoder and"):
+    with pytest.raises(RecordingError, match=r"two texts joined by cross-attention. Got encoder and"):
         heads.rollout(mixed)
     q, k = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 5, 4)
     cached = Recording("m", [ScoredCall("x", "decoder", 0, q, k, torch.zeros(1, 2, 3))])

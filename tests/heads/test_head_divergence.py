@@ -96,9 +96,9 @@ def test_what_is_refused():
     with pytest.raises(ArgumentError, match=r"Got kind = 'verb'"):
         heads.divergence(seen, kind="verb")
     assert len(heads.divergence(seen, kind="cross").heads) == 12
-    with pytest.raises(ArgumentError, match=r"between 1 and 12 clusters. Got count = 0"):
+    with pytest.raises(ArgumentError, match=r"clusters must be between 1 and 12. Got count = 0"):
         heads.divergence(seen, kind="cross").clusters(0)
-    with pytest.raises(RecordingError, match=r"at the same keys. Got no calls of run 3"):
+    with pytest.raises(RecordingError, match=r"the same queries and keys. Got no calls of run 3"):
         heads.divergence(seen, kind="cross", run=3)
     two = [
         ScoredCall("x", "encoder", n, *[torch.randn(1, 2, 3 + n, 4)] * 2, torch.zeros(1, 2, 3 + n))

@@ -209,7 +209,7 @@ def test_what_is_refused(small):
         small.sort("y")
     with pytest.raises(ArgumentError, match=r"one cell per column \(columns = 2\). Got 1"):
         heads.Table(("a", "b"), [(1,)])
-    with pytest.raises(ArgumentError, match=r"read from a recording. Got list. Take one"):
+    with pytest.raises(ArgumentError, match=r"come from a recording. Got list. Make one"):
         heads.table([])
     with pytest.raises(RecordingError, match=r"at least one call. Got none"):
         heads.table(Recording("model"))

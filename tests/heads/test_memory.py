@@ -8,13 +8,13 @@ import regard
 from recording.families import GROUPED, SMALL
 from recording.test_memory import Largest, N
 from regard import heads
-from regard.heads import attention_rollout, head_divergence, pair_weights, role_scores
+from regard.heads import attention_rollout, head_divergence, pair_weights, token_roles
 
 
 @pytest.fixture(autouse=True)
 def _small_stretches(monkeypatch):
     # The usual stretch is as large as the matrix of one head here; a longer text would take longer.
-    for module in (head_divergence, attention_rollout, pair_weights, role_scores):
+    for module in (head_divergence, attention_rollout, pair_weights, token_roles):
         monkeypatch.setattr(module, "MAX_SCORES", N * N // 8)
 
 

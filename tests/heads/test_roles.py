@@ -51,7 +51,7 @@ def test_previous(kind):
     assert value(head, "self") == pytest.approx((1 if kind == "decoder" else 1 / LENGTH) / LENGTH)
     assert value(head, "positional") > 0.9
     assert head.best == "previous"
-    assert str(head) == "layer 0 head 0 looks at the previous token (1.00)"
+    assert str(head) == "layer 0 head 0 attends to the previous token (1.00)"
     # Where more is to be seen, a weight says more: a decoder sees most at the end.
     shown = (2, 1, "b", "a") if kind == "encoder" else (10, 9, "[SEP]", "c")
     assert head.example == heads.Example(0, *shown[:2], pytest.approx(1), *shown[2:])
@@ -287,7 +287,7 @@ def test_statistics_alone_tell_some_roles():
     assert set(found.scores) == {"previous", "self", "first", "broad"}
     for role, score in found.scores.items():
         assert score.value == pytest.approx(value(heads.roles(full, TEXT)[0], role))
-    with pytest.raises(RecordingError, match=r"The role 'induction' needs Q and K, and made kept its stat"):
+    with pytest.raises(RecordingError, match=r"The role 'induction' needs Q and K, but made has only stat"):
         heads.roles(kept, TEXT, names="induction")
     padded = recording_of(torch.zeros(LENGTH, LENGTH), mask=masks.padding([False] + [True] * (LENGTH - 1)))
     late = Recording("m", [padded[0].summary(0)])
@@ -359,9 +359,9 @@ def test_models_say_their_vocabulary_and_special_tokens():
     assert example.key_token == "1"  # bos_token_id
     with pytest.raises(ArgumentError, match=r"read one text. Got the encoder-decoder BartFor"):
         heads.induction(FAMILIES["bart"].build())
-    with pytest.raises(ArgumentError, match=r"known from its embedding. Got no embedding in Linear"):
+    with pytest.raises(ArgumentError, match=r"the size of its vocabulary. Got no embedding in Linear"):
         heads.induction(torch.nn.Linear(2, 2))
-    with pytest.raises(DtypeError, match=r"takes a PyTorch module. Got str"):
+    with pytest.raises(DtypeError, match=r"needs a PyTorch module. Got str"):
         heads.induction("gpt2")
     with pytest.raises(ArgumentError, match=r"usable tokens = 17\). Got length = 30. Choose a shorter"):
         heads.induction(model, length=30, vocabulary=20, avoid=[0, 3])
@@ -417,11 +417,11 @@ def test_tokens_may_stand_in_the_recording(three):
 
 def test_what_is_refused():
     seen = recording_of(torch.zeros(LENGTH, LENGTH))
-    with pytest.raises(ArgumentError, match=r"A role is one of previous, next, .*broad. Got 'verb'. Choose"):
+    with pytest.raises(ArgumentError, match=r"role must be one of previous, next, .*broad. Got 'verb'. Cho"):
         heads.roles(seen, TEXT, names=["self", "verb"])
-    with pytest.raises(ArgumentError, match=r"A role is one of .* Got 'verb'"):
+    with pytest.raises(ArgumentError, match=r"A role must be one of .* Got 'verb'"):
         heads.roles(seen, TEXT).strongest("verb")
-    with pytest.raises(RecordingError, match=r"'same' asks what the tokens are. Got no tokens for made"):
+    with pytest.raises(RecordingError, match=r"'same' needs the tokens. Got no tokens for made"):
         heads.roles(seen, names="same")
     with pytest.raises(ArgumentError, match=r"reach is a whole number, 1 or more. Got reach = 0"):
         heads.roles(seen, reach=0)
@@ -429,7 +429,7 @@ def test_what_is_refused():
         heads.roles(seen, batch=1)
     with pytest.raises(ShapeError, match=r"tokens has a token for every position"):
         heads.roles(seen, ["a"])
-    with pytest.raises(ArgumentError, match=r"read from a recording. Got str"):
+    with pytest.raises(ArgumentError, match=r"come from a recording. Got str"):
         heads.roles("seen")
 
 

@@ -164,7 +164,7 @@ def test_roles_of_ones_own():
     assert (score.value, score.chance) == (pytest.approx(1), pytest.approx(1 / 60))
     assert score.p < 1e-8
     assert found[0].best == "disulfide"
-    assert str(found[0]) == "layer 0 head 0 looks at disulfide (1.00)"
+    assert str(found[0]) == "layer 0 head 0 attends to disulfide (1.00)"
     assert found[1].scores["disulfide"].p == pytest.approx(1, abs=1e-3)
     table = masks.dense(torch.tensor([[partner.get(i) == j for j in range(60)] for i in range(60)]))
     by_mask = heads.roles(seen, own={"disulfide": table})
@@ -180,13 +180,13 @@ def test_roles_of_ones_own():
 def test_own_roles_that_are_refused():
     seen = recording_of(torch.zeros(6, 6))
     for wrong in ("a", [1, 2], [(1, 2, 3)], [(0.5, 1)], []):
-        with pytest.raises(ArgumentError, match=r"list of pairs \(query, key\) of positions, or a mask"):
+        with pytest.raises(ArgumentError, match=r"list of pairs of positions \(query, key\), or a mask"):
             heads.roles(seen, {"x": wrong})
     with pytest.raises(
         ArgumentError, match=r"\(queries = 6, keys = 6\). Got 'x' with queries up to 2 and keys up"
     ):
         heads.roles(seen, {"x": [(2, 6)]})
-    with pytest.raises(ArgumentError, match=r"a name that is not yet taken. Got 'self'"):
+    with pytest.raises(ArgumentError, match=r"a name that is not taken. Got 'self'"):
         heads.roles(seen, {"self": [(1, 2)]})
 
 
@@ -221,14 +221,14 @@ def test_layers_and_heads_are_chosen():
     by_hand = 0.5 * torch.eye(7) + 0.5 * seen[1].weights(2)
     torch.testing.assert_close(flow, by_hand.double(), atol=1e-5, rtol=0)
     for wrong in (3, [], [0, 9], True):
-        with pytest.raises(ArgumentError, match=r"layers are of those that were recorded \(0, 1, 2\)"):
+        with pytest.raises(ArgumentError, match=r"layers must be among those recorded \(0, 1, 2\)"):
             heads.roles(seen, layers=wrong)
 
 
 def test_the_role_that_was_asked_for_is_shown():
     seen = recording_of(looking(40, 40, lambda i: [i - 1]))
     head = heads.roles(seen, WORDS + WORDS[:10]).strongest("same", 1)[0]
-    assert str(head) == f"layer 0 head 0 stays with equal tokens ({head.scores['same'].value:.2f}, not clear)"
+    assert str(head) == f"layer 0 head 0 attends to equal tokens ({head.scores['same'].value:.2f}, not clear)"
     assert head.example == head.scores["same"].example
     assert head.best == "previous"
 
@@ -241,7 +241,7 @@ def test_heads_beside_other_kinds_say_theirs():
 
 def test_alignment_needs_cross_attention():
     with pytest.raises(
-        RecordingError, match=r"one of cross-attention, between two texts. Got heads of the encoder"
+        RecordingError, match=r"needs cross-attention between two texts. Got only heads of the encoder"
     ):
         heads.roles(recording_of(torch.zeros(4, 4)), names="alignment")
 
@@ -280,10 +280,10 @@ def test_induction_on_a_model_with_few_positions():
     found = heads.induction(small(13))
     assert found.tokens == 4 * 13  # six tokens twice behind the first, in four sequences
     with pytest.raises(
-        ArgumentError, match=r"positions = 13\). Got length = 9, 2 times, and a first token. Choose len"
+        ArgumentError, match=r"positions = 13\). Got length = 9, 2 times, and a first token. Choose a len"
     ):
         heads.induction(small(13), length=9)
-    with pytest.raises(ArgumentError, match="Take a model with more positions"):
+    with pytest.raises(ArgumentError, match="Choose a model with more positions"):
         heads.induction(small(4))
 
 

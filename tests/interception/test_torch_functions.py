@@ -286,7 +286,7 @@ def test_generation_with_a_model_of_regard_is_stitched():
     prompt = torch.randint(1, 50, (1, 5))
     with torch.no_grad():
         with regard.watch(model) as seen:
-            tokens = regard.nn.generate(model, prompt, maximum=6).tokens
+            tokens = regard.nn.generate(model, prompt, max_new_tokens=6).tokens
         read = torch.cat([prompt, tokens[:, :-1]], 1)  # the last token was never read
         with regard.watch(model) as whole:
             model(read)
@@ -313,6 +313,6 @@ def test_a_decoder_that_begins_with_one_token_is_a_decoder():
     torch.manual_seed(0)
     model = regard.nn.Seq2Seq(20, 20, width=16, heads=2, encoder_layers=2, decoder_layers=2).eval()
     with regard.watch(model) as seen:
-        regard.nn.generate(model, torch.tensor([[4, 5, 6]]), start=1, maximum=6)
+        regard.nn.generate(model, torch.tensor([[4, 5, 6]]), start=1, max_new_tokens=6)
     kinds = [(call.kind, call.layer) for call in seen]
     assert kinds == [("encoder", 0), ("encoder", 1), *[(k, n) for n in (0, 1) for k in ("decoder", "cross")]]

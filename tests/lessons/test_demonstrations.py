@@ -116,7 +116,7 @@ def test_separate_heads_are_the_joint_projection(length, width, heads):
     found = split_heads(length, width=width, heads=heads)
     assert found.difference < 1e-12
     assert np.allclose(found.separate_weights, found.joint_weights, atol=1e-12)
-    with pytest.raises(ArgumentError, match="heads divide the width"):
+    with pytest.raises(ArgumentError, match="heads must divide width"):
         split_heads(width=7, heads=2)
 
 
@@ -178,7 +178,7 @@ def test_bare_multi_head_is_torchs():
     assert found.weights_difference < 1e-12
     assert (found.average_shape, found.heads_shape) == ((2, 5, 5), (2, 8, 5, 5))
     assert found.shapes["q kᵀ"] == (2, 8, 5, 5)
-    with pytest.raises(ArgumentError, match=r"heads divide the width. Got width = 10, heads = 3"):
+    with pytest.raises(ArgumentError, match=r"heads must divide width. Got width = 10, heads = 3"):
         BareMultiHead(10, 3)
 
 
@@ -249,11 +249,11 @@ def test_unknown_words_are_named():
     [
         ("[1, 2]", "an object with at least one word. Got list"),
         ("{}", "at least one word"),
-        ('{"a": [1, 2], "b": [1]}', "Every word has 2 finite numbers, as the first. Got 'b'"),
-        ('{"a": "x"}', "Every word has finite numbers. Got 'a'"),
-        ('{"a": [NaN]}', "Every word has finite numbers"),
-        ('{"a": [true]}', "Every word has finite numbers"),
-        ('{"a": []}', "Every word has finite numbers"),
+        ('{"a": [1, 2], "b": [1]}', "Every word needs 2 finite numbers, like the first. Got 'b'"),
+        ('{"a": "x"}', "Every word needs a vector of finite numbers. Got 'a'"),
+        ('{"a": [NaN]}', "Every word needs a vector of finite numbers"),
+        ('{"a": [true]}', "Every word needs a vector of finite numbers"),
+        ('{"a": []}', "Every word needs a vector of finite numbers"),
         ("{", "JSON in UTF-8"),
     ],
 )
@@ -265,7 +265,7 @@ def test_bad_tables_are_named(tmp_path, content, message):
 
 
 def test_a_table_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match=r"file that can be read. Got .*nowhere.json: No such file"):
+    with pytest.raises(DataError, match=r"must be a readable file. Got .*nowhere.json: No such file"):
         read_vectors(tmp_path / "nowhere.json")
     assert json.loads(EXAMPLE.read_text(encoding="utf-8"))
 

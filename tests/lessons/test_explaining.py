@@ -88,10 +88,10 @@ def test_a_table_in_a_file(tmp_path):
 
 def test_what_does_not_go_together():
     with pytest.raises(
-        ArgumentError, match=r"A model has its own vectors, heads and masks. Got mask, heads. L"
+        ArgumentError, match=r"A model has its own vectors, heads and masks. Got mask, heads. O"
     ):
         regard.explain("a", layer=0, mask="causal", heads=2)
-    with pytest.raises(ArgumentError, match=r"A table has its own vectors, and one head. Got width. Leave"):
+    with pytest.raises(ArgumentError, match=r"A table has its own vectors, and one head. Got width. Omit"):
         regard.explain("a", vectors="example", width=8)
     with pytest.raises(ArgumentError, match="lang is one of en, zh"):
         regard.explain("a", lang="fr")
@@ -214,10 +214,13 @@ def test_tokens_by_text_and_position():
     assert "position 4 " in explain_recording(seen, token=-1).about[1]
     assert "position 2 " in explain_recording(seen).about[1]
     with pytest.raises(
-        ArgumentError, match=r"token names one token. Got 'the', which stands at 1, 3. Give its"
+        ArgumentError,
+        match=r"match exactly one token. Got 'the', which is at positions 1, 3. Pass its",
     ):
         explain_recording(seen, token="the")
-    with pytest.raises(ArgumentError, match=r"text of a token \(<s> the cat the 7\). Got 'dog'. Choose"):
+    with pytest.raises(
+        ArgumentError, match=r"text of one of the tokens \(<s> the cat the 7\). Got 'dog'. Choose"
+    ):
         explain_recording(seen, token="dog")
     with pytest.raises(
         ArgumentError, match=r"position \(0 … 4\) or the text of a token. Got 7. Count from 0"
@@ -227,9 +230,9 @@ def test_tokens_by_text_and_position():
 
 def test_which_call():
     seen, _ = recorded()
-    with pytest.raises(ArgumentError, match=r"kind is one of those recorded \(cross\). Got kind = 'encoder'"):
+    with pytest.raises(ArgumentError, match=r"one of the recorded kinds \(cross\). Got kind = 'encoder'"):
         explain_recording(seen, kind="encoder")
-    with pytest.raises(ArgumentError, match=r"layer is one of those recorded \(3\). Got layer = 0. Choose"):
+    with pytest.raises(ArgumentError, match=r"one of the recorded layers \(3\). Got layer = 0. Choose"):
         explain_recording(seen, layer=0)
     with pytest.raises(ArgumentError, match="head is one of the recorded heads"):
         explain_recording(seen, head=6)
@@ -255,7 +258,7 @@ def test_rows_refuse_what_they_cannot_have():
 
 def test_the_embedded_translator_by_default():
     found = regard.explain("The cat sat on the mat.", token=1)
-    assert "the embedded translator: cross-attention" in found.about[0]
+    assert "the built-in translator: cross-attention" in found.about[0]
     assert "writes what follows" in found.about[2]
     assert float(found.about[-1].split()[-1]) < 1e-5
     assert found == regard.explain("The cat sat on the mat.", model="translator", token=1)

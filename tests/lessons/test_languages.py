@@ -1,13 +1,15 @@
 import re
+from pathlib import Path
 
 import pytest
 
+import regard
 from regard.errors import ArgumentError
 from regard.lessons import demonstrations
 from regard.lessons.facts import TEXTS, Fact, text, words
 from regard.texts import LANGUAGES
 
-SOURCE = TEXTS.folder.parents[1]
+SOURCE = Path(regard.__file__).parent
 
 
 def test_lists_of_words_have_the_same_number_in_every_language():

@@ -88,7 +88,7 @@ def _die(work):
 
 def test_a_process_that_is_killed_is_said_so(monkeypatch):
     monkeypatch.setattr(timing, "measure", _die)
-    with pytest.raises(ArgumentError, match="ended from outside, textbook at length 64, which needs about"):
+    with pytest.raises(ArgumentError, match="killed from outside: textbook at length 64, which needs about"):
         run_bench([work("textbook")])
 
 
@@ -128,8 +128,8 @@ def test_records_and_figure():
     [
         ({"lengths": [0]}, "length is a whole number, 1 or more. Got length = 0"),
         ({"lengths": [4], "batch": 0}, "batch is a whole number, 1 or more. Got batch = 0"),
-        ({"lengths": []}, "at least one length and one variant"),
-        ({"lengths": [4], "variants": ["flash"]}, "A variant is one of textbook, .* Got 'flash'"),
+        ({"lengths": []}, "At least one length and one variant"),
+        ({"lengths": [4], "variants": ["flash"]}, "A variant must be one of textbook, .* Got 'flash'"),
     ],
 )
 def test_bad_plans_are_named(options, message):

@@ -13,11 +13,11 @@ PROMPTS = torch.tensor([[5, 6, 7, 8], [0, 0, 9, 4], [0, 0, 0, 3]])
 START, END = 1, 2
 WAYS = [
     {},
-    {"end": END},
-    {"beams": 3},
-    {"beams": 4, "end": END, "length_penalty": 0.6},
+    {"eos_token_id": END},
+    {"num_beams": 3},
+    {"num_beams": 4, "eos_token_id": END, "length_penalty": 0.6},
     {"temperature": 0.8},
-    {"temperature": 1.3, "top_p": 0.7, "end": END},
+    {"temperature": 1.3, "top_p": 0.7, "eos_token_id": END},
 ]
 
 
@@ -37,13 +37,13 @@ def same(one, other):
 def test_a_cache_changes_nothing(way, positions):
     model = seq2seq(positions=positions).float()
     found = [
-        nn.generate(model, SOURCES, start=START, maximum=9, cache=cache, generator=chance(), **way)
+        nn.generate(model, SOURCES, start=START, max_new_tokens=9, cache=cache, generator=chance(), **way)
         for cache in (True, False)
     ]
     same(*found)
     model = language_model(positions=positions).float()
     found = [
-        nn.generate(model, PROMPTS, maximum=9, cache=cache, generator=chance(), **way)
+        nn.generate(model, PROMPTS, max_new_tokens=9, cache=cache, generator=chance(), **way)
         for cache in (True, False)
     ]
     same(*found)
@@ -53,34 +53,34 @@ def test_a_cache_changes_nothing(way, positions):
 def test_a_batch_equals_its_texts_alone(way):
     model, speaker = seq2seq(), language_model(positions="learned")
     sources, prompts = (
-        nn.generate(model, SOURCES, start=START, maximum=6, **way),
-        nn.generate(speaker, PROMPTS, maximum=6, **way),
+        nn.generate(model, SOURCES, start=START, max_new_tokens=6, **way),
+        nn.generate(speaker, PROMPTS, max_new_tokens=6, **way),
     )
     for row in range(3):
         own = SOURCES[row][SOURCES[row] != 0][None]
-        alone = nn.generate(model, own, start=START, maximum=6, **way)
+        alone = nn.generate(model, own, start=START, max_new_tokens=6, **way)
         assert alone.lists() == [sources.lists()[row]]
         assert alone.scores.item() == pytest.approx(sources.scores[row].item(), abs=1e-5)
         own = PROMPTS[row][PROMPTS[row] != 0][None]
-        assert nn.generate(speaker, own, maximum=6, **way).lists() == [prompts.lists()[row]]
+        assert nn.generate(speaker, own, max_new_tokens=6, **way).lists() == [prompts.lists()[row]]
 
 
 def test_prompts_may_be_padded_on_either_side_or_by_keep():
     model = language_model()
     right = torch.tensor([[5, 6, 7, 8], [9, 4, 0, 0], [3, 0, 0, 0]])
-    left = nn.generate(model, PROMPTS, maximum=5)
-    same(left, nn.generate(model, right, maximum=5))
+    left = nn.generate(model, PROMPTS, max_new_tokens=5)
+    same(left, nn.generate(model, right, max_new_tokens=5))
     no_padding = language_model(padding=None)
     no_padding.load_state_dict(model.state_dict())
     filled = torch.where(right == 0, 12, right)
-    with_keep = nn.generate(no_padding, filled, keep=right != 0, maximum=1)
+    with_keep = nn.generate(no_padding, filled, keep=right != 0, max_new_tokens=1)
     logits = no_padding(torch.tensor([[9, 4]]))[0, -1]
     assert with_keep.tokens[1, 0] == logits.argmax()
 
 
 def test_greedy_is_the_best_token_each_time():
     model = seq2seq()
-    found = nn.generate(model, SOURCES, start=START, maximum=5)
+    found = nn.generate(model, SOURCES, start=START, max_new_tokens=5)
     tokens = torch.full((3, 1), START)
     for step in range(5):
         logits = model(SOURCES, tokens)[:, -1]
@@ -120,7 +120,13 @@ def test_beams_without_number_find_the_best_text(length_penalty):
         }
         best = max(scores, key=scores.__getitem__)
         found = nn.generate(
-            model, SOURCES[:1], start=START, end=END, maximum=4, beams=200, length_penalty=length_penalty
+            model,
+            SOURCES[:1],
+            start=START,
+            eos_token_id=END,
+            max_new_tokens=4,
+            num_beams=200,
+            length_penalty=length_penalty,
         )
         assert tuple(found.lists()[0]) == best
         assert found.scores.item() == pytest.approx(scores[best], abs=1e-5)
@@ -129,7 +135,7 @@ def test_beams_without_number_find_the_best_text(length_penalty):
 def test_more_beams_do_not_do_worse_than_one_here():
     model = seq2seq()
     one, many = (
-        nn.generate(model, SOURCES, start=START, maximum=6, beams=beams, length_penalty=0.0).scores
+        nn.generate(model, SOURCES, start=START, max_new_tokens=6, num_beams=beams, length_penalty=0.0).scores
         for beams in (1, 12)
     )
     assert (many >= one - 1e-6).all()
@@ -140,7 +146,7 @@ def test_what_stands_behind_the_end():
     with torch.no_grad():
         model.target.table.weight[END] *= 3  # makes the end likely, sooner or later
     for beams in (1, 3):
-        found = nn.generate(model, SOURCES, start=START, end=END, maximum=12, beams=beams)
+        found = nn.generate(model, SOURCES, start=START, eos_token_id=END, max_new_tokens=12, num_beams=beams)
         for row, length in enumerate(found.lengths.tolist()):
             assert (found.tokens[row, length:] == model.padding).all()
             assert (found.log_probabilities[row, length:] == 0).all()
@@ -154,7 +160,7 @@ def test_what_stands_behind_the_end():
 def test_chance_comes_from_the_generator():
     model = language_model()
     one, two, other = (
-        nn.generate(model, PROMPTS, maximum=8, temperature=2.0, generator=chance(seed)).tokens
+        nn.generate(model, PROMPTS, max_new_tokens=8, temperature=2.0, generator=chance(seed)).tokens
         for seed in (1, 1, 2)
     )
     assert torch.equal(one, two)
@@ -164,21 +170,21 @@ def test_chance_comes_from_the_generator():
 def test_samples_follow_the_distribution():
     model = language_model()
     prompt = torch.tensor([[5, 6]]).expand(4000, 2)
-    tokens = nn.generate(model, prompt, maximum=1, temperature=1.5, generator=chance()).tokens[:, 0]
+    tokens = nn.generate(model, prompt, max_new_tokens=1, temperature=1.5, generator=chance()).tokens[:, 0]
     logits = model(prompt[:1])[0, -1] / 1.5
     logits[0] = -torch.inf
     found = torch.bincount(tokens, minlength=13) / 4000
     assert (found - logits.softmax(-1)).abs().max() < 0.035
     # A nucleus so small that one token fills it is greedy.
-    small = nn.generate(model, prompt[:9], maximum=4, top_p=1e-6, generator=chance())
-    assert torch.equal(small.tokens, nn.generate(model, prompt[:9], maximum=4).tokens)
+    small = nn.generate(model, prompt[:9], max_new_tokens=4, top_p=1e-6, generator=chance())
+    assert torch.equal(small.tokens, nn.generate(model, prompt[:9], max_new_tokens=4).tokens)
 
 
 def test_the_model_is_left_as_it_was():
     model = seq2seq(dropout=0.5).train()
     model.encoder.eval()  # frozen by its owner
     before = {name: module.training for name, module in model.named_modules()}
-    first, second = (nn.generate(model, SOURCES, start=START, maximum=5) for _ in range(2))
+    first, second = (nn.generate(model, SOURCES, start=START, max_new_tokens=5) for _ in range(2))
     assert torch.equal(first.tokens, second.tokens)  # no dropout
     assert before == {name: module.training for name, module in model.named_modules()}
     model(SOURCES, SOURCES).sum().backward()  # masks that generation left behind serve training

@@ -106,5 +106,5 @@ def test_it_learns_to_turn_a_text_around():
         loss.backward()
         adam.step()
     source = torch.randint(2, 8, (16, 5), generator=chance)
-    found = nn.generate(model, source, start=1, maximum=5).tokens
+    found = nn.generate(model, source, start=1, max_new_tokens=5).tokens
     assert (found == source.flip(1)).float().mean() > 0.9

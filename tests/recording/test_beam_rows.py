@@ -178,7 +178,7 @@ def test_the_search_of_regard_nn(end):
     torch.manual_seed(11)
     model = regard.nn.Seq2Seq(50, 20, width=16, heads=2, encoder_layers=1, decoder_layers=2, hidden=24)
     sources = torch.tensor([[4, 5, 6, 9], [7, 8, 3, 0]])
-    options = {"start": 1, "end": end, "maximum": 7, "beams": 3}
+    options = {"start": 1, "eos_token_id": end, "max_new_tokens": 7, "num_beams": 3}
     plain = regard.nn.generate(model, sources, **options)
     with regard.watch(model) as seen:
         found = regard.nn.generate(model, sources, **options)
@@ -203,7 +203,7 @@ def test_the_search_of_a_language_model_with_padded_prompts():
     ids, keep = padded(2, LENGTH, "left")
     ids = ids % 29 + 1
     with regard.watch(model) as seen:
-        found = regard.nn.generate(model, ids, maximum=6, beams=4, keep=keep.bool())
+        found = regard.nn.generate(model, ids, max_new_tokens=6, num_beams=4, keep=keep.bool())
     read = torch.cat([ids, found.tokens[:, :-1]], 1)
     with regard.watch(model) as wanted:
         model(read, keep=torch.nn.functional.pad(keep.bool(), (0, 5), value=True))

@@ -50,8 +50,8 @@ def test_reading_in_one_go_gives_the_rows_of_writing_step_by_step(translator):
 
     source = torch.tensor([translator.encode("We eat tea.")])
     with regard.watch(translator.model) as stepwise:
-        nn.generate(translator.model, source, start=1, end=2, maximum=12)
-    together = look(translator, "We eat tea.", beams=1).recording
+        nn.generate(translator.model, source, start=1, eos_token_id=2, max_new_tokens=12)
+    together = look(translator, "We eat tea.", num_beams=1).recording
     for kind in ("decoder", "cross"):
         one = next(call for call in stepwise if call.kind == kind)
         other = next(call for call in together if call.kind == kind)
@@ -135,7 +135,7 @@ def test_translate_and_align_agree(folder, translator):
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"layer": 1}', '{"layer": 1, "head": "x"}'])
 def test_a_damaged_file_of_the_head(tmp_path, text):
     (tmp_path / "alignment.json").write_text(text)
-    with pytest.raises(ModelFileError, match="head that aligns is a JSON object"):
+    with pytest.raises(ModelFileError, match="alignment head must be a JSON object"):
         read_alignment_head(tmp_path)
 
 

@@ -27,10 +27,10 @@ def test_the_average_is_the_mean(run):
     paths = snapshots(run.folder)
     assert len(paths) == 3
     mean = average(paths)
-    several = [read_tensors(path)[0] for path in paths]
+    several = [read_tensors(path, do="")[0] for path in paths]
     for name, tensor in mean.items():
         torch.testing.assert_close(tensor, torch.stack([each[name] for each in several]).mean(0))
-    with pytest.raises(TrainingError, match="one checkpoint or more"):
+    with pytest.raises(TrainingError, match="at least one checkpoint"):
         average([])
 
 
@@ -40,7 +40,7 @@ def test_an_exported_model_translates_what_it_has_not_seen(run, scores):
         "model.safetensors", "english.json", "chinese.json", "recipe.json", "scores.json", "alignment.json",
         "README.md",
     }  # fmt: skip
-    weights, _ = read_tensors(folder / "model.safetensors")
+    weights, _ = read_tensors(folder / "model.safetensors", do="")
     assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
     assert json.loads((folder / "scores.json").read_text()) == scores
     assert scores["greedy"]["bleu"] > 80
@@ -50,7 +50,7 @@ def test_an_exported_model_translates_what_it_has_not_seen(run, scores):
     assert translator.translate("I like cats.") == "我喜欢猫。"
     texts = ["Tom eat apples.", "we see tea.", "THEY BUY DOGS."]
     wanted = ["汤姆吃苹果。", "我们看见茶。", "他们买狗。"]
-    assert translator.translate_all(texts) == translator.translate_all(texts, beams=1) == wanted
+    assert translator.translate_all(texts) == translator.translate_all(texts, num_beams=1) == wanted
 
 
 def test_weights_that_are_missing_are_named(run, scores, tmp_path):
@@ -72,9 +72,9 @@ def test_weights_that_are_missing_are_named(run, scores, tmp_path):
 
 
 def test_options_of_an_export_are_checked_first(run, tmp_path):
-    with pytest.raises(ArgumentError, match="Got beams = 0"):
-        export(dataclasses.replace(run, folder=tmp_path), beams=0)
-    with pytest.raises(TrainingError, match=r"A model is made from checkpoints\. Got none in"):
+    with pytest.raises(ArgumentError, match="Got num_beams = 0"):
+        export(dataclasses.replace(run, folder=tmp_path), num_beams=0)
+    with pytest.raises(TrainingError, match=r"Making a model needs at least one checkpoint\. Got none in"):
         export(dataclasses.replace(run, folder=tmp_path))
 
 
@@ -109,7 +109,7 @@ def test_damaged_folders_are_refused(run, scores, tmp_path):
         with pytest.raises(ModelFileError, match="Copy or export it again"):
             load_translator(tmp_path / "copy")
     (copy() / "recipe.json").write_text(run.recipe.to_json().replace('"width": 32', '"width": 64'))
-    with pytest.raises(ModelFileError, match="Weights fit the recipe"):
+    with pytest.raises(ModelFileError, match="weights must fit the recipe"):
         load_translator(tmp_path / "copy")
     (copy() / "english.json").unlink()
     with pytest.raises(ModelFileError, match="with all of its files"):

@@ -39,10 +39,10 @@ def test_a_bad_recipe_is_refused(text, says):
 
 
 def test_no_recipe_file_is_said_so(tmp_path):
-    with pytest.raises(ArgumentError, match="A recipe is a JSON file"):
+    with pytest.raises(ArgumentError, match="A recipe must be a JSON file"):
         Recipe.read(tmp_path / "none.json")
     (tmp_path / "bad.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(ArgumentError, match="A recipe is a JSON file in UTF-8"):
+    with pytest.raises(ArgumentError, match="A recipe must be a readable JSON file in UTF-8"):
         Recipe.read(tmp_path / "bad.json")
 
 

@@ -45,7 +45,7 @@ def test_words_are_folded_and_not_only_characters(tmp_path):
         (b"\xef\xbb\xbfHi.\tx\n\n\xff\n", "byte 0xff in line 3"),
         ("", "at least one pair"),
         ("english\tchinese\n", "at least one pair"),
-        ("Hi.\tHola.\n", "The second column is Chinese"),
+        ("Hi.\tHola.\n", "The second column must be Chinese"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_line(tmp_path, contents, says):
@@ -54,7 +54,7 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path, contents, says):
 
 
 def test_no_file_is_said_so(tmp_path):
-    with pytest.raises(DataError, match="which is no file"):
+    with pytest.raises(DataError, match="which is not a file"):
         read_pairs(tmp_path)
 
 

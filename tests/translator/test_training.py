@@ -32,7 +32,7 @@ def stop_at(step):
 
 
 def weights(folder, step):
-    return read_tensors(folder / f"weights-{step:07d}.safetensors")[0]
+    return read_tensors(folder / f"weights-{step:07d}.safetensors", do="")[0]
 
 
 def same(first, second):
@@ -77,8 +77,8 @@ def test_a_stopped_training_resumes_exactly(pairs, tiny, undisturbed, tmp_path, 
     for at in (15, 20, 24):
         assert same(weights(tmp_path, at), weights(undisturbed, at))
     assert without_time(tmp_path) == without_time(undisturbed)
-    state, facts = read_tensors(tmp_path / CHECKPOINT)
-    other, other_facts = read_tensors(undisturbed / CHECKPOINT)
+    state, facts = read_tensors(tmp_path / CHECKPOINT, do="")
+    other, other_facts = read_tensors(undisturbed / CHECKPOINT, do="")
     assert same(state, other)
     timed = {"seconds": 0, "log_bytes": 0, "log_digest": ""}  # the log has the time in it
     assert {**facts, **timed} == {**other_facts, **timed}
@@ -123,7 +123,7 @@ def test_another_configuration_is_refused_and_nothing_overwritten(pairs, tiny, u
         (dataclasses.replace(tiny, width=64), pairs, True, r"\(width = 32\). Got width = 64"),
         (dataclasses.replace(tiny, steps=99, dropout=0.2), pairs, True, "Got dropout = 0.2, steps = 99"),
         (tiny, pairs[1:], True, "Got data = "),
-        (tiny, pairs, False, "Go on with --resume"),
+        (tiny, pairs, False, "Continue with --resume"),
     ):
         with pytest.raises(TrainingError, match=says):
             train(data, undisturbed, recipe, resume=resume)
@@ -132,7 +132,7 @@ def test_another_configuration_is_refused_and_nothing_overwritten(pairs, tiny, u
 
 def test_a_folder_with_other_weights_is_left_alone(pairs, tiny, tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"mine")
-    with pytest.raises(TrainingError, match="A training has a folder of its own"):
+    with pytest.raises(TrainingError, match="A training run needs its own folder"):
         train(pairs, tmp_path, tiny)
     assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
 
@@ -147,7 +147,7 @@ def test_a_damaged_checkpoint_is_refused(pairs, tiny, tmp_path):
             train(pairs, tmp_path, tiny, resume=True)
         assert (tmp_path / CHECKPOINT).read_bytes() == damaged
     (tmp_path / "run.json").write_text("{}")
-    with pytest.raises(ModelFileError, match="describes a training"):
+    with pytest.raises(ModelFileError, match="must describe a training"):
         train(pairs, tmp_path, tiny, resume=True)
 
 
@@ -158,11 +158,11 @@ def test_other_files_of_a_training_are_as_it_wrote_them(pairs, tiny, tmp_path):
             "run.json",
             b'"learning_rate": 0.005',
             b'"learning_rate": 0.004',
-            "other contents than were written",
+            "contents that differ from what was written",
         ),
         ("run.json", b'"digest"', b'"digesu"', "no digest"),
-        ("english.json", b'"a"', b'"b"', "The vocabularies of a training are as it wrote them"),
-        ("log.jsonl", b'"held_out": ', b'"held_out": 1', "Move this file away and go on with --resume"),
+        ("english.json", b'"a"', b'"b"', "The vocabularies of a training run must be as it wrote them"),
+        ("log.jsonl", b'"held_out": ', b'"held_out": 1', "Move this file away and continue with --resume"),
     ):
         whole = (tmp_path / name).read_bytes()
         assert old in whole
@@ -178,7 +178,7 @@ def test_other_files_of_a_training_are_as_it_wrote_them(pairs, tiny, tmp_path):
 def test_a_checkpoint_that_was_there_is_missed(pairs, tiny, undisturbed, tmp_path):
     folder = shutil.copytree(undisturbed, tmp_path / "copy")
     (folder / CHECKPOINT).unlink()
-    with pytest.raises(ModelFileError, match=r"but 3 files of weights\. Bring it back"):
+    with pytest.raises(ModelFileError, match=r"but 3 files of weights\. Restore it"):
         train(pairs, folder, tiny, resume=True)
     assert len(snapshots(folder)) == 3
 
@@ -187,7 +187,9 @@ def test_two_trainings_in_one_folder(pairs, tiny, tmp_path):
     refused = []
 
     def another(report):
-        with pytest.raises(TrainingError, match=r"One training at a time runs in a folder\. Got another one"):
+        with pytest.raises(
+            TrainingError, match=r"one training run can use a folder at a time\. Got another one"
+        ):
             train(pairs, tmp_path, tiny, resume=True)
         refused.append(report.step)
 
@@ -226,7 +228,7 @@ def test_minutes_are_checked_first(pairs, tiny, tmp_path, minutes):
 
 
 def test_a_loss_that_is_no_number_ends_the_training(pairs, tiny, tmp_path):
-    with pytest.raises(TrainingError, match="The loss is a finite number"):
+    with pytest.raises(TrainingError, match="The loss must be a finite number"):
         train(pairs, tmp_path, dataclasses.replace(tiny, learning_rate=1e30, clip=0.0, warm_up=0))
 
 

@@ -262,4 +262,4 @@ def test_very_large_pages_are_written_only_if_one_insists(tmp_path, monkeypatch)
         RecordingError, match=r"at most 0 MB.*Got 1 call, about .* Choose fewer layers with layers="
     ):
         regard.page(case()[0], tmp_path / "x.html")
-    assert regard.page(case()[0], tmp_path / "x.html", yes=True).exists()
+    assert regard.page(case()[0], tmp_path / "x.html", force=True).exists()

@@ -40,13 +40,13 @@ def folder(folders, tmp_path_factory):  # noqa: F811
     first = CliRunner().invoke(main, call)
     assert first.exit_code == 0, first.output
     assert "6 heads over 32 documents" in " ".join(first.output.split())
-    assert "1 were too long and were cut short" in first.output
+    assert "1 were too long and were truncated" in first.output
     assert "100 %" in first.output
     again = CliRunner().invoke(main, call)
     assert again.exit_code == 0, again.output
     refused = CliRunner().invoke(main, [*call, "--long", "split"])
     assert refused.exit_code == 1
-    assert refused.output.startswith("Error: A folder holds one survey (long = truncate in ")
+    assert refused.output.startswith("Error: A folder can contain only one survey (long = truncate in ")
     in_chinese = ["--out", str(folder / "chinese"), "--pages", "3", "--lang", "zh"]
     chinese = CliRunner(env={"COLUMNS": "300"}).invoke(main, [*call[:4], *in_chinese])
     assert chinese.exit_code == 0, chinese.output

@@ -120,7 +120,7 @@ def test_errors_of_the_server_are_in_the_language_of_the_page(visit, told, local
     said = visitor.ask("document.querySelector('.notice').textContent")
     english = (told[1] or locale[:2]) == "en"
     assert said == (
-        "There is no such recording here any more. Read the text again."
+        "This recording is no longer available. Read the text again."
         if english
         else "这里已经没有这份记录。请重新读入文本。"
     )

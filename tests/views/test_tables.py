@@ -113,8 +113,8 @@ def test_kinds_are_named_where_there_are_several(several):
 def test_most_telling_gives_every_role_its_turn(seen):
     found = heads.roles(seen, TEXT)
     assert most_telling(found, 4) == [
-        "layer 0 head 0 looks at the previous token (1.00)",
-        "layer 0 head 1 looks at the next token (1.00)",
+        "layer 0 head 0 attends to the previous token (1.00)",
+        "layer 0 head 1 attends to the next token (1.00)",
         "layer 0 head 2 rests on the first token (1.00)",
         "layer 0 head 3 rests on the first token (1.00)",
     ]
@@ -123,7 +123,7 @@ def test_most_telling_gives_every_role_its_turn(seen):
     # The table knows nothing of next tokens, and its averages count every query.
     assert most_telling(heads.table(seen), 9)[:2] == [
         "layer 0 head 2 rests on the first token (1.00)",
-        "layer 0 head 0 looks at the previous token (0.91)",
+        "layer 0 head 0 attends to the previous token (0.91)",
     ]
 
 

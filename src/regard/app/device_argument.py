@@ -10,18 +10,20 @@ AUTO = "auto"
 
 
 def device_of(name: str) -> str:
-    """The device that is meant, tried before anything is loaded; ``auto`` takes a GPU if there is one."""
+    """The name of a device, tried before anything is loaded; ``auto`` uses a GPU if there is one."""
     import torch
 
     if name == AUTO:
         return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
     try:
-        found = float(torch.ones(1, device=name))  # the device "meta" has a shape and no numbers
+        found = float(
+            torch.ones(1, device=name)
+        )  # fails on the device "meta", which has shapes but no numbers
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise DeviceError(
-            "--device is one that torch has on this machine.",
+            "--device must be a device that torch has on this machine.",
             got="{name!r}: {error}",
-            do="Try auto, cpu or cuda; regard doctor says what there is.",
+            do="Try auto, cpu or cuda; regard doctor lists what is available.",
             name=name,
             error=str(error).splitlines()[0] if str(error) else type(error).__name__,
         ) from error

@@ -1,4 +1,4 @@
-"""The ``regard`` command. Rooms are imported inside the commands, so that ``--help`` is instant."""
+"""The ``regard`` command. Commands import what they need when they run, so that ``--help`` is instant."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class _Clean(click.Group):
-    """Turns regard's own errors into one clean message; everything else is a bug and shows itself.
+    """Prints regard's own errors as one clean message; anything else is a bug and keeps its traceback.
 
     Errors and help are in the language of the command line.
     """
@@ -49,7 +49,7 @@ class _Clean(click.Group):
     context_class = LanguageContext
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
-        """Run a command line; what it prints may be in any encoding and go anywhere."""
+        """Run a command line; its output can go anywhere, in any encoding."""
         lang = language_of(sys.argv[1:] if args is None else args)
         with output_errors.guarded(lambda error: _refusal(error, lang).show()):
             return super().main(args, *rest, **options)
@@ -61,12 +61,12 @@ class _Clean(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         lang = ctx.meta[LANGUAGE] = language_of(args)
         if args in (["--lang", lang], [f"--lang={lang}"]):
-            args = []  # a language and nothing else: the help, as without anything
+            args = []  # only a language: show the help, as without arguments
         with _said_in(ctx.meta[LANGUAGE]):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
-        # Threads that spin while they wait for each other keep the others of a busy machine from running.
+        # Threads that spin while waiting take time from other processes on a busy machine.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read once, when torch is loaded
         with _said_in(ctx.meta[LANGUAGE]):
             return super().invoke(ctx)
@@ -77,7 +77,7 @@ class _Clean(click.Group):
             return
         from regard.app.languages.help_formatter import first_paragraph
 
-        # Click would cut the English to one line, and what is cut is in no catalogue.
+        # Click would cut the English to one line, which has no translation.
         with formatter.section("Commands"):
             formatter.write_dl(
                 [(name, first_paragraph(self.commands[name])) for name in sorted(self.commands)]
@@ -86,7 +86,7 @@ class _Clean(click.Group):
 
 @contextmanager
 def _said_in(lang: str) -> Iterator[None]:
-    """Errors inside are told to the user in a language."""
+    """Errors inside are reported in this language."""
     try:
         yield
     except RegardError as error:
@@ -100,12 +100,12 @@ def _said_in(lang: str) -> Iterator[None]:
     except OSError as error:
         explained = output_errors.explain(error)
         if explained is None:
-            raise SystemExit(1) from None  # nobody reads any more
+            raise SystemExit(1) from None  # nobody reads the output any more
         raise _refusal(explained, lang) from error
 
 
 def _refusal(error: RegardError, lang: str) -> click.ClickException:
-    """What is refused, as click prints it."""
+    """The error as click prints it."""
     return (
         ChineseRefusal(safe(error.in_words("zh"))) if lang == "zh" else click.ClickException(safe(str(error)))
     )

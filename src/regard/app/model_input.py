@@ -1,4 +1,4 @@
-"""What a command is about: a text read by the embedded translator or by a model that the user names."""
+"""The input of a command: a text, read by the built-in translator or by a model that the user names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A text that was read: the recording, a name for the model, what came out."""
+    """A text, the name of the model that read it, the recording and the alignment."""
 
     text: str
     model: str
@@ -94,7 +94,7 @@ def record(
     lang: str = "en",
     **watching: Any,
 ) -> Subject:
-    """Read a text and record it, saying what takes time."""
+    """Read a text and record it, showing what takes time."""
     if model is None:
         return _by_the_translator(console, text, pair, generate, lang, watching)
     from regard.recording import load_reader
@@ -112,9 +112,9 @@ def _by_the_translator(
 ) -> Subject:
     if generate:
         raise ArgumentError(
-            "The embedded translator writes its whole translation.",
+            "The built-in translator always writes its whole translation.",
             got="--generate {generate}",
-            do="Leave it out, or name a decoder with --model.",
+            do="Omit it, or choose a decoder with --model.",
             generate=generate,
         )
     from regard.translator import embedded, embedded_alignment_head, look
@@ -132,22 +132,22 @@ def _by_the_translator(
 
 @contextmanager
 def busy(console: Console, says: str) -> Iterator[Status]:
-    """A sign of life while something takes time; nothing of it stays."""
+    """A spinner while something takes time; it leaves no trace."""
     from rich.text import Text
 
-    with console.status(Text(says)) as sign:  # as a str, brackets in a name would be marks of rich
+    with console.status(Text(says)) as sign:  # in a str, rich would read brackets as markup
         yield sign
 
 
 SOON = 2.0
-"""Seconds after which something that takes time shows how far it is."""
+"""Seconds after which progress is shown."""
 
 
 @contextmanager
 def progress(says: str, sign: Status | None = None) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error for what takes longer than two seconds; only in a terminal, and it goes away.
+    """A progress bar on standard error for work of more than two seconds, only in a terminal.
 
-    What is yielded is called with how much is done, and of how much. ``sign`` ends when the bar begins.
+    Yields a function to call with how much is done, and of how much. ``sign`` stops when the bar starts.
     """
     from rich.console import Console
     from rich.markup import escape
@@ -176,7 +176,7 @@ def progress(says: str, sign: Status | None = None) -> Iterator[Callable[[int, i
 
 @contextmanager
 def _steps(model: nn.Module, tell: Callable[[int, int], None]) -> Iterator[None]:
-    """Every module of the model says, before it runs, how many have run."""
+    """Every module of the model reports, before it runs, how many have run."""
     parts = [module for module in model.modules() if next(module.children(), None) is None]
     done = 0
 

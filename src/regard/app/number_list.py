@@ -8,7 +8,7 @@ import click
 
 
 class Numbers(click.ParamType):
-    """Whole numbers and stretches of them, with commas between.
+    """Whole numbers and ranges of them, separated by commas.
 
     >>> NUMBERS.convert("0,3-5", None, None)
     [0, 3, 4, 5]
@@ -17,14 +17,14 @@ class Numbers(click.ParamType):
     name = "numbers"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
-        """The numbers meant, in order."""
+        """The numbers, in order."""
         if isinstance(value, list):
             return value
         found: set[int] = set()
         for part in str(value).split(","):
             read = re.fullmatch(r"\s*(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*", part)
             if read is None or int(read[2] or read[1]) < int(read[1]):
-                self.fail(f"{part.strip()!r} is no number and no stretch such as 3-5", param, ctx)
+                self.fail(f"{part.strip()!r} is neither a number nor a range such as 3-5", param, ctx)
             found.update(range(int(read[1]), int(read[2] or read[1]) + 1))
         return sorted(found)
 

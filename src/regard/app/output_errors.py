@@ -1,6 +1,6 @@
-"""Standard output and error of the command line: any encoding, a full disk, a reader that has gone.
+"""Standard output and error of the command line: any encoding, a full disk, a reader that is gone.
 
-Whatever happens to them ends in one line, or in silence where nobody reads any more; never in a traceback.
+Every problem with them ends in one line, or in silence if nobody reads any more; never in a traceback.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from regard.errors import FileError, reason
 from regard.printing import safe, tolerate_encodings
 
 FULL = {errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
-"""What systems say when nothing more can be written."""
+"""The errors that mean nothing more can be written."""
 
 
 def show(text: str) -> None:
-    """Print data on standard output: as it is into files and pipes, made safe on a terminal."""
+    """Print data on standard output: unchanged into files and pipes, made safe on a terminal."""
     import click
 
-    # To the stream itself: click would take another encoding for one that is ASCII.
+    # To the stream itself: click would choose another encoding if it is ASCII.
     seen = sys.stdout is not None and sys.stdout.isatty()
     click.echo(safe(text) if seen else text, file=sys.stdout, nl=False)
 
 
 @contextmanager
 def guarded(complain: Callable[[FileError], None]) -> Iterator[None]:
-    """A command line inside writes in any encoding; what is left to write is written before it ends."""
+    """Let a command line write in any encoding, and flush its output before it ends."""
     tolerate_encodings()
     try:
         yield
@@ -48,7 +48,7 @@ def guarded(complain: Callable[[FileError], None]) -> Iterator[None]:
 
 
 def explain(error: OSError) -> FileError | None:
-    """What the system refused, in the words of regard; None where the reader of the output has gone."""
+    """The error of the system as one of regard; None if the reader of the output is gone."""
     if _reader_has_gone(error):
         _abandon(sys.stdout)
         return None
@@ -57,11 +57,11 @@ def explain(error: OSError) -> FileError | None:
         return FileError(
             "The output of a command must be writable.",
             got="{reason}",
-            do="Free some space, or send it to another place.",
+            do="Free some space, or write the output elsewhere.",
             reason=reason(error),
         )
     return FileError(
-        "Files and folders must exist and allow what is done with them.",
+        "Files and folders must exist and be accessible.",
         got="{reason}" if error.filename is None else "{reason}: {path}",
         do="Correct the path or its permissions.",
         reason=reason(error),
@@ -72,15 +72,15 @@ def explain(error: OSError) -> FileError | None:
 def _reader_has_gone(error: OSError) -> bool:
     unnamed = error.filename is None
     return isinstance(error, BrokenPipeError) or (
-        sys.platform == "win32" and unnamed and error.errno == errno.EINVAL  # how Windows says it
+        sys.platform == "win32" and unnamed and error.errno == errno.EINVAL  # what Windows raises for it
     )
 
 
 def _abandon(stream: TextIO | None) -> None:
-    """Let a stream lead nowhere: Python would try to write the rest when it ends, and complain."""
+    """Redirect a stream to nowhere: Python would try to flush it at exit, and complain."""
     if stream is None:
         return
-    with contextlib.suppress(OSError, ValueError):  # a stream of another kind has no number
+    with contextlib.suppress(OSError, ValueError):  # not every stream has a file descriptor
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)

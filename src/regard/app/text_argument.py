@@ -12,16 +12,16 @@ HELP = "TEXT may be @path for a file, or - for standard input."
 
 
 def read_argument(given: str) -> str:
-    """The text that was meant; ``@@`` begins a text with one ``@``."""
+    """The text that an argument means; ``@@`` starts a text that begins with ``@``."""
     if given == "-":
         return _decoded(_standard_input(), Phrase("standard input"))
     if given.startswith("@") and not given.startswith("@@"):
         return _read_file(given[1:])
     broken = re.search("[\ud800-\udfff]", given)
     if broken is not None:
-        # Python hands on bytes that are not UTF-8 as halves of characters, which no tokenizer takes.
+        # Python passes bytes that are not UTF-8 as lone surrogates, which no tokenizer accepts.
         raise TextError(
-            "A text on the command line is in the encoding of the system.",
+            "A text on the command line must be in the system's encoding.",
             got="{given!r}, with a broken character at {start}",
             do="Save it as UTF-8 and pass @path.",
             given=given[:40],
@@ -34,8 +34,8 @@ def _standard_input() -> bytes:
     if sys.stdin is None or sys.stdin.closed:
         raise TextError(
             "- reads standard input.",
-            got="a closed one",
-            do="Pipe a text into it, or pass @path or the text.",
+            got="closed standard input",
+            do="Pipe a text into the command, or pass @path or the text itself.",
         )
     try:
         return sys.stdin.buffer.read()
@@ -43,7 +43,7 @@ def _standard_input() -> bytes:
         raise TextError(
             "- reads standard input.",
             got="{reason}",
-            do="Pipe a text into it, or pass @path or the text.",
+            do="Pipe a text into the command, or pass @path or the text itself.",
             reason=reason(error),
         ) from error
 
@@ -53,7 +53,7 @@ def _decoded(raw: bytes, where: Path | Phrase) -> str:
         return raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise TextError(
-            "A text is a file in UTF-8.",
+            "A text file must be in UTF-8.",
             got="byte {object:#04x} at {start} in {where}",
             do="Save it as UTF-8.",
             object=error.object[error.start],
@@ -68,7 +68,7 @@ def _read_file(name: str) -> str:
         raw = path.expanduser().read_bytes()
     except (OSError, ValueError, RuntimeError) as error:  # ~nobody is a RuntimeError
         raise TextError(
-            "@ names a file that can be read.",
+            "@ must be followed by the path of a readable file.",
             got="{path}: {reason}",
             do="Correct the path, or write @@ to begin a text with @.",
             path=path,

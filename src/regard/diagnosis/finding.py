@@ -33,7 +33,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All checks in order. ``print(diagnosis)`` shows one line for each; a notebook does it by itself.
+    """All checks in order. ``print(diagnosis)`` shows one line for each; a notebook does so automatically.
 
     >>> checks = (Check("torch", "ok", "torch", "2.13.0"), Check("cpu", "note", "CPU", "slow", "Wait."))
     >>> print(Diagnosis(checks))

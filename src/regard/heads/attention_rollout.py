@@ -78,7 +78,7 @@ def rollout(
     calls = [call for call in recording if call.run == run]
     if not calls:
         raise ArgumentError(
-            "run is one of the recorded passes (0 … {recording}).",
+            "run must be one of the recorded passes (0 … {recording}).",
             got="run = {run!r}",
             do="Count from 0.",
             recording=max(call.run for call in recording),
@@ -93,9 +93,9 @@ def rollout(
         return _two_texts(calls, cross, batch, float(residual), rows, kept)
     if len({call.kind for call in calls}) > 1:
         raise RecordingError(
-            "Rollout follows one text, or two that cross-attention joins.",
+            "Rollout needs one text, or two texts joined by cross-attention.",
             got="encoder and decoder without cross-attention between them",
-            do="Record the part that you mean: watch(model.text_model), say.",
+            do="Record only the part you need, for example watch(model.text_model).",
         )
     stack = _stack(calls, calls[0].kind)
     x = _started(stack[0], rows)
@@ -134,7 +134,7 @@ def _stack(calls: list[Call], kind: str) -> list[Call]:
     found = sorted((call for call in calls if call.kind == kind), key=lambda call: call.layer)
     if [call.layer for call in found] != list(range(len(found))):
         raise RecordingError(
-            "Rollout goes through every layer, from 0 on.",
+            "Rollout needs every layer, starting at 0.",
             got="{kind} layers {found}",
             do="Record all of them: watch(model) without layers=.",
             kind=kind,
@@ -160,7 +160,7 @@ def _started(call: Call, rows: Positions) -> Tensor:
         wanted = np.atleast_1d(np.arange(call.queries)[rows])
     except IndexError:
         raise ArgumentError(
-            "rows are a slice or positions below {queries}.",
+            "rows must be a slice, or positions below {queries}.",
             got="{rows!r}",
             do="Count from 0.",
             queries=call.queries,

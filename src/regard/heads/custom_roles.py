@@ -8,8 +8,10 @@ import numpy as np
 import torch
 
 from regard.errors import ArgumentError
+from regard.heads.role_inputs import RoleInputs
 from regard.heads.role_results import ROLES
-from regard.heads.role_scores import RoleInputs, RoleTally, add_pairs
+from regard.heads.role_tally import RoleTally
+from regard.heads.visible_pairs import add_pairs
 from regard.kernels import attention_statistics
 from regard.kernels.plain_kernel import weights_of
 from regard.masks import Mask
@@ -29,9 +31,9 @@ def own_roles(given: Mapping[str, object]) -> dict[str, OwnRole]:
 def _name(name: object) -> str:
     if not isinstance(name, str) or not name or name in ROLES:
         raise ArgumentError(
-            "A role of one's own has a name that is not yet taken.",
+            "A custom role needs a name that is not taken.",
             got="{name!r}",
-            do="Choose another than {ROLES}.",
+            do="Choose a name other than {ROLES}.",
             name=name,
             ROLES=", ".join(ROLES),
         )
@@ -49,9 +51,9 @@ def _role(name: str, given: object) -> OwnRole:
         return as_mask(torch.from_numpy(np.ascontiguousarray(pairs)))
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu" or not len(pairs):
         raise ArgumentError(
-            "A role of one's own is a list of pairs (query, key) of positions, or a mask.",
+            "A custom role must be a list of pairs of positions (query, key), or a mask.",
             got="{name!r}: {given!r:.60}",
-            do="Pass [(3, 17), (17, 3)], say, or masks.window(4, 0).",
+            do="Pass, for example, [(3, 17), (17, 3)] or masks.window(4, 0).",
             name=name,
             given=given,
         )
@@ -67,9 +69,9 @@ def _at_pairs(inputs: RoleInputs, name: str, pairs: Integers) -> RoleTally:
     query, key = pairs[:, 0], pairs[:, 1]
     if pairs.min() < 0 or query.max() >= inputs.call.queries or key.max() >= inputs.call.keys:
         raise ArgumentError(
-            "Pairs are positions of the {kind} {name} (queries = {queries}, keys = {keys}).",
+            "Pairs must be positions in the {kind} {name} (queries = {queries}, keys = {keys}).",
             got="{name_2!r} with queries up to {max} and keys up to {max_2}",
-            do="Count from 0, and choose the layers that are meant with layers=.",
+            do="Count from 0, and choose the layers with layers=.",
             kind=inputs.call.kind,
             name=inputs.call.name,
             queries=inputs.call.queries,

@@ -60,7 +60,7 @@ class Divergence:
         """
         if not is_integer(count, 1, len(self.heads)):
             raise ArgumentError(
-                "There are between 1 and {heads_count} clusters.",
+                "The number of clusters must be between 1 and {heads_count}.",
                 got="count = {count!r}",
                 do="Try 4.",
                 heads_count=len(self.heads),
@@ -143,7 +143,7 @@ def _chosen(recording: Recording, kind: str | None, run: int) -> list[Call]:
     kinds = list(dict.fromkeys(call.kind for call in recording))
     if kind not in kinds and (kind is not None or len(kinds) > 1):
         raise ArgumentError(
-            "Heads of one kind are compared (recorded: {kinds}).",
+            "Only heads of one kind can be compared (recorded: {kinds}).",
             got="kind = {kind!r}",
             do="Choose one with kind=.",
             kinds=", ".join(kinds),
@@ -152,7 +152,7 @@ def _chosen(recording: Recording, kind: str | None, run: int) -> list[Call]:
     calls = [call for call in recording if call.run == run and kind in (None, call.kind)]
     if len({call.extent for call in calls}) != 1:
         raise RecordingError(
-            "Heads that are compared look from the same queries at the same keys.",
+            "Heads can only be compared if they have the same queries and keys.",
             got="{extents}" if calls else "no calls of run {run}",
             do="Record one text at a time, and choose a pass with run=.",
             extents="; ".join(sorted({str(call.extent) for call in calls})),

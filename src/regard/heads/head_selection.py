@@ -37,9 +37,9 @@ def _numbers(name: str, given: Chosen, known: set[int]) -> frozenset[int] | None
     asked = [given] if isinstance(given, int) else list(given)
     if not asked or any(isinstance(one, bool) or one not in known for one in asked):
         raise ArgumentError(
-            "{name} are of those that were recorded ({known}).",
+            "{name} must be among those recorded ({known}).",
             got="{name} = {given!r}",
-            do="Count from 0, or leave it out for all.",
+            do="Count from 0, or omit it to use all.",
             name=name,
             known=", ".join(map(str, sorted(known))),
             given=given,

@@ -98,14 +98,14 @@ def check_recording(recording: object) -> None:
     """Raise unless this is a recording with something in it."""
     if not isinstance(recording, Recording):
         raise ArgumentError(
-            "Heads are read from a recording.",
+            "The heads must come from a recording.",
             got="{type}",
-            do="Take one: with regard.watch(model) as seen: model(...).",
+            do="Make one: with regard.watch(model) as seen: model(...).",
             type=type(recording).__name__,
         )
     if not len(recording):
         raise RecordingError(
-            "A recording has at least one call.", got="none", do="Run the model in the block."
+            "A recording needs at least one call.", got="none", do="Run the model inside the watch block."
         )
 
 
@@ -113,7 +113,7 @@ def check_batch(call: Call, batch: int | None) -> None:
     """Raise unless ``batch`` is a sequence of the call, or None for all."""
     if batch is not None and not is_index(batch, call.batch):
         raise ArgumentError(
-            "batch is one of the recorded sequences (0 … {batch}), or None for all.",
+            "batch must be one of the recorded sequences (0 … {batch}), or None for all.",
             got="batch = {batch_2!r}",
             do="Count from 0.",
             batch=call.batch - 1,

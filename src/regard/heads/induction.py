@@ -1,7 +1,7 @@
 """Induction heads, found on random tokens that repeat.
 
 In random tokens nothing is to be understood: the only thing that tells what comes next is that the
-same tokens came before. A head that then looks at what followed the earlier occurrence of its own
+same tokens came before. A head that then attends to what followed the earlier occurrence of its own
 token does induction (Elhage et al. 2021, Olsson et al. 2022).
 """
 
@@ -47,7 +47,7 @@ def repeated_tokens(
     usable = torch.tensor([token for token in range(vocabulary) if token not in left_out])
     if len(usable) < length:
         raise ArgumentError(
-            "No two tokens of a sequence are alike (usable tokens = {tokens}).",
+            "A sequence needs distinct tokens (usable tokens = {tokens}).",
             got="length = {length}",
             do="Choose a shorter length.",
             tokens=len(usable),
@@ -85,7 +85,7 @@ def induction(
     """
     if not isinstance(model, nn.Module):
         raise DtypeError(
-            "induction(model) takes a PyTorch module.",
+            "induction(model) needs a PyTorch module.",
             got="{type}",
             do="Pass the model itself.",
             type=type(model).__name__,
@@ -93,9 +93,9 @@ def induction(
     config = getattr(model, "config", None)
     if getattr(config, "is_encoder_decoder", False):
         raise ArgumentError(
-            "Induction is told of models that read one text.",
+            "Induction is measured in models that read one text.",
             got="the encoder-decoder {type}",
-            do="Record it yourself, and ask roles(recording, tokens, names='induction').",
+            do="Record it yourself, and call roles(recording, tokens, names='induction').",
             type=type(model).__name__,
         )
     special = _special_tokens(config)
@@ -133,11 +133,11 @@ def _fitting(model: nn.Module, length: int | None, repeats: int, begun: bool) ->
     most = (limit - int(begun)) // repeats
     if most < 2 or (isinstance(length, int) and length > most):
         raise ArgumentError(
-            "Repeated tokens fit the positions of the model (positions = {limit}).",
+            "The repeated tokens must fit into the model's positions (positions = {limit}).",
             got="length = {length}, {repeats} times, and a first token"
             if begun
             else "length = {length}, {repeats} times",
-            do="Choose length = {most} at most." if most >= 2 else "Take a model with more positions.",
+            do="Choose a length of at most {most}." if most >= 2 else "Choose a model with more positions.",
             limit=limit,
             length=LENGTH if length is None else length,
             repeats=repeats,
@@ -176,7 +176,7 @@ def _vocabulary(model: nn.Module) -> int:
     embedding = next((part for part in model.modules() if isinstance(part, nn.Embedding)), None)
     if embedding is None:
         raise ArgumentError(
-            "The vocabulary of the model is known from its embedding.",
+            "The model needs an embedding that gives the size of its vocabulary.",
             got="no embedding in {type}",
             do="Pass vocabulary=.",
             type=type(model).__name__,

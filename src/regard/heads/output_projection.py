@@ -20,7 +20,7 @@ def output_weight(projection: object, call: Call) -> Tensor:
     if isinstance(projection, Tensor):
         if projection.ndim != 2 or not projection.is_floating_point():
             raise DtypeError(
-                "The weight of an output projection is a float tensor (width, heads · channel).",
+                "The weight of an output projection must be a float tensor (width, heads · channel).",
                 got="{dtype} of shape {shape}",
                 do="Pass linear.weight.",
                 dtype=projection.dtype,
@@ -29,7 +29,7 @@ def output_weight(projection: object, call: Call) -> Tensor:
         return projection
     if not isinstance(projection, nn.Module):
         raise DtypeError(
-            "The output projection is found in the watched model, or is a linear module or its weight.",
+            "The output projection must be the watched model, a linear module or its weight.",
             got="{type}",
             do="Pass the model.",
             type=type(projection).__name__,
@@ -45,7 +45,7 @@ def _found(model: nn.Module, call: Call) -> Tensor:
     path = call.name if call.name in modules else ""
     if not path and call.name != type(model).__name__:
         raise RecordingError(
-            "The call {name!r} was recorded from the model that is passed.",
+            "The call {name!r} must come from the model that is passed.",
             got="{type}, which has no such module",
             do="Pass the model that was watched, or the output projection itself.",
             name=call.name,
@@ -58,7 +58,7 @@ def _found(model: nn.Module, call: Call) -> Tensor:
             if weight is not None:
                 return weight
     raise RecordingError(
-        "The output projection of {name!r} is one of {NAMES}, … in or beside it.",
+        "The output projection of {name!r} must be called {NAMES}, …, in the module or beside it.",
         got="none in {type}",
         do="Pass the projection itself: value_weighted(call, linear).",
         name=call.name,
@@ -90,9 +90,9 @@ def _loaded(module: nn.Module, weight: Tensor) -> Tensor:
     stored = next((known for known in maps if known is not None), None)
     if stored is None:
         raise RecordingError(
-            "The output projection has its weight in memory, or accelerate knows where it lies.",
+            "The weight of the output projection must be in memory, or be loadable by accelerate.",
             got="{type} with a weight on the device meta",
-            do="Load the model whole, or pass the weight itself: value_weighted(call, weight).",
+            do="Load the whole model, or pass the weight itself: value_weighted(call, weight).",
             type=type(module).__name__,
         )
     return torch.as_tensor(stored["weight"])

@@ -137,7 +137,7 @@ class Head:
 
         >>> head = Head(0, "", "encoder", 2, 5, 0, {"previous": Score(0.934)})
         >>> head.in_words(), head.in_words("zh")
-        ('looks at the previous token (0.93)', '看前一个词元（0.93）')
+        ('attends to the previous token (0.93)', '看前一个词元（0.93）')
         """
         role = self.shown or self.best
         if role is None or role not in self.scores:
@@ -241,7 +241,7 @@ def in_words(role: str, lang: str = "en") -> str:
     """What a head with this role does.
 
     >>> in_words("next"), in_words("next", "zh")
-    ('looks at the next token', '看后一个词元')
+    ('attends to the next token', '看后一个词元')
     """
     if role not in ROLES:
         return TEXTS.say("role.own", lang, role=role)
@@ -252,7 +252,7 @@ def check_role(role: object, known: Sequence[str] = ROLES) -> None:
     """Raise unless this is the name of a role."""
     if role not in known:
         raise ArgumentError(
-            "A role is one of {known}.",
+            "A role must be one of {known}.",
             got="{role!r}",
             do="Choose one of them.",
             known=", ".join(known),

@@ -12,29 +12,25 @@ from torch import Tensor
 from regard.checks import check_integer
 from regard.errors import RecordingError
 from regard.heads.custom_roles import OwnRole, on_own, own_roles
+from regard.heads.distance_role import by_distance
 from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import check_batch, check_recording, without_padding
+from regard.heads.key_set_roles import on_separators
 from regard.heads.key_sets import Channels, by_chance, channels, effective_mask, measured
 from regard.heads.padding import real_keys, real_queries
+from regard.heads.role_inputs import RoleInputs
 from regard.heads.role_results import ROLES, Head, Roles, Score, check_role
-from regard.heads.role_scores import (
-    CallTokens,
-    RoleInputs,
-    aligned,
-    at_offset,
-    broadly,
-    by_distance,
-    on_equal_tokens,
-    on_first,
-    on_separators,
-)
+from regard.heads.role_tally import CallTokens
 from regard.heads.separators import is_separator
 from regard.heads.significance import adjusted
+from regard.heads.single_key_roles import at_offset, on_first
+from regard.heads.statistics_roles import aligned, broadly
+from regard.heads.token_roles import on_equal_tokens
 from regard.kernels import Statistics
 from regard.recording import Call, Recording
 
 REACH = 16
-"""How far the positional role looks by default."""
+"""The reach of the positional role by default."""
 
 PAIRS = ("next", "separator", "induction", "duplicate", "same", "positional")
 """Roles that need weights at pairs, which statistics do not have."""
@@ -43,7 +39,7 @@ TOKENS = ("separator", "induction", "duplicate", "same")
 """Roles that compare tokens."""
 
 OF_CROSS = ("first", "separator", "alignment", "broad")
-"""Roles that mean something where queries and keys are different texts."""
+"""Roles that make sense if queries and keys are different texts."""
 
 
 def roles(
@@ -63,21 +59,21 @@ def roles(
     """A score in [0, 1] for every role of every head, with the pair of tokens that shows it.
 
     Weights are computed at the pairs that a role asks about and nowhere else.
-    The definitions, with papers, stand in ``docs/statistics.md``.
+    The definitions, with papers, are in ``docs/statistics.md``.
 
     Args:
-        recording: Q and K, dense weights, or statistics alone, of which fewer roles can be told.
-        tokens: those of the recording unless given; without any, roles that ask for tokens are left out.
-            A mapping in this place is ``own``.
+        recording: with Q and K, dense weights, or only statistics, for which fewer roles can be measured.
+        tokens: by default those of the recording; without any, roles that need tokens are left out.
+            A mapping here is taken as ``own``.
         source_tokens: the same for the encoder's side of an encoder-decoder.
-        own: roles of one's own: for each name the pairs (query, key) that belong to it, or a mask.
+        own: your own roles: for each name the pairs (query, key) that belong to it, or a mask.
         layers: only these layers.
         heads: only these heads.
         batch: one sequence; by default all of them together.
-        names: only these roles; an error says so where one of them cannot be told.
-        separators: the tokens that separate, or a function that tells them.
+        names: only these roles; raises if one of them cannot be measured.
+        separators: the tokens that separate, or a function that recognizes them.
         reach: how many positions to each side the positional role looks.
-        progress: called after each call with how many are done, and of how many.
+        progress: called after each call with the number done and the total.
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
@@ -235,9 +231,9 @@ def _check_cross(calls: Sequence[Call]) -> None:
     """Raise unless there is cross-attention; only its heads can align."""
     if not any(call.kind == "cross" for call in calls):
         raise RecordingError(
-            "The role 'alignment' is one of cross-attention, between two texts.",
-            got="heads of the {calls} alone",
-            do="Record an encoder-decoder, or leave the role out.",
+            "The role 'alignment' needs cross-attention between two texts.",
+            got="only heads of the {calls}",
+            do="Record an encoder-decoder, or omit the role.",
             calls=", ".join(sorted({call.kind for call in calls})),
         )
 
@@ -265,7 +261,7 @@ def _check_possible(inputs: RoleInputs, wanted: Sequence[str]) -> None:
         missing = _missing(inputs, role)
         if missing == "tokens":
             raise RecordingError(
-                "The role {role!r} asks what the tokens are.",
+                "The role {role!r} needs the tokens.",
                 got="no tokens for {name}",
                 do="Pass tokens= (and source_tokens= for an encoder-decoder), or set seen.tokens.",
                 role=role,
@@ -273,7 +269,7 @@ def _check_possible(inputs: RoleInputs, wanted: Sequence[str]) -> None:
             )
         if missing == "weights":
             raise RecordingError(
-                "The role {role!r} needs Q and K, and {name} kept its statistics only.",
+                "The role {role!r} needs Q and K, but {name} has only statistics.",
                 do="Record with watch(model) instead of watch(model, statistics=True).",
                 role=role,
                 name=inputs.call.name,

@@ -57,14 +57,14 @@ def value_weighted(call: Call, projection: nn.Module | Tensor) -> ValueWeighted:
     """
     if not isinstance(call, Call):
         raise DtypeError(
-            "value_weighted(call, projection) takes one call of a recording.",
+            "value_weighted(call, projection) needs one call of a recording.",
             got="{type}",
-            do="Pass seen[0], say.",
+            do="Pass, for example, seen[0].",
             type=type(call).__name__,
         )
     if not isinstance(call, ScoredCall) or call.v is None:
         raise RecordingError(
-            "Value-weighted attention needs V, and {name} kept none.",
+            "Value-weighted attention needs V, but {name} was recorded without it.",
             do="Record with watch(model, values=True).",
             name=call.name,
         )
@@ -72,8 +72,8 @@ def value_weighted(call: Call, projection: nn.Module | Tensor) -> ValueWeighted:
     channels = call.v.shape[-1]
     if weight.shape[1] % channels or weight.shape[1] // channels <= max(call.head_numbers):
         raise ShapeError(
-            "The output projection takes all heads side by side (heads ≥ {head_numbers}, channels = "
-            "{channels}).",
+            "The output projection must take the channels of all heads "
+            "(heads ≥ {head_numbers}, channels = {channels}).",
             got="{shape} inputs",
             do="Pass the model, its output projection, or a weight (width, heads · channel).",
             head_numbers=max(call.head_numbers) + 1,

@@ -42,11 +42,11 @@ class Hand:
 
     @property
     def output(self) -> Numbers:
-        """The mixed vector."""
+        """The weighted mean of the values."""
         return np.asarray(self.trace.output[0])
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was found."""
+        """The results, as sentences."""
         return tuple(
             Fact(f"hand.{name}", {"numbers": ", ".join(f"{x:.{digits}f}" for x in row)})
             for name, row, digits in (

@@ -29,7 +29,7 @@ class Mistakes:
     masked_naive: Numbers  # a row that sees nothing
     masked: Numbers
     padding_twice: tuple[int, ...]  # what unsqueezing (2, 5) twice broadcasts (2, 5, 5) to
-    padding_once: tuple[int, ...]  # and what it should stay
+    padding_once: tuple[int, ...]  # and what it should be
     keys_product: Numbers  # an outer product of scores, called similarity of the keys
     keys_similarity: Numbers  # their cosines
     dense_pairs: int  # of a sparse mask that is built n×n
@@ -38,7 +38,7 @@ class Mistakes:
     heads_shape: tuple[int, ...]
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was found."""
+        """The results, as sentences."""
         return (
             Fact("mistakes.overflow", {"wrong": self.overflow, "right": self.no_overflow}),
             Fact("mistakes.maximum", {"wrong": _row(self.whole_maximum), "right": _row(self.row_maximum)}),
@@ -102,7 +102,7 @@ def find_mistakes() -> Mistakes:
 
 
 def draw_mistakes(found: Mistakes, lang: str = "en") -> Figure:
-    """The similarity of three keys: as an outer product of scores, and as it is."""
+    """The similarity of three keys: as an outer product of scores, and the true one."""
     return draw(
         Cells(text("mistakes.outer", lang), found.keys_product),
         Cells(text("mistakes.cosine", lang), found.keys_similarity),

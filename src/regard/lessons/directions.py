@@ -1,6 +1,6 @@
-"""Geometry: a query looks at the keys that point its way, ``q · k = |q| |k| cos(q, k)``.
+"""Geometry: a query attends to keys that point in its direction, ``q · k = |q| |k| cos(q, k)``.
 
-Of keys of one length the nearest direction wins. A long key can win from further aside: attention
+Among keys of equal length the nearest direction wins. A longer key can win at a wider angle: attention
 compares products, not angles.
 """
 
@@ -18,7 +18,7 @@ from regard.views.figures import geometry
 
 QUERY = (1.0, 0.8, 0.6)
 KEYS = ((0.9, 0.9, 0.5), (0.9, -0.7, 0.8), (-0.8, -0.6, -0.9))
-"""Along the query, aside, and against it; of almost the same length."""
+"""Along the query, sideways, and against it; of almost equal length."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +29,10 @@ class Directions:
     keys: Numbers  # (key, 3)
     angles: Numbers  # degrees
     weights: Numbers
-    longer_weights: Numbers  # when the key aside is three times as long
+    longer_weights: Numbers  # if the second key is three times as long
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was found."""
+        """The results, as sentences."""
         pairs = ", ".join(f"{angle:.0f}° → {weight:.3f}" for angle, weight in zip(self.angles, self.weights))
         return (
             Fact("geometry.angles", {"pairs": pairs}),

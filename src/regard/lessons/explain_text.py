@@ -1,7 +1,7 @@
 """``explain()``: attention over a text, every step with its formula, shape and numbers.
 
 Without a model the vectors are small, so that a reader can follow by hand: random ones, or those of
-a table of words. With a model they are the model's own: one query of one head, out of a recording.
+a table of words. With a model they are the model's own: one query of one head, from a recording.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from regard.masks import Mask, parse
 from regard.views.explanation import Explanation, Step
 
 TRANSLATOR = "translator"
-"""The name of the embedded translator among models."""
+"""The model name of the built-in translator."""
 
 TABLE = "example"
 """The name of the table of word vectors that comes with regard."""
@@ -66,15 +66,15 @@ def explain(
     Args:
         text: a sentence.
         lang: ``"en"`` or ``"zh"``.
-        mask: who may look at whom, a mask or its text, e.g. ``"causal"``.
-        heads: how many heads; 1 unless told.
-        width: channels of the word vectors; 4 unless told.
-        seed: chooses the vectors; 42 unless told.
+        mask: which keys each query may see, as a mask or its text, for example ``"causal"``.
+        heads: the number of heads, by default 1.
+        width: channels of the word vectors, by default 4.
+        seed: of the random vectors, by default 42.
         vectors: a table of word vectors, or the JSON file of one; ``"example"`` comes with regard.
-        model: explain a model's own numbers: ``"translator"`` is the embedded one, else a folder or
-            a name on the hub. The embedded one is meant if only ``kind``, ``layer``, ``head`` or
+        model: explain a model's own numbers: ``"translator"`` is the built-in one, anything else a
+            folder or a name on the hub. The built-in one is used if only ``kind``, ``layer``, ``head`` or
             ``token`` is given.
-        pair: for a model, the second sentence or the decoder's side.
+        pair: for a model, the second sentence or the decoder's text.
         kind: ``"encoder"``, ``"decoder"`` or ``"cross"``.
         layer: of the model.
         head: of the layer.
@@ -112,7 +112,7 @@ def explain(
 def _refuse(must: str, options: Mapping[str, object]) -> None:
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise ArgumentError(must, got="{given}", do="Leave them out.", given=", ".join(given))
+        raise ArgumentError(must, got="{given}", do="Omit them.", given=", ".join(given))
 
 
 def _of_sentence(
@@ -120,7 +120,7 @@ def _of_sentence(
 ) -> Explanation:
     lesson = attend_sentence(text, width=width, heads=heads, mask=mask, seed=seed)
     about = [say("explain.about.sentence", lang, words=len(lesson.words), width=width, heads=heads)]
-    # Cut into one head, they are what they were.
+    # With one head there is nothing to split.
     left_out = {"q", "k", "v", "joined"} if heads == 1 else set()
     weights = lesson.trace["weights"].mean(axis=0)
     title = "explain.looks" if heads == 1 else "explain.looks.heads"

@@ -15,16 +15,16 @@ TEXTS = Texts("lessons")
 
 
 def text(key: str, lang: str = "en", **values: object) -> str:
-    """One text, with its numbers in their places.
+    """One text, with its numbers filled in.
 
     >>> text("bench.crossover", first="linear", other="standard", length=512)
-    'linear is faster than standard from 512 tokens on'
+    'linear is faster than standard from 512 tokens'
     """
     return TEXTS.say(key, lang, **values)
 
 
 def words(key: str, lang: str = "en") -> tuple[str, ...]:
-    """A text that is a list of words, parted by spaces."""
+    """A text that is a list of words, separated by spaces."""
     return tuple(text(key, lang).split())
 
 

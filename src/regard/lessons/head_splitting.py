@@ -1,7 +1,7 @@
 """n separate heads and one joint projection split into heads are the same calculation.
 
 Head h has its own ``W_q[h] (width, channel)``. Put side by side, the n of them are one
-``W_q (width, n · channel)``: one product computes all heads, and cutting the result gives them back.
+``W_q (width, n · channel)``: one product computes all heads, and splitting the result gives each of them.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Split:
 
     @property
     def difference(self) -> float:
-        """The greatest difference between any two numbers of the outputs."""
+        """The largest difference between the two outputs."""
         return float(np.abs(self.separate - self.joint).max())
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was found."""
+        """The results, as sentences."""
         sizes = {"heads": self.heads, "width": self.width, "channels": self.width // self.heads}
         return (Fact("heads.shapes", sizes), Fact("heads.difference", {"difference": self.difference}))
 
@@ -48,7 +48,7 @@ def split_heads(length: int = 6, *, width: int = 12, heads: int = 3, seed: int =
     """
     if length < 1 or heads < 1 or width % heads:
         raise ArgumentError(
-            "length and heads are 1 or more, and the heads divide the width.",
+            "length and heads must be at least 1, and heads must divide width.",
             got="length = {length}, width = {width}, heads = {heads}",
             do="Try width=12, heads=3.",
             length=length,

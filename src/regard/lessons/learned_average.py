@@ -1,9 +1,9 @@
 """Attention is an average whose weights are learned, and several heads are several views.
 
-Each text has tokens ``(value, a?, b?)``; one token carries the mark a, another the mark b. Wanted are both
-marked values. A plain average knows neither. One head can look at one place at a time, so it finds one of
-them or a mixture; two heads look at two places. The tokens are numbers, not words: nothing here is about
-language.
+Each text has tokens ``(value, a?, b?)``; one token carries the mark a, another the mark b. The task is
+to output both marked values. A plain average knows neither. One head can attend to one place at a time, so
+it finds one of them or a mixture; two heads attend to two places. The tokens are numbers, not words, so
+nothing here depends on language.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Averaging:
     one_head: float
     two_heads: float
     weights: Tensor  # (head, key) of the two learned heads on one text
-    marks: tuple[int, int]  # where that text has its marks
+    marks: tuple[int, int]  # the positions of the marks in that text
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was found."""
+        """The results, as sentences."""
         return (
             Fact("averaging.plain", {"error": self.plain}),
             Fact("averaging.one", {"error": self.one_head}),
@@ -92,7 +92,7 @@ def _learn(tokens: Tensor, wanted: Tensor, heads: int, chance: torch.Generator) 
 
 
 def draw_averages(found: Averaging, lang: str = "en") -> Figure:
-    """The errors, and where the two heads look."""
+    """The errors, and where the two heads attend."""
     names = [text(f"averaging.{name}.name", lang) for name in ("plain", "one", "two")]
     heads = [text("averaging.head", lang, head=head) for head in (0, 1)]
     return draw(

@@ -1,9 +1,9 @@
-"""Query, key and value told as a search: what you look for, what stands on the spine, what is inside.
+"""Query, key and value as a search in a library: what you look for, what the spine says, what is inside.
 
-The topics of a book are its key, its content is its value, and the query is the wish of the reader.
-Ordinary search takes the best book; attention takes something from each, by how well it fits.
+The topics of a book are its key, its content is its value, and the query is what the reader wants.
+Ordinary search returns the best book; attention takes something from each, by how well it fits.
 
-The second half asks who "she" is. The vectors are made by hand, so that each number can be read; a
+The second half asks who "she" is. The vectors are made by hand, so that each number has a meaning; a
 model learns its own.
 """
 
@@ -38,17 +38,17 @@ SHE = np.array([1.5, 2.0, -1.0, -1.0])
 
 @dataclass(frozen=True, eq=False)
 class Library:
-    """What a reader takes from each book, and whom "she" looks at."""
+    """What a reader takes from each book, and whom "she" attends to."""
 
     scores: Numbers
     weights: Numbers
     output: float  # pages, mixed by the weights
-    best: int  # the one book that a search would bring
+    best: int  # the one book that a search would return
     natures: tuple[str, ...]  # of each word before "she"
     she: Numbers  # her weight on each of them
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was found."""
+        """The results, as sentences."""
         found = ", ".join(f"{weight:.3f}" for weight in self.weights)
         return (
             Fact("library.search", {"best": self.best + 1, "weight": self.weights[self.best]}),

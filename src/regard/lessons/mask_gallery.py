@@ -1,6 +1,6 @@
 """Masks side by side: padding, causal, both, a window, and local with global tokens.
 
-A mask says which keys each query may see. ``&`` leaves what both allow, ``|`` what one of them allows.
+A mask says which keys each query may see. ``&`` allows what both allow, ``|`` what either allows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from regard.masks import Mask, causal, local_global, padding, window
 from regard.masks.extent import Bools
 
 LONG = 8192
-"""Where it is shown that a sparse mask saves work."""
+"""The length at which the savings of the sparse mask are shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Masked:
 
 @dataclass(frozen=True, eq=False)
 class Masking:
-    """Masks over the same text, and what the sparse one computes at a great length."""
+    """Masks over the same text, and what the sparse one computes at a large length."""
 
     length: int
     masks: tuple[Masked, ...]
@@ -49,7 +49,7 @@ class Masking:
         return next(one for one in self.masks if one.name == name)
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was found."""
+        """The results, as sentences."""
         each = (
             Fact(
                 "masks.pairs",
@@ -68,7 +68,7 @@ class Masking:
 
 
 def show_masks(length: int = 16, *, kept: int = 11, reach: int = 2, stride: int = 5) -> Masking:
-    """The five masks of the lessons over ``length`` tokens, of which ``kept`` are no padding.
+    """The five masks of the lessons over ``length`` tokens, of which ``kept`` are not padding.
 
     >>> found = show_masks()
     >>> [(one.name, one.pairs) for one in found.masks]

@@ -25,7 +25,7 @@ from regard.views.explanation import Explanation, Grid, Step
 from regard.views.page.display_tokens import text_of
 
 SHOWN = 10
-"""How many keys are shown one by one: those with the greatest weights."""
+"""The number of keys shown individually: those with the largest weights."""
 
 
 def explain_model(
@@ -39,7 +39,7 @@ def explain_model(
     head: int | None = None,
     token: int | str | None = None,
 ) -> Explanation:
-    """Read a text with a model, the embedded translator without one, and explain one of its rows."""
+    """Read a text with a model, by default the built-in translator, and explain one of its rows."""
     if model is not None:
         seen = load_reader(model).read(text, pair=pair, values=True)
         return explain_recording(
@@ -47,7 +47,7 @@ def explain_model(
         )
     seen = look(embedded(), text, translation=pair, values=True).recording
     if kind in (None, "cross") and layer is None and head is None:
-        best = embedded_alignment_head()  # the head whose cross-attention can be read as a translation
+        best = embedded_alignment_head()  # the head whose cross-attention aligns the two texts
         kind, layer, head = "cross", best.layer, best.head
     name = say("explain.translator", lang)
     return explain_recording(
@@ -68,8 +68,7 @@ def explain_recording(
 ) -> Explanation:
     """Explain one row of a recording that has values.
 
-    Without ``kind`` the cross-attention, where there is one; without ``layer`` and ``head`` the
-    first; without ``token`` the one in the middle.
+    By default the cross-attention, if there is any; the first layer and head; the token in the middle.
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
@@ -131,17 +130,17 @@ def _call(seen: Recording, kind: str | None, layer: int | None) -> Call:
     kinds = [known for known in KINDS if any(call.kind == known for call in seen)]
     if kind is not None and kind not in kinds:
         raise ArgumentError(
-            "kind is one of those recorded ({kinds}).",
+            "kind must be one of the recorded kinds ({kinds}).",
             got="kind = {kind!r}",
             do="Choose one.",
             kinds=", ".join(kinds),
             kind=kind,
         )
-    wanted = kind or kinds[-1]  # cross stands last
+    wanted = kind or kinds[-1]  # cross is last
     layers = sorted({call.layer for call in seen if call.kind == wanted})
     if layer is not None and layer not in layers:
         raise ArgumentError(
-            "layer is one of those recorded ({layers}).",
+            "layer must be one of the recorded layers ({layers}).",
             got="layer = {layer}",
             do="Choose one.",
             layers=", ".join(map(str, layers)),
@@ -156,7 +155,7 @@ def _labels(tokens: Sequence[str] | None, count: int) -> list[str]:
 
 
 def _position(token: int | str | None, shown: Sequence[str], raw: Sequence[str] | None) -> int:
-    """The query that is meant: a position, also from the end, or the text of a token."""
+    """The position of the query, given as a position (also from the end) or the text of a token."""
     count = len(shown)
     if token is None:
         return count // 2
@@ -164,9 +163,9 @@ def _position(token: int | str | None, shown: Sequence[str], raw: Sequence[str] 
     if number is not None:
         if not -count <= number < count:
             raise ArgumentError(
-                "token is a position (0 … {count}) or the text of a token.",
+                "token must be a position (0 … {count}) or the text of a token.",
                 got="{number}",
-                do="Count from 0, or from −1 at the end.",
+                do="Count from 0, or backwards from −1.",
                 count=count - 1,
                 number=number,
             )
@@ -174,7 +173,7 @@ def _position(token: int | str | None, shown: Sequence[str], raw: Sequence[str] 
     found = [place for place in range(count) if token in (shown[place], raw[place] if raw else None)]
     if not found:
         raise ArgumentError(
-            "token is the text of a token ({shown}).",
+            "token must be the text of one of the tokens ({shown}).",
             got="{token!r}",
             do="Choose one of them, or a position.",
             shown=" ".join([*shown[:40], *["…"] * (count > 40)]),
@@ -182,9 +181,9 @@ def _position(token: int | str | None, shown: Sequence[str], raw: Sequence[str] 
         )
     if len(found) > 1:
         raise ArgumentError(
-            "token names one token.",
-            got="{token!r}, which stands at {found}",
-            do="Give its position.",
+            "token must match exactly one token.",
+            got="{token!r}, which is at positions {found}",
+            do="Pass its position.",
             token=token,
             found=", ".join(map(str, found)),
         )
@@ -220,7 +219,7 @@ def _calculated(row: AttentionRow) -> Trace:
 
 @dataclass(frozen=True, eq=False)
 class _Keys:
-    """The keys that are shown one by one, and how those are called that are not."""
+    """The keys that are shown individually, and the labels of the rest."""
 
     shown: list[int]
     others: list[int]  # seen, and summed
@@ -239,7 +238,7 @@ class _Keys:
         more: Sequence[tuple[str, Sequence[float | None]]] = (),
         weights: bool = False,
     ) -> Grid:
-        """A row for each shown key, then the others in one row, the hidden in one, and what else there is."""
+        """A row for each shown key, one for all others, one for the hidden ones, and the rest."""
         whole = grid_of(values[self.shown], self.labels, columns, weights=weights)
         rows, lines = list(whole.rows), list(whole.values)
         for label, line in (

@@ -1,7 +1,7 @@
 """Multi-head attention with bare parameters, beside PyTorch's own module with the same weights.
 
 PyTorch keeps W_q, W_k and W_v in one matrix, one below the other. Its weights are averaged over the heads
-unless it is told ``average_attn_weights=False``.
+unless ``average_attn_weights=False`` is passed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from regard.views.figures import grid
 
 
 class BareMultiHead(nn.Module):
-    """Multi-head self-attention with bare parameters, each step of it in sight.
+    """Multi-head self-attention with bare parameters, each step visible.
 
     Shapes: x ``(batch, length, width)`` → the same.
 
@@ -33,7 +33,7 @@ class BareMultiHead(nn.Module):
         super().__init__()
         if heads < 1 or width % heads:
             raise ArgumentError(
-                "The heads divide the width.",
+                "heads must divide width.",
                 got="width = {width}, heads = {heads}",
                 do="Try 512 and 8.",
                 width=width,
@@ -77,7 +77,7 @@ class BareMultiHead(nn.Module):
 
     @torch.no_grad()
     def take(self, other: nn.MultiheadAttention) -> None:
-        """Take over the weights of PyTorch's module, which lie transposed and in one piece."""
+        """Copy the weights of PyTorch's module, which keeps them transposed and in one piece."""
         for own, rows in zip((self.w_q, self.w_k, self.w_v), other.in_proj_weight.chunk(3)):
             own.copy_(rows.T)
         for own, part in zip((self.b_q, self.b_k, self.b_v), other.in_proj_bias.chunk(3)):
@@ -102,7 +102,7 @@ class Multiple:
     weights: Tensor  # (head, query, key)
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was found."""
+        """The results, as sentences."""
         return (
             *(
                 Fact("multihead.shape", {"step": step, "shape": " × ".join(map(str, shape))})

@@ -1,4 +1,4 @@
-"""Numbers with names, and who looks at whom most: the parts that every explanation has."""
+"""Named numbers and the strongest keys of each query: the parts that every explanation has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from regard.lessons.facts import text as say
 from regard.views.explanation import Grid, Look
 
 MOST = 3
-"""How many keys are named for each word."""
+"""The number of keys named for each word."""
 
 
 def grid_of(
@@ -23,7 +23,7 @@ def grid_of(
 
 
 def looks_of(words: Sequence[str], keys: Sequence[str], weights: Numbers, lang: str) -> tuple[Look, ...]:
-    """For each word the three it looks at most; ``weights`` is (query, key)."""
+    """For each word the three that it attends to most; ``weights`` is (query, key)."""
     return tuple(
         Look(
             word,

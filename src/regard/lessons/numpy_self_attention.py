@@ -1,6 +1,6 @@
 """Self-attention from scratch in NumPy: seed 42, three tokens of four channels, heads of three.
 
-The numbers of a seed are a fact that can be checked: the first row is 82.0 %, 2.6 % and 15.4 %.
+With a fixed seed every number can be checked: the first row is 82.0 %, 2.6 % and 15.4 %.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Scratch:
         return self.trace["weights"]
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was found."""
+        """The results, as sentences."""
         return tuple(
             Fact(
                 "scratch.row",
@@ -43,7 +43,7 @@ def attend_from_scratch(seed: int = 42, *, length: int = 3, width: int = 4, chan
     >>> attend_from_scratch().weights.round(3)[0]
     array([0.82 , 0.026, 0.154])
     """
-    # The lesson seeds NumPy's old generator. This is the same one, without touching everybody's.
+    # The lesson seeds NumPy's global generator. This one gives the same numbers without changing it.
     chance = np.random.RandomState(seed)
     x = chance.randn(length, width)
     w_q, w_k, w_v = (chance.randn(width, channels) for _ in range(3))

@@ -19,12 +19,12 @@ SIDE = 2.1
 """Inches of a panel."""
 
 GAP = 0.45
-"""Inches of paper between the letters of one panel and the next."""
+"""Inches between the labels of one panel and the next."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A matrix as coloured cells; of truth values the true ones are filled."""
+    """A matrix as coloured cells; for booleans the true ones are filled."""
 
     title: str
     values: Any  # (row, column)
@@ -73,7 +73,7 @@ def draw(*panels: Panel, title: str = "") -> Figure:
             axes = sheet.area(left, 1.5, *_size(panel))
             _DRAWN[type(panel)](sheet, axes, panel)
             axes.set_title(sheet.sentence(panel.title), family=sheet.families, fontsize=8.5)
-            # What stands around the cells is measured, and the panel is moved to the right of the last.
+            # The labels around the cells are measured, and the panel is moved to the right of the last one.
             box = axes.get_tightbbox(sheet.renderer)
             assert box is not None
             moved = left + max(0.0, left - box.x0 / sheet.figure.dpi)

@@ -1,4 +1,4 @@
-"""Positions: sinusoidal vectors know their distance, rotary products know nothing else.
+"""Positions: products of sinusoidal vectors depend on the distance, rotary products on nothing else.
 
 With ``p_i = [sin iω₁, cos iω₁, sin iω₂, …]`` the product of two is ``p_i · p_j = Σ_c cos((i − j) ω_c)``: it
 depends on the distance alone. Rotary positions turn q and k themselves, so that their product does.
@@ -28,16 +28,16 @@ class Places:
 
     @property
     def spread(self) -> float:
-        """How much sinusoidal products of one distance differ from each other, at most."""
+        """The largest difference between sinusoidal products at the same distance."""
         return _spread(self.products)
 
     @property
     def rotary_spread(self) -> float:
-        """The same of rotary products."""
+        """The same for rotary products."""
         return _spread(self.rotary)
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was found."""
+        """The results, as sentences."""
         length, width = self.table.shape
         norms = np.linalg.norm(self.table, axis=1)
         return (
@@ -52,7 +52,7 @@ class Places:
 
 
 def _spread(products: Numbers) -> float:
-    """Over all distances, the greatest minus the least product of that distance."""
+    """The largest spread of the products at one distance, over all distances."""
     length = len(products)
     return max(float(np.ptp(np.diagonal(products, distance))) for distance in range(1 - length, length))
 

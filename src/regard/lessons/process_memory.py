@@ -1,4 +1,4 @@
-"""How much memory there is, and how much more a process took: what the operating system says."""
+"""How much memory is available, and how much a process has used, as the operating system reports it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ MEMINFO = Path("/proc/meminfo")
 
 
 def available_bytes() -> int | None:
-    """Memory that a new piece of work can have without anything being swapped out; None if unknown.
+    """Memory that new work can use without swapping; None if unknown.
 
-    On Linux what the kernel estimates (``MemAvailable``: free, or cached and easily given back), bounded by a
+    On Linux the estimate of the kernel (``MemAvailable``: free, or cached and easily released), bounded by a
     limit on the process. Elsewhere all the memory of the machine.
     """
     found = [size for size in (_estimated(), _limit()) if size is not None]
@@ -25,7 +25,7 @@ def _estimated() -> int | None:
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     except (OSError, ValueError, IndexError):
-        pass  # no Linux, or one that says it differently
+        pass  # not Linux, or in another format
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -42,7 +42,7 @@ def _limit() -> int | None:
 
 
 def peak_bytes() -> int | None:
-    """The most memory that this process ever had at once; None where the system does not say.
+    """The peak memory of this process; None if the system does not report it.
 
     >>> peak = peak_bytes()
     >>> peak is None or peak > 1 << 20

@@ -6,7 +6,7 @@
 | steps from the first token to the last | n − 1  | 1         |
 | operations, width d                 | O(n · d²) | O(n · d² + n² · d) |
 
-So attention is not less work. It is work that needs no waiting, and nothing lies far away in it.
+So attention is not less work. It is work that can be done in parallel, and no token is far from another.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Compared:
     attention_path: int
     recurrent_seconds: float
     attention_seconds: float
-    recurrent_reach: float  # what the last output feels of the first token, as a share of the last token
+    recurrent_reach: float  # gradient of the last output at the first token, relative to the last token
     attention_reach: float
 
 
@@ -46,10 +46,10 @@ class Order:
 
     width: int
     rows: tuple[Compared, ...]
-    shuffled: float  # how much attention without positions changes when its tokens change places
+    shuffled: float  # how much attention without positions changes when its tokens are permuted
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was found."""
+        """The results, as sentences."""
         last = self.rows[-1]
         return (
             Fact("order.steps", {"length": last.length, "attention": last.attention_steps}),
@@ -126,7 +126,7 @@ def _seconds(net: Callable[[Tensor], Tensor], x: Tensor, rounds: int) -> float:
 
 def _reach(net: Callable[[Tensor], Tensor], x: Tensor) -> float:
     x = x.clone().requires_grad_()
-    # The sum of squares stands for the whole output; a plain sum could cancel out.
+    # The sum of squares represents the whole output; a plain sum could cancel out.
     net(x)[0, -1].square().sum().backward()
     assert x.grad is not None
     first, last = x.grad[0, 0].norm(), x.grad[0, -1].norm()
@@ -152,7 +152,7 @@ def draw_order(found: Order, lang: str = "en") -> Figure:
             text("order.reach.title", lang),
             lengths,
             {
-                # A reach of 0 has no place on a logarithmic axis; float32 ends at 1e-45.
+                # A reach of 0 cannot be drawn on a logarithmic axis; float32 ends at 1e-45.
                 recurrent: [max(row.recurrent_reach, 1e-45) for row in found.rows],
                 attend: [row.attention_reach for row in found.rows],
             },

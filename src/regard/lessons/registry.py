@@ -31,7 +31,7 @@ from regard.lessons.word_attention import attend_words, draw_words
 class Demonstration:
     """A claim about attention that can be run: ``show()`` gives its numbers, ``draw()`` its figure.
 
-    What ``show()`` returns has ``facts()``: the sentences to read, in either language.
+    The result of ``show()`` has ``facts()``: the sentences to read, in either language.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Demonstration:
     draw: Callable[..., Figure]
 
     def title(self, lang: str = "en") -> str:
-        """What it is called."""
+        """Its title."""
         return text(f"demo.{self.name}.title", lang)
 
     def claim(self, lang: str = "en") -> str:
@@ -68,7 +68,7 @@ _ALL = (
 
 
 def demonstrations() -> tuple[Demonstration, ...]:
-    """All demonstrations, from the simplest on.
+    """All demonstrations, simplest first.
 
     >>> [one.name for one in demonstrations()][:3]
     ['hand', 'scratch', 'words']
@@ -77,7 +77,7 @@ def demonstrations() -> tuple[Demonstration, ...]:
 
 
 def demonstration(name: str) -> Demonstration:
-    """The demonstration of this name.
+    """The demonstration with this name.
 
     >>> demonstration("scaling").claim()
     'Divided by √d, scores keep variance 1 and softmax keeps learning; without it, it saturates.'
@@ -86,7 +86,7 @@ def demonstration(name: str) -> Demonstration:
         if one.name == name:
             return one
     raise ArgumentError(
-        "A demonstration is one of {ALL}.",
+        "A demonstration must be one of {ALL}.",
         got="{name!r}",
         do="Choose one of them.",
         ALL=", ".join(one.name for one in _ALL),

@@ -1,4 +1,4 @@
-"""Why scores are divided by √d: without it softmax saturates, and nothing is left to learn from.
+"""Why scores are divided by √d: without it softmax saturates and its gradients vanish.
 
 For q and k with d independent channels of variance 1, ``q · k = Σ q_c k_c`` has variance d, and
 ``q · k / √d`` has variance 1, whatever the width.
@@ -18,7 +18,7 @@ from regard.lessons.facts import Fact, text
 from regard.lessons.panels import Bars, Curves, draw
 
 KEYS = 10
-"""Keys among which a random query shares its attention."""
+"""The number of keys of a random query."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,15 +28,15 @@ class Scaling:
     widths: tuple[int, ...]
     variances: tuple[float, ...]  # of q · k
     scaled_variances: tuple[float, ...]  # of q · k / √d
-    peaks: tuple[float, ...]  # the greatest of KEYS weights, on average, without √d
+    peaks: tuple[float, ...]  # the largest of KEYS weights, on average, without √d
     scaled_peaks: tuple[float, ...]
     scores: tuple[float, ...]
     weights: Numbers  # softmax(scores)
-    scaled_weights: Numbers  # softmax(scores / √d) at the greatest width
+    scaled_weights: Numbers  # softmax(scores / √d) at the largest width
 
     @property
     def slope(self) -> float:
-        """``w (1 − w)`` of the greatest weight: what a gradient is multiplied by."""
+        """``w (1 − w)`` of the largest weight, by which gradients are multiplied."""
         return float(self.weights.max() * (1 - self.weights.max()))
 
     @property
@@ -45,7 +45,7 @@ class Scaling:
         return float(self.scaled_weights.max() * (1 - self.scaled_weights.max()))
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was found."""
+        """The results, as sentences."""
         last = {"width": self.widths[-1], "keys": KEYS}
         return (
             Fact(
@@ -65,7 +65,7 @@ def scale_scores(
     samples: int = 4000,
     seed: int = 0,
 ) -> Scaling:
-    """Random queries and keys of each width: their dot products, and what softmax makes of them.
+    """Random queries and keys of each width: their dot products, and the softmax of these.
 
     >>> found = scale_scores((512,))
     >>> 480 < found.variances[0] < 545, 0.94 < found.scaled_variances[0] < 1.06
@@ -96,7 +96,7 @@ def scale_scores(
 
 
 def draw_scaling(found: Scaling, lang: str = "en") -> Figure:
-    """Variance over the width, the greatest weight over the width, and the two softmaxes."""
+    """Variance over the width, the largest weight over the width, and the two softmaxes."""
     with_root, without = text("scaling.with", lang), text("scaling.without", lang)
     names = [f"{score:g}" for score in found.scores]
     return draw(

@@ -12,7 +12,7 @@ from regard.kernels.reference import Trace, multi_head
 from regard.masks import Mask
 
 MOST_WORDS = 64
-"""More words than this no longer fit on a screen as a table."""
+"""The most words whose table fits on a screen."""
 
 _WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+(?:['’][^\W_]+)*|[^\w\s]")
 
@@ -28,7 +28,7 @@ class SentenceLesson:
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The words and signs of a text; each Chinese character counts as a word unless spaces part them.
+    """The words and signs of a text; each Chinese character is a word unless the text has spaces.
 
     >>> words_of("I love AI.")
     ('I', 'love', 'AI', '.')
@@ -46,7 +46,7 @@ def attend_sentence(
 ) -> SentenceLesson:
     """Multi-head attention over the words of ``text`` with small random vectors, as a trace.
 
-    The same word always gets the same vector, whatever stands around it; ``seed`` chooses the
+    The same word always gets the same vector, whatever its context; ``seed`` chooses the
     vectors and the four projections.
 
     >>> lesson = attend_sentence("I love AI")
@@ -56,11 +56,11 @@ def attend_sentence(
     words = words_of(text)
     if not words:
         raise ArgumentError(
-            "The text has at least one word.", got="{text!r}", do='Try "I love AI".', text=text
+            "The text must have at least one word.", got="{text!r}", do='Try "I love AI".', text=text
         )
     if len(words) > MOST_WORDS:
         raise ArgumentError(
-            "The text has at most {MOST_WORDS} words, so that every number can be shown.",
+            "The text can have at most {MOST_WORDS} words, so that every number can be shown.",
             got="{words_count} words",
             do="Shorten it.",
             MOST_WORDS=MOST_WORDS,
@@ -68,7 +68,7 @@ def attend_sentence(
         )
     if width < 1 or heads < 1 or width % heads:
         raise ArgumentError(
-            "width and heads are 1 or more, and the heads divide the width.",
+            "width and heads must be at least 1, and heads must divide width.",
             got="width = {width}, heads = {heads}",
             do="Try --width 4 --heads 2.",
             width=width,

@@ -1,6 +1,6 @@
 """One head twice: with bare parameters and with linear layers. Given equal weights they are equal.
 
-``x W_q`` and ``nn.Linear`` differ only in how the weight lies: a linear layer keeps it transposed.
+``x W_q`` and ``nn.Linear`` differ only in the layout of the weight: a linear layer keeps it transposed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class LinearSelfAttention(nn.Module):
 
     @torch.no_grad()
     def take(self, bare: BareSelfAttention) -> None:
-        """Take over the weights of a bare head."""
+        """Copy the weights of a bare head."""
         for layer, weight in ((self.query, bare.w_q), (self.key, bare.w_k), (self.value, bare.w_v)):
             layer.weight.copy_(weight.T)
 
@@ -77,14 +77,14 @@ class LinearSelfAttention(nn.Module):
 class Single:
     """Both heads on the same tokens, with and without a mask."""
 
-    before: float  # the greatest difference with weights of their own
+    before: float  # the largest difference with different weights
     difference: float  # and with equal weights
     masked_difference: float
     bare_weights: Tensor  # (query, key), causal
     linear_weights: Tensor
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was found."""
+        """The results, as sentences."""
         return (
             Fact("single.before", {"difference": self.before}),
             Fact("single.equal", {"difference": self.difference, "masked": self.masked_difference}),

@@ -36,17 +36,17 @@ class Filtered:
     values: Numbers
     threshold: float
     kept: tuple[int, ...]
-    share: float  # of the weight that passes
+    share: float  # the share of the weight that passes
     output: float
     filtered: float
 
     @property
     def bound(self) -> float:
-        """What the output can change by at most: the dropped weight times the range of the values."""
+        """A bound on the change of the output: the dropped weight times the range of the values."""
         return (1 - self.share) * float(np.ptp(self.values))
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was found."""
+        """The results, as sentences."""
         return (
             Fact(
                 "filter.kept",
@@ -86,7 +86,7 @@ def filter_keys(
         tuple(np.flatnonzero(passing).tolist()),
         share,
         float(weights @ v),
-        # Where nothing passes nothing is seen: 0, as for a query whose keys are all masked.
+        # If nothing passes the output is 0, as for a query whose keys are all masked.
         float(weights[passing] @ v[passing] / share) if share else 0.0,
     )
 

@@ -1,4 +1,4 @@
-"""Timing the kinds of attention beside each other: time, memory, and from which length one is faster.
+"""Timing the variants of attention: time, memory, and the length from which one is faster.
 
 | variant    | what is run                                             | grows as |
 |------------|---------------------------------------------------------|----------|
@@ -10,9 +10,9 @@
 | `linear`   | ``regard.linear_attention(q, k, v)``                    | n        |
 | `sdpa`     | torch's ``scaled_dot_product_attention``                | n²       |
 
-Every measurement runs in a process of its own, forked from one that has torch loaded and has done nothing
-else. Its memory is how much the process grew, at its highest, during the first whole call, beyond the
-inputs; its time is the median of the calls after that.
+Every measurement runs in its own process, forked from one that has loaded torch and done nothing else. Its
+memory is how much the process grew at its peak during the first whole call, without the inputs; its time is
+the median of the calls after that.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ REACH = 64
 """Half width of the window, and stride of the sparse mask."""
 
 FEWEST = 3
-"""Rounds at the greatest lengths."""
+"""Rounds at the largest lengths."""
 
 BESIDE = {"sparse": 9, "linear": 3}
-"""Outputs' worth of memory held beside the output: what was measured at 1,024 to 4,096 tokens, rounded up.
+"""Extra memory of each variant, in sizes of the output: measured at 1,024 to 4,096 tokens, rounded up.
 
 Sparse attention gathers parts of Q, K and V and merges their outputs; linear attention joins segments.
 """
@@ -83,7 +83,7 @@ class Work:
 
     @property
     def needed(self) -> int:
-        """Bytes that it takes at its highest: inputs, output, and what the variant holds besides."""
+        """Peak memory in bytes: inputs, output, and what the variant needs besides."""
         name = "dense" if self.variant == "textbook" else "regard"
         way = cost(
             self.length,
@@ -99,17 +99,17 @@ class Work:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was found: seconds and bytes, or why it was not tried."""
+    """One result: seconds and bytes, or why it was not tried."""
 
     work: Work
     seconds: float | None
-    bytes: int | None  # None where the system does not say
+    bytes: int | None  # None if the system does not report it
     needed: int
     available: int | None
 
     @property
     def refused(self) -> bool:
-        """Whether it would not have fitted."""
+        """Whether it would not have fit into memory."""
         return self.seconds is None
 
 
@@ -130,11 +130,11 @@ class Bench:
         return tuple(dict.fromkeys(row.work.variant for row in self.rows))
 
     def row(self, length: int, variant: str) -> Measured | None:
-        """One measurement, or None where there is none."""
+        """One measurement, or None."""
         return next((r for r in self.rows if (r.work.length, r.work.variant) == (length, variant)), None)
 
     def crossover(self, first: str, other: str) -> int | None:
-        """The least length from which on ``first`` is faster than ``other``; None if it never stays so."""
+        """The length from which ``first`` stays faster than ``other``; None if there is none."""
         found = None
         for length in sorted(self.lengths):
             a, b = self.row(length, first), self.row(length, other)
@@ -166,7 +166,7 @@ class Bench:
 
 
 def rounds_at(length: int, shortest: int, rounds: int) -> int:
-    """How many rounds at a length, so that n² work takes the same time at each; never below three.
+    """The rounds at a length, so that n² work takes the same time at each; at least three.
 
     >>> [rounds_at(length, 1024, 100) for length in (1024, 2048, 4096, 8192)]
     [100, 25, 6, 3]
@@ -186,7 +186,7 @@ def plan_bench(
     threads: int | None = None,
     variants: Sequence[str] = VARIANTS,
 ) -> tuple[Work, ...]:
-    """What there is to measure, checked.
+    """The measurements to run, checked.
 
     >>> [(one.variant, one.length, one.rounds) for one in plan_bench([1024], variants=["linear"])]
     [('linear', 1024, 100)]
@@ -197,7 +197,7 @@ def plan_bench(
     for variant in variants:
         if variant not in CALLS:
             raise ArgumentError(
-                "A variant is one of {CALLS}.",
+                "A variant must be one of {CALLS}.",
                 got="{variant!r}",
                 do="Choose one of them.",
                 CALLS=", ".join(CALLS),
@@ -205,7 +205,7 @@ def plan_bench(
             )
     if not lengths or not variants:
         raise ArgumentError(
-            "There is at least one length and one variant.", got="none", do="Try --length 1024."
+            "At least one length and one variant are needed.", got="none", do="Try --length 1024."
         )
     threads = torch.get_num_threads() if threads is None else threads
     shortest = min(lengths)
@@ -222,7 +222,7 @@ def run_bench(
     available: Callable[[], int | None] = available_bytes,
     report: Callable[[Work], None] = lambda work: None,
 ) -> Bench:
-    """Measure one after the other, each in a process of its own; what would not fit is not tried.
+    """Measure one after another, each in its own process; what would not fit into memory is not tried.
 
     ``report`` is called before each measurement.
     """
@@ -238,7 +238,7 @@ def run_bench(
     if all(row.refused for row in rows):
         row = min(rows, key=lambda row: row.needed)
         raise ArgumentError(
-            "What is measured fits in memory (available = {available:,} bytes).",
+            "A measurement must fit into memory (available = {available:,} bytes).",
             got="{needed:,} bytes for {variant} at length {length:,}",
             do="Choose smaller lengths or a smaller batch.",
             available=row.available,
@@ -253,16 +253,16 @@ def _in_own_process(work: Work) -> tuple[float, int | None]:
     kinds = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in kinds else "spawn")
     if "forkserver" in kinds:
-        # torch is loaded once, by the server; what is forked from it has used no memory of its own yet.
+        # The server loads torch once; a process forked from it has used no memory of its own yet.
         context.set_forkserver_preload([__name__])
     try:
         with ProcessPoolExecutor(1, mp_context=context) as pool:
             return pool.submit(measure, work).result()
     except BrokenProcessPool as error:
         raise ArgumentError(
-            "A measurement runs to its end.",
-            got="a process that was ended from outside, {variant} at length {length:,}, which needs "
-            "about {needed:,} bytes",
+            "A measurement must run to its end.",
+            got="a process killed from outside: {variant} at length {length:,}, "
+            "which needs about {needed:,} bytes",
             do="Choose smaller lengths or a smaller batch, or free some memory.",
             variant=work.variant,
             length=work.length,
@@ -281,7 +281,7 @@ def measure(work: Work) -> tuple[float, int | None]:
     call = CALLS[work.variant]
     chance = torch.Generator().manual_seed(0)
     with torch.inference_mode():
-        # What a first call sets up once, threads and kernels, is not what attention needs.
+        # Threads and kernels that a first call sets up once do not count.
         small = torch.randn(1, 1, 2 * REACH, work.channels, generator=chance)
         call(small, small, small)
         shape = (work.batch, work.heads, work.length, work.channels)

@@ -10,14 +10,14 @@ from regard.lessons.timing import Bench
 
 
 def draw_bench(found: Bench, lang: str = "en") -> Figure:
-    """Milliseconds and megabytes, both axes logarithmic; what was not measured has no point."""
+    """Milliseconds and megabytes, both axes logarithmic; what was not measured is left out."""
     gap = float("nan")
     times: dict[str, list[float]] = {}
     memory: dict[str, list[float]] = {}
     for variant in found.variants:
         rows = [found.row(length, variant) for length in found.lengths]
         times[variant] = [gap if row is None or row.seconds is None else 1000 * row.seconds for row in rows]
-        # A process that did not grow at all has no place on a logarithmic axis.
+        # A process that did not grow cannot be drawn on a logarithmic axis.
         memory[variant] = [gap if row is None or not row.bytes else row.bytes / 2**20 for row in rows]
     side = text("axis.tokens", lang)
     return draw(

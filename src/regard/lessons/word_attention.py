@@ -43,7 +43,7 @@ class WordAttention:
         return self.trace["weights"]
 
     def strongest(self, most: int = 3) -> list[list[tuple[str, float]]]:
-        """For each word the words it looks at most, with their weights, strongest first."""
+        """For each word the words that it attends to most, with their weights, strongest first."""
         return [
             [
                 (self.words[key], float(row[key]))
@@ -54,7 +54,7 @@ class WordAttention:
         ]
 
     def facts(self) -> tuple[Fact, ...]:
-        """What was found."""
+        """The results, as sentences."""
         return tuple(
             Fact(
                 "words.strongest" if found else "words.nothing",
@@ -74,7 +74,7 @@ def read_vectors(path: Path = EXAMPLE) -> Vectors:
         table = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise DataError(
-            "A table of word vectors is a file that can be read.",
+            "A table of word vectors must be a readable file.",
             got="{path}: {reason}",
             do="Correct the path.",
             path=path,
@@ -82,7 +82,7 @@ def read_vectors(path: Path = EXAMPLE) -> Vectors:
         ) from error
     except ValueError as error:
         raise DataError(
-            'A table of word vectors is JSON in UTF-8, {{"word": [numbers], …}}.',
+            'A table of word vectors must be JSON in UTF-8: {{"word": [numbers], …}}.',
             got="{path}: {error}",
             do="Correct the file.",
             path=path,
@@ -92,10 +92,10 @@ def read_vectors(path: Path = EXAMPLE) -> Vectors:
 
 
 def check_vectors(table: object, where: str) -> Vectors:
-    """``table`` as word vectors: at least one word, all with equally many finite numbers."""
+    """``table`` as word vectors: at least one word, all with the same number of finite values."""
     if not isinstance(table, dict) or not table:
         raise DataError(
-            "A table of word vectors is an object with at least one word.",
+            "A table of word vectors must be an object with at least one word.",
             got="{type} in {where}",
             do='Write {{"I": [1.0, 0.5], …}}.',
             type=type(table).__name__,
@@ -108,9 +108,9 @@ def check_vectors(table: object, where: str) -> Vectors:
         )
         if not numbers or not vector or (length is not None and len(vector) != length):
             raise DataError(
-                "Every word has finite numbers."
+                "Every word needs a vector of finite numbers."
                 if length is None
-                else "Every word has {length} finite numbers, as the first.",
+                else "Every word needs {length} finite numbers, like the first.",
                 got="{entry} in {where}",
                 do="Correct it.",
                 length=length,
@@ -132,11 +132,11 @@ def attend_words(
     """
     known = read_vectors() if vectors is None else vectors
     parts = sentence.split()
-    # Words that the table has with the spaces between them; else cut as everywhere in the lessons.
+    # Split at spaces if the table has these words; otherwise as everywhere in the lessons.
     found = tuple(parts) if all(part in known for part in parts) else words_of(sentence)
     if not found:
         raise TextError(
-            "A text has at least one word.",
+            "A text must have at least one word.",
             got="{sentence!r}",
             do='Try "{SENTENCE}".',
             sentence=sentence,
@@ -148,9 +148,11 @@ def attend_words(
         hints = ", ".join(f"{word} → {match[0]}" for word, match in near.items() if match)
         shown = ", ".join(list(known)[:12]) + ("…" if len(known) > 12 else "")
         raise TextError(
-            "Every word stands in the table ({shown}).",
+            "Every word must be in the table ({shown}).",
             got="unknown: {unknown}",
-            do="Did you mean {hints}?" if hints else "Add them to the table, or part the words by spaces.",
+            do="Did you mean {hints}?"
+            if hints
+            else "Add them to the table, or separate the words with spaces.",
             shown=shown,
             unknown=", ".join(unknown),
             hints=hints,

@@ -425,6 +425,10 @@ def as_mask(given: MaskLike, extent: Extent | None = None) -> Mask:
     """A mask from a mask, a bool tensor, an additive tensor of 0 and −inf, or a causal bias of torch.
 
     ``extent`` is the size that the mask is for, if known; a causal bias only fits its own sizes.
+
+    >>> import torch
+    >>> as_mask(torch.tensor([[0.0, -torch.inf], [0.0, 0.0]])).dense(2).tolist()
+    [[True, False], [True, True]]
     """
     from regard.masks.pair_patterns import Dense
     from regard.masks.patterns import causal, upper_left_causal

@@ -21,12 +21,20 @@ from regard.masks.table_text import write_table
 
 
 def everything() -> Mask:
-    """Every query sees every key."""
+    """Every query sees every key.
+
+    >>> everything().dense(1, 3).tolist()
+    [[True, True, True]]
+    """
     return Constant(True)
 
 
 def nothing() -> Mask:
-    """No query sees any key."""
+    """No query sees any key.
+
+    >>> nothing().dense(1, 3).tolist()
+    [[False, False, False]]
+    """
     return Constant(False)
 
 

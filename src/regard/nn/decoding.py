@@ -139,7 +139,7 @@ def _check_room(needed: int, longest: int) -> None:
         raise ShapeError(
             "Prompt and new tokens fit the positions of the model (longest = {longest}).",
             got="{needed} tokens",
-            do="Shorten the prompt or lower maximum.",
+            do="Shorten the prompt or lower max_new_tokens.",
             longest=longest,
             needed=needed,
         )

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.checks import check_integer
+from regard.deprecation import renamed_arguments
 from regard.errors import ArgumentError, DtypeError
 from regard.nn.beam_search import beam_search
 from regard.nn.decoding import Decoding, begin
@@ -32,14 +33,15 @@ class Generated:
         return [text[:-1] if end is not None and text[-1:] == [end] else text for text in texts]
 
 
+@renamed_arguments(maximum="max_new_tokens", beams="num_beams", end="eos_token_id")
 def generate(
     model: Seq2Seq | LanguageModel,
     prompt: Tensor,
     *,
-    maximum: int = 64,
+    max_new_tokens: int = 64,
     start: int | None = None,
-    end: int | None = None,
-    beams: int = 1,
+    eos_token_id: int | None = None,
+    num_beams: int = 1,
     length_penalty: float = 1.0,
     temperature: float | None = None,
     top_p: float | None = None,
@@ -47,16 +49,16 @@ def generate(
     keep: Tensor | None = None,
     cache: bool = True,
 ) -> Generated:
-    """Generate up to ``maximum`` tokens for each prompt; by default the most probable one at each step.
+    """Generate up to ``max_new_tokens`` tokens per prompt; by default the most probable one at each step.
 
     Args:
         model: a ``Seq2Seq`` or ``LanguageModel``. It runs without dropout, whatever its mode.
         prompt: tokens ``(batch, length)``: sources of a ``Seq2Seq``, beginnings of texts for a
             ``LanguageModel``. Shorter ones are padded with the model's padding token, on either side.
-        maximum: the most tokens to generate, including the end token.
+        max_new_tokens: the most tokens to generate, including the end token.
         start: the first token of the target of a ``Seq2Seq``.
-        end: the token that ends a text; without it every text gets ``maximum`` tokens.
-        beams: above 1, beam search that keeps this many texts at every step.
+        eos_token_id: the token that ends a text; without it every text gets ``max_new_tokens`` tokens.
+        num_beams: above 1, beam search that keeps this many texts at every step.
         length_penalty: beams compete by ``log p / length ** length_penalty``.
         temperature: sample from ``softmax(logits / temperature)``.
         top_p: sample from the smallest set of tokens with at least this total probability.
@@ -69,7 +71,7 @@ def generate(
     >>> from regard import nn
     >>> model = nn.Seq2Seq(50, 60, width=16, heads=2, encoder_layers=1, decoder_layers=1)
     >>> sources = torch.tensor([[4, 5, 6], [7, 8, 0]])  # the second is shorter; 0 is padding
-    >>> nn.generate(model, sources, start=1, end=2, maximum=5, beams=3).tokens.shape[0]
+    >>> nn.generate(model, sources, start=1, eos_token_id=2, max_new_tokens=5, num_beams=3).tokens.shape[0]
     2
     """
     if not isinstance(model, Seq2Seq | LanguageModel):
@@ -79,34 +81,34 @@ def generate(
             do="Build one of them.",
             type=type(model).__name__,
         )
-    check_integer("maximum", maximum)
-    check_integer("beams", beams)
+    check_integer("max_new_tokens", max_new_tokens)
+    check_integer("num_beams", num_beams)
     sampler = TokenSampler.of(temperature, top_p, generator)
-    if beams > 1 and (sampler.temperature is not None or length_penalty < 0):
+    if num_beams > 1 and (sampler.temperature is not None or length_penalty < 0):
         raise ArgumentError(
             "Beam search does not sample, and its length_penalty is 0 or more.",
-            got="beams = {beams}, temperature = {temperature}, length_penalty = {length_penalty}",
-            do="Use beams=1 to sample.",
-            beams=beams,
+            got="num_beams = {num_beams}, temperature = {temperature}, length_penalty = {length_penalty}",
+            do="Use num_beams=1 to sample.",
+            num_beams=num_beams,
             temperature=sampler.temperature,
             length_penalty=length_penalty,
         )
-    padding = _padding(model, end)
+    padding = _padding(model, eos_token_id)
     with torch.inference_mode(), _evaluating(model):
-        decoding = begin(model, prompt, start=start, keep=keep, new=maximum, cached=cache)
-        if beams > 1:
+        decoding = begin(model, prompt, start=start, keep=keep, new=max_new_tokens, cached=cache)
+        if num_beams > 1:
             found = beam_search(
                 model,
                 decoding,
-                beams=beams,
-                maximum=maximum,
-                end=end,
+                beams=num_beams,
+                maximum=max_new_tokens,
+                end=eos_token_id,
                 padding=padding,
                 forbidden=model.padding,
                 length_penalty=length_penalty,
             )
             return Generated(*found)
-        return _one_by_one(decoding, sampler, maximum, end, padding, model.padding)
+        return _one_by_one(decoding, sampler, max_new_tokens, eos_token_id, padding, model.padding)
 
 
 def _one_by_one(

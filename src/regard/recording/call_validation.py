@@ -77,7 +77,7 @@ def check_call(call: Call, number: int) -> None:
 
 def place_of_call(name: str, number: int) -> str:
     """The call as errors name it."""
-    return f"call {number} ({name[:60]!r})"
+    return f"seen[{number}] ({name[:60]!r})"
 
 
 # ---- one tensor after the other ------------------------------------------------------------------

@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from regard.errors import RecordingError
+from regard.interception.steps import Kind  # noqa: F401 - the inherited fields are documented here
 from regard.kernels import Statistics
+from regard.masks import Mask  # noqa: F401 - the inherited fields are documented here
 from regard.masks.extent import Integers
 from regard.masks.mask import Constant, MaskLike, as_mask
 from regard.recording.call import Call, part_of, widened, widened_on_cpu

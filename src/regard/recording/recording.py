@@ -225,7 +225,7 @@ class Recording:
             name=name,
             sizes=sizes,
             lists=len(texts),
-            lengths=" and ".join(map(str, counts)),
+            lengths=", ".join(map(str, counts)),
         )
 
     # ---- files ---------------------------------------------------------------------------------

@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 
 from regard.errors import RecordingError
+from regard.interception.steps import Kind  # noqa: F401 - the inherited fields are documented here
 from regard.kernels import Statistics, attention_statistics, attention_with_lse
 from regard.kernels.biases import WHOLE, Bias
 from regard.kernels.plain_kernel import Rules, full_precision, scores_of, weights_of
-from regard.masks import padding
+from regard.masks import Mask, padding  # noqa: F401 - the inherited fields are documented here
 from regard.masks.extent import Integers
 from regard.masks.mask import MaskLike, as_mask
 from regard.recording.call import Call, part_of, widened, widened_on_cpu

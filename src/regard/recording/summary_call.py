@@ -11,7 +11,9 @@ from torch import Tensor
 
 from regard.checks import check_integer
 from regard.errors import RecordingError
+from regard.interception.steps import Kind  # noqa: F401 - the inherited fields are documented here
 from regard.kernels import Statistics
+from regard.masks import Mask  # noqa: F401 - the inherited fields are documented here
 from regard.masks.extent import Integers
 from regard.masks.mask import Constant, MaskLike
 from regard.recording.call import Call, widened_on_cpu

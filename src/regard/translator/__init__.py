@@ -1,4 +1,4 @@
-"""The translator, English to Chinese: data, vocabularies, recipe, training, scores, translating.
+"""The English–Chinese translator: data, vocabularies, recipe, training, scores, translation.
 
 >>> from regard.translator import Recipe
 >>> Recipe().width
@@ -56,7 +56,7 @@ _RENAMED = {"Corpus": "CorpusSplit", "Look": "WatchedTranslation", "Run": "Train
 
 
 def __getattr__(name: str) -> _Any:
-    """Names of earlier versions, for one more release."""
+    """Names of earlier versions, kept for one release."""
     if name in _RENAMED:
         import warnings
 

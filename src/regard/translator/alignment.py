@@ -1,7 +1,7 @@
-"""Which English words each Chinese character comes from, read off one head of the cross-attention.
+"""Which English words each Chinese character comes from, according to one cross-attention head.
 
-Which head that is was measured: :func:`measure_heads` counts, for word pairs that were checked by
-hand, how often the English word that a head looks at most is the right one.
+The head is chosen by measurement: :func:`measure_heads` counts, for word pairs that were checked by
+hand, how often the English word that a head attends to most is the right one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FILE = "alignment.json"
 
 
 class SourceWord(NamedTuple):
-    """A word of the source as it was typed, and the pieces that it was cut into: first to stop − 1."""
+    """A word of the source as it was typed, and its pieces: first to stop − 1."""
 
     text: str
     first: int
@@ -59,7 +59,7 @@ def words_of(english: EnglishTokens, text: str) -> list[SourceWord]:
 
 
 def _proper_words(english: EnglishTokens, text: str) -> list[SourceWord]:
-    """The words without punctuation, where heads rest that have nothing to attend to."""
+    """The words without punctuation, on which idle heads rest."""
     return [word for word in words_of(english, text) if _has_letters(word.text)]
 
 
@@ -78,7 +78,7 @@ class AlignmentHead:
 
     @property
     def share(self) -> float:
-        """Right ones among the checked pairs."""
+        """The share of the checked pairs that it gets right."""
         return self.right / self.pairs
 
     def to_json(self) -> str:
@@ -92,7 +92,7 @@ class AlignmentHead:
             return cls(**{name: int(value) for name, value in json.loads(text).items()})
         except (ValueError, TypeError, AttributeError) as error:
             raise ModelFileError(
-                "The head that aligns is a JSON object with layer, head, right and pairs.",
+                "The alignment head must be a JSON object with layer, head, right and pairs.",
                 got="{error}",
                 do="Export the model again.",
                 error=error,
@@ -108,7 +108,7 @@ def read_alignment_head(folder: str | Path) -> AlignmentHead:
 class Alignment:
     """Which English words each character of a translation attends to: ``weights (character, word)``.
 
-    Rows sum to less than 1: the rest is on the full stop, other signs and the end of the text.
+    Rows sum to less than 1: the rest is on the full stop, other punctuation and the end of the text.
     """
 
     text: str
@@ -130,13 +130,26 @@ class Alignment:
         return "\n".join([self.translation, *lines])
 
 
-def align(translator: Translator, text: str, by: AlignmentHead, *, beams: int = 4) -> Alignment:
-    """Translate a text and read its alignment off one head."""
-    return alignment_of(look(translator, text, beams=beams), translator.vocabularies.english, by)
+def align(
+    translator: Translator,
+    text: str,
+    by: AlignmentHead,
+    *,
+    num_beams: int = 4,
+    max_new_tokens: int | None = None,
+) -> Alignment:
+    """Translate a text and take its alignment from one head.
+
+    >>> from regard.translator import embedded, embedded_alignment_head
+    >>> align(embedded(), "The cat sat on the mat.", embedded_alignment_head()).strongest(0)
+    'cat'
+    """
+    translation = translator.translate(text, num_beams=num_beams, max_new_tokens=max_new_tokens)
+    return alignment_of(look(translator, text, translation=translation), translator.vocabularies.english, by)
 
 
 def alignment_of(seen: WatchedTranslation, english: EnglishTokens, by: AlignmentHead) -> Alignment:
-    """The alignment in a recording, read off one head."""
+    """The alignment in a recording, from one head."""
     words = _proper_words(english, seen.text)
     call = cross_call(seen.recording, by.layer)
     # Row t writes character t; the last row writes the end.
@@ -150,7 +163,7 @@ def cross_call(recording: Recording, layer: int) -> Call:
         if call.kind == "cross" and call.layer == layer:
             return call
     raise ModelFileError(
-        "The head that aligns is one of the model's cross-attention.",
+        "The alignment head must be a cross-attention head of the model.",
         got="layer = {layer}",
         do="Export the model again.",
         layer=layer,
@@ -188,9 +201,13 @@ def measure_heads(
 ) -> list[AlignmentHead]:
     """How many of the checked pairs each head of the cross-attention gets right, the best head first.
 
-    The Chinese word is right if the English word that its characters look at most, taken together,
-    is the one that was paired with it. The hand-made translation is given to the decoder, so that
-    every model is asked about the same words.
+    The Chinese word is right if the English word that its characters attend to most, taken together,
+    is the one that was paired with it. The decoder is given the hand-made translation, so that every
+    model is measured on the same words.
+
+    >>> from regard.translator import embedded, embedded_alignment_head
+    >>> measure_heads(embedded())[0] == embedded_alignment_head()
+    True
     """
     sentences = checked_sentences() if sentences is None else sentences
     right = dict.fromkeys(_cross_heads(translator), 0)
@@ -208,7 +225,7 @@ def measure_heads(
                 hits = sum(_is_right(weights, words, sentence, pair) for pair in sentence.pairs)
                 right[call.layer, head] += hits
     pairs = sum(len(sentence.pairs) for sentence in sentences)
-    # Equal heads in the order of the model.
+    # Ties in the order of the model.
     return [
         AlignmentHead(*place, right=hits, pairs=pairs)
         for place, hits in sorted(right.items(), key=lambda item: (-item[1], item[0]))

@@ -10,7 +10,7 @@ FILE = "README.md"
 
 
 def card(recipe: Recipe, scores: dict[str, Any], megabytes: float) -> str:
-    """The card as Markdown, every number in it from the recipe and the scores."""
+    """The card as Markdown, with every number from the recipe and the scores."""
     greedy, beam, alignment = scores["greedy"], scores["beam"], scores["alignment"]
     return f"""\
 # English → Chinese

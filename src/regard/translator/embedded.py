@@ -1,4 +1,4 @@
-"""The translator that comes with regard: loaded from the package on first use, nothing fetched."""
+"""The translator that comes with regard: loaded from the package on first use; nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, overload
 
+from regard.deprecation import renamed_arguments
 from regard.translator.alignment import Alignment, AlignmentHead, read_alignment_head
 from regard.translator.alignment import align as align_text
 from regard.translator.translate_text import Translator, load_translator
@@ -15,24 +16,32 @@ FOLDER = Path(__file__).parent / "weights"
 
 @cache
 def embedded() -> Translator:
-    """The embedded translator; loaded once."""
+    """The built-in translator; loaded once."""
     return load_translator(FOLDER)
 
 
 @cache
 def embedded_alignment_head() -> AlignmentHead:
-    """The head of the embedded translator whose cross-attention aligns best."""
+    """The cross-attention head of the built-in translator that aligns best."""
     return read_alignment_head(FOLDER)
 
 
 @overload
-def translate(text: str, *, align: Literal[False] = False, beams: int = 4) -> str: ...
+def translate(
+    text: str, *, align: Literal[False] = False, num_beams: int = 4, max_new_tokens: int | None = None
+) -> str: ...
 @overload
-def translate(text: str, *, align: Literal[True], beams: int = 4) -> Alignment: ...
-def translate(text: str, *, align: bool = False, beams: int = 4) -> str | Alignment:
-    """The Chinese of an English sentence, by the embedded translator.
+def translate(
+    text: str, *, align: Literal[True], num_beams: int = 4, max_new_tokens: int | None = None
+) -> Alignment: ...
+@renamed_arguments(beams="num_beams")
+def translate(
+    text: str, *, align: bool = False, num_beams: int = 4, max_new_tokens: int | None = None
+) -> str | Alignment:
+    """Translate an English sentence to Chinese with the built-in translator.
 
-    With ``align`` also which English words each character looked at.
+    ``num_beams`` is the width of the beam search, ``max_new_tokens`` the most characters to write. With
+    ``align=True`` the result also says which English words each character attended to.
 
     >>> import regard
     >>> "猫" in regard.translate("The cat sat on the mat.")
@@ -41,5 +50,7 @@ def translate(text: str, *, align: bool = False, beams: int = 4) -> str | Alignm
     'cat'
     """
     if align:
-        return align_text(embedded(), text, embedded_alignment_head(), beams=beams)
-    return embedded().translate(text, beams=beams)
+        return align_text(
+            embedded(), text, embedded_alignment_head(), num_beams=num_beams, max_new_tokens=max_new_tokens
+        )
+    return embedded().translate(text, num_beams=num_beams, max_new_tokens=max_new_tokens)

@@ -21,12 +21,12 @@ class Scores:
 
 
 def check_scoring() -> None:
-    """Raise now, rather than after a training, if its scores could not be computed."""
+    """Raise now, rather than after training, if the scores could not be computed."""
     try:
         import_module("sacrebleu")
     except ImportError as error:
         raise ArgumentError(
-            "Scores are computed by sacrebleu.",
+            "Computing scores needs sacrebleu.",
             got="no such package",
             do='Install it with pip install "regard[train]".',
         ) from error
@@ -43,9 +43,9 @@ def score(translations: Sequence[str], references: Sequence[Sequence[str]]) -> S
 
     if not translations or len(translations) != len(references) or not all(references):
         raise ArgumentError(
-            "Every translation has its references (translations = {translations}).",
+            "Every translation needs references (translations = {translations}).",
             got="{references} with references",
-            do="Pass one list of references for each.",
+            do="Pass one list of references for each translation.",
             translations=len(translations),
             references=sum(map(bool, references)),
         )
@@ -59,11 +59,16 @@ def score(translations: Sequence[str], references: Sequence[Sequence[str]]) -> S
 
 
 def evaluate(
-    translator: Translator, held_out: Sequence[HeldOut], *, beams: int = 1, length_penalty: float = 1.0
+    translator: Translator, held_out: Sequence[HeldOut], *, num_beams: int = 1, length_penalty: float = 1.0
 ) -> Scores:
-    """The scores of a translator on sentences that were held out; one that it cannot read counts as empty."""
+    """The scores of a translator on held-out sentences; one that it cannot read counts as empty.
+
+    >>> from regard.translator import HeldOut, embedded
+    >>> evaluate(embedded(), [HeldOut("The cat sat on the mat.", ("猫坐在垫子上。",))]).bleu > 0
+    True
+    """
     readable = [sentence.english for sentence in held_out if translator.reads(sentence.english)]
-    made = translator.translate_all(readable, beams=beams, length_penalty=length_penalty)
+    made = translator.translate_all(readable, num_beams=num_beams, length_penalty=length_penalty)
     found = dict(zip(readable, made, strict=True))
     translations = [found.get(sentence.english, "") for sentence in held_out]
     return score(translations, [sentence.references for sentence in held_out])

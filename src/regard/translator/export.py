@@ -1,4 +1,4 @@
-"""The result of a training: averaged weights in half precision with vocabularies, recipe and scores."""
+"""The result of a training run: averaged weights in half precision with vocabularies, recipe and scores."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.checks import check_integer
+from regard.deprecation import renamed_arguments
 from regard.translator.alignment import FILE as ALIGNMENT
 from regard.translator.alignment import measure_heads
 from regard.translator.card import FILE as CARD
@@ -22,19 +23,20 @@ from regard.translator.weight_average import average
 MODEL, SCORES = "model", "scores.json"
 
 
-def export(run: TrainingRun, *, beams: int = 4, length_penalty: float = 1.0) -> dict[str, Any]:
+@renamed_arguments(beams="num_beams")
+def export(run: TrainingRun, *, num_beams: int = 4, length_penalty: float = 1.0) -> dict[str, Any]:
     """Average the last checkpoints of a run into its ``model`` folder, and measure the result.
 
     The scores are those of the exported model, half precision included, on the held-out sentences. They
-    say which files of weights were averaged, and which were ``missing`` although the training wrote them.
+    say which files of weights were averaged, and which were ``missing`` although the run wrote them.
     """
-    check_integer("beams", beams)
+    check_integer("num_beams", num_beams)
     check_scoring()
     with locked_folder(run.folder):
-        return _export(run, beams, length_penalty)
+        return _export(run, num_beams, length_penalty)
 
 
-def _export(run: TrainingRun, beams: int, length_penalty: float) -> dict[str, Any]:
+def _export(run: TrainingRun, num_beams: int, length_penalty: float) -> dict[str, Any]:
     folder, recipe = run.folder / MODEL, run.recipe
     position = load_position(run.folder)
     expected = expected_snapshots(
@@ -56,9 +58,11 @@ def _export(run: TrainingRun, beams: int, length_penalty: float) -> dict[str, An
         "alignment": {"right": best.right, "pairs": best.pairs},
         "greedy": asdict(evaluate(translator, run.corpus.held_out)),
         "beam": {
-            "beams": beams,
+            "beams": num_beams,
             "length_penalty": length_penalty,
-            **asdict(evaluate(translator, run.corpus.held_out, beams=beams, length_penalty=length_penalty)),
+            **asdict(
+                evaluate(translator, run.corpus.held_out, num_beams=num_beams, length_penalty=length_penalty)
+            ),
         },
     }
     write_text(folder / SCORES, json.dumps(scores, indent=2) + "\n")

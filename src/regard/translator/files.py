@@ -1,4 +1,4 @@
-"""Files of a training: written under another name and renamed when complete; only safetensors and JSON."""
+"""Files of a training run: safetensors and JSON, written under another name and renamed when complete."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str,
 
 
 def read_text(path: Path) -> str:
-    """The text of a file of a model."""
+    """The text of one of the files of a model."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ModelFileError(
-            "A model is a folder with all of its files.",
+            "A model must be a folder with all of its files.",
             got="{type} at {path}",
-            do="Name the folder that regard train --out wrote.",
+            do="Pass the folder that regard train --out wrote.",
             type=type(error).__name__,
             path=path,
         ) from error
@@ -41,7 +41,7 @@ def read_tensors(path: Path, *, do: str) -> tuple[dict[str, Tensor], dict[str, o
         return checked_files.read_tensors(path)
     except checked_files.DamagedError as error:
         raise ModelFileError(
-            "Weights are as regard wrote them.",
+            "The weights must be as regard wrote them.",
             got="{error} in {path}",
             do=do,
             error=error,

@@ -1,4 +1,4 @@
-"""The recipe: everything but the data that decides the result of a training."""
+"""The recipe: everything but the data that determines the result of training."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from regard.nn.embedding import MODEL_POSITIONS
 from regard.nn.layers import NORMS
 
 LARGEST = 1e30
-"""The greatest number in a recipe; nothing above could be computed with."""
+"""The largest number in a recipe; larger ones would overflow."""
 
 MOST_PARAMETERS = 10_000_000_000
-"""Far beyond what 30,000 pairs can teach."""
+"""Far more than 30,000 pairs can train."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Sizes, dropout and steps of one training; the default is that of the embedded translator.
+    """Sizes, dropout and steps of a training run; the default is that of the built-in translator.
 
     >>> small = Recipe(width=64, heads=2, steps=100)
     >>> Recipe.from_json(small.to_json()) == small
@@ -38,7 +38,7 @@ class Recipe:
     positions: str = "sinusoidal"
     length: int = 128  # positions, on either side
     english_tokens: int = 4000
-    chinese_least: int = 2  # a character that is seen less often is unknown
+    chinese_least: int = 2  # a rarer character is unknown
 
     # Against memorizing 30,000 pairs. None on the attention weights: that keeps SDPA on its fast path.
     dropout: float = 0.25
@@ -55,7 +55,7 @@ class Recipe:
     tokens_per_batch: int = 3072  # both sides, padding counted
     checkpoint_every: int = 200
     log_every: int = 20
-    averaged: int = 8  # the last checkpoints, averaged in the end
+    averaged: int = 8  # the last checkpoints, averaged at the end
 
     held_out: int = 1000
     seed: int = 0
@@ -72,7 +72,7 @@ class Recipe:
         check_choice("positions", self.positions, tuple(MODEL_POSITIONS))
         if self.width % self.heads:
             raise ArgumentError(
-                "width divides evenly among the heads (width = {width}).",
+                "heads must divide width (width = {width}).",
                 got="heads = {heads}",
                 do="Choose a width that is a multiple of heads.",
                 width=self.width,
@@ -83,15 +83,15 @@ class Recipe:
         self._check_size()
 
     def _check_size(self) -> None:
-        """Before anything is built: torch would end with a message about its allocator, or be killed."""
+        """Checked before anything is built: torch would fail in its allocator, or be killed."""
         layers = self.encoder_layers + 2 * self.decoder_layers
         tokens = self.english_tokens + self.length
         parameters = layers * self.width * (4 * self.width + 2 * self.hidden) + tokens * self.width
         if parameters > MOST_PARAMETERS or self.seed >= 1 << 63:
             raise ArgumentError(
-                "A recipe asks for at most {MOST_PARAMETERS:,} parameters and a seed below 2⁶³.",
+                "A recipe can have at most {MOST_PARAMETERS:,} parameters and a seed below 2⁶³.",
                 got="about {parameters:.1e} parameters, seed = {seed}",
-                do="Make width, hidden or the numbers of layers smaller.",
+                do="Reduce width, hidden or the number of layers.",
                 MOST_PARAMETERS=MOST_PARAMETERS,
                 parameters=parameters,
                 seed=self.seed,
@@ -108,18 +108,21 @@ class Recipe:
 
     @classmethod
     def from_json(cls, text: str) -> Recipe:
-        """The recipe that a text holds; what it does not name is as in the default."""
+        """The recipe in a text; fields that it omits have their defaults."""
         try:
             named = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ArgumentError(
-                "A recipe is a JSON object.", got="{error}", do='Write {{"width": 192}}, say.', error=error
+                "A recipe must be a JSON object.",
+                got="{error}",
+                do='Write, for example, {{"width": 192}}.',
+                error=error,
             ) from error
         if not isinstance(named, dict):
             raise ArgumentError(
-                "A recipe is a JSON object.",
+                "A recipe must be a JSON object.",
                 got="{type}",
-                do='Write {{"width": 192}}, say.',
+                do='Write, for example, {{"width": 192}}.',
                 type=type(named).__name__,
             )
         return cls.from_fields(named)
@@ -131,7 +134,7 @@ class Recipe:
         unknown = sorted(set(named) - set(known))
         if unknown:
             raise ArgumentError(
-                "A recipe has the fields {known}.",
+                "A recipe can have only the fields {known}.",
                 got="{unknown}",
                 do="Correct the names.",
                 known=", ".join(known),
@@ -145,13 +148,16 @@ class Recipe:
         path = Path(path)
         if not path.is_file():
             raise ArgumentError(
-                "A recipe is a JSON file.", got="{path}", do="Name one that exists.", path=path
+                "A recipe must be a JSON file.",
+                got="{path}",
+                do="Pass the path of one that exists.",
+                path=path,
             )
         try:
             text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise ArgumentError(
-                "A recipe is a JSON file in UTF-8 that can be read.",
+                "A recipe must be a readable JSON file in UTF-8.",
                 got="{path}: {reason}",
                 do="Save it as UTF-8.",
                 path=path,

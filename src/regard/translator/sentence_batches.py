@@ -27,7 +27,7 @@ class EncodedPair:
 
 @dataclass(frozen=True, eq=False)
 class SentenceBatch:
-    """Padded ids: ``target`` begins with the start, ``following`` is what comes after each of its tokens."""
+    """Padded ids: ``target`` begins with the start token, ``following`` has the token after each one."""
 
     source: Tensor  # (batch, key)
     target: Tensor  # (batch, length)
@@ -52,7 +52,7 @@ def epoch_batches(sizes: Sequence[tuple[int, int]], tokens: int, *, seed: int, e
     """
     chance = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
     order = torch.randperm(len(sizes), generator=chance).tolist()
-    order.sort(key=lambda index: sizes[index])  # stable: among equals, the random order stays
+    order.sort(key=lambda index: sizes[index])  # stable: equal lengths keep their random order
     batches: list[list[int]] = []
     targets = sources = 0
     for index in order:

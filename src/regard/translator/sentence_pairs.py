@@ -1,4 +1,4 @@
-"""Sentence pairs: read from a tab-separated file, folded to simplified script, split for training.
+"""Sentence pairs: read from a tab-separated file, converted to simplified characters, split for training.
 
 The file is that of www.manythings.org/anki (``cmn.txt``: English, Chinese, attribution), or the same
 with a header that names its columns.
@@ -43,7 +43,7 @@ class CorpusSplit:
 
 
 def read_pairs(path: str | Path) -> list[Pair]:
-    """The pairs of a file, in its order, Chinese in simplified script.
+    """The pairs of a file, in its order, Chinese in simplified characters.
 
     >>> file = getfixture("tmp_path") / "cmn.txt"
     >>> _ = file.write_text("Who?\\t誰？\\tCC-BY\\n", encoding="utf-8")
@@ -53,22 +53,22 @@ def read_pairs(path: str | Path) -> list[Pair]:
     path = Path(path)
     if not path.is_file():
         raise DataError(
-            "Sentence pairs come from a tab-separated file.",
-            got="{path}, which is no file",
-            do="Name cmn.txt of www.manythings.org/anki, say.",
+            "Sentence pairs must be in a tab-separated file.",
+            got="{path}, which is not a file",
+            do="Pass, for example, cmn.txt from www.manythings.org/anki.",
             path=path,
         )
     lines = _lines(path)
     pairs = _pairs(path, lines)
     if not pairs:
         raise DataError(
-            "A file has at least one pair.", got="none in {path}", do="Name another file.", path=path
+            "The file needs at least one pair.", got="none in {path}", do="Pass another file.", path=path
         )
     if not any(HAN.search(pair.chinese) for pair in pairs):
         raise DataError(
-            "The second column is Chinese.",
-            got="no Chinese character in {path}; its first is {chinese!r}",
-            do="Order the columns English, Chinese, attribution, or name them in a header.",
+            "The second column must be Chinese.",
+            got="no Chinese character in {path}; the first entry is {chinese!r}",
+            do="Put the columns in the order English, Chinese, attribution, or name them in a header.",
             path=path,
             chinese=pairs[0].chinese,
         )
@@ -76,10 +76,10 @@ def read_pairs(path: str | Path) -> list[Pair]:
 
 
 def split(pairs: Iterable[Pair], *, held_out: int = 1000, seed: int = 0) -> CorpusSplit:
-    """Keep ``held_out`` English sentences out of training, chosen by ``seed`` and by nothing else.
+    """Keep ``held_out`` English sentences out of training, chosen only by ``seed``.
 
     Sentences are drawn by a hash of their text, so the order of the file does not matter. Case and
-    spaces do not make another sentence.
+    spaces are ignored.
 
     >>> pairs = [Pair("Hi.", "嗨。"), Pair("hi.", "你好。"), Pair("Who?", "谁？"), Pair("Run.", "跑。")]
     >>> corpus = split(pairs, held_out=1, seed=4)
@@ -93,9 +93,9 @@ def split(pairs: Iterable[Pair], *, held_out: int = 1000, seed: int = 0) -> Corp
         groups.setdefault(_sentence(pair.english), []).append(pair)
     if not 0 < held_out < len(groups):
         raise ArgumentError(
-            "Some sentences are held out and some are left (English sentences = {sentences}).",
+            "Some sentences must be held out and some must remain (English sentences = {sentences}).",
             got="held_out = {held_out}",
-            do="Hold out fewer, or bring more pairs.",
+            do="Hold out fewer, or provide more pairs.",
             sentences=len(groups),
             held_out=held_out,
         )
@@ -108,7 +108,7 @@ def split(pairs: Iterable[Pair], *, held_out: int = 1000, seed: int = 0) -> Corp
 
 
 def digest(pairs: Iterable[Pair]) -> str:
-    """A short name for these pairs, whatever their order: a training resumes only with its own data."""
+    """A digest of these pairs, whatever their order: a run resumes only with its own data."""
     total = hashlib.blake2b(digest_size=16)
     for pair in sorted(set(pairs)):
         total.update(f"{pair.english}\t{pair.chinese}\n".encode())
@@ -132,11 +132,11 @@ def _lines(path: Path) -> list[str]:
     try:
         text = contents.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # With the mark of utf-8-sig taken off, the error counts from after it; it has no line break.
+        # utf-8-sig removes the byte order mark, and the error counts from after it.
         behind = contents.removeprefix(codecs.BOM_UTF8)
         number = behind.count(b"\n", 0, error.start) + 1
         raise DataError(
-            "A file of pairs is text in UTF-8.",
+            "A file of pairs must be in UTF-8.",
             got="byte {behind:#04x} in line {number} of {path}",
             do="Save it as UTF-8.",
             behind=behind[error.start],
@@ -155,9 +155,9 @@ def _pairs(path: Path, lines: Sequence[str]) -> list[Pair]:
         cells = [cell.strip() for cell in line.split("\t")]
         if len(cells) <= max(english, chinese) or not cells[english] or not cells[chinese]:
             raise DataError(
-                "Every line has an English and a Chinese sentence with a tab between them.",
+                "Every line needs an English and a Chinese sentence, separated by a tab.",
                 got="{line!r} in line {number} of {path}",
-                do="Complete the line or take it out.",
+                do="Complete or remove the line.",
                 line=line[:60],
                 number=number,
                 path=path,
@@ -173,7 +173,7 @@ def _columns(path: Path, line: str) -> tuple[int, int, int]:
         return 0, 1, 0
     if "english" not in names or "chinese" not in names:
         raise DataError(
-            "A header names the columns english and chinese.",
+            "A header must name the columns english and chinese.",
             got="{names} in line 1 of {path}",
             do="Add the missing column.",
             names=", ".join(names),
@@ -183,16 +183,16 @@ def _columns(path: Path, line: str) -> tuple[int, int, int]:
 
 
 def _folded(pairs: Sequence[Pair]) -> list[Pair]:
-    """The same pairs in simplified script; half of the file is in the traditional one."""
+    """The same pairs in simplified characters; half of the file is in traditional ones."""
     try:
         from opencc import OpenCC
     except ImportError as error:
         raise DataError(
-            "Chinese is folded to simplified script by opencc-python-reimplemented.",
+            "Converting Chinese to simplified characters needs opencc-python-reimplemented.",
             got="no such package",
             do='Install it with pip install "regard[train]".',
         ) from error
     convert = OpenCC("t2s").convert
-    # One call for all: converting starts slowly, and no word crosses a line.
+    # One call for all, because each call is slow to start; no word crosses a line.
     folded = convert("\n".join(pair.chinese for pair in pairs)).split("\n")
     return [Pair(pair.english, chinese) for pair, chinese in zip(pairs, folded, strict=True)]

@@ -1,7 +1,7 @@
 """Training: batches by length, AdamW, warm-up and cosine, checkpoints that resume exactly.
 
-A training that is killed at any moment and resumed gives the same weights, bit for bit, as one that
-was left alone (on one process, with the same number of threads).
+A run that is killed at any moment and resumed gives the same weights, bit for bit, as one that was never
+interrupted (on one process, with the same number of threads).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from regard.translator.translate_text import build_model
 from regard.translator.vocabulary import PADDING
 
 REDRAWN = 60.0
-"""Seconds between two pictures of the loss."""
+"""Seconds between two plots of the loss."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The progress of a training after a step."""
+    """The progress of a run after a step."""
 
     step: int
     steps: int
@@ -46,7 +46,7 @@ class Report:
     loss: float  # the mean since the last line of the log, per token
     held_out: float | None  # the loss on held-out sentences, when last measured
     seconds: float
-    left: float  # seconds to go, estimated
+    left: float  # estimated seconds left
 
 
 Listener = Callable[[Report], None]
@@ -63,17 +63,17 @@ def train(
     report: Listener | None = None,
     lettering: training_log.PlotStyle | None = None,
 ) -> TrainingRun:
-    """Train by a recipe into a folder, or resume the training in it.
+    """Train with a recipe in a folder, or resume the run in it.
 
     Args:
         pairs: from :func:`read_pairs`.
-        folder: where everything is written; see ``run.py``.
-        recipe: what to do. To resume, it must be the one that the training began with.
-        resume: go on from the last checkpoint; without one, from the beginning.
-        minutes: stop after so long, with a checkpoint to go on from.
-        processes: several that train together; see :func:`joined`.
+        folder: where everything is written; see ``training_folder.py``.
+        recipe: what to do. To resume, it must be the one that the run started with.
+        resume: continue from the last checkpoint; without one, start from the beginning.
+        minutes: stop after this time, with a checkpoint to continue from.
+        processes: those that train together; see :func:`joined`.
         report: called after every step on the first process.
-        lettering: language and fonts of the picture of the loss.
+        lettering: language and fonts of the plot of the loss.
     """
     folder, recipe, processes = Path(folder), recipe or Recipe(), processes or Processes()
     _check_minutes(minutes)
@@ -87,8 +87,8 @@ def train(
                 _Training(run, processes, report or (lambda _: None), lettering).go(minutes)
     except FileError as error:
         raise error.but(
-            do="Free some space or see to the rights, then go on with --resume: the training goes on from "
-            "its last checkpoint.",
+            do="Free some space or fix the permissions, then continue with --resume: "
+            "the training continues from its last checkpoint.",
         ) from error
     return run
 
@@ -99,7 +99,7 @@ def _check_minutes(minutes: float | None) -> None:
 
 
 def learning_rate(recipe: Recipe, step: int) -> float:
-    """The learning rate of a step, counted from 0: up in a line, down in half a cosine.
+    """The learning rate of a step, counted from 0: linear warm-up, then half a cosine.
 
     >>> recipe = Recipe(learning_rate=1.0, warm_up=10, steps=110, last_learning_rate=0.0)
     >>> [round(learning_rate(recipe, step), 2) for step in (0, 9, 60, 110)]
@@ -124,7 +124,7 @@ def token_losses(logits: Tensor, following: Tensor, *, smoothing: float) -> Tens
 
 
 class _Training:
-    """The state of one training while it runs."""
+    """The state of a run."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class _Training:
         return epoch_batches(self.sizes, self.recipe.tokens_per_batch, seed=self.recipe.seed, epoch=epoch)
 
     def _step(self, batches: list[list[int]], late: bool) -> bool:
-        """One step of the optimizer; whether some process says that time is up."""
+        """One step of the optimizer; returns whether a process says that time is up."""
         recipe, position, count = self.recipe, self.position, self.processes.count
         rows = batches[position.batch]
         tokens = sum(self.sizes[row][0] for row in rows)
@@ -198,7 +198,7 @@ class _Training:
         batch = pad([self.examples[row] for row in own or rows[:1]])
         logits = self.parallel(batch.source, batch.target)
         loss = token_losses(logits, batch.following, smoothing=recipe.label_smoothing) * bool(own)
-        # DistributedDataParallel takes the mean of the gradients; the loss is one over all tokens.
+        # DistributedDataParallel averages gradients over processes; the loss is per token over all.
         (loss * (count / tokens)).backward()
         if recipe.clip:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
@@ -215,9 +215,9 @@ class _Training:
         position.step += 1
         if not math.isfinite(loss):
             raise TrainingError(
-                "The loss is a finite number (step = {step}).",
+                "The loss must be a finite number (step = {step}).",
                 got="{loss}",
-                do="Lower learning_rate or lengthen warm_up, in another folder.",
+                do="Lower learning_rate or lengthen warm_up, and train in another folder.",
                 step=position.step,
                 loss=loss,
             )
@@ -228,7 +228,7 @@ class _Training:
             position.epoch, position.batch = position.epoch + 1, 0
 
     def _write(self, stop: bool) -> None:
-        """The log and the checkpoint, when it is time for them."""
+        """Write the log and the checkpoint when they are due."""
         position, recipe = self.position, self.recipe
         mean = position.loss / position.tokens
         self.mean = mean
@@ -290,7 +290,7 @@ def held_out_loss(model: nn.Seq2Seq, examples: Sequence[EncodedPair], tokens: in
 
 
 def _optimizer(model: nn.Seq2Seq, recipe: Recipe) -> torch.optim.AdamW:
-    """AdamW; only matrices decay, because norms and biases need not be small."""
+    """AdamW; only matrices decay, norms and biases do not."""
     matrices = [parameter for parameter in model.parameters() if parameter.ndim > 1]
     others = [parameter for parameter in model.parameters() if parameter.ndim <= 1]
     return torch.optim.AdamW(

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a training needs to resume exactly as if it had never stopped."""
+"""Checkpoints: everything that a run needs to resume exactly as if it had never stopped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SNAPSHOT = "weights-{step:07d}.safetensors"
 
 @dataclass
 class TrainingPosition:
-    """The position of a training: steps done, the next batch, and sums since the last log."""
+    """The position of a run: steps done, the next batch, and sums since the last log."""
 
     step: int = 0
     epoch: int = 0
@@ -60,18 +60,18 @@ def load_checkpoint(
     tensors, facts = _read(path)
     load_weights(model, _part(tensors, "model."), path)
     for name, parameter in model.named_parameters():
-        # Set as they were, not through load_state_dict, which would change their kinds.
+        # Set directly, because load_state_dict would change their dtypes.
         optimizer.state[parameter] = _part(tensors, f"optimizer.{name}.")
     torch.set_rng_state(tensors[f"random.{process}"])
     return TrainingPosition(**facts)
 
 
 def load_position(folder: Path) -> TrainingPosition:
-    """The position of the training in a folder at its last checkpoint."""
+    """The position of the run in a folder at its last checkpoint."""
     path = folder / CHECKPOINT
     if not path.exists():
         raise TrainingError(
-            "A model is made from checkpoints.",
+            "Making a model needs at least one checkpoint.",
             got="none in {folder}",
             do="Train until the first checkpoint.",
             folder=folder,
@@ -84,13 +84,13 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _check_never_there(folder: Path) -> None:
-    """Raise if a training without a checkpoint has had one: starting again would remove its weights."""
+    """Raise if the checkpoint of a run is gone: starting again would remove its weights."""
     # A kill between the first weights and the first checkpoint leaves one file of weights.
     if len(snapshots(folder)) > 1:
         raise ModelFileError(
-            "A training goes on from {CHECKPOINT}.",
+            "Continuing a training run needs {CHECKPOINT}.",
             got="none in {folder}, but {snapshots_count} files of weights",
-            do="Bring it back, or begin anew in another folder.",
+            do="Restore it, or start over in another folder.",
             CHECKPOINT=CHECKPOINT,
             folder=folder,
             snapshots_count=len(snapshots(folder)),
@@ -98,12 +98,12 @@ def _check_never_there(folder: Path) -> None:
 
 
 def load_weights(model: nn.Module, weights: dict[str, Tensor], path: Path) -> None:
-    """Give a model these weights; they must fit this model."""
+    """Load weights into a model; they must fit."""
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
         raise ModelFileError(
-            "Weights fit the recipe that lies beside them.",
+            "The weights must fit the recipe beside them.",
             got="{error} in {path}",
             do="Keep the files of one model together.",
             error=str(error).splitlines()[-1].strip(),
@@ -120,12 +120,12 @@ def save_snapshot(folder: Path, model: nn.Module, step: int, *, kept: int) -> No
 
 
 def snapshots(folder: Path) -> list[Path]:
-    """The files of weights, the oldest first."""
+    """The files of weights, oldest first."""
     return sorted(path for path in folder.glob("weights-*.safetensors") if _step(path) is not None)
 
 
 def expected_snapshots(folder: Path, step: int, *, every: int, kept: int) -> list[Path]:
-    """The files of weights that a training has after a step, the oldest first.
+    """The files of weights that a run has after a step, oldest first.
 
     >>> [path.stem for path in expected_snapshots(Path(), 17, every=5, kept=3)]
     ['weights-0000010', 'weights-0000015', 'weights-0000017']
@@ -135,7 +135,7 @@ def expected_snapshots(folder: Path, step: int, *, every: int, kept: int) -> lis
 
 
 def drop_snapshots(folder: Path, *, after: int, every: int) -> None:
-    """Remove weights that an undisturbed training would not have: of irregular or later steps."""
+    """Remove weights that an uninterrupted run would not have: of irregular or later steps."""
     for path in snapshots(folder):
         step = _step(path)
         if step is not None and (step > after or step % every):

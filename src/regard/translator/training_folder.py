@@ -1,4 +1,4 @@
-"""The folder of a training: what it was begun with, so that it resumes with nothing else.
+"""The folder of a training run: what it started with, so that it cannot resume with anything else.
 
 run.json                  recipe, data, number of processes, digests of the vocabularies
 english.json, chinese.json  the vocabularies
@@ -33,7 +33,7 @@ FORMAT = "regard training 2"
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """One training: its folder, recipe, sentences and vocabularies."""
+    """One training run: its folder, recipe, sentences and vocabularies."""
 
     folder: Path
     recipe: Recipe
@@ -42,28 +42,32 @@ class TrainingRun:
 
 
 def recipe_of(folder: str | Path) -> Recipe | None:
-    """The recipe that the training in a folder was begun with; None where there is no training."""
+    """The recipe that the run in a folder started with; None if there is no run.
+
+    >>> recipe_of(getfixture("tmp_path")) is None
+    True
+    """
     path = Path(folder) / RUN
     return Recipe.from_fields(dict(_read(path)["recipe"])) if path.exists() else None
 
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Lock the folder for one training; created if missing, refused if it holds something else."""
+    """Lock the folder for one run; created if missing, refused if it contains other files."""
     other = not folder.is_dir() or any(folder.glob("*.safetensors"))
     if folder.exists() and not (folder / RUN).exists() and other:
         raise TrainingError(
-            "A training has a folder of its own.",
-            got="{folder}, which holds something else",
-            do="Name another folder.",
+            "A training run needs its own folder.",
+            got="{folder}, which contains other files",
+            do="Choose another folder.",
             folder=folder,
         )
     with atomic.explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
     busy = TrainingError(
-        "One training at a time runs in a folder.",
-        got="another one under way in {folder}",
-        do="Wait for it, or name another folder with --out.",
+        "Only one training run can use a folder at a time.",
+        got="another one running in {folder}",
+        do="Wait for it, or choose another folder with --out.",
         folder=folder,
     )
     with locked(folder, busy=busy):
@@ -74,15 +78,15 @@ def locked_folder(folder: Path) -> Iterator[None]:
 def begin_run(
     folder: Path, pairs: Sequence[Pair], recipe: Recipe, *, processes: int = 1, resume: bool = False
 ) -> None:
-    """Create the folder of a training, or check that it holds this training. Overwrites nothing."""
+    """Create the folder of a run, or check that it belongs to this run. Overwrites nothing."""
     path = folder / RUN
     wanted = {"recipe": asdict(recipe), "data": digest_of_pairs(pairs), "processes": processes}
     if path.exists():
         if not resume:
             raise TrainingError(
-                "A new training begins in a folder without one.",
+                "A new training run needs a folder without one.",
                 got="{folder}",
-                do="Go on with --resume, or name another folder.",
+                do="Continue with --resume, or choose another folder.",
                 folder=folder,
             )
         _check_same(_read(path), wanted)
@@ -95,14 +99,14 @@ def begin_run(
 
 
 def open_run(folder: Path, pairs: Sequence[Pair], recipe: Recipe) -> TrainingRun:
-    """The training that ``begin_run`` made or checked."""
+    """The run that ``begin_run`` created or checked."""
     corpus = split(pairs, held_out=recipe.held_out, seed=recipe.seed)
     for name, written in _read(folder / RUN)["files"].items():
         if digest(read_text(folder / name).encode()) != written:
             raise ModelFileError(
-                "The vocabularies of a training are as it wrote them.",
-                got="other contents in {folder}",
-                do="Begin anew in another folder.",
+                "The vocabularies of a training run must be as it wrote them.",
+                got="different contents in {folder}",
+                do="Start over in another folder.",
                 folder=folder / name,
             )
     # Read, not learned again: the files are what the checkpoints were trained with.
@@ -121,9 +125,9 @@ def _check_same(begun: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     names = [name for name in now if before.get(name) != now[name]]
     if names:
         raise TrainingError(
-            "A training goes on as it began ({list}).",
+            "A training run must continue with the options it started with ({list}).",
             got="{list_2}",
-            do="Leave these as they were, or begin anew in another folder.",
+            do="Leave them unchanged, or start over in another folder.",
             list=_list(before, names),
             list_2=_list(now, names),
         )
@@ -146,9 +150,9 @@ def _read(path: Path) -> dict[str, Any]:
         dict(described["files"])
     except DamagedError as error:
         raise ModelFileError(
-            "{RUN} describes a training and has a digest ({FORMAT!r}).",
+            "{RUN} must describe a training run and have a digest ({FORMAT!r}).",
             got="{error} in {path}",
-            do="Begin anew in another folder.",
+            do="Start over in another folder.",
             RUN=RUN,
             FORMAT=FORMAT,
             error=error,
@@ -156,9 +160,9 @@ def _read(path: Path) -> dict[str, Any]:
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise ModelFileError(
-            "{RUN} describes a training ({FORMAT!r}).",
+            "{RUN} must describe a training run ({FORMAT!r}).",
             got="{type} ({error}) in {path}",
-            do="Begin anew in another folder.",
+            do="Start over in another folder.",
             RUN=RUN,
             FORMAT=FORMAT,
             type=type(error).__name__,

@@ -1,4 +1,4 @@
-"""The log of a training: one JSON object per line, and a plot of the loss."""
+"""The log of a training run: one JSON object per line, and a plot of the loss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXTS = Texts("translator")
 
 @dataclass(frozen=True)
 class PlotStyle:
-    """The language of the picture, and fonts that have its characters; without any, matplotlib's default."""
+    """The language of the plot and fonts that have its characters; by default those of matplotlib."""
 
     lang: str = "en"
     fonts: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ def append(folder: Path, entry: dict[str, float]) -> None:
 
 
 def read(folder: Path) -> list[dict[str, float]]:
-    """The lines that are whole; a kill can have cut the last one."""
+    """The complete lines; a kill can cut off the last one."""
     path = folder / LOG
     return list(_entries(path)) if path.exists() else []
 
@@ -50,9 +50,9 @@ def _entries(path: Path) -> Iterator[dict[str, float]]:
                 raise ValueError("not only numbers")
         except (ValueError, KeyError, RecursionError) as error:
             raise ModelFileError(
-                "{LOG} has a JSON object with the step and its losses on every line.",
+                "Every line of {LOG} must be a JSON object with the step and its losses.",
                 got="something else on line {number} of {path}",
-                do="Take that line out, or move the file away; checkpoints do not need it.",
+                do="Remove that line, or move the file away; checkpoints do not need it.",
                 LOG=LOG,
                 number=number,
                 path=path,
@@ -68,9 +68,9 @@ def written(folder: Path) -> tuple[int, str]:
 
 
 def cut_after(folder: Path, size: int, known: str) -> None:
-    """Remove the lines after a checkpoint: the training writes them again.
+    """Remove the lines after a checkpoint: the run writes them again.
 
-    A log that is gone begins anew. One that is not as it was written is not gone on with.
+    A missing log starts over. A changed one is an error.
     """
     path = folder / LOG
     if not path.exists():
@@ -78,9 +78,9 @@ def cut_after(folder: Path, size: int, known: str) -> None:
     contents = path.read_bytes()
     if digest(contents[:size]) != known:
         raise ModelFileError(
-            "The log of a training is as it wrote it.",
-            got="other contents in {path}",
-            do="Move this file away and go on with --resume: the log begins anew, the training does not.",
+            "The log of a training run must be as it wrote it.",
+            got="different contents in {path}",
+            do="Move this file away and continue with --resume: only the log starts over, not the training.",
             path=path,
         )
     if len(contents) > size:
@@ -89,7 +89,7 @@ def cut_after(folder: Path, size: int, known: str) -> None:
 
 def draw(folder: Path, lettering: PlotStyle | None = None) -> None:
     """Plot the loss over the steps."""
-    # Through the class, not pyplot: no window system is needed, nothing global is changed.
+    # Without pyplot, which would need a window system and change global state.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

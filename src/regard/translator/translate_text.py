@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from regard import nn
+from regard.deprecation import renamed_arguments
 from regard.errors import TextError
 from regard.translator.files import read_tensors, read_text, write_tensors, write_text
 from regard.translator.recipe import Recipe
@@ -27,7 +28,7 @@ from regard.translator.vocabulary import (
 
 WEIGHTS, ENGLISH, CHINESE, RECIPE = "model.safetensors", "english.json", "chinese.json", "recipe.json"
 TOGETHER = 64
-"""How many sentences are translated at once."""
+"""The number of sentences translated at once."""
 
 
 def build_model(recipe: Recipe, vocabularies: Vocabularies) -> nn.Seq2Seq:
@@ -57,16 +58,27 @@ class Translator:
     model: nn.Seq2Seq
     vocabularies: Vocabularies
 
-    def translate(self, text: str, *, beams: int = 4, length_penalty: float = 1.0) -> str:
-        """The Chinese of an English text."""
-        return self.translate_all([text], beams=beams, length_penalty=length_penalty)[0]
+    @renamed_arguments(beams="num_beams")
+    def translate(
+        self, text: str, *, num_beams: int = 4, max_new_tokens: int | None = None, length_penalty: float = 1.0
+    ) -> str:
+        """The Chinese translation of an English text."""
+        return self.translate_all(
+            [text], num_beams=num_beams, max_new_tokens=max_new_tokens, length_penalty=length_penalty
+        )[0]
 
+    @renamed_arguments(beams="num_beams")
     def translate_all(
-        self, texts: Sequence[str], *, beams: int = 4, length_penalty: float = 1.0
+        self,
+        texts: Sequence[str],
+        *,
+        num_beams: int = 4,
+        max_new_tokens: int | None = None,
+        length_penalty: float = 1.0,
     ) -> list[str]:
-        """The Chinese of many texts, in their order."""
+        """The Chinese translations of many texts, in their order."""
         sources = [self.encode(text) for text in texts]
-        # Sentences of similar length together: less padding, and no waiting for one long one.
+        # Sentences of similar length together, so that there is little padding.
         order = sorted(range(len(sources)), key=lambda index: len(sources[index]))
         found = [""] * len(sources)
         for first in range(0, len(order), TOGETHER):
@@ -74,10 +86,10 @@ class Translator:
             made = nn.generate(
                 self.model,
                 pad_ids([sources[row] for row in rows]),
-                maximum=self._room(max(len(sources[row]) for row in rows)),
+                max_new_tokens=self._room(max(len(sources[row]) for row in rows), max_new_tokens),
                 start=START,
-                end=END,
-                beams=beams,
+                eos_token_id=END,
+                num_beams=num_beams,
                 length_penalty=length_penalty,
             )
             for row, ids in zip(rows, made.lists(END), strict=True):
@@ -88,20 +100,23 @@ class Translator:
         """The ids of an English text with their end, after checking that it can be translated."""
         if not text.strip():
             raise TextError(
-                "A text has at least one word.", got="{text!r}", do='Pass "I love AI", say.', text=text
+                "A text must have at least one word.",
+                got="{text!r}",
+                do='Pass, for example, "I love AI".',
+                text=text,
             )
         english = self.vocabularies.english
         ids = [*english.encode(text), END]
         if not english.knows(ids[:-1]):
             raise TextError(
-                "A text has at least one character that the model knows.",
+                "A text needs at least one character that the model knows.",
                 got="{text!r}",
                 do="Write it in English.",
                 text=text[:60],
             )
         if len(ids) > self.model.length:
             raise TextError(
-                "A text fits the positions of the model (longest = {longest}).",
+                "A text must fit into the model's positions (longest = {longest}).",
                 got="{ids_count} tokens",
                 do="Translate it sentence by sentence.",
                 longest=self.model.length,
@@ -117,9 +132,9 @@ class Translator:
             return False
         return True
 
-    def _room(self, tokens: int) -> int:
-        """How many characters a translation may have: far more than any needs, but bounded."""
-        return min(self.model.length - 1, 3 * tokens + 10)
+    def _room(self, tokens: int, asked: int | None) -> int:
+        """The most characters of a translation: by default far more than any needs, but bounded."""
+        return min(self.model.length - 1, 3 * tokens + 10 if asked is None else asked)
 
 
 def save_translator(
@@ -144,7 +159,7 @@ def load_translator(folder: str | Path) -> Translator:
 
 def write_vocabularies(folder: Path, vocabularies: Vocabularies) -> None:
     """Write both vocabularies into a folder."""
-    # Without the spaces of the pretty form: these files are shipped.
+    # Without indentation, because these files are shipped.
     compact = json.dumps(
         json.loads(vocabularies.english.to_json()), ensure_ascii=False, separators=(",", ":")
     )

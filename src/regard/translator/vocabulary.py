@@ -1,7 +1,7 @@
 """Texts to token ids and back: English in pieces of words, Chinese in characters.
 
-English is lowercased. Chinese has no case, so nothing is lost in it; on 30,000 sentences "The" and
-"the" learn twice as fast as one word; and a text typed without capitals is translated as well.
+English is lowercased. Chinese has no case, so nothing is lost; with 30,000 sentences, "The" and "the" are
+learned twice as fast as one word; and a text typed without capitals is translated just as well.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class EnglishTokens:
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> EnglishTokens:
-        """The ``size`` pieces that these sentences are best cut into."""
+        """Learn the ``size`` pieces that fit these sentences best."""
         tokenizer = Tokenizer(models.BPE(unk_token=SPECIALS[UNKNOWN]))
         tokenizer.normalizer = normalizers.Sequence(
             [normalizers.NFKC(), normalizers.Replace("’", "'"), normalizers.Lowercase(), normalizers.Strip()]
         )
-        # Punctuation is a piece of its own, except the apostrophe: "don't" is one word.
+        # Each punctuation mark is a piece, except the apostrophe: "don't" is one word.
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.Metaspace(), pre_tokenizers.Split(Regex(r"[^\w'▁]"), "isolated")]
         )
@@ -74,12 +74,12 @@ class EnglishTokens:
 
     @classmethod
     def from_json(cls, text: str) -> EnglishTokens:
-        """The vocabulary that a text holds."""
+        """The vocabulary in a text."""
         try:
             return cls(Tokenizer.from_str(text))
-        except Exception as error:  # tokenizers raises nothing more special
+        except Exception as error:  # tokenizers raises nothing more specific
             raise ModelFileError(
-                "The English vocabulary is a file of tokenizers.",
+                "The English vocabulary must be a file of the tokenizers library.",
                 got="{error}",
                 do="Export the model again.",
                 error=error,
@@ -126,7 +126,7 @@ class ChineseCharacters:
 
     @classmethod
     def from_json(cls, text: str) -> ChineseCharacters:
-        """The vocabulary that a text holds."""
+        """The vocabulary in a text."""
         try:
             named = json.loads(text)
             if named["format"] != FORMAT:
@@ -134,7 +134,8 @@ class ChineseCharacters:
             return cls(tuple(named["characters"]))
         except (ValueError, KeyError, TypeError) as error:
             raise ModelFileError(
-                "The Chinese vocabulary is a JSON object with its format ({FORMAT!r}) and its characters.",
+                "The Chinese vocabulary must be a JSON object with its format ({FORMAT!r}) "
+                "and its characters.",
                 got="{type}: {error}",
                 do="Export the model again.",
                 FORMAT=FORMAT,

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from regard.deprecation import renamed_arguments
 from regard.errors import TextError
 from regard.recording import Recording, watch
 from regard.translator.translate_text import Translator
@@ -15,7 +16,7 @@ from regard.translator.vocabulary import END, SPECIALS, START, UNKNOWN
 
 @dataclass(frozen=True, eq=False)
 class WatchedTranslation:
-    """A text, its translation, and the recording of the model that reads the one and writes the other.
+    """A text, its translation, and the recording of the model that produced it.
 
     Row t of the decoder and of the cross-attention is the step that writes character t; its token is
     the character before, which that step reads. The last row writes the end.
@@ -26,19 +27,20 @@ class WatchedTranslation:
     recording: Recording
 
 
+@renamed_arguments(beams="num_beams")
 @torch.no_grad()
 def look(
-    translator: Translator, text: str, *, translation: str | None = None, beams: int = 4, **watching: Any
+    translator: Translator, text: str, *, translation: str | None = None, num_beams: int = 4, **watching: Any
 ) -> WatchedTranslation:
-    """Translate ``text`` and record how; or record how a given ``translation`` would be written.
+    """Translate ``text`` and record the attention; or record how a given ``translation`` would be written.
 
     ``watching`` are options of :func:`regard.watch`.
     """
     source = translator.encode(text)
     if translation is None:
-        translation = translator.translate(text, beams=beams)
+        translation = translator.translate(text, num_beams=num_beams)
     target = [START, *_known(translator, translation)]
-    # The model reads its own translation in one go: the same numbers as step by step, one call per layer.
+    # One pass over the finished translation gives the same numbers as step by step, with one call per layer.
     with watch(translator.model, **watching) as seen:
         translator.model(torch.tensor([source]), torch.tensor([target]))
     seen.tokens = [SPECIALS[START], *translation]
@@ -50,14 +52,14 @@ def _known(translator: Translator, translation: str) -> list[int]:
     ids = translator.vocabularies.chinese.encode(translation)
     if not ids or set(ids) <= {UNKNOWN}:
         raise TextError(
-            "A translation has at least one character that the model knows.",
+            "A translation needs at least one character that the model knows.",
             got="{translation!r}",
             do="Write it in Chinese.",
             translation=translation[:60],
         )
     if len(ids) + 1 > translator.model.length:
         raise TextError(
-            "A translation fits the positions of the model (longest = {longest}).",
+            "A translation must fit into the model's positions (longest = {longest}).",
             got="{ids_count} characters",
             do="Look at it sentence by sentence.",
             longest=translator.model.length - 1,

@@ -24,7 +24,7 @@ def average(paths: Sequence[Path]) -> dict[str, Tensor]:
     """
     if not paths:
         raise TrainingError(
-            "Averaging takes one checkpoint or more.", got="none", do="Train until the first checkpoint."
+            "Averaging needs at least one checkpoint.", got="none", do="Train until the first checkpoint."
         )
     total: dict[str, Tensor] = {}
     kinds: dict[str, torch.dtype] = {}

@@ -74,14 +74,14 @@ def test_parquet(tmp_path):
     with pytest.raises(DataError, match=r"columns = text, id\). Got field = 'body'"):
         texts(path, field="body")
     (tmp_path / "d.parquet").write_text("no such thing")
-    with pytest.raises(DataError, match=r"ends in \.parquet is Parquet"):
+    with pytest.raises(DataError, match=r"ends in \.parquet must be Parquet"):
         texts(tmp_path / "d.parquet")
 
 
 def test_bad_input_is_named(tmp_path):
     with pytest.raises(DataError, match=r"Got .*none\.txt, which does not exist"):
         Corpus.open(tmp_path / "none.txt")
-    with pytest.raises(DataError, match="A folder of texts has files"):
+    with pytest.raises(DataError, match="A folder of texts needs files"):
         Corpus.open(tmp_path)
     (tmp_path / "c.txt").write_text("text")
     with pytest.raises(ArgumentError, match="Got unit = 'word'"):
@@ -151,7 +151,7 @@ def test_a_damaged_page_of_parquet(tmp_path):
     contents = bytearray(path.read_bytes())
     contents[4:60] = bytes(56)
     path.write_bytes(contents)
-    with pytest.raises(DataError, match=r"ends in \.parquet is Parquet"):
+    with pytest.raises(DataError, match=r"ends in \.parquet must be Parquet"):
         texts(path)
 
 

@@ -68,7 +68,7 @@ def test_a_killed_process_ends_the_run_and_four_others_finish_it(folders, tmp_pa
     killed = together(2, 1, 4, *options, "--out", tmp_path / "four")
     assert killed.returncode != 0
     # By torchrun's signal or by the lost connection, whichever comes first.
-    assert "What was done is kept: start again" in killed.stderr
+    assert "Finished work is kept: start again" in killed.stderr
     assert not (tmp_path / "four" / "report.html").exists()
     assert sorted(path.name for path in (tmp_path / "four" / "checkpoint").glob("part-*.safetensors"))
 
@@ -99,7 +99,7 @@ def test_being_ended_is_not_taken_for_a_failure_of_the_text(folders, tmp_path, m
     with pytest.raises(SystemExit), told_of_an_end(2):
         survey(reader, Corpus.open(corpus), folder)
     assert len(read) == 1
-    assert "Error: The survey was ended from outside (SIGTERM)" in capsys.readouterr().err
+    assert "Error: The survey was stopped from outside (SIGTERM)" in capsys.readouterr().err
     assert not list((folder / "checkpoint").glob("*.safetensors"))
     monkeypatch.undo()
     assert survey(reader, Corpus.open(corpus), folder).counts["failed"] == 0

@@ -203,7 +203,7 @@ def test_attention_that_is_not_finite_is_a_failure(readers, corpus, tmp_path, mo
     monkeypatch.setattr(Accumulators, "add", broken)
     found = run(readers, corpus, tmp_path / "out")
     assert [(one["document"], one["reason"]) for one in found.failed()] == [
-        (7, "ArithmeticError: attention that is not finite")
+        (7, "ArithmeticError: attention weights that are not finite")
     ]
 
 
@@ -285,7 +285,7 @@ def test_a_folder_that_cannot_be_written_to(readers, corpus, tmp_path):
 
 def test_a_folder_in_which_another_runs(readers, corpus, tmp_path):
     run(readers, corpus, tmp_path / "out", batch_tokens=400)
-    says = "One survey at a time runs in a folder. Got another one under way"
+    says = "Only one survey can run in a folder at a time. Got another one running"
     with SurveyFolder(tmp_path / "out", {}).locked(), pytest.raises(SurveyError, match=says):
         run(readers, corpus, tmp_path / "out", batch_tokens=400)
     run(readers, corpus, tmp_path / "out", batch_tokens=400)
@@ -296,13 +296,13 @@ def test_files_that_are_not_ours(readers, corpus, tmp_path):
     folder.mkdir()
     (folder / "survey.json").write_text("[]")
     with pytest.raises(
-        SurveyError, match="without one, of an earlier version of regard or of something else"
+        SurveyError, match="without one, from an earlier version of regard or another program"
     ):
         run(readers, corpus, folder)
     (folder / "survey.json").unlink()
     run(readers, corpus, folder)
     (folder / "checkpoint" / "state.safetensors").write_bytes(b"nonsense")
-    with pytest.raises(SurveyError, match="A checkpoint is as the survey wrote it"):
+    with pytest.raises(SurveyError, match="A checkpoint must be as the survey wrote it"):
         run(readers, corpus, folder)
 
 
@@ -323,11 +323,11 @@ def test_one_flipped_bit_in_the_state_is_noticed(readers, difficult, tmp_path):
     run(readers, difficult, tmp_path / "out")
     state = tmp_path / "out" / "checkpoint" / "state.safetensors"
     flip(state)
-    with pytest.raises(SurveyError, match=r"other contents than were written in .*state\.safetensors"):
+    with pytest.raises(SurveyError, match=r"differ from what was written in .*state\.safetensors"):
         run(readers, difficult, tmp_path / "out")
     state.write_bytes(state.read_bytes()[:-1])
     with pytest.raises(
-        SurveyError, match=r"state\.safetensors\. Remove the folder .*checkpoint to begin anew"
+        SurveyError, match=r"state\.safetensors\. Delete the folder .*checkpoint to start over"
     ):
         run(readers, difficult, tmp_path / "out")
 
@@ -336,7 +336,7 @@ def test_a_damaged_part_costs_only_its_own_texts(readers, difficult, tmp_path):
     wanted = run(readers, difficult, tmp_path / "undisturbed")
     checkpoint = begun(readers, difficult, tmp_path / "out")
     flip(checkpoint / "part-0.safetensors")
-    with pytest.raises(SurveyError, match=r"part-0\.safetensors\. Remove this file and start again"):
+    with pytest.raises(SurveyError, match=r"part-0\.safetensors\. Delete this file and start again"):
         run(readers, difficult, tmp_path / "out")
     (checkpoint / "part-0.safetensors").unlink()
     assert_equal(run(readers, difficult, tmp_path / "out"), wanted)
@@ -347,7 +347,7 @@ def test_damaged_failures_are_noticed(readers, difficult, tmp_path):
     checkpoint = begun(readers, difficult, tmp_path / "out")
     failed = checkpoint / "part-0.failed.jsonl"
     flip(failed)
-    with pytest.raises(SurveyError, match=r"part-0\.failed\.jsonl\. Remove part-0\.safetensors beside it"):
+    with pytest.raises(SurveyError, match=r"part-0\.failed\.jsonl\. Delete part-0\.safetensors beside it"):
         run(readers, difficult, tmp_path / "out")
     failed.unlink()
     with pytest.raises(SurveyError, match=r"No such file or directory in .*part-0\.failed\.jsonl"):
@@ -355,14 +355,14 @@ def test_damaged_failures_are_noticed(readers, difficult, tmp_path):
     (checkpoint / "part-0.safetensors").unlink()
     assert_equal(run(readers, difficult, tmp_path / "out"), wanted)
     flip(checkpoint / "failed-1.jsonl", 3)
-    with pytest.raises(SurveyError, match=r"other contents than were written in .*failed-1\.jsonl"):
+    with pytest.raises(SurveyError, match=r"contents that differ from what was written in .*failed-1\.jsonl"):
         run(readers, difficult, tmp_path / "out")
 
 
 def test_a_damaged_description_is_removed_and_nothing_is_lost(readers, difficult, tmp_path, monkeypatch):
     wanted = run(readers, difficult, tmp_path / "out")
     flip(tmp_path / "out" / "survey.json", 30)
-    with pytest.raises(SurveyError, match=r"survey\.json\. Remove this file alone"):
+    with pytest.raises(SurveyError, match=r"survey\.json\. Delete only this file"):
         run(readers, difficult, tmp_path / "out")
     (tmp_path / "out" / "survey.json").unlink()
     with pytest.raises(SurveyError, match="the numbers of another survey"):
@@ -401,7 +401,7 @@ def test_a_full_disk_ends_a_run_and_the_next_goes_on(readers, difficult, tmp_pat
             ends.append(str(error))
     assert len(ends) > 2
     assert all("No space left on device" in said for said in ends)
-    assert all("the survey goes on from its last checkpoint" in said for said in ends)
+    assert all("the survey continues from its last checkpoint" in said for said in ends)
     assert_equal(found, wanted)
 
 
@@ -439,7 +439,7 @@ def test_a_line_without_end_costs_no_memory(readers, tmp_path):
 def test_a_corpus_without_a_text(readers, tmp_path):
     path = tmp_path / "c.txt"
     path.write_text("\n\n  \n")
-    with pytest.raises(SurveyError, match=r"reads at least one document. Got none of 0 in"):
+    with pytest.raises(SurveyError, match=r"needs at least one document that can be read. Got none of 0 in"):
         run(readers, path, tmp_path / "empty")
     path = tmp_path / "c.jsonl"
     path.write_text('{"body": "the cat"}\n')
@@ -455,7 +455,7 @@ def test_options_out_of_range(readers, corpus, tmp_path):
     for options, says in (
         ({"long": "drop"}, "Got long = 'drop'"),
         ({"batch_tokens": 0}, "Got batch_tokens = 0"),
-        ({"longest": 20}, "from 4 to 19, which the model has positions for. Got longest = 20"),
+        ({"longest": 20}, "from 4 to 19, the positions of the model. Got longest = 20"),
         ({"longest": 3}, "Got longest = 3"),
         ({"layers": [2]}, r"Got layers = \[2\]"),
     ):

@@ -1,4 +1,4 @@
-"""``regard bench``: the kinds of attention timed on this machine."""
+"""``regard bench``: times the variants of attention on this machine."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 from regard import atomic
 from regard.app.languages import lang_option
 from regard.app.output_errors import show
+from regard.app.shared_options import figure_option, lengths_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,25 +23,21 @@ LENGTHS = (1024, 2048, 4096)
 
 
 @click.command()
+@lengths_option(LENGTHS)
 @click.option(
-    "--length",
-    "lengths",
+    "--rounds",
     type=click.IntRange(1),
-    multiple=True,
-    metavar="N ...",
-    help="Tokens; several numbers.  [default: 1024 2048 4096]",
+    default=100,
+    show_default=True,
+    help="Rounds at the first length; fewer at longer ones.",
 )
-@click.argument("more", type=click.IntRange(1), nargs=-1, metavar="")
-@click.option("--rounds", type=click.IntRange(1), default=100, show_default=True, help="At the first length.")
-@click.option("--batch", type=click.IntRange(1), default=8, show_default=True, help="Sequences.")
-@click.option("--heads", type=click.IntRange(1), default=1, show_default=True, help="Heads.")
+@click.option("--batch", type=click.IntRange(1), default=8, show_default=True, help="Number of sequences.")
+@click.option("--heads", type=click.IntRange(1), default=1, show_default=True, help="Number of heads.")
 @click.option("--channels", type=click.IntRange(1), default=64, show_default=True, help="Channels of a head.")
-@click.option("--threads", type=click.IntRange(1), help="Threads of torch; as many as it takes itself.")
-@click.option("--variant", "variants", multiple=True, help="Measure this one; may be given several times.")
-@click.option("--csv", "as_csv", is_flag=True, help="Comma-separated text in place of the table.")
-@click.option(
-    "--figure", "path", type=click.Path(path_type=Path), help="Draw it: a .png, .svg or .pdf to write."
-)
+@click.option("--threads", type=click.IntRange(1), help="Threads for torch; by default its own choice.")
+@click.option("--variant", "variants", multiple=True, help="Measure this variant; can be repeated.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead of the table.")
+@figure_option
 @lang_option
 def bench(
     lengths: tuple[int, ...],
@@ -55,7 +52,7 @@ def bench(
     path: Path | None,
     lang: str,
 ) -> None:
-    """Time standard, causal, window, sparse and linear attention, and torch's own, on this machine.
+    """Time standard, causal, window, sparse and linear attention on this machine, beside torch's own.
 
     \b
     regard bench
@@ -110,7 +107,7 @@ def _run(console: Console, works: tuple[Work, ...], lang: str) -> Bench:
     from regard.lessons.facts import text
     from regard.lessons.timing import run_bench
 
-    # A file gets the table alone, without the remains of a bar.
+    # In a file there is only the table, without traces of a progress bar.
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(text("bench.progress", lang), total=len(works))
 
@@ -153,7 +150,7 @@ def _cells(row: Measured, standard: Measured | None, lang: str) -> tuple[str, st
 
 
 def crossovers(found: Bench, lang: str) -> list[str]:
-    """From which length the cheaper kinds beat the standard one."""
+    """The lengths from which the cheaper variants beat the standard one."""
     from regard.lessons.facts import text
 
     lines = []

@@ -1,4 +1,4 @@
-"""``regard cost``: operations and bytes of every step, as a table, CSV or a plot."""
+"""``regard cost``: operations and bytes of every step, as a table, CSV or a figure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 from regard import atomic
 from regard.app.languages import lang_option
 from regard.app.output_errors import show
+from regard.app.shared_options import figure_option, lengths_option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,30 +21,22 @@ LENGTHS = (512, 2048, 8192)
 
 
 @click.command()
-@click.option(
-    "--length",
-    "lengths",
-    type=click.IntRange(1),
-    multiple=True,
-    metavar="N ...",
-    help="Tokens; several numbers.  [default: 512 2048 8192]",
-)
-@click.argument("more", type=click.IntRange(1), nargs=-1, metavar="")
-@click.option("--keys", type=click.IntRange(1), help="Tokens looked at, where they are another text.")
+@lengths_option(LENGTHS)
+@click.option("--keys", type=click.IntRange(1), help="Number of keys, if they are another text.")
 @click.option("--width", default=512, show_default=True, help="Channels of a token.")
 @click.option("--heads", default=8, show_default=True, help="Query heads.")
-@click.option("--kv-heads", "key_heads", type=int, help="Key and value heads; as many as heads unless told.")
-@click.option("--layers", default=1, show_default=True, help="Everything is multiplied by it.")
-@click.option("--batch", default=1, show_default=True, help="Everything is multiplied by it.")
+@click.option("--kv-heads", "key_heads", type=int, help="Key and value heads; by default as many as --heads.")
+@click.option("--layers", default=1, show_default=True, help="Number of layers; multiplies everything.")
+@click.option("--batch", default=1, show_default=True, help="Number of sequences; multiplies everything.")
 @click.option("--dtype", default="float32", show_default=True, help="float64, float32, float16 or bfloat16.")
-@click.option("--mask", "mask_text", metavar="MASK", help='E.g. "causal" or "causal & window(127, 0)".')
 @click.option(
-    "--projections/--no-projections", default=True, show_default=True, help="Count W_q, W_k, W_v, W_o."
+    "--mask", "mask_text", metavar="MASK", help='For example "causal" or "causal & window(127, 0)".'
 )
-@click.option("--csv", "as_csv", is_flag=True, help="Exact numbers as comma-separated text.")
 @click.option(
-    "--figure", "path", type=click.Path(path_type=Path), help="Draw it: a .png, .svg or .pdf to write."
+    "--projections/--no-projections", default=True, show_default=True, help="Include W_q, W_k, W_v and W_o."
 )
+@click.option("--csv", "as_csv", is_flag=True, help="Print exact numbers as CSV.")
+@figure_option
 @lang_option
 def cost(
     lengths: tuple[int, ...],
@@ -99,7 +92,7 @@ def cost(
 
 
 def _table(found: Cost, length: int, what: str, lang: str) -> Table:
-    """One row for each step and one column for each way; ``what`` is "operations" or "bytes"."""
+    """One row for each step and one column for each variant; ``what`` is "operations" or "bytes"."""
     from rich.table import Table
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""``regard demo``: a claim about attention, run and shown with its numbers."""
+"""``regard demo``: runs a demonstration and shows its numbers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import click
 
 from regard import atomic
 from regard.app.languages import lang_option
+from regard.app.shared_options import figure_option
 
 
 @click.command()
 @click.argument("name", required=False)
-@click.option(
-    "--figure", "path", type=click.Path(path_type=Path), help="Draw it: a .png, .svg or .pdf to write."
-)
+@figure_option
 @lang_option
 def demo(name: str | None, path: Path | None, lang: str) -> None:
     """Run the demonstration NAME and show its numbers; without NAME, list them all.
@@ -35,8 +34,8 @@ def demo(name: str | None, path: Path | None, lang: str) -> None:
     if name is None:
         if path is not None:
             raise ArgumentError(
-                "A figure is of one demonstration.",
-                got="--figure and no name",
+                "--figure needs the name of one demonstration.",
+                got="--figure without a name",
                 do="Try regard demo scaling --figure scaling.png.",
             )
         console.print(text("demo.list", lang), highlight=False)

@@ -1,4 +1,4 @@
-"""``regard doctor``: whether regard works on this machine, and what to do where it does not."""
+"""``regard doctor``: checks that regard works on this machine, and says what to do if it does not."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ STYLES = {"ok": "bold green", "note": "bold yellow", "broken": "bold red"}
 def doctor(context: click.Context, as_json: bool, lang: str) -> None:
     """Check that regard works here: versions, CPU, kernels, half precision, extras, caches, speed.
 
-    One line for each, with what to do where something is missing. The exit status is 1 if anything is
-    broken. Add its output to a report of a bug.
+    Prints one line for each, and what to do if something is missing. The exit status is 1 if anything is
+    broken. Please add the output to bug reports.
 
     \b
     regard doctor
@@ -48,7 +48,7 @@ def doctor(context: click.Context, as_json: bool, lang: str) -> None:
 
 
 def _lines(diagnosis: Diagnosis) -> Table:
-    """A line for each check: the mark, the name, what was found, and under it what to do."""
+    """One line per check: a mark, the name, what was found; below it, what to do."""
     from rich.table import Table
     from rich.text import Text
 

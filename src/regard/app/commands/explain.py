@@ -1,4 +1,4 @@
-"""``regard explain``: attention step by step, on small vectors or on a model's own."""
+"""``regard explain``: attention step by step, with small vectors or those of a model."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ ENDINGS = {".md": "markdown", ".html": "html", ".htm": "html", ".json": "json"}
 
 @click.command(epilog=HELP)
 @click.argument("text")
-@click.option("--mask", metavar="MASK", help='Who may look at whom, e.g. "causal" or "window(1, 1)".')
+@click.option(
+    "--mask", metavar="MASK", help='Which keys each query may see, for example "causal" or "window(1, 1)".'
+)
 @click.option("--heads", type=int, help="Number of heads.  [default: 1]")
 @click.option("--width", type=int, help="Channels of the word vectors.  [default: 4]")
-@click.option("--seed", type=int, help="Chooses the vectors.  [default: 42]")
+@click.option("--seed", type=int, help="Seed of the random vectors.  [default: 42]")
 @click.option(
     "--vectors",
     metavar="FILE",
@@ -32,11 +34,15 @@ ENDINGS = {".md": "markdown", ".html": "html", ".htm": "html", ".json": "json"}
 @click.option(
     "--model",
     metavar="NAME-OR-PATH",
-    help='Explain a model of transformers, or "translator", the embedded one (meant if only --layer, '
+    help='Explain a transformers model, or "translator", the built-in one (used if only --layer, '
     "--head, --kind or --token is given).",
 )
-@click.option("--pair", metavar="TEXT", help="For a model: a second sentence, or the decoder's side.")
-@click.option("--kind", type=click.Choice(["encoder", "decoder", "cross"]), help="Whose --layer is meant.")
+@click.option("--pair", metavar="TEXT", help="For a model: a second sentence, or the decoder's text.")
+@click.option(
+    "--kind",
+    type=click.Choice(["encoder", "decoder", "cross"]),
+    help="The part of the model that --layer refers to.",
+)
 @click.option("--layer", type=click.IntRange(0), help="Layer of the model.")
 @click.option("--head", type=click.IntRange(0), help="Head of the layer.")
 @click.option("--token", metavar="TOKEN", help="The query to explain: the text of a token, or its position.")
@@ -44,9 +50,9 @@ ENDINGS = {".md": "markdown", ".html": "html", ".htm": "html", ".json": "json"}
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="How it is written; by the ending of --out, else for the terminal.",
+    help="Output format; by default given by the extension of --out, or for the terminal.",
 )
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="The file to write.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
 @lang_option
 def explain(
     text: str,

@@ -14,17 +14,19 @@ from regard.app.text_argument import HELP, read_argument
 
 @click.command(epilog=HELP)
 @click.argument("text", required=False)
-@click.option("--recording", type=click.Path(path_type=Path), help="A saved recording in place of TEXT.")
+@click.option("--recording", type=click.Path(path_type=Path), help="A saved recording instead of TEXT.")
 @click.option(
-    "--model", metavar="NAME-OR-PATH", help="A model of transformers; the embedded translator without it."
+    "--model", metavar="NAME-OR-PATH", help="A transformers model; by default the built-in translator."
 )
-@click.option("--pair", metavar="TEXT", help="A second sentence, or the decoder's side.")
-@click.option("--generate", type=click.IntRange(0), default=0, metavar="N", help="Go on for N tokens.")
-@click.option("--layers", type=NUMBERS, help="These layers alone: 0,3-5.")
-@click.option("--roles", is_flag=True, help="What each head does: scores of its roles.")
-@click.option("--sort", metavar="COLUMN", help="Order by a column, greatest first.")
-@click.option("--ascending", is_flag=True, help="Least first.")
-@click.option("--most", type=click.IntRange(1), help="Only so many rows.")
+@click.option("--pair", metavar="TEXT", help="A second sentence, or the decoder's text.")
+@click.option(
+    "--generate", type=click.IntRange(0), default=0, metavar="N", help="Let the model generate N tokens."
+)
+@click.option("--layers", type=NUMBERS, help="Only these layers, for example 0,3-5.")
+@click.option("--roles", is_flag=True, help="Show the roles of each head and their scores.")
+@click.option("--sort", metavar="COLUMN", help="Sort by this column, largest first.")
+@click.option("--ascending", is_flag=True, help="Sort smallest first.")
+@click.option("--most", type=click.IntRange(1), help="Show at most this many rows.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @lang_option
@@ -62,14 +64,16 @@ def heads(
     from regard.views.terminal_weights import SafeConsole
 
     if (text is None) == (recording is None):
-        raise click.UsageError("Give a TEXT or a --recording, one of them.")
+        raise click.UsageError("Pass either a TEXT or --recording.")
     if as_csv and as_json:
         raise click.UsageError("Choose --csv or --json.")
     console = SafeConsole()
-    quiet = SafeConsole(stderr=True)  # what is printed on standard output is the table alone
+    quiet = SafeConsole(stderr=True)  # standard output gets only the table
     if recording is not None:
         if layers is not None:
-            raise click.UsageError("--layers chooses what is recorded; a --recording is there already.")
+            raise click.UsageError(
+                "--layers chooses what to record; it cannot change an existing --recording."
+            )
         seen = load(recording)
     else:
         assert text is not None

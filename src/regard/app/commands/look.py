@@ -1,4 +1,4 @@
-"""``regard look``: what every head of a model looks at in a text, as a page, a figure, and in words."""
+"""``regard look``: what every head of a model attends to in a text, as a page, a figure and a table."""
 
 from __future__ import annotations
 
@@ -22,46 +22,51 @@ if TYPE_CHECKING:
 
 PAGE = "look.html"
 HEADS = 12
-"""How many heads are worth a line."""
+"""The number of heads listed in the terminal."""
 
 
 @click.command(epilog=HELP)
 @click.argument("text")
 @click.option(
-    "--model", metavar="NAME-OR-PATH", help="A model of transformers; the embedded translator without it."
+    "--model", metavar="NAME-OR-PATH", help="A transformers model; by default the built-in translator."
 )
 @click.option(
     "--pair",
     metavar="TEXT",
-    help="A second sentence; for an encoder-decoder the translation to look at.",
+    help="A second sentence; for an encoder-decoder, the translation to show.",
 )
 @click.option(
-    "--generate", type=click.IntRange(0), default=0, metavar="N", help="Let the model go on for N tokens."
+    "--generate", type=click.IntRange(0), default=0, metavar="N", help="Let the model generate N tokens."
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     default=PAGE,
     show_default=True,
-    help="The page; replaced if it exists.",
+    help="The page to write; replaced if it exists.",
 )
-@click.option("--no-page", is_flag=True, help="Write no page.")
+@click.option("--no-page", is_flag=True, help="Do not write a page.")
 @click.option("--open", "opened", is_flag=True, help="Open the page in the browser.")
 @click.option(
     "--figure",
     type=click.Path(path_type=Path),
-    help="Also a figure of --layer and --head as .png, .svg or .pdf.",
+    help="Also write a figure of --layer and --head as .png, .svg or .pdf.",
 )
-@click.option("--kind", type=click.Choice(["encoder", "decoder", "cross"]), help="Whose --layer is meant.")
-@click.option("--layer", type=click.IntRange(0), help="Layer to begin with.")
-@click.option("--head", type=click.IntRange(0), help="Head to begin with.")
-@click.option("--layers", type=NUMBERS, help="Record these layers alone: 0,3-5.")
-@click.option("--save", type=click.Path(path_type=Path), help="Also the recording, as .safetensors.")
+@click.option(
+    "--kind",
+    type=click.Choice(["encoder", "decoder", "cross"]),
+    help="The part of the model that --layer refers to.",
+)
+@click.option("--layer", type=click.IntRange(0), help="The layer shown first.")
+@click.option("--head", type=click.IntRange(0), help="The head shown first.")
+@click.option("--layers", type=NUMBERS, help="Record only these layers, for example 0,3-5.")
+@click.option("--save", type=click.Path(path_type=Path), help="Also save the recording as .safetensors.")
 @click.option(
     "--effects", is_flag=True, help="Measure what the answer loses without each head, for the page."
 )
 @lang_option
-@click.option("--yes", is_flag=True, help="Write a page above 200 MB too.")
+@click.option("--force", is_flag=True, help="Write the page even if it is larger than 200 MB.")
+@click.option("--yes", is_flag=True, hidden=True)  # the old name of --force
 def look(
     text: str,
     model: str | None,
@@ -78,9 +83,10 @@ def look(
     save: Path | None,
     effects: bool,
     lang: str,
+    force: bool,
     yes: bool,
 ) -> None:
-    """See what every head looks at in TEXT: the most telling heads here, all of them on a page.
+    """See what every head attends to in TEXT: the clearest heads in the terminal, all heads on a page.
 
     \b
     regard look "The cat sat on the mat."
@@ -118,7 +124,7 @@ def look(
     if not no_page:
         measured = _effects(console, subject, model, pair, lang) if effects else None
         start = {"kind": kind, "layer": layer, "head": head, "effects": measured}
-        _write_page(console, subject, out, yes=yes, lang=lang, **start)
+        _write_page(console, subject, out, force=force or yes, lang=lang, **start)
         if opened:
             webbrowser.open(out.resolve().as_uri())
 
@@ -137,7 +143,7 @@ def _effects(console: Console, subject: Subject, model: str | None, pair: str | 
 
 
 def _name(console: Console, path: Path, what: str) -> None:
-    """A file that was written, and what it is."""
+    """Print a file that was written, and what it is."""
     from rich.text import Text
 
     console.print(Text.assemble((str(path), "bold"), "  ", what))
@@ -153,7 +159,7 @@ def _draw(
     head: int | None,
     lang: str,
 ) -> None:
-    """One head as a figure; the first one of the first layer unless told."""
+    """One head as a figure; by default the first head of the first layer."""
     from regard.views.figures import heatmap, save
 
     save(heatmap(subject.recording, kind=kind, layer=layer or 0, head=head or 0, lang=lang), path)
@@ -161,32 +167,32 @@ def _draw(
 
 
 def _write_page(
-    console: Console, subject: Subject, path: Path, *, yes: bool, lang: str, **start: Any
+    console: Console, subject: Subject, path: Path, *, force: bool, lang: str, **start: Any
 ) -> None:
-    """The page, once its size is said and, above the limit, wanted."""
+    """Print the size of the page, then write it, above the limit only with ``force``."""
     from regard.app.model_input import busy
     from regard.views.page import estimate_page, page
     from regard.views.page.write_page import LARGEST
 
     size = estimate_page(subject.recording)
     console.print(TEXTS.say("look.page", lang, size=size.in_words(lang)), highlight=False)
-    if size.nbytes > LARGEST and not yes:
+    if size.nbytes > LARGEST and not force:
         raise ArgumentError(
-            "A page has at most {LARGEST:.0f} MB, because browsers get slow beyond.",
+            "A page can have at most {largest:.0f} MB; browsers become slow beyond that.",
             got="{in_words}",
-            do="Choose fewer layers with --layers 0-3, say, or insist with --yes.",
-            LARGEST=LARGEST / 1000000.0,
+            do="Choose fewer layers, for example with --layers 0-3, or write it anyway with --force.",
+            largest=LARGEST / 1e6,
             in_words=size.in_words(lang),
         )
     title = subject.text if len(subject.text) <= 80 else f"{subject.text[:79]}…"
     with busy(console, TEXTS.say("look.writing", lang)):
-        written = page(subject.recording, path, title=title, yes=yes, lang=lang, **start)
+        written = page(subject.recording, path, title=title, force=force, lang=lang, **start)
     megabytes = written.stat().st_size / 1e6
     _name(console, written, TEXTS.say("look.written", lang, megabytes=megabytes))
 
 
 def _say(console: Console, subject: Subject, lang: str) -> None:
-    """The translation, the alignment, the most telling heads."""
+    """Print the translation, the alignment and the clearest heads."""
     from rich.text import Text
 
     from regard.app.model_input import progress

@@ -1,4 +1,4 @@
-"""``regard mask``: who may look at whom, drawn, with what it costs."""
+"""``regard mask``: which keys each query may see, drawn, and what it costs."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ import click
 
 from regard import atomic
 from regard.app.languages import lang_option
+from regard.app.shared_options import figure_option
 
 if TYPE_CHECKING:
     from regard.kernels import Plan
     from regard.masks import Mask
 
 TALLEST = 48
-"""Lines of a drawing; more than this nobody sees at once."""
+"""The most lines of a drawing, about what fits on a screen."""
 
 
 @click.command()
 @click.argument("mask_text", metavar="MASK")
 @click.option(
-    "-n", "--queries", type=click.IntRange(1), default=16, show_default=True, help="How many queries."
+    "-n", "--length", type=click.IntRange(1), default=16, show_default=True, help="Number of queries."
 )
-@click.option("--keys", type=click.IntRange(1), help="How many keys; as many as queries unless told.")
-@click.option(
-    "--figure", "path", type=click.Path(path_type=Path), help="Draw it: a .png, .svg or .pdf to write."
-)
+@click.option("--queries", type=click.IntRange(1), hidden=True)  # the old name of --length
+@click.option("--keys", type=click.IntRange(1), help="Number of keys; by default as many as queries.")
+@figure_option
 @lang_option
-def mask(mask_text: str, queries: int, keys: int | None, path: Path | None, lang: str) -> None:
-    """Draw MASK: which keys each query may see, how many pairs that are, and how regard computes it.
+def mask(
+    mask_text: str, length: int, queries: int | None, keys: int | None, path: Path | None, lang: str
+) -> None:
+    """Draw MASK: which keys each query may see, how many pairs that makes, and how regard computes it.
 
     \b
     regard mask "causal & window(4, 0)"
@@ -45,7 +47,7 @@ def mask(mask_text: str, queries: int, keys: int | None, path: Path | None, lang
 
     atomic.check_writable(path)
     console = SafeConsole()
-    extent = extent_of(queries, keys)
+    extent = extent_of(queries or length, keys)
     parsed = parse(mask_text)
     found = plan(parsed, *extent)
     for member, one in _members(parsed):
@@ -72,7 +74,7 @@ def mask(mask_text: str, queries: int, keys: int | None, path: Path | None, lang
 
 
 def _members(mask: Mask) -> list[tuple[str, Mask]]:
-    """The first element of the leading axes stands for all; it says which it is."""
+    """The first element of the leading axes, as an example of all, with its index."""
     if not mask.lead:
         return [("", mask)]
     first = (0,) * len(mask.lead)
@@ -80,7 +82,7 @@ def _members(mask: Mask) -> list[tuple[str, Mask]]:
 
 
 def summary(found: Plan, lang: str) -> list[str]:
-    """Allowed pairs and density, the path, and what it saves against dense."""
+    """Allowed pairs and density, the path, and what it saves compared with dense attention."""
     from regard.lessons.facts import text
 
     lines = [

@@ -24,32 +24,39 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("corpus", type=click.Path(path_type=Path))
-@click.option("--model", required=True, metavar="NAME-OR-PATH", help="A model of transformers.")
+@click.option("--model", required=True, metavar="NAME-OR-PATH", help="A transformers model.")
 @click.option(
-    "--out", "folder", type=click.Path(path_type=Path), required=True, help="Folder for everything written."
+    "--out", "folder", type=click.Path(path_type=Path), required=True, help="Folder for all output."
 )
 @click.option(
     "--unit",
     type=click.Choice(["line", "paragraph", "file"]),
-    help="What a document is in a text file; a line, or in a folder the file, without it.",
+    help="What counts as a document in a text file; by default a line, or in a folder each file.",
 )
-@click.option("--field", default="text", show_default=True, help="Field of JSONL or column of Parquet.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N documents.")
-@click.option("--layers", type=NUMBERS, help="These layers alone: 0,3-5.")
+@click.option(
+    "--field",
+    default="text",
+    show_default=True,
+    help="The field of JSONL or the column of Parquet with the texts.",
+)
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Read only the first N documents.")
+@click.option("--layers", type=NUMBERS, help="Only these layers, for example 0,3-5.")
 @click.option(
     "--long",
     type=click.Choice(["truncate", "split"]),
     default="truncate",
     show_default=True,
-    help="What becomes of a document that is longer than the model allows.",
+    help="What to do with a document that is too long for the model.",
 )
-@click.option("--longest", type=int, metavar="N", help="Tokens of a text; what the model allows without it.")
+@click.option(
+    "--longest", type=int, metavar="N", help="Most tokens of a text; by default as many as the model allows."
+)
 @click.option(
     "--batch-tokens",
     type=click.IntRange(1),
     default=4096,
     show_default=True,
-    help="Tokens computed together.",
+    help="Tokens computed together, padding included.",
 )
 @click.option(
     "--checkpoint-every",
@@ -57,13 +64,20 @@ if TYPE_CHECKING:
     default=20.0,
     show_default=True,
     metavar="SECONDS",
-    help="How much a kill may cost.",
+    help="Time between checkpoints.",
 )
 @click.option(
-    "--pages", type=click.IntRange(0), default=12, show_default=True, help="Examples that get a page."
+    "--pages",
+    type=click.IntRange(0),
+    default=12,
+    show_default=True,
+    help="Number of examples that get a page.",
 )
 @click.option(
-    "--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …; auto takes a GPU if any."
+    "--device",
+    default="auto",
+    show_default=True,
+    help="cpu, cuda, cuda:1 …; auto uses a GPU if there is one.",
 )
 @lang_option
 def survey(
@@ -85,7 +99,8 @@ def survey(
     """Measure every head of a model over a CORPUS: a text file, a folder, JSONL or Parquet.
 
     The folder gets heads.parquet, distances.parquet, examples.parquet, failed.jsonl, summary.json and
-    report.html. Started again after a kill, with the same folder, it goes on and ends with the same numbers.
+    report.html. If it is interrupted, start it again with the same folder: it continues, and the results
+    are the same.
 
     \b
     regard survey corpus.txt --model ./bert-base-uncased --out survey
@@ -131,7 +146,7 @@ def survey(
 
 @contextmanager
 def told_of_an_end(count: int, lang: str = "en") -> Iterator[None]:
-    """When another process dies, torchrun ends this one; that is said in words, not as a stack of calls."""
+    """If another process dies, torchrun ends this one: an error message instead of a traceback."""
     if count == 1:
         yield
         return
@@ -139,7 +154,7 @@ def told_of_an_end(count: int, lang: str = "en") -> Iterator[None]:
     def ended(number: int, frame: Any) -> None:
         del frame
         click.echo(TEXTS.say("survey.ended", lang, signal=signal.Signals(number).name), err=True)
-        # Not an Exception: what a model raises over a text is caught, and this must not be taken for it.
+        # Not an Exception: those that a model raises for a text are caught, and this must not be.
         raise SystemExit(1)
 
     before = signal.signal(signal.SIGTERM, ended)
@@ -151,7 +166,7 @@ def told_of_an_end(count: int, lang: str = "en") -> Iterator[None]:
 
 @contextmanager
 def _progress(console: Console, lang: str) -> Iterator[Listener]:
-    """A bar with the time left; in a file, a line now and then."""
+    """A progress bar with the time left; in a file, a line now and then."""
     if console.quiet:
         yield lambda _: None
         return
@@ -170,7 +185,7 @@ def _progress(console: Console, lang: str) -> Iterator[Listener]:
         nonlocal said
         says = _words(state, lang)
         if console.is_terminal:
-            with_bar.start()  # not before the first batch, so that an error stands alone
+            with_bar.start()  # not before the first batch, so that an early error is the only output
             with_bar.update(task, completed=state.share, says=says)
         elif int(20 * state.share) > said:
             said = int(20 * state.share)

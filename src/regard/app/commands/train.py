@@ -1,4 +1,4 @@
-"""``regard train``: a translator from a file of sentence pairs."""
+"""``regard train``: trains a translator on a file of sentence pairs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option(
-    "--out", "folder", type=click.Path(path_type=Path), required=True, help="Folder for everything written."
+    "--out", "folder", type=click.Path(path_type=Path), required=True, help="Folder for all output."
 )
+@click.option("--recipe", "recipe_file", type=click.Path(path_type=Path), help="Recipe as a JSON file.")
+@click.option("--resume", is_flag=True, help="Continue from the last checkpoint in the folder.")
+@click.option("--steps", type=int, help="Optimizer steps, instead of the recipe's.")
+@click.option("--seed", type=int, help="Random seed, instead of the recipe's.")
+@click.option("--minutes", type=click.FloatRange(0), help="Stop after this many minutes; --resume continues.")
 @click.option(
-    "--recipe", "recipe_file", type=click.Path(path_type=Path), help="JSON file; the default without it."
-)
-@click.option("--resume", is_flag=True, help="Go on from the last checkpoint in the folder.")
-@click.option("--steps", type=int, help="Steps of the optimizer, in place of the recipe's.")
-@click.option("--seed", type=int, help="Chance of split, weights and batches, in place of the recipe's.")
-@click.option("--minutes", type=click.FloatRange(0), help="Stop after so long; --resume goes on.")
-@click.option(
-    "--beams", type=click.IntRange(1), default=4, show_default=True, help="Beams of the second evaluation."
+    "--num-beams",
+    "--beams",
+    "num_beams",
+    type=click.IntRange(1),
+    default=4,
+    show_default=True,
+    help="Beams of the second evaluation.",
 )
 @lang_option
 def train(
@@ -43,18 +47,18 @@ def train(
     steps: int | None,
     seed: int | None,
     minutes: float | None,
-    beams: int,
+    num_beams: int,
     lang: str,
 ) -> None:
     """Train an English→Chinese translator on the sentence pairs in DATA.
 
-    DATA is tab-separated: English, Chinese, attribution; cmn.txt of www.manythings.org/anki, or the
-    same with a header. The folder gets checkpoints, a log, a picture of the loss, and in the end
+    DATA is tab-separated: English, Chinese, attribution; cmn.txt from www.manythings.org/anki, or the
+    same with a header. The folder gets checkpoints, a log, a plot of the loss, and at the end
     model/: averaged weights, vocabularies, recipe and scores on held-out sentences.
 
     \b
     regard train cmn.txt --out run
-    regard train cmn.txt --out run --resume          # after a kill: exactly as if nothing had been
+    regard train cmn.txt --out run --resume          # after an interruption, with the same result
     regard train cmn.txt --out quick --steps 500
     torchrun --nproc-per-node 2 -m regard train cmn.txt --out run
     """
@@ -68,7 +72,7 @@ def train(
     from regard.translator.evaluation import check_scoring
     from regard.views.terminal_weights import SafeConsole
 
-    check_scoring()  # now, and not after hours of training
+    check_scoring()  # now, rather than after hours of training
     changes = {name: value for name, value in (("steps", steps), ("seed", seed)) if value is not None}
     with joined() as processes:
         console = SafeConsole(quiet=not processes.first)
@@ -86,11 +90,11 @@ def train(
                 lettering=_plot_style(lang),
             )
         if processes.first:
-            _finish(console, run, beams, lang)
+            _finish(console, run, num_beams, lang)
 
 
 def _recipe(file: Path | None, begun: Path | None, changes: dict[str, Any]) -> Recipe:
-    """The recipe of the file, of the training that goes on, or the default; with changes."""
+    """The recipe from the file, from the run to resume, or the default; with changes."""
     from regard.translator import Recipe, recipe_of
 
     if file is not None:
@@ -101,7 +105,7 @@ def _recipe(file: Path | None, begun: Path | None, changes: dict[str, Any]) -> R
 
 
 def _plot_style(lang: str) -> PlotStyle:
-    """How the picture of the loss is written; in English where this machine has no Chinese letters."""
+    """The language and fonts of the plot of the loss; English if no Chinese font is installed."""
     from regard.translator import training_log
 
     if lang == "en":
@@ -122,7 +126,7 @@ def _progress(console: Console, recipe: Recipe, lang: str) -> AbstractContextMan
 
 
 class _Bar(AbstractContextManager["Listener"]):
-    """A bar with the loss and the time left."""
+    """A progress bar with the loss and the time left."""
 
     def __init__(self, console: Console, steps: int, lang: str = "en") -> None:
         from rich.progress import BarColumn, Progress, TextColumn
@@ -142,12 +146,12 @@ class _Bar(AbstractContextManager["Listener"]):
             self.progress.stop()
 
     def _show(self, report: Report) -> None:
-        # Not before the first step, so that an error stands alone; starting again does nothing.
+        # Not before the first step, so that an early error is the only output; starting twice is harmless.
         self.progress.start()
         says = self._words(report)
         self.progress.update(self.task, completed=report.step, says=says)
         if not self.progress.console.is_terminal and report.held_out != self.held_out:
-            # In a file a bar shows itself only in the end; there a line per checkpoint tells.
+            # In a file a bar would appear only at the end, so there is a line per checkpoint.
             self.progress.console.print(f"{report.step}/{report.steps}  {says}", highlight=False)
         self.held_out = report.held_out
 
@@ -163,14 +167,14 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}" if minutes >= 60 else f"{minutes}:{rest:02d}"
 
 
-def _finish(console: Console, run: TrainingRun, beams: int, lang: str) -> None:
+def _finish(console: Console, run: TrainingRun, num_beams: int, lang: str) -> None:
     from rich.markup import escape
 
     from regard.languages import padded
     from regard.translator.export import MODEL, export, megabytes
 
     console.print(TEXTS.say("train.exporting", lang), highlight=False)
-    scores: dict[str, Any] = export(run, beams=beams)
+    scores: dict[str, Any] = export(run, num_beams=num_beams)
     model = run.folder / MODEL
     size = {"parameters": scores["parameters"], "megabytes": megabytes(model)}
     said = TEXTS.say("train.done", lang, model=escape(str(model)), **size)
@@ -179,7 +183,10 @@ def _finish(console: Console, run: TrainingRun, beams: int, lang: str) -> None:
         counted = {"averaged": len(scores["averaged"]), "missing": ", ".join(scores["missing"])}
         said = TEXTS.say("train.missing", lang, **counted)
         console.print(said, style="yellow", highlight=False, markup=False)
-    labels = {"greedy": TEXTS.say("train.greedy", lang), "beam": TEXTS.say("train.beams", lang, beams=beams)}
+    labels = {
+        "greedy": TEXTS.say("train.greedy", lang),
+        "beam": TEXTS.say("train.beams", lang, beams=num_beams),
+    }
     for name, label in labels.items():
         one = scores[name]
         said = f"  {padded(label, -8)}  BLEU {one['bleu']:5.2f}   chrF {one['chrf']:5.2f}"

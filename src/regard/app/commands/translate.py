@@ -1,4 +1,4 @@
-"""``regard translate``: English to Chinese by the embedded translator, or by one that was trained."""
+"""``regard translate``: English to Chinese with the built-in translator, or with one you trained."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from regard.app.text_argument import HELP, read_argument
 
 @click.command(epilog=HELP)
 @click.argument("text")
-@click.option("--align", is_flag=True, help="Show which English words each Chinese character looked at.")
+@click.option("--align", is_flag=True, help="Show which English words each Chinese character attended to.")
 @click.option(
     "--model",
     "folder",
     type=click.Path(path_type=Path),
-    help="A folder that regard train wrote (run/model), in place of the embedded translator.",
+    help="A folder written by regard train (run/model), instead of the built-in translator.",
 )
 @click.option(
+    "--num-beams",
     "--beams",
+    "num_beams",
     type=click.IntRange(1, 64),
     default=4,
     show_default=True,
-    help="Translations followed at once.",
+    help="Beams of the beam search.",
 )
 @lang_option
-def translate(text: str, align: bool, folder: Path | None, beams: int, lang: str) -> None:
+def translate(text: str, align: bool, folder: Path | None, num_beams: int, lang: str) -> None:
     """Translate English TEXT to Chinese, line by line.
 
     \b
@@ -47,11 +49,14 @@ def translate(text: str, align: bool, folder: Path | None, beams: int, lang: str
     lines = [line.strip() for line in read_argument(text).splitlines() if line.strip()]
     if not lines:
         raise TextError(
-            "A text has at least one word.", got="{text!r}", do='Pass "I love AI", say.', text=text
+            "A text must have at least one word.",
+            got="{text!r}",
+            do='Pass, for example, "I love AI".',
+            text=text,
         )
     translator = load_translator(folder or FOLDER)
     if not align:
-        for line in translator.translate_all(lines, beams=beams):
+        for line in translator.translate_all(lines, num_beams=num_beams):
             show(f"{line}\n")
         return
 
@@ -63,4 +68,4 @@ def translate(text: str, align: bool, folder: Path | None, beams: int, lang: str
     by = read_alignment_head(folder or FOLDER)
     console = SafeConsole()
     for line in lines:
-        show_alignment(console, align_text(translator, line, by, beams=beams), lang=lang)
+        show_alignment(console, align_text(translator, line, by, num_beams=num_beams), lang=lang)

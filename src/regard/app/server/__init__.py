@@ -1,1 +1,1 @@
-"""The web app: a text in, a recording out, its views and its map; parse, call, render, no maths."""
+"""The web app: reads a text, records it, and serves its views and its map."""

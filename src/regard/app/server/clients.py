@@ -1,8 +1,8 @@
-"""Who counts as one client, for shares and limits: an address.
+"""What counts as one client, for shares and limits: an IP address.
 
-Cookies or names that clients give themselves would be no limit, since anybody can send new ones. All
-tabs and programs of one machine share what one client may have. Of an IPv6 address the first half
-counts, because one machine usually has the whole second half to itself.
+Cookies or names chosen by the client would limit nothing, because anyone can send new ones. All tabs and
+programs of one machine share the limits of one client. Of an IPv6 address only the first half counts,
+because one machine usually owns the whole second half.
 """
 
 from __future__ import annotations

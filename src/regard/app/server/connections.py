@@ -1,9 +1,9 @@
-"""Connections that cannot be held for nothing: deadlines, and a share for each client.
+"""Connections with deadlines and a limit per client, so that idle ones cannot block the server.
 
-A connection that waits for a request (a new one, one that sends its head a letter at a time, one that
-is kept alive) may be closed at any time: at its deadline, or to make room for a newer one. So whoever
-opens many and says nothing takes the room of nobody: each new connection closes the oldest silent one.
-Only connections that are being answered count against a client in earnest.
+A connection that waits for a request (a new one, one that sends its header a byte at a time, one that
+is kept alive) may be closed at any time: at its deadline, or to make room for a newer one. So opening many
+silent connections blocks nobody: each new connection closes the oldest silent one. Only connections that
+are being answered count towards the limit of a client.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LATE = (
 
 
 class Connection(H11Protocol):
-    """One connection of uvicorn, with deadlines for the head of a request and for taking the answer."""
+    """One connection of uvicorn, with deadlines for the header of a request and for receiving the answer."""
 
     def __init__(self, *args: Any, limits: Limits, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -47,7 +47,7 @@ class Connection(H11Protocol):
     # ---- what happens to it ----------------------------------------------------------------------
 
     def connection_made(self, transport: Any) -> None:
-        """Take the place of an older silent connection where there is no room."""
+        """Replace an older silent connection if there is no room."""
         super().connection_made(transport)
         self.owner = client_at(self.client[0] if self.client else None)
         self.since = self.loop.time()
@@ -61,7 +61,7 @@ class Connection(H11Protocol):
         self._head_deadline = self.loop.call_later(self.limits.header_seconds, self._too_late)
 
     def _make_room(self, others: list[Connection], first: Callable[[Connection], int] | None = None) -> None:
-        """Close the oldest silent connection; this one, where all others are being answered."""
+        """Close the oldest silent connection, or this one if all others are being answered."""
         silent = [one for one in others if one.silent]
         if silent:
             chosen = min(silent, key=lambda one: (first(one) if first else 0, one.since))
@@ -70,7 +70,7 @@ class Connection(H11Protocol):
             self.end(BUSY)
 
     def data_received(self, data: bytes) -> None:
-        """Watch the time from the first byte of a request to the end of its head."""
+        """Limit the time from the first byte of a request to the end of its header."""
         if self.transport.is_closing():
             return
         super().data_received(data)
@@ -80,17 +80,17 @@ class Connection(H11Protocol):
             self._head_deadline = self.loop.call_later(self.limits.header_seconds, self._too_late)
 
     def pause_writing(self) -> None:
-        """The client does not take what it asked for; it has some time to do so."""
+        """The client has stopped receiving the answer; give it some time."""
         super().pause_writing()
         self._stall_deadline = self.loop.call_later(self.limits.stall_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """The client took something."""
+        """The client receives again."""
         super().resume_writing()
         self._go_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of the deadlines."""
+        """Cancel the deadlines."""
         self._stop_waiting()
         self._go_on()
         super().connection_lost(exc)
@@ -98,7 +98,7 @@ class Connection(H11Protocol):
     # ---- how it ends -----------------------------------------------------------------------------
 
     def end(self, answer: bytes = b"") -> None:
-        """Close it, perhaps with a word; no longer counted from now on."""
+        """Close the connection, perhaps with a message, and stop counting it."""
         self._stop_waiting()
         self.connections.discard(self)
         if answer:
@@ -108,7 +108,7 @@ class Connection(H11Protocol):
     def _too_late(self) -> None:
         self._head_deadline = None
         if self.silent and not self.transport.is_closing():
-            # Without a single letter of a request there is nobody to answer.
+            # Without a single byte of a request there is nobody to answer.
             self.end(LATE if self.conn.trailing_data[0] and self.cycle is None else b"")
 
     def _stop_waiting(self) -> None:

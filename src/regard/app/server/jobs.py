@@ -1,9 +1,9 @@
-"""Work that takes time: a queue with an end, threads that work it off, jobs that can be stopped.
+"""Work that takes time: a bounded queue, threads that process it, and jobs that can be stopped.
 
-Threads and not processes, because torch lets go of Python's lock inside its kernels, so that the
-pages answer while a job computes; a model is in memory once; and a recording need not be copied to
-where it is looked at. A thread cannot be killed, so work calls ``tell`` every few milliseconds of
-its own, and that raises where the job was cancelled, took too long, or is asked about by nobody.
+Threads rather than processes, because torch releases Python's lock inside its kernels, so that the server
+responds while a job computes; a model is in memory only once; and a recording need not be copied to be
+shown. A thread cannot be killed, so work calls ``tell`` every few milliseconds, which raises if the job
+was cancelled, took too long, or nobody is waiting for it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from regard.errors import RegardError
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 KEPT_AFTER = 600.0
-"""Seconds for which a job that has ended can be asked about."""
+"""Seconds for which a finished job can be queried."""
 
 MOST_KEPT = 1000
-"""Jobs that have ended and can be asked about."""
+"""The most finished jobs that can be queried."""
 
 MOST_SHARED = 64
-"""Requesters who share one job."""
+"""The most requesters that share one job."""
 
 log = logging.getLogger("regard.serve")
 
@@ -40,11 +40,11 @@ class EndedError(RegardError):
 
 
 class StoppedError(BaseException):
-    """Ends the work of a job from inside; no ``except Exception`` on the way may swallow it."""
+    """Ends the work of a job from inside; not an Exception, so that nothing on the way catches it."""
 
 
 class Tell(Protocol):
-    """How work says how far it is; ends the work by raising where it shall not go on."""
+    """How work reports its progress; raises if the work should stop."""
 
     def __call__(self, share: float, stage: str | None = None) -> None:
         """``share`` runs from 0 to 1 within a stage."""
@@ -55,12 +55,12 @@ Work = Callable[[Tell], dict[str, Any]]
 
 @dataclass
 class Job:
-    """One piece of work and how far it is."""
+    """One piece of work and its progress."""
 
     kind: str
     work: Work
     deadline: float
-    client: str = ""  # whose share it counts against
+    client: str = ""  # whose limits it counts towards
     key: Hashable = None
     state: State = "waiting"
     stage: str = "waiting"
@@ -69,7 +69,7 @@ class Job:
     error: RegardError | None = None
     version: int = 0
     ended: float | None = None
-    stop: EndedError | None = None  # why it shall stop
+    stop: EndedError | None = None  # why it should stop
     subscriptions: list[Subscription] = field(default_factory=list)
 
     @property
@@ -78,16 +78,16 @@ class Job:
         return self.ended is not None
 
     def left(self, patience: float) -> bool:
-        """Whether nobody asks any more."""
+        """Whether nobody is waiting for it any more."""
         return all(one.left(patience) for one in self.subscriptions)
 
 
 @dataclass
 class Subscription:
-    """One requester's hold on a job, with an id of its own.
+    """One requester's subscription to a job, with its own id.
 
-    Several can ask for the same work and share one job. Whoever cancels gives up its own subscription;
-    the job stops when nobody is left who wants it.
+    Several requesters can share one job for the same work. Cancelling ends only one's own subscription;
+    the job stops when no subscription is left.
     """
 
     job: Job
@@ -123,13 +123,13 @@ class Subscription:
         return self.job.ended if self.cancelled is None else self.cancelled
 
     def left(self, patience: float) -> bool:
-        """Whether this requester does not ask any more."""
+        """Whether this requester no longer asks."""
         if self.cancelled is not None:
             return True
         return self.watchers == 0 and time.monotonic() - self.asked > patience
 
     def described(self, lang: str = "en") -> dict[str, Any]:
-        """What the requester hears."""
+        """The state of the job, as JSON for the requester."""
         error, job = self.error, self.job
         return {
             "id": self.id,
@@ -158,7 +158,7 @@ class Jobs:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._subscriptions: dict[str, Subscription] = {}
-        self._open: list[Job] = []  # in the order in which they came
+        self._open: list[Job] = []  # in order of arrival
         self._changed = threading.Condition()
         self._closed = False
         self._threads = [
@@ -169,7 +169,7 @@ class Jobs:
             thread.start()
 
     def submit(self, kind: str, work: Work, key: Hashable = None, client: str = "") -> Subscription:
-        """Put work into the queue; a job with the same key that has not ended is joined."""
+        """Put work into the queue, or join an unfinished job with the same key."""
         with self._changed:
             self._tidy()
             joined = (job for job in self._open if key is not None and job.key == key and job.stop is None)
@@ -182,7 +182,7 @@ class Jobs:
             if len(job.subscriptions) >= MOST_SHARED:
                 raise RefusedError(
                     429,
-                    "{MOST_SHARED} requests wait for this job already.",
+                    "{MOST_SHARED} requests are already waiting for this job.",
                     do="Please try again in a minute.",
                     headers={"retry-after": "30"},
                     MOST_SHARED=MOST_SHARED,
@@ -194,12 +194,12 @@ class Jobs:
 
     def _check_room(self, client: str) -> None:
         if self._closed:
-            raise RefusedError(503, "The server is ending.", do="Start it again.")
+            raise RefusedError(503, "The server is shutting down.", do="Start it again.")
         own = sum(job.client == client for job in self._open)
         if own >= self.limits.client_jobs:
             raise RefusedError(
                 429,
-                "{own} jobs of this client have not ended yet.",
+                "This client already has {own} unfinished jobs.",
                 do="Please wait for one of them, or cancel it.",
                 headers={"retry-after": "30"},
                 own=own,
@@ -208,7 +208,7 @@ class Jobs:
         if waiting >= self.limits.waiting:
             raise RefusedError(
                 429,
-                "{waiting} jobs are waiting already.",
+                "{waiting} jobs are already waiting.",
                 do="Please try again in a minute.",
                 headers={"retry-after": "30"},
                 waiting=waiting,
@@ -222,9 +222,9 @@ class Jobs:
         return found
 
     def cancel(self, subscription: Subscription) -> None:
-        """Give a job up, and stop it where nobody else wants it.
+        """Cancel a subscription, and stop the job if it was the last one.
 
-        One that waits ends at once, one that runs at its next step.
+        A waiting job ends at once, a running one at its next step.
         """
         with self._changed:
             if subscription.over:
@@ -237,7 +237,7 @@ class Jobs:
                 self._stop(job)
 
     def stop(self) -> None:
-        """Stop everything and take nothing more; does not wait for what is running."""
+        """Stop everything and accept nothing more, without waiting for running jobs."""
         with self._changed:
             self._closed = True
             for job in list(self._open):
@@ -245,7 +245,7 @@ class Jobs:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Stop everything and wait a little for it."""
+        """Stop everything, and wait a little for running jobs."""
         self.stop()
         for thread in self._threads:
             thread.join(timeout=5)
@@ -262,7 +262,7 @@ class Jobs:
             self._work(job)
 
     def _next(self) -> Job | None:
-        """Wait for a job that may run; None when there will be no more."""
+        """Wait for a job that may run; None if there will be no more."""
         with self._changed:
             while not self._closed:
                 self._drop_forgotten()
@@ -275,7 +275,7 @@ class Jobs:
         return None
 
     def _choose(self) -> Job | None:
-        """The oldest job of the client that has the fewest running, if that is within its share."""
+        """The oldest job of the client with the fewest running jobs, if its limit allows one more."""
         running = Counter(job.client for job in self._open if job.state == "running")
         waiting = [job for job in self._open if job.state == "waiting"]
         best = min(waiting, key=lambda job: running[job.client], default=None)
@@ -286,13 +286,14 @@ class Jobs:
             job.share = min(1.0, max(0.0, share))
             job.stage = stage or job.stage
             job.version += 1
-            with self._changed:  # nobody may join a job that is about to stop
+            with self._changed:  # no one can join a job that is about to stop
                 if job.stop is None and time.monotonic() > job.deadline:
                     job.stop = EndedError(
-                        "It took longer than {job_seconds:g} seconds.", job_seconds=self.limits.job_seconds
+                        "The job took longer than {job_seconds:g} seconds.",
+                        job_seconds=self.limits.job_seconds,
                     )
                 if job.stop is None and job.left(self.limits.patience):
-                    job.stop = EndedError("Nobody asked for it any more.")
+                    job.stop = EndedError("The job stopped because nobody was waiting for it.")
             if job.stop is not None:
                 raise StoppedError
 
@@ -302,12 +303,12 @@ class Jobs:
         except StoppedError:
             self._finish(job, "cancelled", error=job.stop)
         except RegardError as error:
-            # The error itself would hold on to everything that its work held.
+            # Through its traceback the error would keep everything alive that the work used.
             self._finish(job, "failed", error=error.but())
         except Exception:
-            # What else went wrong may name files of this machine: it is said here, not to the browser.
+            # Other errors may name files of this machine, so they are logged, not sent to the browser.
             log.exception("a job of kind %s failed", job.kind)
-            went_wrong = EndedError("Something went wrong; the server's terminal says what.")
+            went_wrong = EndedError("Something went wrong; see the server's terminal for details.")
             self._finish(job, "failed", error=went_wrong)
         else:
             self._finish(job, "done", result=result)
@@ -327,18 +328,20 @@ class Jobs:
     ) -> None:
         job.result, job.error, job.ended = result, error, time.monotonic()
         job.share = 1.0 if state == "done" else job.share
-        job.work = _nothing  # what it held on to may be large
+        job.work = _nothing  # what it refers to may be large
         job.state, job.version = state, job.version + 1
         self._open.remove(job)
 
     def _drop_forgotten(self) -> None:
-        """Let those jobs go that wait for nobody."""
+        """Stop the jobs that nobody is waiting for."""
         for job in list(self._open):
             if job.state == "waiting" and job.left(self.limits.patience):
-                self._end(job, "cancelled", error=EndedError("Nobody asked for it any more."))
+                self._end(
+                    job, "cancelled", error=EndedError("The job stopped because nobody was waiting for it.")
+                )
 
     def _tidy(self) -> None:
-        """Forget what ended long ago, and let those jobs go that wait for nobody."""
+        """Forget old finished jobs, and stop those that nobody is waiting for."""
         self._drop_forgotten()
         now = time.monotonic()
         ended = [one for one in self._subscriptions.values() if one.ended is not None]

@@ -1,4 +1,4 @@
-"""How much the server does for anybody, and for how long."""
+"""How much the server does for a client, and for how long."""
 
 from __future__ import annotations
 
@@ -7,53 +7,53 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """Every bound in one place; the tests make them small."""
+    """Every limit in one place; tests make them small."""
 
     tokens: int = 16_384
-    """Tokens of a text."""
+    """The most tokens of a text."""
     generated: int = 256
-    """Tokens that a decoder may go on with."""
+    """The most tokens that a decoder may generate."""
     waiting: int = 8
-    """Jobs that wait; one more is refused."""
+    """The most waiting jobs; one more is refused."""
     workers: int = 3
-    """Jobs that run at one time: a short one need not wait for a long one."""
+    """Jobs that run at the same time, so that a short one need not wait for a long one."""
     client_running: int = 2
-    """Jobs of one client that run at one time: the others' jobs need not wait for all of one client's."""
+    """Jobs of one client that run at the same time, so that one client cannot block the others."""
     client_jobs: int = 5
-    """Jobs of one client that run or wait; one more is refused."""
+    """The most running and waiting jobs of one client; one more is refused."""
     job_seconds: float = 900.0
     """How long a job may run."""
     patience: float = 15.0
-    """Seconds after which a job ends that nobody asks about."""
+    """Seconds after which a job stops that nobody asks about."""
     poll_seconds: float = 20.0
-    """How long a question about a job may wait for an answer."""
+    """How long a request for the state of a job may wait."""
     header_seconds: float = 10.0
-    """How long the head of a request may take to arrive, from the connection or the answer before."""
+    """How long the header of a request may take, from the connection or the previous answer."""
     body_seconds: float = 20.0
     """How long the body of a request may take to arrive."""
     idle_seconds: float = 30.0
     """How long a connection may wait for its next request."""
     stall_seconds: float = 60.0
-    """How long a client may take nothing of an answer that it asked for."""
+    """How long a client may stop receiving an answer."""
     connections: int = 256
-    """Connections at one time."""
+    """Connections at the same time."""
     client_connections: int = 64
-    """Connections of one client at one time."""
+    """Connections of one client at the same time."""
     recording_bytes: int = 1_500_000_000
-    """Recordings of texts that were typed; those given at the start do not count."""
+    """Memory for recordings of typed texts; those given at the start do not count."""
     level_bytes: int = 500_000_000
-    """Levels of maps."""
+    """Memory for the levels of maps."""
     plane_bytes: int = 250_000_000
-    """Heads made ready for tiles."""
+    """Memory for heads prepared for tiles."""
     page_bytes: int = 250_000_000
-    """Pages."""
+    """Memory for pages."""
 
     @property
-    def letters(self) -> int:
-        """Letters of a text: a token of ordinary text has four or five."""
+    def characters(self) -> int:
+        """Characters of a text: a token of ordinary text has four or five."""
         return 8 * self.tokens
 
     @property
     def body_bytes(self) -> int:
-        """A request: the letters, each written as an escape of JSON at worst."""
-        return 12 * self.letters + 4096
+        """Bytes of a request: at worst each character is a JSON escape."""
+        return 12 * self.characters + 4096

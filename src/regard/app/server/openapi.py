@@ -1,39 +1,153 @@
-"""The interface in the words of OpenAPI 3.1; the tests send what it allows and what it forbids."""
+"""The interface as OpenAPI 3.1, made from ``api_types.py``; tests send what it allows and forbids."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+from msgspec.json import schema_components
+
+from regard.app.server import api_types
 from regard.app.server.limits import Limits
 from regard.version import __version__
-from regard.views.map import HIDING, KINDS, TYPES
-from regard.views.map.tile_encoding import SCALES
 
 Shape = dict[str, Any]
 
-WHOLE: Shape = {"type": "integer", "minimum": 0, "maximum": 999_999_999}
-TEXT: Shape = {"type": "string"}
-YES: Shape = {"type": "boolean"}
-SHARE: Shape = {"type": "number", "minimum": 0, "maximum": 1}
+REFERENCE = "#/components/schemas/{name}"
+ADDRESS = "Parameters"
+"""The suffix of types that describe a URL rather than JSON."""
 
+ANSWERS = {200: "Done.", 202: "Started.", 304: "Not modified."}
 ERRORS = {
-    400: "A body that is no JSON.",
-    401: "The server asks for its token.",
-    403: "A page of another site asked.",
+    400: "The body is not JSON.",
+    401: "The server's token is missing or wrong.",
+    403: "A page of another site sent the request.",
     404: "No such recording, call or job.",
     408: "The body took too long to arrive.",
     409: "The levels of this head are not built yet: post to its maps first.",
     413: "The text or the body is too long.",
-    415: "The body is not said to be JSON.",
-    421: "The server is not known by the Host that was named.",
-    422: "A field or a parameter that does not fit; the text says which.",
-    429: "The queue of jobs is full; the text says how long it is.",
+    415: "The content type is not application/json.",
+    421: "The Host header does not name this server.",
+    422: "A field or a parameter does not fit; the message says which.",
+    429: "The queue of jobs is full; the message says how long it is.",
 }
 EVERYWHERE = (401, 403, 421)
+BODY_ERRORS = (400, 408, 413, 415, 422, 429)
+NUMBERS = "application/octet-stream"
+
+RECORDING = "/api/recordings/{recording}"
+CELL = "{call}/{head}/{level}/{row}/{column}"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One method of one path; an answer is a type, or the media types of its bytes."""
+
+    method: str
+    path: str
+    summary: str
+    answers: Mapping[int, type[Struct] | tuple[str, ...]]
+    errors: tuple[int, ...] = ()
+    parameters: type[Struct] | None = None
+    body: type[Struct] | None = None
+
+
+OPERATIONS = (
+    Operation("get", "/api/state", "Models, recordings and limits", {200: api_types.StateAnswer}),
+    Operation(
+        "post",
+        "/api/readings",
+        "Read a text; the job's result names the recording",
+        {202: api_types.JobStarted},
+        BODY_ERRORS,
+        body=api_types.ReadingRequest,
+    ),
+    Operation(
+        "get",
+        "/api/jobs/{job}",
+        "The progress of a job, now or when its version is greater than `after`; asking keeps the job alive",
+        {200: api_types.JobAnswer},
+        (404, 422),
+        api_types.JobPollParameters,
+    ),
+    Operation(
+        "delete",
+        "/api/jobs/{job}",
+        "Give up a job; it stops unless another client waits for it",
+        {200: api_types.JobAnswer},
+        (404, 408, 413),
+        api_types.JobParameters,
+    ),
+    Operation(
+        "get",
+        RECORDING,
+        "A recording without its numbers",
+        {200: api_types.RecordingAnswer},
+        (404,),
+        api_types.RecordingParameters,
+    ),
+    Operation(
+        "get",
+        f"{RECORDING}/texts",
+        "The tokens of every text of a recording",
+        {200: api_types.TextsAnswer, 304: ()},
+        (404,),
+        api_types.RecordingParameters,
+    ),
+    Operation(
+        "post",
+        f"{RECORDING}/maps",
+        "Build the coarse levels and the margins of a head, in one pass",
+        {200: api_types.JobStarted, 202: api_types.JobStarted},
+        (404, *BODY_ERRORS),
+        api_types.RecordingParameters,
+        api_types.MapRequest,
+    ),
+    Operation(
+        "post",
+        f"{RECORDING}/pages",
+        "Write the page at /look/{recording}, of all calls or of one",
+        {200: api_types.JobStarted, 202: api_types.JobStarted},
+        (404, *BODY_ERRORS),
+        api_types.RecordingParameters,
+        api_types.PageRequest,
+    ),
+    Operation(
+        "get",
+        f"{RECORDING}/margins/{{call}}/{{head}}",
+        "The attention received by every key, then the entropy of every query, as float32",
+        {200: (NUMBERS,), 304: ()},
+        (404, 409, 422),
+        api_types.HeadParameters,
+    ),
+    Operation(
+        "get",
+        f"{RECORDING}/peaks/{CELL}",
+        "The largest weight in one cell, and where it is",
+        {200: api_types.PeakAnswer},
+        (404, 422),
+        api_types.CellParameters,
+    ),
+    Operation(
+        "get",
+        f"{RECORDING}/tiles/{CELL}",
+        "A tile of at most 256 × 256 cells, of 2^level × 2^level pairs each; "
+        "x-regard-rows and x-regard-columns give its size",
+        {200: (NUMBERS, "image/png"), 304: ()},
+        (404, 409, 422),
+        api_types.TileParameters,
+    ),
+)
 
 
 def schema(limits: Limits) -> Shape:
     """The whole description."""
+    found = _schemas(limits)
+    paths: Shape = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method] = _described(operation, found)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -41,233 +155,63 @@ def schema(limits: Limits) -> Shape:
             "version": __version__,
             "description": "Read a text with a model, and look at the attention of every head.",
         },
-        "paths": {
-            "/api/state": {"get": _call("Models, recordings and limits", {200: _json("State")})},
-            "/api/readings": {
-                "post": _call(
-                    "Read a text; the job's result names the recording",
-                    {202: _json("Begun")},
-                    body=_reading(limits),
-                    errors=(400, 408, 413, 415, 422, 429),
-                )
-            },
-            "/api/jobs/{job}": {
-                "get": _call(
-                    "How far a job is, at once or when it is further than `after`; asking keeps it alive",
-                    {200: _json("Job")},
-                    [_path("job", TEXT), _query("after", WHOLE), _query("wait", WHOLE)],
-                    errors=(404, 422),
-                ),
-                "delete": _call(
-                    "Give a job up; it stops when nobody else holds it",
-                    {200: _json("Job")},
-                    [_path("job", TEXT)],
-                    errors=(404, 408, 413),
-                ),
-            },
-            "/api/recordings/{recording}": {
-                "get": _call(
-                    "A recording without numbers", {200: _json("Recording")}, RECORDING, errors=(404,)
-                )
-            },
-            "/api/recordings/{recording}/texts": {
-                "get": _call(
-                    "The tokens of every text of it", {200: _json("Texts"), 304: {}}, RECORDING, errors=(404,)
-                )
-            },
-            "/api/recordings/{recording}/maps": {
-                "post": _call(
-                    "Build the coarse levels and the margins of a head, in one pass",
-                    {200: _json("Begun"), 202: _json("Begun")},
-                    RECORDING,
-                    body=_object({"call": WHOLE, "head": WHOLE, "sinks": _one_of(HIDING)}),
-                    errors=(400, 404, 408, 413, 415, 422, 429),
-                )
-            },
-            "/api/recordings/{recording}/pages": {
-                "post": _call(
-                    "Write the page at /look/{recording}, of all calls or of one",
-                    {200: _json("Begun"), 202: _json("Begun")},
-                    RECORDING,
-                    body=_object(
-                        {"call": {"type": ["integer", "null"], "minimum": 0, "maximum": 999_999_999}}
-                    ),
-                    errors=(400, 404, 408, 413, 415, 422, 429),
-                )
-            },
-            "/api/recordings/{recording}/margins/{call}/{head}": {
-                "get": _call(
-                    "Attention received by every key, then the entropy of every query: float32",
-                    {200: _bytes("application/octet-stream"), 304: {}},
-                    PLACE,
-                    errors=(404, 409, 422),
-                )
-            },
-            "/api/recordings/{recording}/peaks/{call}/{head}/{level}/{row}/{column}": {
-                "get": _call(
-                    "The greatest weight behind one cell, and where it is",
-                    {200: _json("Peak")},
-                    [*PLACE, *CELL],
-                    errors=(404, 422),
-                )
-            },
-            "/api/recordings/{recording}/tiles/{call}/{head}/{level}/{row}/{column}": {
-                "get": _call(
-                    "A tile of at most 256 × 256 cells; a cell is 2^level × 2^level pairs. "
-                    "x-regard-rows and x-regard-columns say how many there are",
-                    {200: _bytes("application/octet-stream", "image/png"), 304: {}},
-                    [
-                        *PLACE,
-                        *CELL,
-                        _query("kind", _one_of(KINDS)),
-                        _query("type", _one_of(TYPES)),
-                        _query("scale", _one_of(SCALES)),
-                    ],
-                    errors=(404, 409, 422),
-                )
-            },
+        "paths": paths,
+        "components": {
+            "schemas": {name: shape for name, shape in found.items() if not name.endswith(ADDRESS)}
         },
-        "components": {"schemas": SCHEMAS},
     }
 
 
-def _call(
-    summary: str,
-    answers: dict[int, Shape],
-    parameters: list[Shape] | None = None,
-    *,
-    body: Shape | None = None,
-    errors: tuple[int, ...] = (),
-) -> Shape:
-    found: Shape = {"summary": summary, "parameters": parameters or [], "responses": {}}
-    for status, content in answers.items():
-        says = {200: "Done.", 202: "Begun.", 304: "As before."}[status]
-        found["responses"][str(status)] = {"description": says, **content}
-    for status in sorted({*errors, *EVERYWHERE}):
-        found["responses"][str(status)] = {"description": ERRORS[status], **_json("Error")}
-    if body is not None:
-        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+def _schemas(limits: Limits) -> Shape:
+    """The JSON Schema of every type, by name."""
+    kinds = {
+        one.__name__: one
+        for one in vars(api_types).values()
+        if isinstance(one, type) and issubclass(one, Struct) and one is not Struct
+    }
+    limited = {"ReadingRequest": api_types.reading_request(limits)}
+    _, found = schema_components({**kinds, **limited}.values(), ref_template=REFERENCE)
     return found
 
 
-def _json(name: str) -> Shape:
-    return {"content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}}
-
-
-def _bytes(*kinds: str) -> Shape:
-    return {"content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}}
-
-
-def _path(name: str, shape: Shape) -> Shape:
-    return {"name": name, "in": "path", "required": True, "schema": shape}
-
-
-def _query(name: str, shape: Shape) -> Shape:
-    return {"name": name, "in": "query", "required": False, "schema": shape}
-
-
-def _one_of(words: tuple[str, ...]) -> Shape:
-    return {"type": "string", "enum": list(words)}
-
-
-def _object(fields: Shape, needed: tuple[str, ...] = ()) -> Shape:
-    return {
-        "type": "object",
-        "properties": fields,
-        "required": list(needed),
-        "additionalProperties": False,
+def _described(operation: Operation, schemas: Shape) -> Shape:
+    responses: Shape = {
+        str(status): {"description": ANSWERS[status], **_content(answer)}
+        for status, answer in operation.answers.items()
     }
+    for status in sorted({*operation.errors, *EVERYWHERE}):
+        responses[str(status)] = {"description": ERRORS[status], **_content(api_types.ErrorAnswer)}
+    found: Shape = {
+        "summary": operation.summary,
+        "parameters": _parameters(operation, schemas),
+        "responses": responses,
+    }
+    if operation.body is not None:
+        found["requestBody"] = {"required": True, **_content(operation.body)}
+    return found
 
 
-def _reading(limits: Limits) -> Shape:
-    text = {"type": "string", "minLength": 1, "maxLength": limits.letters}
-    return _object(
+def _parameters(operation: Operation, schemas: Shape) -> list[Shape]:
+    """The fields of a type: in the path where it names them, otherwise in the query."""
+    if operation.parameters is None:
+        return []
+    fields: Shape = schemas[operation.parameters.__name__]["properties"]
+    inside = {name for name in fields if f"{{{name}}}" in operation.path}
+    return [
         {
-            "model": TEXT,
-            "text": text,
-            "pair": {**text, "type": ["string", "null"]},
-            "generate": {"type": "integer", "minimum": 0, "maximum": limits.generated},
-        },
-        ("model", "text"),
-    )
-
-
-def _list(of: Shape) -> Shape:
-    return {"type": "array", "items": of}
-
-
-def _all(fields: Shape) -> Shape:
-    return _object(fields, tuple(fields))
-
-
-RECORDING = [_path("recording", TEXT)]
-PLACE = [
-    *RECORDING,
-    _path("call", WHOLE),
-    _path("head", WHOLE),
-    _query("sinks", _one_of(HIDING)),
-]
-CELL = [_path(name, WHOLE) for name in ("level", "row", "column")]
-
-JOB = _all(
-    {
-        "id": TEXT,
-        "kind": _one_of(("reading", "mapping", "writing")),
-        "state": _one_of(("waiting", "running", "done", "failed", "cancelled")),
-        "stage": _one_of(("waiting", "reading", "saving", "mapping", "writing")),
-        "share": SHARE,
-        "version": WHOLE,
-        "result": {"type": ["object", "null"]},
-        "error": {"type": ["string", "null"]},
-    }
-)
-CALL = _all(
-    {
-        "index": WHOLE,
-        "name": TEXT,
-        "layer": WHOLE,
-        "kind": _one_of(("encoder", "decoder", "cross")),
-        "run": WHOLE,
-        "heads": _list(WHOLE),
-        "queries": WHOLE,
-        "keys": WHOLE,
-        "dense": YES,
-        "weights": {**YES, "description": "Whether it has weights, not statistics alone."},
-        "queryText": WHOLE,
-        "keyText": WHOLE,
-    }
-)
-SCHEMAS: Shape = {
-    "Error": _all({"error": TEXT}),
-    "State": _all(
-        {
-            "version": TEXT,
-            "models": _list(
-                _all(
-                    {
-                        "id": TEXT,
-                        "label": TEXT,
-                        "kind": _one_of(("encoder", "decoder", "translator")),
-                        "longest": {"type": ["integer", "null"]},
-                        "pair": YES,
-                    }
-                )
-            ),
-            "recordings": _list(_all({"id": TEXT, "title": TEXT, "model": TEXT, "tokens": WHOLE})),
-            "limits": _all(dict.fromkeys(("tokens", "letters", "generated", "tile"), WHOLE)),
+            "name": name,
+            "in": "path" if name in inside else "query",
+            "required": name in inside,
+            "schema": shape,
         }
-    ),
-    "Job": JOB,
-    "Begun": _all({"job": {"oneOf": [{"$ref": "#/components/schemas/Job"}, {"type": "null"}]}}),
-    "Recording": _all(
-        {
-            "id": TEXT,
-            "title": TEXT,
-            "model": TEXT,
-            "calls": _list(CALL),
-            "whole": {**YES, "description": "Whether one page shows all calls."},
-        }
-    ),
-    "Texts": _all({"texts": _list(_all({"tokens": _list(TEXT), "special": _list(WHOLE)}))}),
-    "Peak": _all({"query": WHOLE, "key": WHOLE, "weight": SHARE, "mean": SHARE, "pairs": WHOLE}),
-}
+        for name, shape in fields.items()
+    ]
+
+
+def _content(answer: type[Struct] | tuple[str, ...]) -> Shape:
+    if isinstance(answer, type):
+        reference = {"$ref": REFERENCE.format(name=answer.__name__)}
+        return {"content": {"application/json": {"schema": reference}}}
+    if not answer:
+        return {}
+    return {"content": {media: {"schema": {"type": "string", "format": "binary"}} for media in answer}}

@@ -1,7 +1,7 @@
-"""The recordings that can be looked at: those given at the start, and those of texts that were typed.
+"""The recordings that can be shown: those given at the start, and those of typed texts.
 
-A typed text is reached by an id that cannot be guessed, so that nobody meets another's text; they
-are kept up to a number of bytes, the one that was looked at longest ago going first.
+A typed text has an id that cannot be guessed, so that nobody sees the text of another user. Typed texts are
+kept up to a number of bytes; the least recently used goes first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class StoredRecording:
     title: str
     recording: Recording
     batch: int = 0
-    words: str = field(default_factory=lambda: secrets.token_hex(8))  # changes with every start
+    words: str = field(default_factory=lambda: secrets.token_hex(8))  # differs after every start
 
     @cached_property
     def calls(self) -> tuple[Call, ...]:
@@ -42,7 +42,7 @@ class StoredRecording:
 
     @cached_property
     def _sides(self) -> tuple[list[Text], list[tuple[int, int]]]:
-        """Every different text, and the numbers of the texts of rows and columns of each call."""
+        """The distinct texts, and for each call the indices of the texts of its rows and columns."""
         from regard.views.page.display_tokens import numbered, text_of
 
         texts: list[Text] = []
@@ -96,14 +96,14 @@ class StoredRecording:
         }
 
     def texts(self) -> list[dict[str, Any]]:
-        """The tokens of every side, as they are shown."""
+        """The tokens of every text, as they are displayed."""
         return [
             {"tokens": list(text.tokens), "special": [i for i, is_one in enumerate(text.special) if is_one]}
             for text in self._sides[0]
         ]
 
     def brief(self) -> dict[str, Any]:
-        """A line in a list."""
+        """A line of the list of recordings."""
         longest = max((call.keys for call in self.calls), default=0)
         return {"id": self.id, "title": self.title, "model": self.recording.model, "tokens": longest}
 
@@ -130,9 +130,9 @@ class RecordingStore:
         return found
 
     def offer_kept(self, known: Set[Path]) -> list[tuple[Path, RegardError]]:
-        """Add what lies in the folder to keep, the newest first; what cannot be offered, and why.
+        """Add the recordings in the folder to keep, newest first; returns those that failed, and why.
 
-        Only as many as there is room for typed texts: the folder may have grown over years.
+        Only as many as fit into the memory for typed texts: the folder may have grown over years.
         """
         from regard.recording import load
 
@@ -144,20 +144,25 @@ class RecordingStore:
             try:
                 if file.stat().st_size > room:
                     raise RecordingFileError(
-                        "Kept recordings take at most {limit:.1f} GB here.",
-                        do="Give it by --recording.",
+                        "This server offers at most {limit:.1f} GB of kept recordings.",
+                        do="Pass it with --recording.",
                         limit=self._typed.limit / 1000000000.0,
                     )
                 recording = load(file)
                 if not recording.calls:
-                    raise RecordingFileError("A recording to look at has calls.", got="none")
+                    raise RecordingFileError("A recording needs at least one call to be shown.", got="none")
                 room -= recording.nbytes
                 self.give(file, recording)
             except RegardError as error:
                 skipped.append((file, error))
             except Exception as error:  # noqa: BLE001 - one bad file must not keep the server from starting
                 skipped.append(
-                    (file, RecordingFileError("It is a recording.", got="{type}", type=type(error).__name__))
+                    (
+                        file,
+                        RecordingFileError(
+                            "Check that it is a recording.", got="{type}", type=type(error).__name__
+                        ),
+                    )
                 )
         return skipped
 
@@ -176,14 +181,14 @@ class RecordingStore:
 
     @property
     def nbytes(self) -> int:
-        """What typed texts take."""
+        """The bytes of typed texts."""
         return self._typed.nbytes
 
     def save(self, entry: StoredRecording) -> None:
-        """Write a recording into the folder to keep, if there is one; whole or not at all."""
+        """Write a recording into the folder to keep, if there is one, atomically."""
         if self.keep is None:
             return
-        # One at a time: two of a second must not choose one name.
+        # One at a time: two in the same second must not choose the same name.
         with self._lock:
             stamp = time.strftime("%Y%m%d-%H%M%S")
             taken = {file.stem for file in self.keep.glob("*.safetensors")}
@@ -201,13 +206,13 @@ def title_of(text: str) -> str:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove what a server that was killed had begun to write; such files have names of their own."""
+    """Remove the temporary files of a server that was killed."""
     for part in folder.glob(".*.safetensors.*.part"):
         part.unlink(missing_ok=True)
 
 
 def _slug(title: str) -> str:
-    """A name that can stand in an address.
+    """A name that can be part of a URL.
 
     >>> _slug("My text · 2"), _slug("猫")
     ('My-text-2', 'recording')
@@ -216,7 +221,7 @@ def _slug(title: str) -> str:
 
 
 def _free(name: str, taken: Iterable[str] | Sequence[str]) -> str:
-    """The name, with a number where it is taken."""
+    """The name, with a number if it is taken."""
     known = set(taken)
     return next(
         candidate

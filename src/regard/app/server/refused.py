@@ -1,4 +1,4 @@
-"""How the server says no: a status, and the reason in words of the language that the client asks for."""
+"""Error answers: a status, and the reason in the language that the client asks for."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from regard.errors import RegardError
 
 
 class Json(JSONResponse):
-    """JSON for any text: what a file or a model calls itself may hold halves of characters."""
+    """JSON for any text: names of files and models may have lone surrogates."""
 
     def render(self, content: Any) -> bytes:
-        """The answer in UTF-8, with a mark in place of what cannot be written in it."""
+        """The answer in UTF-8, with U+FFFD for what cannot be encoded."""
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
 
 
 class RefusedError(RegardError):
-    """A request that is answered with an error, in words."""
+    """A request that is answered with an error."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class RefusedError(RegardError):
 
 
 def answer_with(error: RegardError, asked: Headers) -> Response:
-    """An error as an answer; one that is not the server's own refuses what was asked for, 422."""
+    """An error as an answer, with status 422 unless it has its own."""
     status, headers = (error.status, error.headers) if isinstance(error, RefusedError) else (422, {})
     return Json(
         {"error": error.in_words(wanted_language(asked))},
@@ -50,7 +50,7 @@ def answer_with(error: RegardError, asked: Headers) -> Response:
 
 
 def wanted_language(asked: Headers) -> str:
-    """English or Chinese, whichever the client names first in ``Accept-Language``; English without it.
+    """English or Chinese, whichever comes first in ``Accept-Language``; English by default.
 
     >>> wanted_language(Headers({"accept-language": "fr, zh-CN;q=0.9, en;q=0.8"}))
     'zh'

@@ -1,4 +1,4 @@
-"""The addresses of the server and what each answers. Everything under ``/api`` is in ``/openapi.json``."""
+"""The routes of the server. Everything under ``/api`` is described in ``/openapi.json``."""
 
 from __future__ import annotations
 
@@ -9,43 +9,48 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
+from msgspec import Struct, structs
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from regard.app.server.api_types import (
+    CellParameters,
+    HeadParameters,
+    JobPollParameters,
+    MapRequest,
+    PageParameters,
+    PageRequest,
+    TileParameters,
+    reading_request,
+)
 from regard.app.server.assets import assets, document, etag_of
 from regard.app.server.clients import client_of
-from regard.app.server.fields import (
-    number,
-    number_field,
-    object_of,
-    text_field,
-    word,
-    word_field,
-)
 from regard.app.server.jobs import Subscription
 from regard.app.server.openapi import schema
 from regard.app.server.recording_store import StoredRecording
 from regard.app.server.refused import Json, RefusedError, answer_with, wanted_language
-from regard.app.server.served_models import Wish
+from regard.app.server.request_validation import check_choice, parsed_body, parsed_parameters
 from regard.app.server.tasks import Desk
 from regard.errors import RegardError
 from regard.version import __version__
-from regard.views.map import HIDING, KINDS, TILE, TYPES, Plane, encoded, peak, tile
-from regard.views.map.tile_encoding import SCALES
+from regard.views.map import TILE, Levels, Plane, encoded, peak, tile
 
 Answer = TypeVar("Answer")
+Parameters = TypeVar("Parameters", bound=Struct)
+Place = TypeVar("Place", bound=HeadParameters)
+Index = TypeVar("Index", int, "int | None")
 
 MEDIA = {"png": "image/png"}
 DAY = 86_400
 
 
 class Routes:
-    """Answers from one desk."""
+    """The endpoints, over the models, recordings and jobs of one ``Desk``."""
 
     def __init__(self, desk: Desk, *, threads: int = 2) -> None:
         self.desk = desk
-        # Tiles have threads of their own, so that they never wait behind a job.
+        # Tiles have their own threads, so that they never wait for a job.
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="regard-tile")
 
     def all(self) -> list[Route]:
@@ -84,16 +89,16 @@ class Routes:
     # ---- documents -------------------------------------------------------------------------------
 
     async def page(self, name: str, request: Request) -> Response:
-        """A document of the app itself."""
+        """One of the documents of the app."""
         del request
         return Response(
             document(name, self.desk.lang), media_type="text/html", headers={"cache-control": "no-store"}
         )
 
     async def look(self, request: Request) -> Response:
-        """The page of a recording; until it is written, a document that asks for it and waits."""
+        """The page of a recording; until it is written, a document that requests it and waits."""
         entry = self._entry(request)
-        call = self._call(entry, request.query_params) if "call" in request.query_params else None
+        call = self._call(entry, _parameters(request, PageParameters).call)
         found = self.desk.pages.get((entry.id, call))
         content = document("wait", self.desk.lang) if found is None else found
         return Response(content, media_type="text/html", headers={"cache-control": "no-store"})
@@ -123,7 +128,7 @@ class Routes:
                 "recordings": [entry.brief() for entry in self.desk.library.given.values()],
                 "limits": {
                     "tokens": limits.tokens,
-                    "letters": limits.letters,
+                    "letters": limits.characters,
                     "generated": limits.generated,
                     "tile": TILE,
                 },
@@ -147,35 +152,26 @@ class Routes:
     # ---- jobs ------------------------------------------------------------------------------------
 
     async def read(self, request: Request) -> Response:
-        """Begin to read a text."""
-        limits = self.desk.limits
-        said = object_of(await _json(request), ("model", "text", "pair", "generate"))
-        model = self.desk.models.get(word_field(said, "model", list(self.desk.models), ""))
-        text = text_field(said, "text", most=limits.letters)
-        pair = text_field(said, "pair", most=limits.letters, needed=False)
-        generate = number_field(said, "generate", most=limits.generated, default=0)
-        assert model is not None
-        assert text is not None
-        assert generate is not None
-        return self._begun(self.desk.read(model, Wish(text, pair, generate), client_of(request.scope)))
+        """Start to read a text."""
+        said = parsed_body(await _json(request), reading_request(self.desk.limits))
+        check_choice("model", said.model, list(self.desk.models))
+        return self._begun(self.desk.read(self.desk.models[said.model], said, client_of(request.scope)))
 
     async def build(self, request: Request) -> Response:
-        """Begin to build the coarse levels of a head."""
+        """Start to build the coarse levels of a head."""
         entry = self._entry(request)
-        said = object_of(await _json(request), ("call", "head", "sinks"))
-        call = number_field(said, "call", most=len(entry.calls) - 1, default=0)
-        head = number_field(said, "head", most=10**6, default=None)
-        sinks = word_field(said, "sinks", HIDING, "show")
-        assert call is not None
-        chosen = entry.calls[call].head_numbers[0] if head is None else head
+        said = parsed_body(await _json(request), MapRequest)
+        call = self._call(entry, said.call)
+        head = entry.calls[call].head_numbers[0] if said.head is None else said.head
         client = client_of(request.scope)
-        return self._begun(await self._in_thread(lambda: self.desk.build(entry, call, chosen, sinks, client)))
+        return self._begun(
+            await self._in_thread(lambda: self.desk.build(entry, call, head, said.sinks, client))
+        )
 
     async def write_page(self, request: Request) -> Response:
-        """Begin to write the page of a recording, or of one call of it."""
+        """Start to write the page of a recording, or of one of its calls."""
         entry = self._entry(request)
-        said = object_of(await _json(request), ("call",))
-        call = number_field(said, "call", most=len(entry.calls) - 1, default=None)
+        call = self._call(entry, parsed_body(await _json(request), PageRequest).call)
         return self._begun(self.desk.write_page(entry, call, client_of(request.scope)))
 
     def _begun(self, job: Subscription | None) -> Response:
@@ -184,25 +180,24 @@ class Routes:
         return Json({"job": job.described()}, status_code=202)
 
     async def job(self, request: Request) -> Response:
-        """How far a job is: at once, or as soon as it is further than ``after`` says."""
+        """The progress of a job, now or as soon as its version is greater than ``after``."""
         job = self._job(request)
-        after = number(request.query_params, "after", 10**9)
-        wait = min(number(request.query_params, "wait", 0), int(self.desk.limits.poll_seconds))
-        end = time.monotonic() + wait
+        said = _parameters(request, JobPollParameters)
+        end = time.monotonic() + min(said.wait, self.desk.limits.poll_seconds)
         job.watchers += 1
         try:
-            while not job.over and job.version <= after and time.monotonic() < end:
+            while not job.over and job.version <= said.after and time.monotonic() < end:
                 if await request.is_disconnected():
                     break
                 await asyncio.sleep(0.1)
         finally:
-            # A client that closes its page ends its question, and then the job runs out of patience.
+            # A client that closes its page no longer waits, so the job will stop.
             job.watchers -= 1
             job.asked = time.monotonic()
         return Json(job.described(wanted_language(request.headers)), headers={"cache-control": "no-store"})
 
     async def cancel(self, request: Request) -> Response:
-        """Give a job up; it stops where nobody else wants it."""
+        """Cancel a job; it stops unless another client waits for it."""
         job = self._job(request)
         self.desk.jobs.cancel(job)
         return Json(job.described(wanted_language(request.headers)))
@@ -211,53 +206,48 @@ class Routes:
 
     async def tile(self, request: Request) -> Response:
         """The cells of a tile, as numbers or as a picture."""
-        entry, call, head, sinks = self._place(request)
-        level, row, column = (number(request.path_params, name) for name in ("level", "row", "column"))
-        kind = word(request.query_params, "kind", KINDS, "max")
-        type_ = word(request.query_params, "type", TYPES, "float32")
-        scale = word(request.query_params, "scale", SCALES, "linear")
-        etag = etag_of(
-            entry.words, str((entry.id, call, head, sinks, level, row, column, kind, type_, scale))
-        )
+        entry, said = self._place(request, TileParameters)
+        etag = etag_of(entry.words, str((entry.id, structs.astuple(said))))
         if _known(request, etag):
             return Response(status_code=304, headers=_marks(etag))
 
         def work() -> tuple[bytes, tuple[int, int]]:
-            plane = self._plane(entry, call, head, sinks)
-            levels = self.desk.levels.get((entry.id, call, head, sinks))
-            if levels is None and level <= plane.coarsest and self.desk.needs_levels(plane, level):
+            plane = self._plane(entry, said)
+            levels = self._levels(entry, said)
+            if levels is None and said.level <= plane.coarsest and self.desk.needs_levels(plane, said.level):
                 raise RefusedError(
                     409,
                     "Level {level} of this head is not built yet.",
-                    do="Post to …/maps, and ask again.",
-                    level=level,
+                    do="Post to …/maps, then ask again.",
+                    level=said.level,
                 )
-            cells = tile(plane, level=level, row=row, column=column, kind=kind, levels=levels)
-            return encoded(cells, type_, scale), (cells.shape[0], cells.shape[1])
+            cells = tile(
+                plane, level=said.level, row=said.row, column=said.column, kind=said.kind, levels=levels
+            )
+            return encoded(cells, said.type, said.scale), (cells.shape[0], cells.shape[1])
 
         content, (rows, columns) = await self._in_thread(work)
         headers = {**_marks(etag), "x-regard-rows": str(rows), "x-regard-columns": str(columns)}
-        return Response(content, media_type=MEDIA.get(type_, "application/octet-stream"), headers=headers)
+        return Response(content, media_type=MEDIA.get(said.type, "application/octet-stream"), headers=headers)
 
     async def peak(self, request: Request) -> Response:
-        """The pair with the greatest weight behind one cell."""
-        entry, call, head, sinks = self._place(request)
-        level, row, column = (number(request.path_params, name) for name in ("level", "row", "column"))
+        """The pair with the largest weight in one cell."""
+        entry, said = self._place(request, CellParameters)
         found = await self._in_thread(
-            lambda: peak(self._plane(entry, call, head, sinks), level=level, row=row, column=column)
+            lambda: peak(self._plane(entry, said), level=said.level, row=said.row, column=said.column)
         )
         return Json(found._asdict(), headers={"cache-control": "no-store"})
 
     async def margins(self, request: Request) -> Response:
         """Attention received by every key, then the entropy of every query, as float32."""
-        entry, call, head, sinks = self._place(request)
-        levels = self.desk.levels.get((entry.id, call, head, sinks))
+        entry, said = self._place(request, HeadParameters)
+        levels = self._levels(entry, said)
         if levels is None:
-            await self._in_thread(lambda: self._plane(entry, call, head, sinks))
+            await self._in_thread(lambda: self._plane(entry, said))
             raise RefusedError(
-                409, "The margins of this head are not built yet.", do="Post to …/maps, and ask again."
+                409, "The margins of this head are not built yet.", do="Post to …/maps, then ask again."
             )
-        etag = etag_of(entry.words, str((entry.id, call, head, sinks, "margins")))
+        etag = etag_of(entry.words, str((entry.id, structs.astuple(said), "margins")))
         content = levels.received.numpy().tobytes() + levels.entropy.numpy().tobytes()
         return _cached(request, etag, lambda: Response(content, media_type="application/octet-stream"))
 
@@ -266,39 +256,41 @@ class Routes:
     def _entry(self, request: Request) -> StoredRecording:
         entry = self.desk.library.get(request.path_params["recording"])
         if entry is None:
-            raise RefusedError(404, "There is no such recording here any more.", do="Read the text again.")
+            raise RefusedError(404, "This recording is no longer available.", do="Read the text again.")
         return entry
 
     def _job(self, request: Request) -> Subscription:
         job = self.desk.jobs.get(request.path_params["job"])
         if job is None:
-            raise RefusedError(404, "There is no such job any more.", do="Begin it again.")
+            raise RefusedError(404, "This job no longer exists.", do="Start it again.")
         return job
 
-    def _call(self, entry: StoredRecording, said: Any) -> int:
-        call = number(said, "call")
-        if call >= len(entry.calls):
+    def _call(self, entry: StoredRecording, call: Index) -> Index:
+        if call is not None and call >= len(entry.calls):
             raise RefusedError(
                 404,
-                "There is no such call (0 … {calls_count}).",
+                "There is no such call (0 … {last}).",
                 got="{call}",
-                calls_count=len(entry.calls) - 1,
+                last=len(entry.calls) - 1,
                 call=call,
             )
         return call
 
-    def _place(self, request: Request) -> tuple[StoredRecording, int, int, str]:
+    def _place(self, request: Request, kind: type[Place]) -> tuple[StoredRecording, Place]:
         entry = self._entry(request)
-        call = self._call(entry, request.path_params)
-        head = number(request.path_params, "head")
-        return entry, call, head, word(request.query_params, "sinks", HIDING, "show")
+        said = _parameters(request, kind)
+        self._call(entry, said.call)
+        return entry, said
 
-    def _plane(self, entry: StoredRecording, call: int, head: int, sinks: str) -> Plane:
-        return self.desk.plane(entry, call, head, sinks)
+    def _plane(self, entry: StoredRecording, said: HeadParameters) -> Plane:
+        return self.desk.plane(entry, said.call, said.head, said.sinks)
+
+    def _levels(self, entry: StoredRecording, said: HeadParameters) -> Levels | None:
+        return self.desk.levels.get((entry.id, said.call, said.head, said.sinks))
 
 
 def _by_method(ends: dict[str, Callable[[Request], Awaitable[Response]]]) -> Any:
-    """One endpoint for all methods of a path, with errors said in words."""
+    """One endpoint for all methods of a path; errors become answers."""
 
     async def endpoint(request: Request) -> Response:
         answer = ends.get(request.method) or ends["GET"]  # HEAD is GET without the body
@@ -310,16 +302,26 @@ def _by_method(ends: dict[str, Callable[[Request], Awaitable[Response]]]) -> Any
     return endpoint
 
 
+def _parameters(request: Request, kind: type[Parameters]) -> Parameters:
+    """The parameters in the path and the query of a URL."""
+    return parsed_parameters({**request.query_params, **request.path_params}, kind)
+
+
 async def _json(request: Request) -> bytes:
-    """The body of a request that says it is JSON: a foreign page cannot say so without asking."""
+    """The body, if it is declared as JSON: a foreign page cannot send that without a preflight request."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise RefusedError(415, "A request is JSON.", got="another content type", do="Send application/json.")
+        raise RefusedError(
+            415,
+            "The body of a request must be JSON.",
+            got="another content type",
+            do="Send application/json.",
+        )
     return await request.body()
 
 
 def _marks(etag: str) -> dict[str, str]:
-    """May be kept by the browser, which asks each time whether it still holds."""
+    """The browser may cache the answer, but must revalidate it each time."""
     return {"etag": etag, "cache-control": "private, no-cache"}
 
 

@@ -1,4 +1,4 @@
-"""The server put together, and run."""
+"""Assembles and runs the server."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def make_app(
     *,
     lang: str | None = None,
 ) -> ASGIApp:
-    """The app with its guard; ``app.desk`` is what stands behind it.
+    """The app behind its guard; ``app.desk`` has its models, recordings and jobs.
 
-    ``lang`` is the language in which its pages begin; without it, that of the reader's browser.
+    ``lang`` is the initial language of its pages; by default that of the reader's browser.
     """
     limits = limits or Limits()
     desk = Desk(models, library, limits, lang)
@@ -67,17 +67,17 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
     if error.status_code == 405:
-        refused = RefusedError(405, "This address does not take that method.", headers=headers)
+        refused = RefusedError(405, "This address does not support that method.", headers=headers)
     else:
         refused = RefusedError(error.status_code, "There is nothing at this address.", headers=headers)
     return answer_with(refused, request.headers)
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """Starlette has put it into the log; it may name files, so the browser hears no more than this."""
+    """Starlette has logged the error; it may name files, so the browser gets no details."""
     del error
     return answer_with(
-        RefusedError(500, "Something went wrong; the server's terminal says what."), request.headers
+        RefusedError(500, "Something went wrong; see the server's terminal for details."), request.headers
     )
 
 
@@ -89,7 +89,7 @@ def open_library(
 ) -> RecordingStore:
     """The recordings at these paths, those that an earlier server kept, and the folder for new ones.
 
-    ``skipped`` hears the name of each kept file that cannot be offered, and why.
+    ``skipped`` is called with the name of each kept file that cannot be shown, and why.
     """
     from regard.recording import load
 
@@ -98,12 +98,17 @@ def open_library(
         recording = load(path)
         if not recording.calls:
             raise RecordingFileError(
-                "A recording to look at has calls.", got="none in {path}", do="Record it again.", path=path
+                "A recording needs at least one call to be shown.",
+                got="none in {path}",
+                do="Record it again.",
+                path=path,
             )
         library.give(path, recording)
     if keep is not None:
         if not keep.is_dir():
-            raise ArgumentError("--keep names a folder.", got="{keep}", do="Make it first.", keep=keep)
+            raise ArgumentError(
+                "--keep must name an existing folder.", got="{keep}", do="Create it first.", keep=keep
+            )
         remove_parts(keep)
         known = {path.resolve() for path in paths}
         for file, error in library.offer_kept(known):
@@ -113,18 +118,18 @@ def open_library(
 
 
 def door_of(host: str, port: int, token: str | None) -> Door:
-    """The door of an address; one that others reach has a token, made up if none was given."""
+    """The door for an address; a public one needs a token, generated if none is given."""
     if token is not None and len(token) < 8:
         raise ArgumentError(
-            "A token has at least 8 letters.",
+            "A token needs at least 8 characters.",
             got="{token_count}",
-            do="Leave it out to have one made.",
+            do="Omit it to have one generated.",
             token_count=len(token),
         )
     if token is not None and not token.isprintable():
-        # Half characters of a broken argument, line breaks: no browser can send these.
+        # Lone surrogates or line breaks: no browser can send these.
         raise ArgumentError(
-            "A token has characters that can be typed.",
+            "A token can only have characters that can be typed.",
             got="{ascii}",
             do="Choose another.",
             ascii=ascii(token)[:60],
@@ -135,7 +140,7 @@ def door_of(host: str, port: int, token: str | None) -> Door:
 
 
 def serve(app: ASGIApp, door: Door, ready: Callable[[], None], limits: Limits | None = None) -> None:
-    """Answer until somebody ends it; ``ready`` is called when the address is taken."""
+    """Serve until interrupted; ``ready`` is called when the address is bound."""
     family = socket.AF_INET6 if ":" in door.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -144,7 +149,7 @@ def serve(app: ASGIApp, door: Door, ready: Callable[[], None], limits: Limits | 
     except OSError as error:
         listener.close()
         raise ArgumentError(
-            "The server takes an address that is free.",
+            "The server needs a free address.",
             got="{host}:{port}: {reason}",
             do="Choose another --port.",
             host=door.host,
@@ -153,7 +158,7 @@ def serve(app: ASGIApp, door: Door, ready: Callable[[], None], limits: Limits | 
         ) from error
     server = Server(app, limits or Limits())
     ready()
-    # uvicorn hands the signal on after it has ended everything; that is how this is meant to end.
+    # uvicorn re-raises the signal after a clean shutdown, which is the normal end.
     with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
 
@@ -176,13 +181,13 @@ class Server(uvicorn.Server):
                 timeout_keep_alive=limits.idle_seconds,  # type: ignore[arg-type]
                 h11_max_incomplete_event_size=32_768,
                 timeout_graceful_shutdown=3,
-                # Anybody can write X-Forwarded-For; it counts where somebody names a proxy.
+                # Anyone can send X-Forwarded-For; it only counts if the user names a proxy.
                 proxy_headers="FORWARDED_ALLOW_IPS" in os.environ,
             )
         )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the jobs first, so that questions about them are answered and not cut off."""
+        """Stop the jobs first, so that pending requests about them are answered."""
         jobs = getattr(getattr(self._app, "desk", None), "jobs", None)
         if jobs is not None:
             jobs.stop()

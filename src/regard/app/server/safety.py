@@ -1,11 +1,11 @@
 """Who may talk to the server, and what browsers may do with its answers.
 
-* A page of another site can make a browser send requests here. Its requests carry its own name as
-  ``Origin`` (or ``Sec-Fetch-Site``) and are refused; and what changes anything is JSON, which a
-  foreign page cannot send without asking first.
-* A name on the internet can be made to point here (DNS rebinding). Its requests carry that name as
-  ``Host`` and are refused.
-* On an address that others reach, a token is required: once in the address, then as a cookie, or as
+* A page of another site can make a browser send requests here. They carry that site's name as
+  ``Origin`` (or ``Sec-Fetch-Site``) and are refused; and requests that change anything must be JSON,
+  which a foreign page cannot send without a preflight request.
+* A domain can be made to point here (DNS rebinding). Its requests carry that name as ``Host`` and are
+  refused.
+* On a public address a token is required: once in the URL, then as a cookie, or as
   ``Authorization: Bearer``.
 """
 
@@ -45,7 +45,7 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone.
+    """Whether an address can be reached only from this machine.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -58,12 +58,12 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Door:
-    """Under which names the server is reached, and with which token."""
+    """The names under which the server can be reached, and its token."""
 
     host: str = "127.0.0.1"
     port: int = 8000
     token: str | None = None
-    names: frozenset[str] = field(default_factory=frozenset)  # further names of this machine
+    names: frozenset[str] = field(default_factory=frozenset)  # other names of this machine
 
     @property
     def cookie(self) -> str:
@@ -72,12 +72,12 @@ class Door:
 
     @property
     def cookie_value(self) -> str:
-        """What the cookie says: the digest of the token, because cookies take ASCII only."""
+        """The value of the cookie: a digest of the token, because cookies are ASCII."""
         return hashlib.sha256(f"regard {self.token}".encode()).hexdigest()
 
     @property
     def address(self) -> str:
-        """Where a browser finds the server, with the token if there is one."""
+        """The URL of the server, with the token if there is one."""
         shown = f"[{self.host}]" if ":" in self.host else self.host
         query = "" if self.token is None else f"?{urlencode({'token': self.token})}"
         return f"http://{shown}:{self.port}/{query}"
@@ -91,7 +91,7 @@ class Door:
             return True
         if is_loopback(self.host):
             return False
-        # A numeric address cannot be made to point elsewhere; a name must be the machine's own.
+        # A numeric address cannot be rebound; a name must be one of the machine's own.
         return _is_numeric(name) or name == socket.gethostname().lower()
 
     def opens(self, given: str | None) -> bool:
@@ -99,12 +99,12 @@ class Door:
         return self.token is None or (given is not None and _same(given, self.token))
 
     def admits(self, cookie: str | None) -> bool:
-        """Whether this is the cookie that was given for the token."""
+        """Whether this is the cookie for the token."""
         return self.token is None or (cookie is not None and _same(cookie, self.cookie_value))
 
 
 class Guard:
-    """Stands before the app: checks every request, and puts its headers on every answer."""
+    """Wraps the app: checks every request, and adds security headers to every answer."""
 
     def __init__(self, app: ASGIApp, door: Door, *, body_bytes: int, body_seconds: float) -> None:
         self.app = app
@@ -140,12 +140,12 @@ class Guard:
         await self.app(scope, _replayed(body, receive), guarded)
 
     def enter(self, scope: Scope) -> Response | None:
-        """Raise unless the request may come in; where it is sent first, if anywhere."""
+        """Raise unless the request is allowed; returns where to redirect it, if anywhere."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self.door.knows(hosts[0]):
             raise RefusedError(
-                421, "This server is not known by that name.", do="Use the address that it printed."
+                421, "The Host header must name this server.", do="Use the address that it printed."
             )
         method = scope["method"]
         if method not in ("GET", "HEAD"):
@@ -168,22 +168,24 @@ class Guard:
         given = dict(said).get("token")
         if given is not None and scope["method"] == "GET" and self.door.opens(given):
             rest = urlencode([(name, value) for name, value in said if name != "token"])
-            # Not left in the address, where it would be seen, copied and kept in the history.
+            # Removed from the URL, where it would be visible, copied and kept in the history.
             place = quote(_local(scope["path"]), safe="/")
             answer = RedirectResponse(place + (f"?{rest}" if rest else ""), status_code=303)
             answer.set_cookie(
                 self.door.cookie, self.door.cookie_value, httponly=True, samesite="strict", path="/"
             )
             return answer
-        raise RefusedError(401, "This server asks for its token.", do="Open the address that it printed.")
+        raise RefusedError(
+            401, "This server requires its token.", do="Open the address that the server printed."
+        )
 
     async def body(self, scope: Scope, receive: Receive) -> bytes:
-        """The whole body, if it is small enough and comes soon enough."""
+        """The whole body, if it is small enough and arrives in time."""
         if scope["method"] in ("GET", "HEAD"):
             return b""
         too_large = RefusedError(
             413,
-            "A request has at most {body_bytes:,} bytes.",
+            "A request can have at most {body_bytes:,} bytes.",
             do="Shorten the text.",
             body_bytes=self.body_bytes,
         )
@@ -195,7 +197,7 @@ class Guard:
         except asyncio.TimeoutError:
             raise RefusedError(
                 408,
-                "A request arrives within {body_seconds:g} seconds.",
+                "A request must arrive within {body_seconds:g} seconds.",
                 do="Send it again.",
                 body_seconds=self.body_seconds,
             ) from None
@@ -220,7 +222,7 @@ async def _read(receive: Receive, most: int) -> bytes | None:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body once, then whatever else comes: that the client has gone, say."""
+    """The body once, then later messages, for example that the client disconnected."""
     given = False
 
     async def again() -> Message:
@@ -234,12 +236,12 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def _same(given: str, wanted: str) -> bool:
-    """Whether two texts are equal, found out in a time that does not tell how much of them is."""
+    """Whether two texts are equal, compared in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode())
 
 
 def _sent(value: str) -> str:
-    """A value of a header as it was meant: bytes of UTF-8, which HTTP reads as Latin letters.
+    """The value of a header, whose UTF-8 bytes HTTP decodes as Latin-1.
 
     >>> _sent("çŒ«".encode("cp1252").decode("latin-1")), _sent("caf\xe9")
     ('猫', 'café')
@@ -251,7 +253,9 @@ def _sent(value: str) -> str:
 
 
 def _foreign() -> RefusedError:
-    return RefusedError(403, "Pages of other sites may not do this.", do="Use the server's own page.")
+    return RefusedError(
+        403, "Pages of other sites are not allowed to do this.", do="Use the server's own page."
+    )
 
 
 def _cookie(headers: Headers, name: str) -> str | None:
@@ -263,7 +267,7 @@ def _cookie(headers: Headers, name: str) -> str | None:
 
 
 def _local(path: str) -> str:
-    """A path that stays here: two slashes would name another server."""
+    """A path on this server: two slashes would name another one."""
     return "/" + path.lstrip("/\\")
 
 

@@ -1,6 +1,6 @@
-"""What can read a text: the embedded translator, and the models that were named at the start.
+"""The models that read texts: the built-in translator, and those named at the start.
 
-The browser chooses among these by number; it cannot make the server load or fetch anything.
+The browser chooses among them by id; it cannot make the server load or download anything.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from regard.app.server.api_types import ReadingRequest
 from regard.app.server.jobs import Tell
 from regard.app.server.limits import Limits
 from regard.errors import ArgumentError, RecordingError, TextError
@@ -26,15 +27,6 @@ VALUES_UP_TO = 2048
 """Tokens up to which V is recorded too, so that the steps show the output."""
 
 
-@dataclass(frozen=True)
-class Wish:
-    """What a browser asks for."""
-
-    text: str
-    pair: str | None = None
-    generate: int = 0
-
-
 class Model(Protocol):
     """Something that reads a text."""
 
@@ -42,15 +34,15 @@ class Model(Protocol):
     label: str
 
     def described(self) -> dict[str, Any]:
-        """What the browser is told of it."""
+        """Its description for the browser."""
 
-    def read(self, wish: Wish, limits: Limits, tell: Tell) -> Recording:
+    def read(self, request: ReadingRequest, limits: Limits, tell: Tell) -> Recording:
         """The recording of a text."""
 
 
 @dataclass
 class ReaderModel:
-    """A model of transformers."""
+    """A transformers model."""
 
     id: str
     label: str
@@ -58,73 +50,73 @@ class ReaderModel:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def described(self) -> dict[str, Any]:
-        """What the browser is told of it."""
+        """Its description for the browser."""
         longest = self.reader.longest
         kind = "translator" if self.reader.two_sided else "decoder" if self.reader.writes else "encoder"
         most = int(longest) if longest < 10**9 else None
         return {"id": self.id, "label": self.label, "kind": kind, "longest": most, "pair": True}
 
-    def read(self, wish: Wish, limits: Limits, tell: Tell) -> Recording:
+    def read(self, request: ReadingRequest, limits: Limits, tell: Tell) -> Recording:
         """The recording of a text, after its size has been checked."""
         from regard.recording import estimate
 
-        texts = [wish.text] if wish.pair is None else [wish.text, wish.pair]
-        # Counted before anything is computed; the reader itself says if the model has fewer positions.
-        count = sum(len(self.reader.tokenizer(text)["input_ids"]) for text in texts) + wish.generate
+        texts = [request.text] if request.pair is None else [request.text, request.pair]
+        # Counted before anything is computed; the reader raises if the model has fewer positions.
+        count = sum(len(self.reader.tokenizer(text)["input_ids"]) for text in texts) + request.generate
         check_tokens(count, limits)
-        with contextlib.suppress(RecordingError):  # a size is not known of every model
+        with contextlib.suppress(RecordingError):  # the size is not known for every model
             size = estimate(self.reader.model, count)
             if size.nbytes > limits.recording_bytes:
                 raise TextError(
-                    "A recording takes at most {recording_bytes:.1f} GB here.",
+                    "A recording can take at most {recording_bytes:.1f} GB on this server.",
                     got="{count:,} tokens: {size}",
-                    do="Shorten the text, or take a smaller model.",
+                    do="Shorten the text, or choose a smaller model.",
                     recording_bytes=limits.recording_bytes / 1000000000.0,
                     count=count,
                     size=size,
                 )
         with held(self._lock, tell), heard(self.reader.model, tell):
             return self.reader.read(
-                wish.text, pair=wish.pair, generate=wish.generate, values=count <= VALUES_UP_TO
+                request.text, pair=request.pair, generate=request.generate, values=count <= VALUES_UP_TO
             )
 
 
 @dataclass
 class TranslatorModel:
-    """The embedded translator."""
+    """The built-in translator."""
 
     translator: Any
     id: str = "translator"
-    label: str = "English → Chinese (embedded)"
+    label: str = "English → Chinese (built-in)"
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def described(self) -> dict[str, Any]:
-        """What the browser is told of it."""
+        """Its description for the browser."""
         longest = self.translator.model.length
         return {"id": self.id, "label": self.label, "kind": "translator", "longest": longest, "pair": True}
 
-    def read(self, wish: Wish, limits: Limits, tell: Tell) -> Recording:
+    def read(self, request: ReadingRequest, limits: Limits, tell: Tell) -> Recording:
         """The recording of a translation."""
         from regard.translator import look
 
-        if wish.generate:
+        if request.generate:
             raise ArgumentError(
-                "The embedded translator writes its whole translation.",
+                "The built-in translator always writes its whole translation.",
                 got="generate = {generate}",
-                do="Leave it out, or choose a decoder.",
-                generate=wish.generate,
+                do="Omit it, or choose a decoder.",
+                generate=request.generate,
             )
-        sentence = " ".join(wish.text.split())
+        sentence = " ".join(request.text.split())
         check_tokens(len(self.translator.encode(sentence)), limits)
         with held(self._lock, tell), heard(self.translator.model, tell):
-            return look(self.translator, sentence, translation=wish.pair, values=True).recording
+            return look(self.translator, sentence, translation=request.pair, values=True).recording
 
 
 def check_tokens(count: int, limits: Limits) -> None:
-    """Raise where a text is longer than the server takes."""
+    """Raise if a text is longer than the server accepts."""
     if count > limits.tokens:
         raise TextError(
-            "A text has at most {tokens:,} tokens here.",
+            "A text can have at most {tokens:,} tokens on this server.",
             got="{count:,}",
             do="Shorten it, or start the server with a larger --max-tokens.",
             tokens=limits.tokens,
@@ -133,7 +125,7 @@ def check_tokens(count: int, limits: Limits) -> None:
 
 
 def load_models(names: Sequence[str]) -> list[Model]:
-    """The embedded translator, if its weights are there, and the models of these folders or names."""
+    """The built-in translator, if its weights are installed, and the models with these folders or names."""
     from regard.recording import load_reader
 
     found: list[Model] = []
@@ -141,7 +133,7 @@ def load_models(names: Sequence[str]) -> list[Model]:
     if translator is not None:
         found.append(TranslatorModel(translator))
     for number, name in enumerate(names):
-        # Where a folder lies is nobody's business, also not in errors that mention the model.
+        # The path of a folder is private, also in errors that mention the model.
         label = Path(name).name or name
         found.append(ReaderModel(f"model-{number}", label, replace(load_reader(name), name=label)))
     return found
@@ -155,7 +147,7 @@ def _embedded() -> Any:
 
 @contextmanager
 def held(lock: threading.Lock, tell: Tell) -> Iterator[None]:
-    """The lock of a model, waited for in a way that can be stopped."""
+    """Hold the lock of a model; waiting for it can be stopped."""
     while not lock.acquire(timeout=0.2):
         tell(0.0, "waiting")
     try:
@@ -166,7 +158,7 @@ def held(lock: threading.Lock, tell: Tell) -> Iterator[None]:
 
 @contextmanager
 def heard(model: nn.Module, tell: Tell) -> Iterator[None]:
-    """Every module of the model tells, before it runs, how far the reading is; that can also end it."""
+    """Every module of the model reports the progress before it runs, which can also stop the reading."""
     parts = [module for module in model.modules() if next(module.children(), None) is None]
     done = 0
 
@@ -174,7 +166,7 @@ def heard(model: nn.Module, tell: Tell) -> Iterator[None]:
         nonlocal done
         del module, args
         done += 1
-        # A model that generates runs its modules again and again; then only the stopping matters.
+        # A model that generates runs its modules many times; then only stopping matters.
         tell(min(1.0, done / len(parts)), "reading")
 
     hooks = [part.register_forward_pre_hook(hook) for part in parts]

@@ -1,4 +1,4 @@
-"""What the jobs do: read a text, build the levels of a map, write a page; and what is kept of it."""
+"""What the jobs do: read a text, build the levels of a map, write a page; and the caches of the results."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from regard.app.server.api_types import ReadingRequest
 from regard.app.server.assets import page_of
 from regard.app.server.jobs import Jobs, Subscription, Tell, log
 from regard.app.server.limits import Limits
 from regard.app.server.recording_store import RecordingStore, StoredRecording, title_of
-from regard.app.server.served_models import Model, Wish
+from regard.app.server.served_models import Model
 from regard.errors import ArgumentError, RecordingError
 from regard.views.map import Kept, Levels, Plane, build, hidden_keys
 from regard.views.map.levels import base_level
@@ -22,11 +23,11 @@ WHOLE_PAGE = 24_000_000
 """Bytes up to which a page shows all calls; larger recordings have a page for each call."""
 
 Place = tuple[str, int, int, str]
-"""Which map: recording, call, the model's number of the head, what is hidden."""
+"""Which map: recording, call, head as the model numbers it, hidden keys."""
 
 
 class Desk:
-    """The models, the library and the jobs of one server, and what they have made."""
+    """The models, recordings and jobs of one server, and their results."""
 
     def __init__(
         self, models: list[Model], library: RecordingStore, limits: Limits, lang: str | None = None
@@ -34,7 +35,7 @@ class Desk:
         self.models = {model.id: model for model in models}
         self.library = library
         self.limits = limits
-        self.lang = lang  # in which pages begin; None leaves it to the browser
+        self.lang = lang  # the initial language of pages; None leaves it to the browser
         self.jobs = Jobs(limits)
         self.planes: Kept[Plane] = Kept(limits.plane_bytes, lambda plane: plane.nbytes)
         self.levels: Kept[Levels] = Kept(limits.level_bytes, lambda levels: levels.nbytes)
@@ -43,27 +44,27 @@ class Desk:
 
     # ---- reading ---------------------------------------------------------------------------------
 
-    def read(self, model: Model, wish: Wish, client: str = "") -> Subscription:
+    def read(self, model: Model, request: ReadingRequest, client: str = "") -> Subscription:
         """Read a text; the result names the recording."""
 
         def work(tell: Tell) -> dict[str, Any]:
-            recording = model.read(wish, self.limits, tell)
-            entry = self.library.add(title_of(wish.text), recording)
+            recording = model.read(request, self.limits, tell)
+            entry = self.library.add(title_of(request.text), recording)
             self._forget()
             kept = self._save(entry, tell)
-            # Whoever started the server wanted it kept, and should know that it is not.
+            # The user asked to keep recordings, and should know that this one is not kept.
             unsaved = not kept and self.library.keep is not None
             return {"recording": entry.id, "title": entry.title, "kept": kept, "unsaved": unsaved}
 
         return self.jobs.submit("reading", work, client=client)
 
     def _forget(self) -> None:
-        """Let go of what was made of recordings that had to make room; it would keep them in memory."""
+        """Drop the results of recordings that were evicted; they would keep them in memory."""
         for kept in (self.planes, self.levels, self.pages):
             kept.drop(lambda place: place[0] not in self.library)
 
     def _save(self, entry: StoredRecording, tell: Tell) -> bool:
-        """Whether it is on the disk now; one that cannot be saved can be looked at all the same."""
+        """Whether it is on disk now; a recording that cannot be saved can still be shown."""
         if self.library.keep is None:
             return False
         tell(0.0, "saving")
@@ -77,16 +78,16 @@ class Desk:
     # ---- maps ------------------------------------------------------------------------------------
 
     def plane(self, entry: StoredRecording, call: int, head: int, sinks: str) -> Plane:
-        """A head made ready for tiles."""
+        """A head prepared for tiles."""
         place = (entry.id, call, head, sinks)
         found = self.planes.get(place)
         if found is None:
             keys = entry.calls[call].keys
-            # Which tokens of a long text are special takes a moment to find out.
+            # Finding the special tokens of a long text takes a moment.
             hidden = hidden_keys(
                 sinks, entry.key_text(call).special if sinks == "special" else [False] * keys
             )
-            # One at a time, so that two tiles of one head share what the plane finds out.
+            # One at a time, so that two tiles of one head share the plane and its caches.
             with self._lock:
                 found = self.planes.get(place)
                 if found is None:
@@ -95,13 +96,13 @@ class Desk:
         return found
 
     def needs_levels(self, plane: Plane, level: int) -> bool:
-        """Whether a level is one of those that a pass makes."""
+        """Whether a level needs a pass over the whole head."""
         return level >= base_level(plane)
 
     def build(
         self, entry: StoredRecording, call: int, head: int, sinks: str, client: str = ""
     ) -> Subscription | None:
-        """Build the levels and margins of a head; None where they are there."""
+        """Build the levels and margins of a head; None if they exist."""
         place = (entry.id, call, head, sinks)
         if self.levels.get(place) is not None:
             return None
@@ -116,7 +117,7 @@ class Desk:
     # ---- pages -----------------------------------------------------------------------------------
 
     def write_page(self, entry: StoredRecording, call: int | None, client: str = "") -> Subscription | None:
-        """Write the page of a recording, or of one call of it; None where it is there."""
+        """Write the page of a recording, or of one of its calls; None if it exists."""
         if self.pages.get((entry.id, call)) is not None:
             return None
         self.check_page(entry, call)
@@ -132,7 +133,7 @@ class Desk:
         return self.jobs.submit("writing", work, key=("page", entry.id, call), client=client)
 
     def check_page(self, entry: StoredRecording, call: int | None) -> None:
-        """Raise where a page would be too large, or cannot be."""
+        """Raise if a page would be too large or is not possible."""
         from regard.views.page.write_page import LARGEST
 
         chosen = entry.calls if call is None else entry.calls[call : call + 1]
@@ -144,11 +145,11 @@ class Desk:
         size = _page_bytes(chosen)
         if size > most:
             raise ArgumentError(
-                "A page of all calls has at most {most:.0f} MB."
+                "A page of all calls can have at most {most:.0f} MB."
                 if call is None
-                else "A page of one call has at most {most:.0f} MB.",
+                else "A page of one call can have at most {most:.0f} MB.",
                 got="about {size:.0f} MB",
-                do="Ask for one call of it." if call is None else "Look at the map, which has no such bound.",
+                do="Choose one call." if call is None else "Open the map, which has no such limit.",
                 most=most / 1000000.0,
                 size=size / 1000000.0,
             )
@@ -166,7 +167,7 @@ def _page_bytes(calls: Sequence[Call]) -> int:
 
 
 class _Walked(list["Call"]):
-    """Calls that tell how far a walk over them is, which can also end the walk."""
+    """Calls that report the progress of an iteration over them, which can also stop it."""
 
     def __init__(self, calls: list[Call], tell: Tell) -> None:
         super().__init__(calls)

@@ -118,7 +118,7 @@ class Accumulators:
     def _add_measures(self, at: slice, rows: MeasuredRows) -> None:
         found = Moments.of(rows.values, rows.where, dims=(1, 3))  # (measure, head)
         if not bool(torch.isfinite(found.mean).all()):
-            raise ArithmeticError("attention that is not finite")
+            raise ArithmeticError("attention weights that are not finite")
         heads = rows.values.shape[2]
         for name, value in found.tensors().items():
             setattr(found, name, value.T.cpu())

@@ -82,16 +82,16 @@ class Corpus:
             )
             if not files:
                 raise DataError(
-                    "A folder of texts has files that end in {KINDS}.",
+                    "A folder of texts needs files that end in {KINDS}.",
                     got="none in {path}",
-                    do="Name the folder that holds them.",
+                    do="Pass the folder that contains them.",
                     KINDS=", ".join(KINDS),
                     path=path,
                 )
             return cls(path, tuple(files), unit or "file", field, limit)
         if not path.is_file():
             raise DataError(
-                "A corpus is a text file, a folder, JSONL or Parquet.",
+                "A corpus must be a text file, a folder, JSONL or Parquet.",
                 got="{path}, which does not exist",
                 do="Check the path.",
                 path=path,
@@ -279,7 +279,7 @@ def _parquet(file: Path, field: str, characters: int) -> Iterator[_Piece]:
         names = opened.schema_arrow.names
     if field not in names:
         raise DataError(
-            "A Parquet file has a column of texts (columns = {columns}).",
+            "A Parquet file needs a column of texts (columns = {columns}).",
             got="field = {field!r} in {file}",
             do="Name the column with --field.",
             columns=", ".join(names),
@@ -318,7 +318,7 @@ def _opened(file: Path, *, as_dictionary: str | None = None) -> Any:
         parquet = import_module("pyarrow.parquet")
     except ImportError as error:
         raise PackageError(
-            "Parquet is read and written by pyarrow.",
+            "Reading and writing Parquet needs pyarrow.",
             got="an installation without it",
             do='Install it: pip install "regard[survey]".',
         ) from error
@@ -332,7 +332,7 @@ def _opened(file: Path, *, as_dictionary: str | None = None) -> Any:
 
 def _not_parquet(file: Path, error: Exception) -> DataError:
     return DataError(
-        "A file that ends in .parquet is Parquet.",
+        "A file that ends in .parquet must be Parquet.",
         got="{error} in {file}",
         do="Check the file.",
         error=error,

@@ -120,9 +120,9 @@ class SurveyFolder:
             self.checkpoint.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SurveyError(
-                "A survey writes its results into a folder.",
+                "--out must be a folder for the results.",
                 got="{type} at {path}",
-                do="Name a folder that can be written to with --out.",
+                do="Choose a writable folder with --out.",
                 type=type(error).__name__,
                 path=self.path,
             ) from error
@@ -134,9 +134,9 @@ class SurveyFolder:
         for name, value in self.identity.items():
             if known.get(name) != value:
                 raise SurveyError(
-                    "A folder holds one survey ({short} in {path}).",
+                    "A folder can contain only one survey ({short} in {path}).",
                     got="{short_2}",
-                    do="Name another folder with --out; what is in this one is kept.",
+                    do="Choose another folder with --out; nothing in this one is changed.",
                     short=_short(name, known.get(name)),
                     path=self.path,
                     short_2=_short(name, value),
@@ -148,15 +148,15 @@ class SurveyFolder:
         except DamagedError as error:
             if str(error) == "no digest":
                 raise SurveyError(
-                    "The files of a survey have digests, by which damage is noticed.",
-                    got="{path} without one, of an earlier version of regard or of something else",
-                    do="Name another folder with --out; what is in this one is kept.",
+                    "The files of a survey need digests, which reveal damage.",
+                    got="{path} without one, from an earlier version of regard or another program",
+                    do="Choose another folder with --out; nothing in this one is changed.",
                     path=path,
                 ) from error
             raise SurveyError(
-                "{IDENTITY} is as the survey wrote it.",
+                "{IDENTITY} must be as the survey wrote it.",
                 got="{error} in {path}",
-                do="Remove this file alone and start again: the checkpoints say which survey they belong to.",
+                do="Delete only this file and start again: the checkpoints identify the survey.",
                 IDENTITY=IDENTITY,
                 error=error,
                 path=path,
@@ -165,9 +165,9 @@ class SurveyFolder:
     def locked(self) -> AbstractContextManager[None]:
         """Lock the folder for one run."""
         busy = SurveyError(
-            "One survey at a time runs in a folder.",
-            got="another one under way in {path}",
-            do="Wait for it, or name another folder with --out.",
+            "Only one survey can run in a folder at a time.",
+            got="another one running in {path}",
+            do="Wait for it, or choose another folder with --out.",
             path=self.path,
         )
         return locked(self.checkpoint, busy=busy)
@@ -201,9 +201,9 @@ class SurveyFolder:
                 progress = Progress(**facts)
             except (DamagedError, TypeError) as error:
                 raise SurveyError(
-                    "A part of a checkpoint is as the survey wrote it.",
+                    "A part of a checkpoint must be as the survey wrote it.",
                     got="{error} in {path}",
-                    do="Remove this file and start again: only the texts that it stands for are read again.",
+                    do="Delete this file and start again: only the texts of this part are read again.",
                     error=error,
                     path=path,
                 ) from error
@@ -244,10 +244,9 @@ class SurveyFolder:
             return _counted(path, written)
         except DamagedError as error:
             raise SurveyError(
-                "The failures of a part are as the survey wrote them.",
+                "The failures of a part must be as the survey wrote them.",
                 got="{error} in {path}",
-                do="Remove {name} beside it and start again: only the texts that it stands for are "
-                "read again.",
+                do="Delete {name} beside it and start again: only the texts of that part are read again.",
                 error=error,
                 path=path,
                 name=self._part(own).name,
@@ -269,9 +268,9 @@ class SurveyFolder:
 def _lost(path: Path, problem: Phrase | Exception) -> SurveyError:
     """The error for damage to the state, without which no part can be used."""
     return SurveyError(
-        "A checkpoint is as the survey wrote it.",
+        "A checkpoint must be as the survey wrote it.",
         got="{error} in {path}",
-        do="Remove the folder {parent} to begin anew, or name another folder with --out.",
+        do="Delete the folder {parent} to start over, or choose another folder with --out.",
         error=problem,
         path=path,
         parent=path.parent,
@@ -287,7 +286,7 @@ def _counted(path: Path, written: FailureFile) -> bytes:
     except OSError as error:
         raise DamagedError("{reason}", reason=reason(error)) from error
     if digest(contents) != written.digest:
-        raise DamagedError("other contents than were written")
+        raise DamagedError("contents that differ from what was written")
     return contents
 
 

@@ -200,7 +200,7 @@ def _package(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise PackageError(
-            "The results of a survey are Parquet, written by pyarrow.",
+            "Writing the results of a survey as Parquet needs pyarrow.",
             got="an installation without it",
             do='Install it: pip install "regard[survey]".',
         ) from error

@@ -59,7 +59,8 @@ def survey(
 ) -> Survey | None:
     """Read every document of a corpus and add up what each head does; the result, in the first process.
 
-    If this survey was begun in the folder, it goes on where it ended; a folder of another one is refused.
+    If this survey was started in the folder before, it continues where it stopped; a folder of
+    another one is refused.
     ``report`` is called with the progress of the run; the other options are those of :func:`prepare`.
     """
     return prepare(reader, corpus, folder, **options).go(report)
@@ -139,8 +140,8 @@ class SurveyRun:
                 return self._go(report, stack)
         except FileError as error:
             raise error.but(
-                do="Free some space or see to the rights, then start again with the same folder: the survey "
-                "goes on from its last checkpoint.",
+                do="Free some space or fix the permissions, then start again with the same folder: "
+                "the survey continues from its last checkpoint.",
             ) from error
 
     def _go(self, report: Listener | None, stack: ExitStack) -> Survey | None:
@@ -161,7 +162,7 @@ class SurveyRun:
         if not before.counted("parts"):
             first = next(iter(result.failed()), {})
             raise SurveyError(
-                "A survey reads at least one document.",
+                "A survey needs at least one document that can be read.",
                 got="none of {count} in {path}, the first at {where}: {reason}"
                 if first
                 else "none of {count} in {path}",
@@ -187,9 +188,9 @@ class SurveyRun:
                 failed = error
         if bool(self.processes.total(torch.tensor([int(failed is not None)]))):
             raise failed or SurveyError(
-                "The first process makes the folder ready.",
+                "The first process must be able to prepare the folder.",
                 got="an error there",
-                do="Its message says which.",
+                do="See its message.",
             )
         if not self.processes.first:
             position, _ = self.folder.load_state()

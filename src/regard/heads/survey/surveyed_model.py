@@ -66,11 +66,11 @@ class SurveyedModel:
         limit = self.reader.longest
         if asked is not None and not is_integer(asked, 4, limit):
             raise ArgumentError(
-                "longest is a number of tokens, 4 or more."
+                "longest must be a number of tokens, 4 or more."
                 if limit == math.inf
-                else "longest is a number of tokens from 4 to {limit:,}, which the model has positions for.",
+                else "longest must be a number of tokens from 4 to {limit:,}, the positions of the model.",
                 got="longest = {asked!r}",
-                do="Leave it out.",
+                do="Omit it to use the default.",
                 limit=limit,
                 asked=asked,
             )
@@ -87,7 +87,7 @@ class SurveyedModel:
             lambda call: places.append(AttentionPlace(call.name, call.kind, call.layer, call.head_numbers)),
         )
         if not places:
-            raise SurveyError("A survey is of at least one layer.", got="none", do="Leave layers out.")
+            raise SurveyError("A survey needs at least one layer.", got="none", do="Omit layers.")
         return HeadLayout(tuple(places))
 
     def read(self, parts: tuple[DocumentPart, ...], bar: Tensor) -> Accumulators:

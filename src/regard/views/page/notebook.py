@@ -8,6 +8,7 @@ from pathlib import Path
 
 from regard import atomic
 from regard.checks import check_integer
+from regard.deprecation import renamed_arguments
 from regard.recording import Recording
 from regard.views.page.page_html import document
 from regard.views.page.page_payload import Wording
@@ -42,6 +43,7 @@ class Display:
         return Path(path)
 
 
+@renamed_arguments(yes="force")
 def show(
     recording: Recording,
     *,
@@ -51,13 +53,16 @@ def show(
     title: str = "",
     lang: str = "en",
     view: str | None = None,
+    kind: str | None = None,
     layer: int | None = None,
     head: int | None = None,
     words: Sequence[int] | None = None,
     source_words: Sequence[int] | None = None,
-    yes: bool = False,
+    force: bool = False,
 ) -> Display:
     """A recording in a Jupyter notebook: the page of :func:`regard.page`, ``height`` pixels high.
+
+    The other options are those of ``page()``.
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
@@ -71,9 +76,9 @@ def show(
         layers=layers,
         title=title,
         lang=lang,
-        start=Start(view, layer=layer, head=head),
+        start=Start(view, kind, layer, head),
         wording=Wording(words, source_words),
-        yes=yes,
+        force=force,
     )
     return displayed(recording, options, height)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from regard import atomic
 from regard.ablation import Ablation
+from regard.deprecation import renamed_arguments
 from regard.errors import ArgumentError, Phrase, RecordingError
 from regard.languages import check_language
 from regard.recording import Call, DenseCall, Recording, ScoredCall
@@ -77,6 +78,7 @@ def _bytes(call: Call, per_value: int) -> int:
     return size + (0 if call.v is None else call.v[0].numel() * per_value)
 
 
+@renamed_arguments(yes="force")
 def page(
     recording: Recording,
     path: str | Path | None = None,
@@ -92,7 +94,7 @@ def page(
     words: Sequence[int] | None = None,
     source_words: Sequence[int] | None = None,
     effects: Ablation | None = None,
-    yes: bool = False,
+    force: bool = False,
 ) -> Path:
     """Write a recording as one HTML file that needs nothing else, and return where it is.
 
@@ -114,7 +116,7 @@ def page(
         source_words: the same on the encoder's side of an encoder-decoder.
         effects: what ``regard.ablate(model, inputs, metric)`` found by head; each head shows its own, and
             those with the greatest come first.
-        yes: write it even if it is larger than 200 MB.
+        force: write it even if it is larger than 200 MB.
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
@@ -131,7 +133,7 @@ def page(
         start=Start(view, kind, layer, head),
         wording=Wording(words, source_words),
         effects=_by_head(effects),
-        yes=yes,
+        force=force,
     )
     target = Path("attention.html" if path is None else path)
     atomic.write_text(target, document(payload_for(recording, options)))
@@ -162,7 +164,7 @@ class Options:
     wording: Wording = field(default_factory=Wording)
     sentence_b: int | None = None
     effects: Ablation | None = None
-    yes: bool = False
+    force: bool = False
 
 
 def payload_for(recording: Recording, options: Options) -> Payload:
@@ -170,12 +172,12 @@ def payload_for(recording: Recording, options: Options) -> Payload:
     check_language(options.lang)
     calls = chosen(recording, options.layers)
     size = estimate_page(recording, layers=options.layers)
-    if size.nbytes > LARGEST and not options.yes:
+    if size.nbytes > LARGEST and not options.force:
         raise RecordingError(
-            "A page has at most {LARGEST:.0f} MB, because browsers are slow with larger ones.",
+            "A page can have at most {largest:.0f} MB; browsers become slow beyond that.",
             got="{size}",
-            do="Choose fewer layers with layers=[…], or insist with yes=True.",
-            LARGEST=LARGEST / 1000000.0,
+            do="Choose fewer layers with layers=[…], or write it anyway with force=True.",
+            largest=LARGEST / 1e6,
             size=size,
         )
     return payload_of(

@@ -1,0 +1,237 @@
+"""The types of requests and answers: one description for validation and for OpenAPI.
+
+Requests and parameters are parsed into these types by ``request_validation.py``; ``openapi.py`` turns all of
+them into JSON Schema.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
+
+from msgspec import Meta, Struct, defstruct
+
+from regard.app.server.limits import Limits
+from regard.views.map import HIDING, KINDS, TYPES
+from regard.views.map.tile_encoding import SCALES
+
+if TYPE_CHECKING:
+    Hiding: TypeAlias = str
+    Kind: TypeAlias = str
+    Encoding: TypeAlias = str
+    Scale: TypeAlias = str
+else:
+    Hiding, Kind, Encoding, Scale = Literal[HIDING], Literal[KINDS], Literal[TYPES], Literal[SCALES]
+
+LARGEST = 999_999_999
+
+Whole = Annotated[int, Meta(ge=0, le=LARGEST)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+# ---- parameters in the address -------------------------------------------------------------------
+
+
+class RecordingParameters(Struct, frozen=True):
+    """Which recording."""
+
+    recording: str
+
+
+class JobParameters(Struct, frozen=True):
+    """Which job."""
+
+    job: str
+
+
+class JobPollParameters(JobParameters, frozen=True):
+    """Which job; wait up to ``wait`` seconds until its version is greater than ``after``."""
+
+    after: Whole = LARGEST
+    wait: Whole = 0
+
+
+class PageParameters(RecordingParameters, frozen=True):
+    """Which recording, and which of its calls; all calls by default."""
+
+    call: Whole | None = None
+
+
+class HeadParameters(RecordingParameters, frozen=True, kw_only=True):
+    """Which head of a recording, and which of its keys are hidden."""
+
+    call: Whole
+    head: Whole
+    sinks: Hiding = "show"
+
+
+class CellParameters(HeadParameters, frozen=True, kw_only=True):
+    """Which cell, or which tile, of a level of a head's map."""
+
+    level: Whole
+    row: Whole
+    column: Whole
+
+
+class TileParameters(CellParameters, frozen=True, kw_only=True):
+    """Which tile, and how it is encoded."""
+
+    kind: Kind = "max"
+    type: Encoding = "float32"
+    scale: Scale = "linear"
+
+
+# ---- bodies --------------------------------------------------------------------------------------
+
+
+class ReadingRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A text to read with a model; ``reading_request`` adds the limits of a server."""
+
+    model: str
+    text: str
+    pair: str | None = None
+    generate: int = 0
+
+
+class MapRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A head whose coarse levels to build; by default the first recorded one."""
+
+    call: Whole = 0
+    head: Whole | None = None
+    sinks: Hiding = "show"
+
+
+class PageRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A page to write, of all calls or of one."""
+
+    call: Whole | None = None
+
+
+@cache
+def reading_request(limits: Limits) -> type[ReadingRequest]:
+    """``ReadingRequest`` within the limits of a server."""
+    text = Annotated[str, Meta(min_length=1, max_length=limits.characters, pattern=r"\S")]
+    generate = Annotated[int, Meta(ge=0, le=limits.generated)]
+    limited = defstruct(
+        "ReadingRequest",
+        [("model", str), ("text", text), ("pair", text | None, None), ("generate", generate, 0)],
+        bases=(ReadingRequest,),
+        namespace={"__doc__": "A text to read with a model."},
+        frozen=True,
+        forbid_unknown_fields=True,
+    )
+    return cast("type[ReadingRequest]", limited)
+
+
+# ---- answers -------------------------------------------------------------------------------------
+
+
+class ErrorAnswer(Struct, forbid_unknown_fields=True):
+    """What must hold, what was sent instead and what to do, in English or Chinese."""
+
+    error: str
+
+
+class ModelAnswer(Struct, forbid_unknown_fields=True):
+    """A model that reads texts."""
+
+    id: str
+    label: str
+    kind: Literal["encoder", "decoder", "translator"]
+    longest: int | None
+    pair: bool
+
+
+class RecordingSummary(Struct, forbid_unknown_fields=True):
+    """One line of the list of recordings."""
+
+    id: str
+    title: str
+    model: str
+    tokens: Whole
+
+
+class LimitsAnswer(Struct, forbid_unknown_fields=True):
+    """The limits of one request."""
+
+    tokens: Whole
+    letters: Whole
+    generated: Whole
+    tile: Whole
+
+
+class StateAnswer(Struct, forbid_unknown_fields=True):
+    """Everything a client needs to begin."""
+
+    version: str
+    models: list[ModelAnswer]
+    recordings: list[RecordingSummary]
+    limits: LimitsAnswer
+
+
+class JobAnswer(Struct, forbid_unknown_fields=True):
+    """The progress of a job, and its result when it is done."""
+
+    id: str
+    kind: Literal["reading", "mapping", "writing"]
+    state: Literal["waiting", "running", "done", "failed", "cancelled"]
+    stage: Literal["waiting", "reading", "saving", "mapping", "writing"]
+    share: Share
+    version: Whole
+    result: dict[str, Any] | None
+    error: str | None
+
+
+class JobStarted(Struct, forbid_unknown_fields=True):
+    """The job that was started; null if its result exists already."""
+
+    job: JobAnswer | None
+
+
+class CallAnswer(Struct, forbid_unknown_fields=True, rename="camel"):
+    """One attention call of a recording."""
+
+    index: Whole
+    name: str
+    layer: Whole
+    kind: Literal["encoder", "decoder", "cross"]
+    run: Whole
+    heads: list[Whole]
+    queries: Whole
+    keys: Whole
+    dense: bool
+    weights: Annotated[bool, Meta(description="False if only statistics were recorded.")]
+    query_text: Whole
+    key_text: Whole
+
+
+class RecordingAnswer(Struct, forbid_unknown_fields=True):
+    """A recording without its numbers."""
+
+    id: str
+    title: str
+    model: str
+    calls: list[CallAnswer]
+    whole: Annotated[bool, Meta(description="Whether one page shows all calls.")]
+
+
+class TextAnswer(Struct, forbid_unknown_fields=True):
+    """The tokens of a text, and the positions of the special ones."""
+
+    tokens: list[str]
+    special: list[Whole]
+
+
+class TextsAnswer(Struct, forbid_unknown_fields=True):
+    """Every text of a recording."""
+
+    texts: list[TextAnswer]
+
+
+class PeakAnswer(Struct, forbid_unknown_fields=True):
+    """The largest weight in a cell and its place, and the mean of the cell's pairs."""
+
+    query: Whole
+    key: Whole
+    weight: Share
+    mean: Share
+    pairs: Whole

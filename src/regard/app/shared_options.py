@@ -1,0 +1,34 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+figure_option = click.option(
+    "--figure", "path", type=click.Path(path_type=Path), help="Write a figure as .png, .svg or .pdf."
+)
+
+
+def lengths_option(default: Sequence[int]) -> Callable[[Function], Function]:
+    """``--length 512 2048 8192``: click gives an option one value; the rest is the argument ``more``."""
+    shown = " ".join(map(str, default))
+
+    def add(command: Function) -> Function:
+        command = click.argument("more", type=click.IntRange(1), nargs=-1, metavar="")(command)
+        return click.option(
+            "-n",
+            "--length",
+            "lengths",
+            type=click.IntRange(1),
+            multiple=True,
+            metavar="N ...",
+            help=f"Numbers of tokens, one or more.  [default: {shown}]",
+        )(command)
+
+    return add
