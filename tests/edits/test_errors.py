@@ -133,7 +133,7 @@ def test_nan(refused, llama, inputs):
 
 
 def test_means_of_another_model(refused, llama, inputs):
-    with pytest.raises(DtypeError, match="average.mean. takes the mean outputs of a model. Got float"):
+    with pytest.raises(DtypeError, match=r"takes the mean outputs of a model. Got float"):
         edits.average(0.0)
     bert = FAMILIES["bert"].build()
     mean = regard.heads.mean_outputs(bert, [inputs])
@@ -144,7 +144,7 @@ def test_means_of_another_model(refused, llama, inputs):
     )
     with pytest.raises(EditError, match="A mean is over at least one text"):
         regard.heads.mean_outputs(llama, [])
-    with pytest.raises(ArgumentError, match="Strings need a tokenizer. Got 'A text'"):
+    with pytest.raises(ArgumentError, match=r"Strings need a tokenizer. Got 'A text'"):
         regard.heads.mean_outputs(llama, ["A text"])
     with pytest.raises(DtypeError, match="takes a PyTorch module"):
         regard.heads.mean_outputs("llama", ["A text"])
@@ -177,9 +177,9 @@ def test_options(llama):
         with pytest.raises(ArgumentError) as raised:
             edits.remove(**options)
         assert says in str(raised.value)
-    with pytest.raises(DtypeError, match="edit.model, edit. takes a PyTorch module. Got str."):
+    with pytest.raises(DtypeError, match=r"takes a PyTorch module. Got str."):
         regard.edit("llama", edits.remove())
-    with pytest.raises(DtypeError, match="edit.model, edit. takes an edit. Got NoneType."):
+    with pytest.raises(DtypeError, match=r"takes an edit. Got NoneType."):
         regard.edit(llama, None)
 
 
@@ -194,21 +194,19 @@ def test_options(llama):
 def test_a_model_that_hides_its_attention_is_refused_by_name(build, request):
     model = build().eval()
     name = request.node.callspec.id
-    with pytest.raises(EditError, match=f"Got {name}, which computes its attention itself"):
-        with regard.edit(model, edits.remove()):
+    says = f"Got {name}, which computes its attention itself"
+    for edited in (model, nn.Sequential(model)):
+        with pytest.raises(EditError, match=says), regard.edit(edited, edits.remove()):
             pass
-    with pytest.raises(EditError, match=f"Got {name}"), regard.edit(nn.Sequential(model), edits.remove()):
-        pass
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
 def test_everything_is_restored_after_an_error(llama, inputs):
     fast = torch.backends.mha.get_fastpath_enabled()
     before = llama.config._attn_implementation
-    with pytest.raises(ZeroDivisionError), regard.edit(llama, edits.remove()):
-        with regard.edit(nn.Sequential(llama), edits.scale(2.0)):
-            llama(**inputs)
-            raise ZeroDivisionError
+    inside = regard.edit(nn.Sequential(llama), edits.scale(2.0))
+    with pytest.raises(ZeroDivisionError), regard.edit(llama, edits.remove()), inside:
+        raise ZeroDivisionError(llama(**inputs))
     assert llama.config._attn_implementation == before
     assert torch.backends.mha.get_fastpath_enabled() == fast
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in llama.modules())

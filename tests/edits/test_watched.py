@@ -150,14 +150,9 @@ def test_the_prompt_is_patched_and_generation_goes_on():
     other = {**inputs, "input_ids": inputs["input_ids"].flip(1)}
     with regard.watch(model, values=True) as seen:
         model(**other)
-    options = {
-        "max_new_tokens": 5,
-        "do_sample": False,
-        "output_logits": True,
-        "return_dict_in_generate": True,
-    }
+    options = {"do_sample": False, "output_logits": True, "return_dict_in_generate": True}
     with regard.edit(model, edits.output(seen, heads=[0, 1])) as edited:
-        found = model.generate(**inputs, **options)
+        found = model.generate(**inputs, max_new_tokens=5, **options)
         first = model(**inputs).logits[:, -1]
     assert torch.allclose(found.logits[0], first, atol=CLOSE)
     assert len(edited.calls) == 4  # two layers of the prompt, twice
