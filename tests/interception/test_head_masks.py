@@ -25,7 +25,7 @@ def masks_of(name):
     return {
         "block": causal() & ~(span(5, 9) & cells),
         "only with padding": causal() & padding(keep) & (window(3, 0) | ~cells),
-        "two tables": causal()
+        "two tables": causal() & ~(span(5, 9) & cells) & ~(span(2, 4) & others),
         & ~(span(5, 9) & cells)
         & ~(span(2, 4) & cell_table(~cells_of(name), (BATCH,))),
     }
