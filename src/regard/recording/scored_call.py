@@ -21,7 +21,7 @@ from regard.kernels.biases import WHOLE, Bias
 from regard.kernels.plain_kernel import Rules, full_precision, scores_of, weights_of
 from regard.masks import padding
 from regard.masks.extent import Integers
-from regard.masks.mask import as_mask
+from regard.masks.mask import MaskLike, as_mask
 from regard.recording.call import Call, part_of, widened, widened_on_cpu
 from regard.recording.summary_call import SummaryCall
 
@@ -110,7 +110,7 @@ class ScoredCall(Call):
         return attention_statistics(*self._wide_with(values), mask=self.mask, **options)
 
     @torch.no_grad()
-    def mass(self, mask: object) -> Tensor:
+    def mass(self, mask: MaskLike) -> Tensor:
         """The weight on the keys of a region, ``exp(lse(M) − lse)``, ``(batch, head, query)``.
 
         >>> from regard import masks
@@ -122,13 +122,13 @@ class ScoredCall(Call):
         return self._region(self.k, mask)[1]
 
     @torch.no_grad()
-    def weighted(self, values: Tensor, mask: object) -> Tensor:
+    def weighted(self, values: Tensor, mask: MaskLike) -> Tensor:
         """``Σ_{j∈M} w_ij x_j``, ``(batch, head, query, channel)``, for the keys of a region."""
         average, mass = self._region(values, mask)
         return average * mass[..., None]
 
     @torch.no_grad()
-    def without(self, mask: object) -> Tensor:
+    def without(self, mask: MaskLike) -> Tensor:
         """The output as if the keys of a region were not there, ``(batch, head, query, channel)``.
 
         Computed as attention over the other keys: the difference ``O − Σ_{j∈M} w_ij v_j`` would lose all
@@ -138,7 +138,7 @@ class ScoredCall(Call):
         tensors = self._wide_with(self.values)
         return attention_with_lse(*tensors, mask=others, **self._options(), sinks=self.sinks)[0]
 
-    def _region(self, values: Tensor, mask: object) -> tuple[Tensor, Tensor]:
+    def _region(self, values: Tensor, mask: MaskLike) -> tuple[Tensor, Tensor]:
         """Softmax over the keys of a region alone, applied to values; and the weight on the region."""
         both = self.mask & as_mask(mask, self.extent)
         average, lse = attention_with_lse(*self._wide_with(values), mask=both, **self._options())

@@ -13,7 +13,7 @@ from regard.checks import check_integer
 from regard.errors import RecordingError
 from regard.kernels import Statistics
 from regard.masks.extent import Integers
-from regard.masks.mask import Constant
+from regard.masks.mask import Constant, MaskLike
 from regard.recording.call import Call, widened_on_cpu
 from regard.recording.kept_statistics import each_statistic, some_heads
 
@@ -95,17 +95,17 @@ class SummaryCall(Call):
         del batch, index, i, j
         self._refuse()
 
-    def mass(self, mask: object) -> NoReturn:
+    def mass(self, mask: MaskLike) -> NoReturn:
         """Raises RecordingError: statistics do not have the weights."""
         del mask
         self._refuse()
 
-    def weighted(self, values: Tensor, mask: object) -> NoReturn:
+    def weighted(self, values: Tensor, mask: MaskLike) -> NoReturn:
         """Raises RecordingError: statistics do not have the weights."""
         del values, mask
         self._refuse()
 
-    def without(self, mask: object) -> NoReturn:
+    def without(self, mask: MaskLike) -> NoReturn:
         """Raises RecordingError: statistics do not have the weights."""
         del mask
         self._refuse()
