@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from regard import heads
+from regard.checks import is_index
 from regard.errors import ArgumentError, RecordingError
 from regard.masks import Mask
 from regard.masks.extent import Extent
@@ -161,7 +162,7 @@ def _statistics(model: str, calls: Sequence[Call]) -> list[NDArray[np.float32]]:
 
 
 def _check(call: Call, batch: int) -> None:
-    if isinstance(batch, bool) or not isinstance(batch, int) or not 0 <= batch < call.batch:
+    if not is_index(batch, call.batch):
         raise ArgumentError(
             "batch is one of the recorded sequences (0 … {batch}).",
             got="batch = {batch_2!r}",
