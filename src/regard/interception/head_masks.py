@@ -17,6 +17,7 @@ from torch import Tensor
 
 from regard.kernels.attention import attention, attention_with_lse
 from regard.kernels.inputs import Inputs
+from regard.kernels.plan import plan_extent
 from regard.kernels.single_row import single_query
 from regard.masks import Mask, dense
 from regard.masks.extent import Bools
@@ -49,6 +50,7 @@ def _together(inputs: Inputs, *, with_lse: bool) -> tuple[Tensor, Tensor | None]
     single = single_query(inputs) if with_lse else None
     if single is not None:
         return single
+    inputs = _with_keys_of_each_head(inputs)
     tensors = (inputs.q, inputs.k, inputs.v)
     options = {
         "mask": inputs.mask,
@@ -61,6 +63,14 @@ def _together(inputs: Inputs, *, with_lse: bool) -> tuple[Tensor, Tensor | None]
     if with_lse:
         return attention_with_lse(*tensors, **options)  # type: ignore[arg-type]
     return attention(*tensors, **options), None  # type: ignore[arg-type]
+
+
+def _with_keys_of_each_head(inputs: Inputs) -> Inputs:
+    """Shared key heads repeated, where the mask is computed in tiles: each tile would repeat its own."""
+    group = inputs.heads // max(1, inputs.k.shape[1])
+    if group == 1 or plan_extent(inputs.mask, inputs.extent).path in ("full", "causal", "masked", "empty"):
+        return inputs
+    return replace(inputs, k=inputs.k.repeat_interleave(group, 1), v=inputs.v.repeat_interleave(group, 1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from math import prod
 from types import FunctionType
 from typing import Any
 
@@ -25,6 +27,7 @@ from regard.interception.pipeline import attend
 from regard.interception.steps import InterceptedCall
 from regard.kernels import attention, attention_weights
 from regard.kernels.inputs import Inputs, prepare
+from regard.masks import dense
 from regard.masks.id_table import causal_bias, is_causal_bias
 from regard.masks.patterns import upper_left_causal
 
@@ -104,9 +107,23 @@ def _begins_at_the_first_key(attn_mask: object) -> bool:
 
 def _attend(inputs: Inputs, observers: list[Observer]) -> tuple[Tensor, Inputs]:
     """The output, and the inputs that it was computed from."""
+    inputs = _with_one_batch_axis(inputs)
     kind = observers[0].kind_of(inputs, observers[0].running)
     # The model says nothing about positions, so the last query is at the last key.
     return attend(InterceptedCall(inputs, None, kind, None, max(0, inputs.extent.offset)), observers)
+
+
+def _with_one_batch_axis(inputs: Inputs) -> Inputs:
+    """The inputs as if their leading axes had been one, as Q, K and V already have it."""
+    lead, mask = inputs.lead, inputs.mask
+    if len(lead) < 2:
+        return inputs
+    if len(mask.lead) > 2:
+        # A mask that differs along several axes is a tensor that the model made.
+        table = mask.dense(*inputs.extent)
+        shape = (*(lead if prod(mask.lead[:-1]) > 1 else (1,) * len(lead)), *table.shape[-3:])
+        mask = dense(table.expand(shape).flatten(0, len(lead) - 1))
+    return replace(inputs, lead=(len(inputs.q),), mask=mask)
 
 
 def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Callable[..., tuple[Tensor, Any]]:

@@ -28,6 +28,7 @@ class ScaledBias(Bias):
 
     def check(self, batch: int, heads: int, extent: Extent) -> None:
         self.part.check(batch, heads, extent)
+        TensorBias(self.factors[..., None]).check(batch, heads, extent)
 
     def narrow(self, tables: tuple[Tensor, ...], batch: slice, heads: slice) -> tuple[Tensor, ...]:
         factors = TensorBias(tables[-1][..., None])

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from regard.errors import RecordingFileError
 from regard.kernels.biases import Bias, DistanceBias, Sum
+from regard.kernels.scaled_bias import ScaledBias
 from regard.masks.extent import Extent
 from regard.recording.call import Call
 from regard.recording.recording_schema import LARGEST
@@ -263,6 +264,9 @@ def _check_bias(bias: Bias, extent: Extent, where: str) -> None:
     if isinstance(bias, Sum):
         for part in bias.parts:
             _check_bias(part, extent, where)
+        return
+    if isinstance(bias, ScaledBias):
+        _check_bias(bias.part, extent, where)
         return
     least = -LARGEST if isinstance(bias, DistanceBias) else -math.inf
     _check_floats(f"bias in {where}", bias.tables[0], least)

@@ -128,6 +128,10 @@ def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -
     """The bias of all rows: a bias by distance covers all of them; tables are concatenated."""
     if before is None and after is None:
         return None
+    if isinstance(before, ScaledBias) and isinstance(after, ScaledBias):
+        part = longer_bias(before.part, after.part, rows, name)
+        assert part is not None
+        return ScaledBias(part, _longer_factors(before.factors, after.factors, rows))
     if isinstance(before, DistanceBias) and isinstance(after, DistanceBias):
         return after
     if isinstance(before, TensorBias) and isinstance(after, TensorBias):
@@ -149,11 +153,25 @@ def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -
     )
 
 
+def _longer_factors(before: Tensor, after: Tensor, rows: int) -> Tensor:
+    """The factors ``(batch, head, query)`` of the first rows, followed by those of one step."""
+    if before.shape[2] == after.shape[2] == 1 and torch.equal(before, after):
+        return before
+    first = before.expand(-1, -1, rows)
+    batch, heads = (max(a, b) for a, b in zip(first.shape[:2], after.shape[:2]))
+    return torch.cat([first.expand(batch, heads, -1), after.expand(batch, heads, -1)], 2)
+
+
 def bias_of_rows_and_keys(bias: Bias | None, rows: slice, keys: int) -> Bias | None:
     """The bias of some queries and of the first keys. A bias by distance covers any of them."""
     if isinstance(bias, Sum):
         parts = (bias_of_rows_and_keys(part, rows, keys) for part in bias.parts)
         return Sum(tuple(part for part in parts if part is not None))
+    if isinstance(bias, ScaledBias):
+        part = bias_of_rows_and_keys(bias.part, rows, keys)
+        assert part is not None
+        factors = bias.factors if bias.factors.shape[2] == 1 else bias.factors[:, :, rows]
+        return ScaledBias(part, factors)
     if not isinstance(bias, TensorBias):
         return bias
     values = bias.values if bias.values.shape[2] == 1 else bias.values[:, :, rows]
