@@ -37,6 +37,8 @@ ROOMS = [
     "interception",
     "recording",
     "edits",
+    "metrics",
+    "ablation",
     "heads",
     "translator",
     "views",

@@ -15,7 +15,7 @@ from regard.heads.padding import real_queries
 from regard.kernels.plan import plan_extent
 from regard.masks import Mask, as_mask, everything
 from regard.masks.extent import Extent
-from regard.recording import Call, Recording
+from regard.recording import Call, Recording, ScoredCall
 from regard.recording.call import Positions
 from regard.table import Table, Value
 from regard.threads import each, spread
@@ -36,7 +36,7 @@ def mass(
     """One row per head, one column per region: the mean weight that its queries give to the region.
 
     ``Σ_{j∈M} w_ij = exp(lse_i(mask & M) − lse_i)``, averaged over the queries that see something and are
-    not padding; ``rows`` chooses some of them. A pass costs only the pairs of its region, and nothing of n×n is built.
+    not padding; ``rows`` chooses some of them. A pass costs only the pairs of its region; nothing is n×n.
 
     >>> import torch, regard
     >>> from regard import masks
@@ -62,7 +62,7 @@ def mass(
     def rows_of(at: int) -> list[tuple[Value, ...]]:
         return _of_call(*calls[at], counted[at], named, batch)
 
-    size = sum(call.q.numel() * call.keys for _, call in calls if call.q is not None)
+    size = sum(call.q.numel() * call.keys for _, call in calls if isinstance(call, ScoredCall))
     found = spread(lambda: each(rows_of, range(len(calls))), size)
     return Table((*COLUMNS, *named), [row for some in found for row in some])
 
@@ -72,7 +72,7 @@ def _of_call(
 ) -> list[tuple[Value, ...]]:
     which = slice(None) if batch is None else slice(batch, batch + 1)
     weights = {name: call.mass(region)[which] for name, region in regions.items()}
-    sees = (call.mass(everything()) > 0 if call.lse is None else call.lse > -torch.inf)[which]
+    sees = (call.lse > -torch.inf if isinstance(call, ScoredCall) else call.mass(everything()) > 0)[which]
     counts = counted[which, None].to(sees.device) & sees  # (batch, head, query)
     means = [mean_of_heads(found, counts) for found in weights.values()]
     queries = counts.sum((0, 2)).tolist()
