@@ -157,3 +157,32 @@ def test_the_prompt_is_patched_and_generation_goes_on():
     assert torch.allclose(found.logits[0], first, atol=CLOSE)
     assert len(edited.calls) == 4  # two layers of the prompt, twice
     assert found.sequences.shape[1] == LENGTH + 5
+
+
+@torch.no_grad()
+def test_a_beam_search_of_an_edited_model():
+    model = FAMILIES["t5"].build()
+    inputs = {key: value for key, value in inputs_of(FAMILIES["t5"], "right").items() if "decoder" not in key}
+    with regard.edit(model, edits.uniform(heads=1, rows=2)), regard.watch(model) as seen:
+        found = model.generate(**inputs, num_beams=3, max_new_tokens=5, do_sample=False)
+    call = seen.layer(0, kind="decoder")
+    even = torch.tensor([1 / 3, 1 / 3, 1 / 3])
+    assert torch.allclose(call.weights(1, rows=2)[0, :3], even, atol=CLOSE)
+    # Read again in one pass over the texts that were returned, the weights are the same.
+    with regard.edit(model, edits.uniform(heads=1, rows=2)), regard.watch(model) as again:
+        model(**inputs, decoder_input_ids=found[:, :-1])
+    for head in range(4):
+        assert torch.allclose(
+            call.weights(head), again.layer(0, kind="decoder").weights(head)[: call.queries, : call.keys],
+            atol=CLOSE,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ["block", "uniform rows"])
+@torch.no_grad()
+def test_a_page_of_an_edited_model(case, tmp_path):
+    model = FAMILIES["t5"].build()
+    with regard.edit(model, CASES[case][0]), regard.watch(model) as seen:
+        model(**inputs_of(FAMILIES["t5"], "none"))
+    regard.page(seen, tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size > 1000
