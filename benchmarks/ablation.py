@@ -56,6 +56,7 @@ def sweep_rows(model: Any, called: str, count: int) -> list[Row]:
     def skipping() -> object:
         return regard.ablate(model, {"input_ids": ids}, metrics.loss, layers=layers)
 
+    batched()  # the first run of anything is slower
     alone = seconds(one_by_one)
     rows = []
     for name, work, wanted in (

@@ -5,17 +5,21 @@ import re
 import matplotlib.text
 import numpy as np
 import pytest
+import torch
 
 import regard
 from regard import figures
+from regard.ablation import Ablation
+from regard.ablation.sweep import PLACES
 from regard.errors import ArgumentError
-from regard.heads import divergence
+from regard.heads import Table, divergence
 from regard.translator import embedded, look
 from regard.views.figures.figure_texts import TEXTS
 
 WORD = re.compile(r"[A-Za-z]{2,}")
-NAMES = {"Jensen", "Shannon", "causal", "Seq", "MiB", "KiB"}
-"""Names of people, of masks, of models and of units, which are the same in both languages."""
+NAMES = {"Jensen", "Shannon", "causal", "Seq", "MiB", "KiB", "loss"}
+NAMES |= {"recent", "received", "observed", "norm", "oracle"}
+"""Names of people, masks, models, units, metrics and policies, which are the same in both languages."""
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +31,28 @@ def rows(*shape):
     return np.random.default_rng(0).dirichlet(np.ones(shape[-1]), shape[:-1])
 
 
+def swept(by):
+    """What a sweep over an encoder-decoder finds."""
+    places = {"head": (0, 1), "layer": (0,), "key": (2,), "edge": (1, 0)}[by]
+    rows_found = [(kind, *places, 1.0, 1.5, 0.5, 0.1) for kind in ("encoder", "decoder", "cross")]
+    return Ablation(by, "loss", 1.0, Table((*PLACES[by], "before", "after", "difference", "kl"), rows_found))
+
+
+def cut():
+    """What eviction finds in a small decoder."""
+    decoder = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    with torch.no_grad(), regard.watch(decoder) as read:
+        decoder(torch.arange(1, 40)[None])
+    return regard.heads.eviction(read)
+
+
 FIGURES = {
+    **{f"effects by {by}": lambda seen, by=by, **lang: figures.effects(swept(by), **lang) for by in PLACES},
+    "effects of one kind": lambda seen, **lang: figures.effects(swept("head"), kind="cross", **lang),
+    "effects of layers of one kind": lambda seen, **lang: figures.effects(
+        swept("layer"), kind="cross", **lang
+    ),
+    "eviction": lambda seen, **lang: figures.eviction(cut(), **lang),
     "heatmap": lambda seen, **lang: figures.heatmap(seen, kind="encoder", layer=1, head=2, **lang),
     "heatmap cross": lambda seen, **lang: figures.heatmap(seen, kind="cross", layer=0, head=1, **lang),
     "grid": lambda seen, **lang: figures.grid(seen, kind="encoder", layer=0, **lang),

@@ -66,7 +66,7 @@ class HeadEdit(Edit):
         return output
 
     def changes(self, edited: EditedCall) -> bool:
-        """Whether there is anything to change in this call."""
+        """Whether this edit finds anything to change in the call."""
         return edited.rows is None or bool(edited.rows.any())
 
     def __repr__(self) -> str:

@@ -11,6 +11,8 @@ from regard.errors import MaskError, RegardError
 from regard.interception.head_masks import cell_table
 from regard.interception.placed_mask import EditedMaskView, placed
 from regard.interception.steps import CallPlace, InterceptedCall
+from regard.kernels.biases import Bias
+from regard.kernels.scaled_bias import ScaledBias, scaled
 from regard.masks import Mask
 
 
@@ -49,6 +51,17 @@ class EditedCall:
         """The factor where the call is changed, 1 elsewhere, ``(batch or 1, head or 1, query or 1)``."""
         where = self.where[..., 0]
         return torch.where(where, factor, torch.ones((), device=where.device))
+
+    def scaled(self, bias: Bias | None, factor: float) -> Bias | None:
+        """The bias times a factor where the call is changed."""
+        if bias is None:
+            return None
+        # In generation the next step may have other factors: they belong to the row, not to the table.
+        return (
+            scaled(bias, self.factors(factor))
+            if self.rows is None
+            else ScaledBias(bias, self.factors(factor))
+        )
 
     # ---- masks ---------------------------------------------------------------------------------
 

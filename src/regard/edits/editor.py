@@ -54,10 +54,10 @@ class Editor:
             if not step.edit.scope.covers(place):
                 continue
             edited = self._edited(step, place, call)
-            if not step.edit.changes(edited):
-                continue
-            self._effective.add(number)
-            self._current.append((step.edit, edited))
+            if step.edit.changes(edited):
+                self._effective.add(number)
+                self._current.append((step.edit, edited))
+            # An edit of rows that come later belongs to the mask and the bias of the text from its start.
             call = step.edit.edit_inputs(edited)
         if self._current:
             self.calls.append(place)

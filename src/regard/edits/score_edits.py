@@ -13,7 +13,6 @@ from regard.edits.scope import Numbers, Rows, Scope
 from regard.errors import ArgumentError, EditError
 from regard.interception.steps import InterceptedCall
 from regard.kernels.inputs import LARGEST_SCALE
-from regard.kernels.scaled_bias import scaled
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,7 +21,7 @@ class UniformEdit(HeadEdit):
 
     def edit_inputs(self, edited: EditedCall) -> InterceptedCall:
         inputs = edited.call.inputs
-        bias = None if inputs.bias is None or edited.whole else scaled(inputs.bias, edited.factors(0.0))
+        bias = None if edited.whole else edited.scaled(inputs.bias, 0.0)
         return replace(
             edited.call, inputs=replace(inputs, q=inputs.q.masked_fill(edited.where, 0.0), bias=bias)
         )
@@ -59,7 +58,7 @@ class TemperatureEdit(HeadEdit):
             )
         changed = replace(
             inputs,
-            bias=None if inputs.bias is None else scaled(inputs.bias, factors),
+            bias=edited.scaled(inputs.bias, 1 / self.t),
             sinks=None if inputs.sinks is None else self._sinks(edited, inputs.sinks, factors),
         )
         if edited.whole:

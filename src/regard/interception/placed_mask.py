@@ -72,8 +72,14 @@ def placed(mask: Mask, first_key: int, start: int | None) -> Mask:
         return type(mask).of(*(placed(part, first_key, start) for part in mask.parts))
     if isinstance(mask, Not):
         return ~placed(mask.part, first_key, start)
-    moves = isinstance(mask, OneAxis) or (isinstance(mask, Window) and start is not None)
-    return PlacedMask(mask, first_key, start) if moves else mask
+    return PlacedMask(mask, first_key, start) if _moves(mask, first_key, start) else mask
+
+
+def _moves(mask: Mask, first_key: int, start: int | None) -> bool:
+    """Whether a pattern reads positions that are others in the text."""
+    if isinstance(mask, OneAxis):
+        return bool(first_key) or (mask.transposed and start is not None)
+    return isinstance(mask, Window) and start is not None
 
 
 @dataclass(frozen=True, eq=False)

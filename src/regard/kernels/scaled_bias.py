@@ -17,10 +17,7 @@ class ScaledBias(Bias):
 
     part: Bias
     factors: Tensor  # (batch or 1, head or 1, query or 1)
-
-    @property
-    def can_forbid(self) -> bool:  # type: ignore[override]
-        return self.part.can_forbid
+    can_forbid = True
 
     @property
     def tables(self) -> tuple[Tensor, ...]:
@@ -30,20 +27,24 @@ class ScaledBias(Bias):
     def heads(self) -> int:
         return max(self.part.heads, self.factors.shape[1])
 
+    @property
+    def _as_bias(self) -> TensorBias:
+        """The factors as a tensor of four axes, which can be checked, selected and joined."""
+        return TensorBias(self.factors[..., None])
+
     def check(self, batch: int, heads: int, extent: Extent) -> None:
         self.part.check(batch, heads, extent)
+        self._as_bias.check(batch, heads, extent)
 
     def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
-        factors = TensorBias(tables[-1][..., None])
-        narrowed = factors.narrow(factors.tables, batch, heads)[0][..., 0]
-        return (*self.part.narrow(tables[:-1], batch, heads), narrowed)
+        factors = self._as_bias.narrow((tables[-1][..., None],), batch, heads)[0][..., 0]
+        return (*self.part.narrow(tables[:-1], batch, heads), factors)
 
     def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
         return ScaledBias(self.part.with_tables(tables[:-1]), tables[-1])
 
     def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
-        own = self.factors[min(batch, len(self.factors) - 1)]
-        factors = own if own.shape[1] == 1 else own[:, i]
+        factors = self._as_bias.at(batch, i, j, extent)
         return torch.where(factors == 0, 0.0, self.part.at(batch, i, j, extent) * factors)
 
     def crop(self, rows: slice, keys: int) -> Bias:
@@ -51,15 +52,10 @@ class ScaledBias(Bias):
         return ScaledBias(self.part.crop(rows, keys), factors)
 
     def concat(self, later: Bias, rows: int) -> Bias | None:
-        if not isinstance(later, ScaledBias):
+        part = self.part.concat(later.part, rows) if isinstance(later, ScaledBias) else None
+        if part is None or not isinstance(later, ScaledBias):
             return None
-        part = self.part.concat(later.part, rows)
-        if part is None:
-            return None
-        if self.factors.shape[2] == later.factors.shape[2] == 1:
-            return ScaledBias(part, self.factors) if torch.equal(self.factors, later.factors) else None
-        before = self.factors.expand(-1, -1, rows)
-        return ScaledBias(part, torch.cat([before, later.factors], 2))
+        return ScaledBias(part, _concat(self.factors, later.factors, rows))
 
     def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
         factors = _factors(tables[-1], q, extent)
@@ -78,6 +74,14 @@ class ScaledBias(Bias):
         # The factors are given numbers; only the bias learns.
         scaled = grad_tile * _factors(tables[-1], q, extent)
         self.part.add_gradient(grads[:-1], scaled, tables[:-1], q, k, extent)
+
+
+def _concat(before: Tensor, after: Tensor, rows: int) -> Tensor:
+    """The factors of the first rows, followed by those of later ones."""
+    if before.shape[2] == after.shape[2] == 1 and torch.equal(before, after):
+        return before
+    batch, heads = (max(sizes) for sizes in zip(before.shape[:2], after.shape[:2]))
+    return torch.cat([before.expand(batch, heads, rows), after.expand(batch, heads, -1)], 2)
 
 
 def _factors(factors: Tensor, q: Tensor, extent: Extent) -> Tensor:

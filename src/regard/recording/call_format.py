@@ -12,8 +12,10 @@ from torch import Tensor
 
 from regard.errors import RecordingFileError
 from regard.interception.hf_masks import FunctionMask
+from regard.interception.placed_mask import PlacedMask
 from regard.kernels import Statistics
 from regard.kernels.biases import T5, Alibi, Bias, Relative, Sum, TensorBias, relative, t5
+from regard.kernels.scaled_bias import ScaledBias
 from regard.masks import Mask, dense, parse
 from regard.masks.extent import Extent
 from regard.masks.mask import Both, Either, Not
@@ -26,7 +28,9 @@ from regard.recording.recording_schema import (
     BiasDescription,
     CallDescription,
     Count,
+    Position,
     RelativeDescription,
+    ScaledDescription,
     SumDescription,
     T5Description,
     TensorDescription,
@@ -139,6 +143,9 @@ def mask_to(mask: Mask, extent: Extent, store: TensorStore) -> Any:
         return ["~", mask_to(mask.part, extent, store)]
     if isinstance(mask, StackedMask):
         return ["rows", *([r.start, r.stop, mask_to(r.mask, r.extent, store)] for r in mask.steps)]
+    if isinstance(mask, PlacedMask):
+        start = -1 if mask.start is None else mask.start
+        return ["placed", mask.first_key, start, mask_to(mask.pattern, extent, store)]
     if isinstance(mask, Dense):
         return ["table", store.put_table(mask, torch.from_numpy(mask.table.values.copy()))]
     if isinstance(mask, FunctionMask):
@@ -164,6 +171,9 @@ def mask_from(described: object, store: TensorStore, depth: int = 0) -> Mask:
         return dense(_mask_table(store.get(name)))
     if sign == "rows":
         return _stacked(convert(parts, list[tuple[Count, Count, Any]]), store, depth)
+    if sign == "placed":
+        first_key, start, pattern = convert(parts, tuple[Count, Position, Any])
+        return PlacedMask(mask_from(pattern, store, depth + 1), first_key, None if start < 0 else start)
     inner = [mask_from(part, store, depth + 1) for part in parts]
     if sign == "~" and len(inner) == 1:
         return ~inner[0]
@@ -204,6 +214,9 @@ def bias_to(bias: Bias, place: str, store: TensorStore) -> dict[str, Any]:
     """A bias as JSON, its tables in the store."""
     if isinstance(bias, Sum):
         return {"sum": [bias_to(part, f"{place}.{i}", store) for i, part in enumerate(bias.parts)]}
+    if isinstance(bias, ScaledBias):
+        factors = store.put(f"{place}.factors", bias.factors)
+        return {"scaled": bias_to(bias.part, f"{place}.0", store), "factors": factors}
     table = store.put(f"{place}.bias", bias.tables[0])
     written: dict[str, Any] = to_builtins(_one_bias(bias, table))
     return written
@@ -224,6 +237,9 @@ def bias_from(described: dict[str, Any], store: TensorStore, depth: int = 0) -> 
     if "sum" in described:
         parts = convert(described, SumDescription).sum
         return Sum(tuple(bias_from(part, store, depth + 1) for part in parts))
+    if "scaled" in described:
+        found = convert(described, ScaledDescription)
+        return ScaledBias(bias_from(found.scaled, store, depth + 1), _factors(store.get(found.factors)))
     one: BiasDescription = convert(described, BiasDescription)
     table = store.get(one.table)
     if isinstance(one, T5Description):
@@ -239,3 +255,14 @@ def bias_from(described: dict[str, Any], store: TensorStore, depth: int = 0) -> 
             shape=tuple(table.shape),
         )
     return kind(table)
+
+
+def _factors(factors: Tensor) -> Tensor:
+    if not factors.is_floating_point() or factors.ndim != 3 or not bool(factors.isfinite().all()):
+        raise RecordingFileError(
+            "The factors of a bias are finite numbers (batch, head, query).",
+            got="{dtype} of shape {shape}",
+            dtype=factors.dtype,
+            shape=tuple(factors.shape),
+        )
+    return factors

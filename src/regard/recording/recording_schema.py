@@ -1,8 +1,9 @@
 """What the description inside a recording file says, field by field: one schema for writing and reading.
 
 A mask is a text, or a list that begins with its kind: ``["&", mask, …]``, ``["|", mask, …]``,
-``["~", mask]``, ``["table", tensor name]`` or ``["rows", [start, stop, mask], …]``. A bias is
-``{"kind": …, "table": tensor name}`` or ``{"sum": [bias, …]}``.
+``["~", mask]``, ``["table", tensor name]``, ``["rows", [start, stop, mask], …]`` or ``["placed", position of
+key 0, position of the first query or -1, mask]``. A bias is ``{"kind": …, "table": tensor name}``,
+``{"sum": [bias, …]}`` or ``{"scaled": bias, "factors": tensor name}``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ LARGEST = 1e15
 
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 """A number of a layer, a head, a run or a position."""
+
+Position = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
+"""A position, or -1 for none."""
 
 Finite = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 Positive = Annotated[float, Meta(ge=1 / LARGEST, le=LARGEST)]
@@ -76,6 +80,13 @@ class TensorDescription(Struct, frozen=True, tag_field="kind", tag="tensor"):
 
 
 BiasDescription = T5Description | RelativeDescription | AlibiDescription | TensorDescription
+
+
+class ScaledDescription(Struct, frozen=True):
+    """A bias times factors."""
+
+    scaled: dict[str, Any]
+    factors: str
 
 
 class SumDescription(Struct, frozen=True):

@@ -56,12 +56,11 @@ def ablate(
 ) -> None:
     """Take away one head, layer or key after the other, and see what it does to the answer.
 
-    Without --target the loss of the text is measured; Ctrl+C shows what was measured so far.
+    Without --target the loss of the text is measured. Stopped early, it shows what was measured so far.
 
     \b
     regard ablate "The cat sat on the mat."
-    regard ablate "When Mary and John went to the store, John gave a drink to" --model ./smollm2 \\
-        --target " Mary" --against " John" --figure effects.png
+    regard ablate @prompt.txt --model ./gpt2 --target " Mary" --against " John" --figure heads.png
     regard ablate @text.txt --model ./gpt2 --by layer --out layers.csv
     """
     from regard import machine

@@ -102,8 +102,7 @@ def _maps(
         sheet.label(axes, "x", labels, columns, pitch)
         if first is None:
             sheet.side_name(axes, "y", sheet.say(names[0]))
-        several = len(pictures) > 1
-        sheet.side_name(axes, "x", sheet.say(f"kind.{kind}.head") if several else sheet.say(names[1]))
+        sheet.side_name(axes, "x", _side(sheet, names[1], kind if len(pictures) > 1 else ""))
         left += pitch * columns + 0.45
         first = first or axes
     assert first is not None
@@ -111,6 +110,17 @@ def _maps(
     colour_key(sheet, image, colours, (left - 0.33, 1, 0.11, max(min(tall, 3.0), 0.9)))
     sheet.title(first, title, said)
     return sheet.fit()
+
+
+def _side(sheet: Sheet, name: str, kind: str) -> str:
+    """What the columns are, and of which kind where there are several."""
+    if not kind:
+        return sheet.say(name)
+    return (
+        sheet.say(f"kind.{kind}.head")
+        if name == "head"
+        else sheet.say(f"kind.{kind}.key", key=sheet.say("key"))
+    )
 
 
 def _signed(pictures: Sequence[Reduced], largest: float | None) -> Scale:

@@ -50,7 +50,11 @@ def carried(bias: Bias, extent: Extent, bits: int) -> CarriedBias:
     lines = [
         part.line(part.tables, distances).double().numpy() for part in parts if isinstance(part, DistanceBias)
     ]
-    tables = [part.values[0].double().numpy() for part in parts if isinstance(part, TensorBias)]
+    tables = [
+        (part.values[0] if isinstance(part, TensorBias) else part.dense(*extent)).double().numpy()
+        for part in parts
+        if not isinstance(part, DistanceBias)
+    ]
     table = sum(tables[1:], start=tables[0]) if tables else None
     rounded = None
     if table is not None:
