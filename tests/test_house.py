@@ -20,6 +20,7 @@ SOURCE = ROOT / "src" / "regard"
 # Data flows down this list and imports only point up it.
 ROOMS = [
     "errors",
+    "checks",
     "version",
     "languages",
     "printing",

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from regard.errors import ArgumentError
+from regard.checks import check_choice
 
 TEXTS = Path(__file__).with_name("texts")
 
@@ -29,14 +29,7 @@ def check_language(lang: object) -> None:
     Traceback (most recent call last):
     regard.errors.ArgumentError: lang is one of en, zh. Got lang = 'fr'. Choose one of them.
     """
-    if lang not in LANGUAGES:
-        raise ArgumentError(
-            "lang is one of {LANGUAGES}.",
-            got="lang = {language!r}",
-            do="Choose one of them.",
-            LANGUAGES=", ".join(LANGUAGES),
-            language=lang,
-        )
+    check_choice("lang", lang, LANGUAGES)
 
 
 def columns_of(text: str) -> int:

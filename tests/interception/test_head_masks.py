@@ -6,10 +6,12 @@ import torch
 from parity import assert_close, definition, tensors
 from regard.interception import head_masks
 from regard.interception.head_masks import cell_groups, cell_table, output_and_lse
+from regard.kernels import biases
 from regard.kernels.inputs import prepare
 from regard.masks import causal, padding, span, window
 
 HEADS, BATCH, LENGTH = 6, 3, 23
+BIASES = [None, biases.alibi(HEADS), biases.TensorBias(torch.randn(BATCH, 1, 1, LENGTH))]
 HEADS_OF = {"one batch": [[0, 1, 0, 0, 1, 1]], "each": [[1, 0, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0], [1] * 6]}
 
 
@@ -26,25 +28,27 @@ def masks_of(name):
         "block": causal() & ~(span(5, 9) & cells),
         "only with padding": causal() & padding(keep) & (window(3, 0) | ~cells),
         "two tables": causal() & ~(span(5, 9) & cells) & ~(span(2, 4) & others),
-        & ~(span(5, 9) & cells)
-        & ~(span(2, 4) & cell_table(~cells_of(name), (BATCH,))),
     }
 
 
+@pytest.mark.parametrize(
+    "bias", [None, biases.alibi(HEADS), biases.TensorBias(torch.randn(BATCH, 1, 1, LENGTH))]
+)
 @pytest.mark.parametrize("key_heads", [6, 2])
 @pytest.mark.parametrize("case", ["block", "only with padding", "two tables"])
 @pytest.mark.parametrize("cells", HEADS_OF)
 @pytest.mark.parametrize("groups", [True, False], ids=["in groups", "in one call"])
-def test_output_and_lse_are_those_of_the_definition(monkeypatch, cells, case, key_heads, groups):
+def test_output_and_lse_are_those_of_the_definition(monkeypatch, cells, case, key_heads, bias, groups):
     if groups:
         monkeypatch.setattr(head_masks, "MAX_DENSE_ENTRIES", 0)
     q, k, v = tensors(BATCH, heads=HEADS, key_heads=key_heads, queries=LENGTH, channels=8, grad=True)
     mask = masks_of(cells)[case]
-    inputs = prepare(q, k, v, mask=mask)
+    inputs = prepare(q, k, v, mask=mask, bias=bias)
     found = list(cell_groups(inputs))
     assert bool(found) == groups
     output, lse = output_and_lse(inputs, with_lse=True)
-    wanted = definition(q, k, v, mask=mask)
+    added = bias.values if isinstance(bias, biases.TensorBias) else bias
+    wanted = definition(q, k, v, mask=mask, bias=added)
     assert_close(output, wanted.output, torch.float64)
     assert_close(lse, wanted["lse"], torch.float64)
     output.square().sum().backward()

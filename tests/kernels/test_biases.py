@@ -63,7 +63,7 @@ def test_biases_add_up():
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
-        (lambda: biases.alibi(0), ArgumentError, "1 or more. Got 0"),
+        (lambda: biases.alibi(0), ArgumentError, "1 or more. Got heads = 0"),
         (lambda: biases.alibi(2.0), ArgumentError, "whole number"),
         (lambda: biases.relative(torch.randn(2, 4)), ShapeError, "odd number of columns.*Got 4"),
         (lambda: biases.relative(torch.randn(5)), ShapeError, r"Got shape \(5,\)"),

@@ -163,7 +163,7 @@ def test_without_a_cache_every_step_stays_a_run():
 def test_a_search_of_ones_own_is_refused_when_it_reorders():
     model = FAMILIES["llama"].build()
     text = torch.randint(3, 61, (2, 20), generator=torch.Generator().manual_seed(5))
-    message = r"model whose generate\(\) runs is being watched. .* reordered at position 8 of model.layers.0.self_attn"
+    message = r"generate\(\) runs is being watched. .* reordered at position 8 of model.layers.0.self_attn"
     with regard.watch(model):
         cache = model(input_ids=text[:, :8]).past_key_values
         cache.reorder_cache(torch.tensor([1, 0]))

@@ -109,7 +109,7 @@ def test_an_encoder_does_not_generate(readers):
 
 @pytest.mark.parametrize("generate", [-1, True, 1.5])
 def test_a_wrong_number_to_generate(readers, generate):
-    with pytest.raises(ArgumentError, match="number of tokens"):
+    with pytest.raises(ArgumentError, match="generate is a whole number, 0 or more"):
         readers["gpt2"].read("cat", generate=generate)
 
 

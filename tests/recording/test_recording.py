@@ -201,11 +201,11 @@ def test_only_two_sided_recordings_have_a_source(llama, bart):
     [
         ({"layers": [0, 2]}, r"layers of the model \(0 … 1\). Got layers = \[2\]"),
         ({"layers": -1}, "layers holds whole numbers, 0 or more. Got -1"),
-        ({"layers": []}, "layers has at least one number. Got an empty list"),
+        ({"layers": []}, "layers names at least one. Got an empty list"),
         ({"layers": [1.0]}, "layers holds whole numbers, 0 or more. Got 1.0"),
         ({"heads": [True]}, "heads holds whole numbers, 0 or more. Got True"),
         ({"top": 3}, "top is for watch.model, statistics=True.. Got top = 3"),
-        ({"statistics": True, "top": -1}, "top holds whole numbers"),
+        ({"statistics": True, "top": -1}, "top is a whole number, 0 or more. Got top = -1. Try 5"),
         ({"dtype": torch.int8}, "kept as float64, float32, float16 or bfloat16. Got dtype = torch.int8"),
     ],
 )

@@ -42,5 +42,5 @@ def test_what_is_refused(found):
         figures.divergence(found.matrix)
     with pytest.raises(ArgumentError, match=r"between 1 and 5 clusters. Got clusters = 6"):
         figures.divergence(found, clusters=6)
-    with pytest.raises(ArgumentError, match=r"size is the longer side"):
+    with pytest.raises(ArgumentError, match=r"size is a number from 0.1 to 60"):
         figures.divergence(found, size=-1)

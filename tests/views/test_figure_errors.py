@@ -57,8 +57,8 @@ def test_an_empty_recording(draw):
         ({"layer": 0, "head": 0, "keys": words(7)}, r"\(keys = 11\). Got 7 labels"),
         ({"layer": 0, "head": 0, "keys": "a" * 11}, "keys are labels, a list of strings"),
         ({"layer": 0, "head": 0, "keys": [1] * 11}, "keys are labels, a list of strings"),
-        ({"layer": 0, "head": 0, "scale": "cubic"}, 'scale is "linear" or "log". Got scale = \'cubic\''),
-        ({"layer": 0, "head": 0, "largest": 0}, "largest is a number above 0. Got largest = 0"),
+        ({"layer": 0, "head": 0, "scale": "cubic"}, "scale is one of linear, log. Got scale = 'cubic'"),
+        ({"layer": 0, "head": 0, "largest": 0}, "largest is a finite number above 0. Got largest = 0"),
         ({"layer": 0, "head": 0, "size": 0}, "from 0.1 to 60. Got size = 0"),
     ],
 )
@@ -145,14 +145,14 @@ def test_a_logarithm_of_negative_numbers():
 
 
 def test_grids(seen):
-    with pytest.raises(ArgumentError, match=r"columns is 1 or more. Got columns = 0"):
+    with pytest.raises(ArgumentError, match=r"columns is a whole number, 1 or more. Got columns = 0"):
         figures.grid(seen, layer=0, columns=0)
     with pytest.raises(ArgumentError, match=r"head is one of the recorded heads"):
         figures.grid(seen, heads=[9])
 
 
 def test_lines(seen):
-    with pytest.raises(ArgumentError, match=r"least is a weight from 0 to 1. Got least = 2"):
+    with pytest.raises(ArgumentError, match=r"least is a number from 0 to 1. Got least = 2"):
         figures.lines(seen, layer=0, least=2)
     with pytest.raises(ArgumentError, match=r"query is one of the rows \(0 … 6\). Got query = 7"):
         figures.lines(seen, layer=0, query=7)
@@ -172,7 +172,7 @@ def test_lines(seen):
         ([0.5, 0.5], {"labels": ["a"]}, r"\(keys = 2\). Got 1 labels"),
         ([0.5, 0.5], {"values": [1.0]}, r"one for each weight \(keys = 2\). Got shape \(1,\)"),
         ([0.5, 0.5], {"values": np.zeros((2, 1, 1))}, r"Got shape \(2, 1, 1\)"),
-        ([0.5, 0.5], {"most": 0}, "most is 1 or more. Got most = 0"),
+        ([0.5, 0.5], {"most": 0}, "most is a whole number, 1 or more. Got most = 0"),
     ],
 )
 def test_bars(given, options, message):
@@ -194,7 +194,7 @@ def test_masks():
         figures.mask(3, 5)
     with pytest.raises(ArgumentError, match=r"at least one query and one key. Got queries = 0, keys = 0"):
         figures.mask("causal", 0)
-    with pytest.raises(ArgumentError, match=r"whole number, 0 or more. Got queries = -1"):
+    with pytest.raises(ArgumentError, match=r"whole number from 0 to .* Got queries = -1"):
         figures.mask("causal", -1)
     padding = masks.padding(torch.ones(3, 5, dtype=torch.bool))
     with pytest.raises(MaskError, match=r"differs over \(3, 1\). Got no index. Say index=\(0, 0\)"):

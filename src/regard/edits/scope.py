@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from regard.checks import check_integer, check_integers
 from regard.errors import ArgumentError
 from regard.interception.steps import KINDS, CallPlace, Kind
 from regard.masks import Mask, everything, span
@@ -105,30 +106,11 @@ def _rows_written(rows: Sequence[Interval]) -> str:
 # ---- checks ----------------------------------------------------------------------------------
 
 
-def _whole(name: str, given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 0:
-        raise ArgumentError(
-            "{name} holds whole numbers, 0 or more.",
-            got="{given!r}",
-            do="Count from 0.",
-            name=name,
-            given=given,
-        )
-    return int(given)
-
-
-def _numbers(name: str, given: object) -> tuple[int, ...] | None:
+def _numbers(name: str, given: Any) -> tuple[int, ...] | None:
     if given is None:
         return None
-    if isinstance(given, Tensor):
-        given = given.tolist()
-    several = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-    numbers = tuple(sorted({_whole(name, one) for one in several}))
-    if not numbers:
-        raise ArgumentError(
-            "{name} names at least one.", got="an empty list", do="Leave it out for all.", name=name
-        )
-    return numbers
+    numbers = check_integers(name, given.tolist() if isinstance(given, Tensor) else given)
+    return tuple(sorted(set(numbers)))
 
 
 def _kind(given: str | None) -> Kind | None:
@@ -145,10 +127,10 @@ def _kind(given: str | None) -> Kind | None:
     )
 
 
-def _rows(given: object) -> tuple[Interval, ...] | None:
+def _rows(given: Any) -> tuple[Interval, ...] | None:
     if isinstance(given, slice) and given.step in (None, 1):
-        start = 0 if given.start is None else _whole("rows", given.start)
-        stop = None if given.stop is None else _whole("rows", given.stop)
+        start = 0 if given.start is None else check_integer("rows", given.start, least=0)
+        stop = None if given.stop is None else check_integer("rows", given.stop, least=0)
         if stop is not None and stop <= start:
             raise ArgumentError(
                 "rows names at least one position.",

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.checks import check_number
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import check_batch, check_recording
@@ -72,13 +73,7 @@ def rollout(
     (torch.Size([1, 5]), 1.0)
     """
     check_recording(recording)
-    if isinstance(residual, bool) or not isinstance(residual, float | int) or not 0 <= residual <= 1:
-        raise ArgumentError(
-            "residual is a share between 0 and 1.",
-            got="residual = {residual!r}",
-            do="0.5 is usual.",
-            residual=residual,
-        )
+    check_number("residual", residual, 0, 1, example=0.5)
     recording = Recording(recording.model, recording.calls)  # one that grows builds its calls each time
     calls = [call for call in recording if call.run == run]
     if not calls:

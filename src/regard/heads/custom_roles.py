@@ -11,6 +11,7 @@ from regard.errors import ArgumentError
 from regard.heads.role_results import ROLES
 from regard.heads.role_scores import RoleInputs, RoleTally, add_pairs
 from regard.kernels import attention_statistics
+from regard.kernels.plain_kernel import weights_of
 from regard.masks import Mask
 from regard.masks.extent import Integers
 from regard.masks.mask import as_mask
@@ -97,8 +98,7 @@ def _under_mask(inputs: RoleInputs, mask: Mask) -> RoleTally:
         found = attention_statistics(
             scored.q, scored.k, mask=both, bias=scored.bias, scale=scored.scale, softcap=scored.softcap
         )
-        whole = torch.where(inputs.found.lse == -torch.inf, 0.0, inputs.found.lse)
-        mass = torch.exp(found.lse - whole)
+        mass = weights_of(found.lse, inputs.found.lse)
         peak, peak_key = found.peak * mass, found.peak_key
     there, turned = (_visible(inputs, each, sizes) for each, sizes in _both_ways(inputs, both))
     tally.shared = max(1, int(turned.max()))

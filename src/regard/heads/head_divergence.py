@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.checks import is_integer
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.head_table import check_batch, check_recording
 from regard.heads.padding import real_queries
@@ -57,7 +58,7 @@ class Divergence:
         >>> near.clusters(2)
         [[(0, 0), (1, 0)], [(0, 1)]]
         """
-        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= len(self.heads):
+        if not is_integer(count, 1, len(self.heads)):
             raise ArgumentError(
                 "There are between 1 and {heads_count} clusters.",
                 got="count = {count!r}",

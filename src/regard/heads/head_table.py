@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from regard.checks import is_index
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.distance_weights import first_distances, weight_by_distance
 from regard.heads.head_selection import Chosen, chosen
@@ -110,9 +111,7 @@ def check_recording(recording: object) -> None:
 
 def check_batch(call: Call, batch: int | None) -> None:
     """Raise unless ``batch`` is a sequence of the call, or None for all."""
-    if batch is not None and (
-        isinstance(batch, bool) or not isinstance(batch, int) or not 0 <= batch < call.batch
-    ):
+    if batch is not None and not is_index(batch, call.batch):
         raise ArgumentError(
             "batch is one of the recorded sequences (0 … {batch}), or None for all.",
             got="batch = {batch_2!r}",

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.checks import check_integer, is_integer
 from regard.errors import ArgumentError, DtypeError
 from regard.heads.role_results import Roles
 from regard.heads.roles import roles
@@ -41,15 +42,7 @@ def repeated_tokens(
             [1, 6, 3, 8, 6, 3, 8]])
     """
     for name, number, least in (("length", length, 1), ("repeats", repeats, 2), ("batch", batch, 1)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < least:
-            raise ArgumentError(
-                "{name} is a whole number, {least} or more.",
-                got="{name} = {number!r}",
-                do="Count tokens.",
-                name=name,
-                least=least,
-                number=number,
-            )
+        check_integer(name, number, least=least)
     left_out = {*avoid, *(() if start is None else (start,))}
     usable = torch.tensor([token for token in range(vocabulary) if token not in left_out])
     if len(usable) < length:
@@ -159,7 +152,7 @@ def positions(model: nn.Module) -> int | None:
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     known = [getattr(text, name, None) for name in ("max_position_embeddings", "n_positions")]
     known += [getattr(model, "length", None)]
-    found = [limit for limit in known if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0]
+    found = [limit for limit in known if is_integer(limit, 1)]
     # Models of the RoBERTa family count positions from after the padding token.
     offset = (
         2 if getattr(text, "model_type", "") in ("roberta", "xlm-roberta", "camembert", "longformer") else 0

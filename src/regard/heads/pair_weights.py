@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias
-from regard.kernels.plain_kernel import MAX_SCORES, full_precision
+from regard.kernels.plain_kernel import MAX_SCORES, full_precision, weights_of
 from regard.masks.extent import Bools, Integers, Pairs
 from regard.recording import Call, DenseCall, ScoredCall
 
@@ -84,8 +83,8 @@ def weights_near(call: Call, batch: int, first: int, last: int) -> Tensor:
     if call.bias is not None:
         i = torch.arange(call.queries, device=q.device).repeat_interleave(width)
         j = torch.from_numpy(keys.clip(0, call.keys - 1).ravel()).to(q.device)
-        scores = scores + _bias_at(call.bias, batch, i, j - i - offset, j).to(wide).unflatten(1, keys.shape)
-    return torch.exp(scores - torch.where(lse == -torch.inf, 0.0, lse)[..., None])
+        scores = scores + call.bias.at(batch, i, j, call.extent).to(wide).unflatten(1, keys.shape)
+    return weights_of(scores, lse[..., None])
 
 
 def _stretch(call: ScoredCall, batch: int, query: Integers, key: Integers) -> Tensor:
@@ -98,23 +97,11 @@ def _stretch(call: ScoredCall, batch: int, query: Integers, key: Integers) -> Te
     if call.softcap is not None:
         scores = call.softcap * torch.tanh(scores / call.softcap)
     if call.bias is not None:
-        scores = scores + _bias_at(call.bias, batch, i, j - i - call.extent.offset, j).to(wide)
+        scores = scores + call.bias.at(batch, i, j, call.extent).to(wide)
     lse = call.lse[batch][:, i].to(wide)
-    weights = torch.exp(scores - torch.where(lse == -torch.inf, 0.0, lse))
+    weights = weights_of(scores, lse)
     allowed = torch.from_numpy(allowed_at(call, batch, query, key)).to(weights.device)
     return torch.where(allowed, weights, 0.0)
-
-
-def _bias_at(bias: Bias, batch: int, i: Tensor, distance: Tensor, j: Tensor) -> Tensor:
-    """The bias of each pair, ``(head or 1, pair)``."""
-    if isinstance(bias, Sum):
-        parts = [_bias_at(part, batch, i, distance, j) for part in bias.parts]
-        return sum(parts[1:], start=parts[0])
-    if isinstance(bias, DistanceBias):
-        return bias.line(bias.tables, distance)
-    assert isinstance(bias, TensorBias)
-    values = bias.values[batch if bias.values.shape[0] > 1 else 0]  # (head, query or 1, key or 1)
-    return values[:, i if values.shape[1] > 1 else 0 * i, j if values.shape[2] > 1 else 0 * j]
 
 
 def allowed_at(call: Call, batch: int, query: Integers, key: Integers) -> Bools:

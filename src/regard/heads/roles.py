@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from regard.errors import ArgumentError, RecordingError
+from regard.checks import check_integer
+from regard.errors import RecordingError
 from regard.heads.custom_roles import OwnRole, on_own, own_roles
 from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import check_batch, check_recording, without_padding
@@ -93,10 +94,7 @@ def roles(
         own, tokens = (tokens if own is None else {**tokens, **own}), None
     mine = own_roles(own or {})
     wanted = _wanted(names, tuple(mine))
-    if isinstance(reach, bool) or not isinstance(reach, int) or reach < 1:
-        raise ArgumentError(
-            "reach is a whole number, 1 or more.", got="reach = {reach!r}", do="Try 16.", reach=reach
-        )
+    check_integer("reach", reach, example=16)
     if tokens is not None or source_tokens is not None:
         recording = _with_tokens(recording, tokens, source_tokens)
     calls = chosen(recording, layers, heads)

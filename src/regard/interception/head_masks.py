@@ -83,18 +83,16 @@ class CellGroup:
 
     def index(self, device: torch.device) -> tuple[slice | Tensor, Tensor]:
         """The index of these cells in ``(batch, head, …)``."""
-        heads = torch.tensor(self.heads, device=device)
-        return (slice(None), heads) if self.batch is None else (self._batch(device)[:, None], heads)
+        batch, heads = self._batches(device), torch.tensor(self.heads, device=device)
+        return (batch[:, None] if isinstance(batch, Tensor) else batch, heads)
 
-    def _batch(self, device: torch.device) -> Tensor:
-        return torch.tensor(self.batch, device=device)
+    def _batches(self, device: torch.device) -> slice | Tensor:
+        return slice(None) if self.batch is None else torch.tensor(self.batch, device=device)
 
     def inputs(self, whole: Inputs) -> Inputs:
         """The inputs of these cells."""
-        q, k, v = (
-            x if self.batch is None else x.index_select(0, self._batch(x.device))
-            for x in (whole.q, whole.k, whole.v)
-        )
+        batch = self._batches(whole.q.device)
+        q, k, v = whole.q[batch], whole.k[batch], whole.v[batch]
         heads = torch.tensor(self.heads, device=q.device)
         key_heads = self._key_heads(whole.heads // whole.k.shape[1])
         own = torch.tensor(key_heads, device=q.device)
@@ -105,6 +103,7 @@ class CellGroup:
             v=v.index_select(1, own),
             lead=(len(q),),
             mask=self.mask,
+            bias=None if whole.bias is None else whole.bias.select(batch=batch, heads=heads),
             sinks=None if whole.sinks is None else whole.sinks.index_select(0, heads),
         )
 
@@ -121,7 +120,7 @@ def cell_groups(inputs: Inputs) -> Iterator[CellGroup]:
     lead, heads = inputs.lead, inputs.heads
     tables = {part: _table(part, heads) for part in inputs.mask.patterns() if is_cell_table(part)}
     entries = prod(inputs.mask.lead) * prod(inputs.extent)
-    if not tables or entries <= MAX_DENSE_ENTRIES or len(lead) != 1 or inputs.bias is not None:
+    if not tables or entries <= MAX_DENSE_ENTRIES or len(lead) != 1:
         return
     if all(len(table) == 1 for table in tables.values()):
         yield from _by_head(inputs.mask, {part: table[0] for part, table in tables.items()}, heads, None)

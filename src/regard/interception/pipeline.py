@@ -22,7 +22,6 @@ from regard.interception.steps import (
     CallPlace,
     CallWriter,
     InterceptedCall,
-    detached,
 )
 from regard.kernels import Statistics, attention_statistics
 from regard.kernels.inputs import Inputs
@@ -65,7 +64,7 @@ def _write(
         lse,
         statistics,
         call.mask_view,
-        None if inputs.bias is None else detached(inputs.bias),
+        None if inputs.bias is None else inputs.bias.detach(),
         inputs.scale,
         inputs.softcap,
         None if inputs.sinks is None else inputs.sinks.detach().clone(),

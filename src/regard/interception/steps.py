@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
-from regard.errors import DtypeError
 from regard.kernels import Statistics
-from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias
+from regard.kernels.biases import Bias
 from regard.kernels.inputs import Inputs
-from regard.kernels.scaled_bias import ScaledBias
 from regard.masks import Mask, causal, everything
 
 Kind = Literal["encoder", "decoder", "cross"]
@@ -145,16 +143,3 @@ class CallWriter(CallListener, Protocol):
 
     def end_search(self, rows: Tensor | None = None, prompt: int = 0) -> None:
         """A beam search ends; ``rows (text, step)`` led to its texts, or None if it failed."""
-
-
-def detached(bias: Bias) -> Bias:
-    """The bias with its own copies of its tables, so that training does not change it."""
-    if isinstance(bias, Sum):
-        return Sum(tuple(detached(part) for part in bias.parts))
-    if isinstance(bias, ScaledBias):
-        return ScaledBias(detached(bias.part), bias.factors)
-    if isinstance(bias, TensorBias):
-        return TensorBias(bias.values.detach())
-    if isinstance(bias, DistanceBias):
-        return replace(bias, table=bias.table.detach().clone())
-    raise DtypeError("A recorded bias comes from regard.biases.", got="{type}", type=type(bias).__name__)

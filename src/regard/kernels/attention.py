@@ -1,9 +1,16 @@
-"""``attention()``, ``attention_with_lse()`` and ``attention_weights()``: the functions that users call."""
+"""``attention()``, ``attention_with_lse()`` and ``attention_weights()``: the functions that users call.
+
+    q, k, v and options → Inputs → Plan → output, lse
+
+A plan that one call of torch computes best goes to SDPA, on CUDA to FlexAttention; all others are
+computed tile by tile (``tiled.py``).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
 from typing import Any
 
@@ -12,13 +19,13 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import handle_torch_function, has_torch_function
 
-from regard.kernels.flex_kernel import flex_can, run_flex
+from regard.kernels.biases import BiasLike
 from regard.kernels.inputs import Inputs, prepare
-from regard.kernels.plain_kernel import Rules, exp, full_precision, scores_of
+from regard.kernels.plain_kernel import Rules, add_sinks, exp, full_precision, scores_of
 from regard.kernels.plan import Plan, plan_extent
 from regard.kernels.tile_pass import flatten_lead
 from regard.kernels.tiled import run
-from regard.masks import Mask
+from regard.masks import Mask, MaskLike
 from regard.masks.extent import Extent
 
 KEPT_ENTRIES = 1 << 20
@@ -30,8 +37,8 @@ def attention(
     k: Tensor,
     v: Tensor,
     *,
-    mask: object = None,
-    bias: object = None,
+    mask: MaskLike | None = None,
+    bias: BiasLike | None = None,
     scale: float | None = None,
     softcap: float | None = None,
     sinks: Tensor | None = None,
@@ -90,8 +97,8 @@ def attention_with_lse(
     k: Tensor,
     v: Tensor,
     *,
-    mask: object = None,
-    bias: object = None,
+    mask: MaskLike | None = None,
+    bias: BiasLike | None = None,
     scale: float | None = None,
     softcap: float | None = None,
     sinks: Tensor | None = None,
@@ -117,8 +124,8 @@ def attention_weights(
     q: Tensor,
     k: Tensor,
     *,
-    mask: object = None,
-    bias: object = None,
+    mask: MaskLike | None = None,
+    bias: BiasLike | None = None,
     scale: float | None = None,
     softcap: float | None = None,
     sinks: Tensor | None = None,
@@ -168,7 +175,7 @@ def _sdpa_can(inputs: Inputs, plan: Plan) -> bool:
         and not inputs.steep
         and inputs.softcap is None
         and inputs.sinks is None
-        and _even_channels(inputs)
+        and inputs.q.shape[-1] == inputs.v.shape[-1]
         and (plan.path == "masked" or inputs.bias is None)
         and all(inputs.q.shape)
         and all(inputs.k.shape)
@@ -198,10 +205,11 @@ def _sdpa(inputs: Inputs, plan: Plan) -> Tensor:
 
 
 def _planned(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
+    """Output and lse, by FlexAttention or tile by tile."""
     if inputs.steep and inputs.q.dtype != torch.float64:
         output, lse = _planned(inputs.in_double(), plan)
         return output.to(inputs.q.dtype), lse.float()
-    if flex_can(inputs, plan):
+    if _flex_can(inputs, plan):
         return run_flex(inputs)
     channels, values = inputs.q.shape[-1], inputs.v.shape[-1]
     if channels == values:
@@ -218,8 +226,60 @@ def _planned(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     return output[..., :values], lse
 
 
-def _even_channels(inputs: Inputs) -> bool:
-    return inputs.q.shape[-1] == inputs.v.shape[-1]
+def _flex_can(inputs: Inputs, plan: Plan) -> bool:
+    """Whether FlexAttention can compute this call; its compiled kernels beat tiles launched one by one."""
+    return (
+        inputs.q.device.type == "cuda"
+        and plan.path not in ("full", "causal", "masked", "empty")
+        and len(inputs.mask.lead) <= 2
+        and len(inputs.lead) <= 1
+        and inputs.bias is None
+        and not inputs.dropout
+        and inputs.q.dtype != torch.float64
+        and inputs.q.shape[-1] >= 16  # the minimum of its kernels
+    )
+
+
+def run_flex(inputs: Inputs, *, compiled: bool = True) -> tuple[Tensor, Tensor]:
+    """Output and lse by FlexAttention, with fully masked rows and sinks corrected."""
+    from torch.nn.attention.flex_attention import AuxRequest
+
+    inputs = inputs.with_positive_scale()
+    attend = _compiled() if compiled else _uncompiled()
+    block_mask = inputs.mask.block_mask(*inputs.extent, device=inputs.q.device)
+    output, extra = attend(
+        inputs.q,
+        inputs.k,
+        inputs.v,
+        score_mod=_softcapped(inputs.softcap),
+        block_mask=block_mask,
+        scale=inputs.scale,
+        enable_gqa=inputs.heads != inputs.k.shape[1],
+        return_aux=AuxRequest(lse=True),
+    )
+    output, lse = add_sinks(output, extra.lse, inputs.sinks)
+    return output, lse.detach()
+
+
+def _softcapped(softcap: float | None) -> Callable[..., Tensor] | None:
+    if softcap is None:
+        return None
+
+    def bend(score: Tensor, *_: Tensor) -> Tensor:
+        return softcap * torch.tanh(score / softcap)
+
+    return bend
+
+
+def _uncompiled() -> Any:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    return flex_attention
+
+
+@cache
+def _compiled() -> Any:
+    return torch.compile(_uncompiled(), dynamic=False)
 
 
 # ---- dense masks and biases, for short sequences and on request ------------------------------

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeAlias
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from regard.checks import check_integer
 from regard.errors import ArgumentError, DtypeError, ShapeError
 from regard.masks.extent import Extent
+
+WHOLE = slice(None)
+
+Index = slice | Tensor
+"""Some entries of an axis: a slice with both ends (or ``WHOLE``), or a tensor of indices."""
 
 
 class Bias(ABC):
@@ -52,8 +60,48 @@ class Bias(ABC):
         """Add the gradient of one tile's values to ``grads``, the gradients of the tables."""
 
     @abstractmethod
-    def narrow(self, tables: tuple[Tensor, ...], batch: slice, heads: slice) -> tuple[Tensor, ...]:
-        """The tables, or their gradients, of some batch elements and heads, as views."""
+    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
+        """The tables, or their gradients, of some batch elements and heads; slices give views."""
+
+    @abstractmethod
+    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
+        """The same bias with other tables."""
+
+    @abstractmethod
+    def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
+        """The values ``(head or 1, pair)`` for pairs of query ``i`` and key ``j``, counted from 0."""
+
+    can_forbid: ClassVar[bool] = False
+    """Whether a value may be −inf."""
+
+    def terms(self) -> Iterator[Bias]:
+        """The biases that are summed: itself, or the terms of a sum."""
+        yield self
+
+    def select(self, *, batch: Index = WHOLE, heads: Index = WHOLE) -> Bias:
+        """The bias of some batch elements and heads.
+
+        >>> alibi(8).select(heads=slice(2, 4)).heads
+        2
+        """
+        return self.with_tables(self.narrow(self.tables, batch, heads))
+
+    def crop(self, rows: slice, keys: int) -> Bias:
+        """The bias of some queries and the first ``keys`` keys; a bias of the distance has them all."""
+        del rows, keys
+        return self
+
+    def concat(self, later: Bias, rows: int) -> Bias | None:
+        """The bias of these ``rows`` queries and of later ones, which also see later keys.
+
+        None if the two are of different kinds.
+        """
+        del later, rows
+        return None
+
+    def detach(self) -> Bias:
+        """The bias without gradients, with its own tables, so that training does not change it."""
+        return self.with_tables(tuple(table.detach().clone() for table in self.tables))
 
     def check(self, batch: int, heads: int, extent: Extent) -> None:
         """Raise unless the bias fits these sizes."""
@@ -61,10 +109,10 @@ class Bias(ABC):
         if self.heads not in (1, heads):
             raise ShapeError(
                 "A bias has one entry per query head, or one for all (heads = {heads}).",
-                got="{self_heads} heads",
+                got="{own} heads",
                 do="Build it with the number of query heads.",
                 heads=heads,
-                self_heads=self.heads,
+                own=self.heads,
             )
 
     def dense(self, queries: int, keys: int) -> Tensor:
@@ -76,6 +124,10 @@ class Bias(ABC):
 
     def __add__(self, other: object) -> Bias:
         return Sum((self, other)) if isinstance(other, Bias) else NotImplemented
+
+
+BiasLike: TypeAlias = Bias | Tensor
+"""What is accepted as a bias: a bias, or a tensor that broadcasts to ``(..., head, query, key)``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +145,20 @@ class DistanceBias(Bias):
     def heads(self) -> int:
         return self.table.shape[self.head_axis]
 
-    def narrow(self, tables: tuple[Tensor, ...], batch: slice, heads: slice) -> tuple[Tensor, ...]:
+    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
         del batch
         return (_some(tables[0], self.head_axis, heads),)
+
+    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
+        return replace(self, table=tables[0])
+
+    def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
+        del batch
+        return self.line(self.tables, j - i - extent.offset)
+
+    def concat(self, later: Bias, rows: int) -> Bias | None:
+        del rows
+        return later if isinstance(later, DistanceBias) else None
 
     @abstractmethod
     def line(self, tables: tuple[Tensor, ...], distances: Tensor) -> Tensor:
@@ -154,13 +217,7 @@ def alibi(heads: int, *, device: torch.device | str | None = None) -> Bias:
     >>> alibi(2).dense(1, 3).tolist()
     [[[-0.125, -0.0625, -0.0]], [[-0.0078125, -0.00390625, -0.0]]]
     """
-    if isinstance(heads, bool) or not isinstance(heads, int) or heads < 1:
-        raise ArgumentError(
-            "alibi(heads): heads is a whole number, 1 or more.",
-            got="{heads!r}",
-            do="Count the query heads.",
-            heads=heads,
-        )
+    heads = check_integer("heads", heads)
     lower = 2 ** int(math.log2(heads))
     slopes = [2 ** (-8 * (i + 1) / lower) for i in range(lower)]
     slopes += [2 ** (-4 * (2 * i + 1) / lower) for i in range(heads - lower)]
@@ -184,13 +241,13 @@ def relative(table: Tensor) -> Bias:
     >>> relative(torch.tensor([[-1.0, 0.0, 5.0]])).dense(3, 3).tolist()
     [[[0.0, 5.0, 5.0], [-1.0, 0.0, 5.0], [-1.0, -1.0, 0.0]]]
     """
-    _check_table(table, "relative(table) has shape (heads, 2 · clip + 1)")
+    _check_table(table, "relative", "(heads, 2 · clip + 1)")
     if table.shape[1] % 2 == 0:
         raise ShapeError(
-            "relative(table) has an odd number of columns, distance 0 in the middle.",
-            got="{shape} columns",
-            do="Make it (heads, 2 · clip + 1).",
-            shape=table.shape[1],
+            "The table of relative(table) has an odd number of columns, with distance 0 in the middle.",
+            got="{columns} columns",
+            do="Give it the shape (heads, 2 · clip + 1).",
+            columns=table.shape[1],
         )
     return Relative(table)
 
@@ -231,15 +288,15 @@ def t5(table: Tensor, bidirectional: bool = True, *, max_distance: int = 128) ->
     >>> t5(torch.arange(8.0)[:, None]).dense(1, 4).tolist()
     [[[2.0, 2.0, 1.0, 0.0]]]
     """
-    _check_table(table, "t5(table) has shape (buckets, heads)")
+    _check_table(table, "t5", "(buckets, heads)")
     least = 4 if bidirectional else 2
     if table.shape[0] < least or max_distance <= table.shape[0] // least:
         raise ArgumentError(
-            "t5 needs at least {least} buckets and max_distance beyond the buckets of single distances.",
-            got="{shape} buckets, max_distance = {max_distance}",
+            "t5 needs at least {least} buckets, and a max_distance beyond the exact distances.",
+            got="{buckets} buckets, max_distance = {max_distance}",
             do="T5 itself has 32 buckets and max_distance 128.",
             least=least,
-            shape=table.shape[0],
+            buckets=table.shape[0],
             max_distance=max_distance,
         )
     return T5(table, bidirectional, max_distance)
@@ -250,6 +307,7 @@ class TensorBias(Bias):
     """A tensor that broadcasts to ``(batch, head, query, key)``."""
 
     values: Tensor  # four axes
+    can_forbid = True
 
     @property
     def tables(self) -> tuple[Tensor, ...]:
@@ -259,8 +317,34 @@ class TensorBias(Bias):
     def heads(self) -> int:
         return self.values.shape[1]
 
-    def narrow(self, tables: tuple[Tensor, ...], batch: slice, heads: slice) -> tuple[Tensor, ...]:
+    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
         return (_some(_some(tables[0], 0, batch), 1, heads),)
+
+    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
+        return TensorBias(tables[0])
+
+    def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
+        del extent
+        values = self.values[batch if self.values.shape[0] > 1 else 0]  # (head, query or 1, key or 1)
+        return values[:, i if values.shape[1] > 1 else 0 * i, j if values.shape[2] > 1 else 0 * j]
+
+    def crop(self, rows: slice, keys: int) -> Bias:
+        values = self.values if self.values.shape[2] == 1 else self.values[:, :, rows]
+        return TensorBias(values if values.shape[3] == 1 else values[..., :keys])
+
+    def concat(self, later: Bias, rows: int) -> Bias | None:
+        if not isinstance(later, TensorBias):
+            return None
+        old, new = self.values, later.values
+        if old.shape[2:] == new.shape[2:] == (1, 1):
+            return self
+        # Earlier queries never saw the later keys, so their bias can be any number.
+        wide = F.pad(old.expand(-1, -1, rows, -1), (0, new.shape[3] - old.shape[3]))
+        return TensorBias(torch.cat([wide, new.expand(wide.shape[0], wide.shape[1], -1, -1)], 2))
+
+    def detach(self) -> Bias:
+        # Computed for one call, not a parameter, so nothing changes it later.
+        return TensorBias(self.values.detach())
 
     def check(self, batch: int, heads: int, extent: Extent) -> None:
         shape = (batch, heads, *extent)
@@ -268,7 +352,7 @@ class TensorBias(Bias):
             raise ShapeError(
                 "A bias broadcasts to (batch = {batch}, heads = {heads}, {extent}).",
                 got="shape {shape}",
-                do="Its last three axes are head, query and key; give 1 where it does not matter.",
+                do="Its last three axes are head, query and key; use size 1 where it does not vary.",
                 batch=batch,
                 heads=heads,
                 extent=extent,
@@ -318,8 +402,25 @@ class Sum(Bias):
     def heads(self) -> int:
         return max(part.heads for part in self.parts)
 
-    def narrow(self, tables: tuple[Tensor, ...], batch: slice, heads: slice) -> tuple[Tensor, ...]:
+    def terms(self) -> Iterator[Bias]:
+        for part in self.parts:
+            yield from part.terms()
+
+    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
         return tuple(table for part, own in self._shares(tables) for table in part.narrow(own, batch, heads))
+
+    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
+        return Sum(tuple(part.with_tables(own) for part, own in self._shares(tables)))
+
+    def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
+        values = [part.at(batch, i, j, extent) for part in self.parts]
+        return sum(values[1:], start=values[0])
+
+    def crop(self, rows: slice, keys: int) -> Bias:
+        return Sum(tuple(part.crop(rows, keys) for part in self.parts))
+
+    def detach(self) -> Bias:
+        return Sum(tuple(part.detach() for part in self.parts))
 
     def check(self, batch: int, heads: int, extent: Extent) -> None:
         for part in self.parts:
@@ -350,24 +451,32 @@ class Sum(Bias):
             part.add_gradient(own_grads, grad_tile, own, q, k, extent)
 
 
-def _some(table: Tensor, axis: int, chosen: slice) -> Tensor:
-    """A view of some entries of an axis; an axis of size 1 is returned whole."""
-    if table.shape[axis] == 1 or chosen == slice(None):
+def _some(table: Tensor, axis: int, chosen: Index) -> Tensor:
+    """Some entries of an axis, for a slice as a view; an axis of size 1 is returned whole."""
+    if table.shape[axis] == 1 or (isinstance(chosen, slice) and chosen == WHOLE):
         return table
-    return table.narrow(axis, chosen.start, chosen.stop - chosen.start)
+    if isinstance(chosen, slice):
+        return table.narrow(axis, chosen.start, chosen.stop - chosen.start)
+    return table.index_select(axis, chosen.to(table.device))
 
 
-def _check_table(table: object, must: str) -> None:
+def _check_table(table: object, name: str, shape: str) -> None:
     if not isinstance(table, Tensor) or not table.is_floating_point():
         kind = str(table.dtype) if isinstance(table, Tensor) else type(table).__name__
         raise DtypeError(
-            "{needed} and holds floating-point numbers.",
+            "{name}(table) takes floating-point numbers of shape {shape}.",
             got="{kind}",
             do="Pass a float tensor.",
-            needed=must,
+            name=name,
+            shape=shape,
             kind=kind,
         )
     if table.ndim != 2 or not all(table.shape):
         raise ShapeError(
-            "{needed}.", got="shape {shape}", do="Give it two axes.", needed=must, shape=tuple(table.shape)
+            "{name}(table) has shape {shape}, with no empty axis.",
+            got="shape {given}",
+            do="Pass a tensor with two axes.",
+            name=name,
+            shape=shape,
+            given=tuple(table.shape),
         )

@@ -1,5 +1,7 @@
 """One tile through torch's fused CPU kernel, which returns the log-sum-exp that SDPA does not.
 
+    Tile → output (batch, head, query, channel), lse (batch, head, query)
+
 The operator is private to torch, so its schema is compared with the one this file was written
 for; if it differs, ``available`` is False and the plain kernel takes over.
 
@@ -16,6 +18,8 @@ from functools import cache
 
 import torch
 from torch import Tensor
+
+from regard.kernels.plain_kernel import BackwardRows, Tile
 
 _FORWARD = (
     "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, "
@@ -40,46 +44,28 @@ def available() -> bool:
     return str(forward_op._schema) == _FORWARD and str(backward_op._schema) == _BACKWARD
 
 
-def forward(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    additive: Tensor | None,
-    sees: Tensor | None,
-    *,
-    scale: float,
-    causal: bool,
-) -> tuple[Tensor, Tensor]:
-    """Output ``(batch, head, query, channel)`` and lse ``(batch, head, query)`` of one tile.
-
-    ``additive`` is added to the scores; ``sees`` says which rows see any key (None: all do).
-    """
+def forward(tile: Tile) -> tuple[Tensor, Tensor]:
+    """Output and lse of one tile; rows that see no key get 0 and −inf."""
     output, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default(
-        q, k, v, 0.0, causal, attn_mask=additive, scale=scale
+        tile.q, tile.k, tile.v, 0.0, tile.causal, attn_mask=tile.additive, scale=tile.rules.scale
     )
-    return output, lse if sees is None else lse.masked_fill(~sees, -torch.inf)
+    return output, lse if tile.sees is None else lse.masked_fill(~tile.sees, -torch.inf)
 
 
-def backward(
-    grad: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    output: Tensor,
-    lse: Tensor,
-    additive: Tensor | None,
-    *,
-    scale: float,
-    causal: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
+def backward(tile: Tile, whole: BackwardRows) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of one tile's q, k and v, given the output and lse of the *whole* rows.
 
     With the lse of the whole row, the tile's weights are those of the whole softmax, so the
-    gradients of all tiles simply add up. The lse must be finite.
+    gradients of all tiles simply add up.
     """
     grads: tuple[Tensor, Tensor, Tensor] = (
         torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default(
-            grad, q, k, v, output, lse, 0.0, causal, attn_mask=additive, scale=scale
+            whole.grad,
+            *(tile.q, tile.k, tile.v),
+            *(whole.output, whole.lse),
+            *(0.0, tile.causal),
+            attn_mask=tile.additive,
+            scale=tile.rules.scale,
         )
     )
     return grads

@@ -1,5 +1,7 @@
 """How the pairs that a mask allows are divided into kernel calls.
 
+    Mask, Extent, Region → MaskParts, each with its RowTiles
+
 A rectangle of queries × keys is split into *parts*, and each part into *row tiles*: a few
 consecutive queries with the ranges of keys that they may see.
 

@@ -24,11 +24,12 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.kernels.inputs import Inputs, check_tensors, prepare
+from regard.kernels.plain_kernel import add_sinks, merge
 from regard.kernels.plan import plan_extent
 from regard.kernels.shards import Ring, agree, check_group, gather_ring
 from regard.kernels.statistics_rows import MAX_ROWS, collect
 from regard.kernels.statistics_totals import Totals
-from regard.kernels.tiled import head_groups_of, merge, run
+from regard.kernels.tiled import head_groups_of, run
 
 
 def prepare_shard(
@@ -89,9 +90,6 @@ def _first_round(inputs: Inputs, ring: Ring, *, with_output: bool) -> tuple[Tens
         block = replace(inputs, q=q, k=k, v=v, sinks=None)
         found, found_lse = run(block, plan_extent(inputs.mask, inputs.extent, ring.region(owner)))
         merge(output, lse, found[..., :channels], found_lse)
-    if inputs.sinks is not None:
-        # The sink belongs to the whole row, so it is added once, after all keys.
-        total = torch.logaddexp(lse, inputs.sinks.to(wide)[:, None])
-        output.mul_(torch.exp(lse - total)[..., None])
-        lse = total
+    # The sink belongs to the whole row, so it is added once, after all keys.
+    output, lse = add_sinks(output, lse, inputs.sinks)
     return output if with_output else None, lse

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias
+from regard.kernels.biases import Bias, DistanceBias, Index, Sum, TensorBias
 from regard.masks.extent import Extent
 
 
@@ -17,6 +17,7 @@ class ScaledBias(Bias):
 
     part: Bias
     factors: Tensor  # (batch or 1, head or 1, query or 1)
+    can_forbid = True
 
     @property
     def tables(self) -> tuple[Tensor, ...]:
@@ -26,14 +27,35 @@ class ScaledBias(Bias):
     def heads(self) -> int:
         return max(self.part.heads, self.factors.shape[1])
 
+    @property
+    def _as_bias(self) -> TensorBias:
+        """The factors as a tensor of four axes, which can be checked, selected and joined."""
+        return TensorBias(self.factors[..., None])
+
     def check(self, batch: int, heads: int, extent: Extent) -> None:
         self.part.check(batch, heads, extent)
-        TensorBias(self.factors[..., None]).check(batch, heads, extent)
+        self._as_bias.check(batch, heads, extent)
 
-    def narrow(self, tables: tuple[Tensor, ...], batch: slice, heads: slice) -> tuple[Tensor, ...]:
-        factors = TensorBias(tables[-1][..., None])
-        narrowed = factors.narrow(factors.tables, batch, heads)[0][..., 0]
-        return (*self.part.narrow(tables[:-1], batch, heads), narrowed)
+    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
+        factors = self._as_bias.narrow((tables[-1][..., None],), batch, heads)[0][..., 0]
+        return (*self.part.narrow(tables[:-1], batch, heads), factors)
+
+    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
+        return ScaledBias(self.part.with_tables(tables[:-1]), tables[-1])
+
+    def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
+        factors = self._as_bias.at(batch, i, j, extent)
+        return torch.where(factors == 0, 0.0, self.part.at(batch, i, j, extent) * factors)
+
+    def crop(self, rows: slice, keys: int) -> Bias:
+        factors = self.factors if self.factors.shape[2] == 1 else self.factors[:, :, rows]
+        return ScaledBias(self.part.crop(rows, keys), factors)
+
+    def concat(self, later: Bias, rows: int) -> Bias | None:
+        part = self.part.concat(later.part, rows) if isinstance(later, ScaledBias) else None
+        if part is None or not isinstance(later, ScaledBias):
+            return None
+        return ScaledBias(part, _concat(self.factors, later.factors, rows))
 
     def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
         factors = _factors(tables[-1], q, extent)
@@ -52,6 +74,14 @@ class ScaledBias(Bias):
         # The factors are given numbers; only the bias learns.
         scaled = grad_tile * _factors(tables[-1], q, extent)
         self.part.add_gradient(grads[:-1], scaled, tables[:-1], q, k, extent)
+
+
+def _concat(before: Tensor, after: Tensor, rows: int) -> Tensor:
+    """The factors of the first rows, followed by those of later ones."""
+    if before.shape[2] == after.shape[2] == 1 and torch.equal(before, after):
+        return before
+    batch, heads = (max(sizes) for sizes in zip(before.shape[:2], after.shape[:2]))
+    return torch.cat([before.expand(batch, heads, rows), after.expand(batch, heads, -1)], 2)
 
 
 def _factors(factors: Tensor, q: Tensor, extent: Extent) -> Tensor:

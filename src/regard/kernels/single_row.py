@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.kernels import fused_kernel
 from regard.kernels.inputs import Inputs
-from regard.kernels.plain_kernel import full_precision
+from regard.kernels.plain_kernel import Rules, Tile, add_sinks, full_precision
 from regard.masks import Mask, causal, everything
 from regard.masks.extent import Extent
 
@@ -48,14 +48,9 @@ def single_query(inputs: Inputs) -> tuple[Tensor, Tensor] | None:
     if added is not None:
         added = added.expand(-1, -1, heads // groups, -1)
     with full_precision(rows):
-        output, lse = fused_kernel.forward(
-            rows, inputs.k, inputs.v, added, sees, scale=inputs.scale, causal=False
-        )
+        output, lse = fused_kernel.forward(Tile(rows, inputs.k, inputs.v, added, sees, Rules(inputs.scale)))
     output, lse = output.reshape(batch, heads, 1, channels), lse.reshape(batch, heads, 1)
-    if inputs.sinks is not None:
-        total = torch.logaddexp(lse, inputs.sinks.to(lse.dtype)[:, None])
-        output, lse = (output * torch.exp(lse - total)[..., None]).to(output.dtype), total
-    return output, lse
+    return add_sinks(output, lse, inputs.sinks)
 
 
 @lru_cache(maxsize=KEPT_ROWS)

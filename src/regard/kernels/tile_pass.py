@@ -1,4 +1,9 @@
-"""One part of a plan with its tensors, and its row tiles run through a kernel."""
+"""One part of a plan with its tensors, and its row tiles run through a kernel.
+
+    TiledCall, HeadGroup, MaskPart → TilePass → a Tile for each RowTile → output, lse
+
+A part may have gathered some queries and keys; its tiles are slices of what was gathered.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +21,7 @@ from torch import Tensor
 from regard.kernels import fused_kernel, plain_kernel
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MaskPart, RowTile
+from regard.kernels.plain_kernel import BackwardRows, Tile
 from regard.masks.extent import Extent, Integers
 
 WHOLE = slice(None)
@@ -36,7 +42,7 @@ class HeadGroup:
 
     batch: slice
     heads: slice
-    causal: bool  # the kernel's own causal mask is all that is needed
+    causal: bool  # the kernel's built-in causal mask is all that is needed
     parts: tuple[MaskPart, ...]
 
     @property
@@ -75,15 +81,6 @@ class TiledCall:
     seed: int
     # Cached additive masks of windows, which look the same all along the diagonal.
     kept: dict[Any, tuple[Tensor | None, Tensor | None]] = field(default_factory=dict)
-
-
-class BackwardRows(NamedTuple):
-    """What the backward pass needs of whole rows, ``(batch, head, query, ...)``."""
-
-    grad: Tensor  # of the output
-    output: Tensor
-    lse: Tensor  # finite: an arbitrary number for rows that see no key
-    delta: Tensor  # Σ grad · output, as in FlashAttention
 
 
 class PartTensors:
@@ -143,48 +140,21 @@ class TilePass(PartTensors):
         return [partial(self._write, output, lse, number, row) for number, row in enumerate(rows)]
 
     def _write(self, output: Tensor, lse: Tensor, number: int, row: RowTile) -> None:
-        rows = slice(row.start, row.stop)
-        k, v = self._spread(take(self.k, row)), self._spread(take(self.v, row))
-        additive, sees = self._additive(row)
-        q = self.q[:, :, rows]
-        if self.call.use_fused:
-            found = fused_kernel.forward(
-                q, k, v, additive, sees, scale=self.rules.scale, causal=self.head_group.causal
-            )
-        else:
-            found = plain_kernel.forward(q, k, v, additive, self.rules, self.seed + number)
+        rows, tile = slice(row.start, row.stop), self._tile(number, row)
+        found = fused_kernel.forward(tile) if self.call.use_fused else plain_kernel.forward(tile)
         output[:, :, rows], lse[:, :, rows] = found
 
     def backward(self, saved: BackwardRows, grad_q: Tensor, grad_k: Tensor, grad_v: Tensor) -> None:
         """Add the part's gradients to ``grad_q``, ``grad_k``, ``grad_v`` and those of the bias."""
-        grad, output, lse, delta = (gather(x, self.queries) for x in saved)
+        whole = BackwardRows(*(gather(x, self.queries) for x in saved))
         own_k = grad_k if self.keys is None else torch.zeros_like(self.k, dtype=grad_k.dtype)
         own_v = grad_v if self.keys is None else torch.zeros_like(self.v, dtype=grad_v.dtype)
         for number, row in enumerate(self.rows):
-            rows = slice(row.start, row.stop)
-            k, v = self._spread(take(self.k, row)), self._spread(take(self.v, row))
-            additive, _ = self._additive(row)
-            here = (grad[:, :, rows], self.q[:, :, rows], k, v)
+            rows, tile = slice(row.start, row.stop), self._tile(number, row)
             if self.call.use_fused:
-                found = fused_kernel.backward(
-                    *here,
-                    output[:, :, rows],
-                    lse[:, :, rows],
-                    additive,
-                    scale=self.rules.scale,
-                    causal=self.head_group.causal,
-                )
+                of_q, of_k, of_v = fused_kernel.backward(tile, whole.at(rows))
             else:
-                found = plain_kernel.backward(
-                    *here,
-                    delta[:, :, rows],
-                    lse[:, :, rows],
-                    additive,
-                    self.rules,
-                    self.seed + number,
-                    self._collector(row),
-                )
-            of_q, of_k, of_v = found
+                of_q, of_k, of_v = plain_kernel.backward(tile, whole.at(rows), self._collector(row))
             _add(grad_q, rows if self.queries is None else self.queries[rows], of_q)
             for into, taken in _run_slices(row):
                 own_k[:, :, into] += self._gathered(of_k[:, :, taken])
@@ -194,6 +164,20 @@ class TilePass(PartTensors):
             _add(grad_v, self.keys, own_v)
 
     # ---- what a row tile needs ---------------------------------------------------------------
+
+    def _tile(self, number: int, row: RowTile) -> Tile:
+        """The tensors of a row tile, ready for a kernel."""
+        additive, sees = self._additive(row)
+        return Tile(
+            self.q[:, :, row.start : row.stop],
+            self._spread(take(self.k, row)),
+            self._spread(take(self.v, row)),
+            additive,
+            sees,
+            self.rules,
+            causal=self.head_group.causal,
+            seed=self.seed + number,
+        )
 
     def _additive(self, row: RowTile) -> tuple[Tensor | None, Tensor | None]:
         """What is added to the scores of a row tile, and which of its rows see any key (None: all do)."""

@@ -1,6 +1,6 @@
 """Runs a plan: row tiles through a kernel, forward and backward, as one autograd function.
 
-    Inputs, Plan → HeadGroup… → TilePass per part → output, lse
+    Inputs, Plan → TiledCall with its HeadGroups → a TilePass for each MaskPart → output, lse
 
 The forward pass saves the output and the lse of every row. The weights of any tile are then
 ``exp(scores − lse)``, so the backward pass recomputes each tile on its own and adds up the
@@ -22,9 +22,9 @@ from torch.autograd.function import once_differentiable
 from regard.kernels import fused_kernel
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MAX_TILE_ROWS, lay_out
-from regard.kernels.plain_kernel import full_precision
+from regard.kernels.plain_kernel import BackwardRows, add_sinks, finite_lse, full_precision, merge
 from regard.kernels.plan import ElementPlan, Plan
-from regard.kernels.tile_pass import WHOLE, BackwardRows, HeadGroup, TiledCall, TilePass
+from regard.kernels.tile_pass import WHOLE, HeadGroup, TiledCall, TilePass
 from regard.threads import each, spread
 
 MIN_CALL_PAIRS = 1 << 14
@@ -35,7 +35,7 @@ def run(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     """Output ``(batch, head, query, channel)`` and lse ``(batch, head, query)`` of a planned call."""
     inputs = inputs.with_positive_scale()
     use_fused = _fused_can(inputs)
-    # The fused kernel has a causal mask of its own for squares, but not together with a bias.
+    # The fused kernel has a built-in causal mask for squares, but cannot combine it with a bias.
     head_groups = tuple(head_groups_of(inputs, plan, own_causal=use_fused and inputs.bias is None))
     # The seed comes from torch's generator, so that torch.manual_seed determines it.
     seed = int(torch.randint(1 << 62, ())) if inputs.dropout else 0
@@ -66,7 +66,7 @@ def head_groups_of(
 ) -> Iterator[HeadGroup]:
     """The elements of a plan, mapped to the batch and the heads of the tensors.
 
-    ``own_causal`` says that the kernel has a causal mask of its own for squares; otherwise a
+    ``own_causal`` says that the kernel has a built-in causal mask for squares; otherwise a
     causal square is split into row tiles of at most ``max_rows`` rows.
     """
     if not inputs.q.numel() or not inputs.k.numel():
@@ -76,7 +76,7 @@ def head_groups_of(
 
     def head_group(element: ElementPlan, batch: slice, heads: slice) -> HeadGroup:
         causal = element.path == "causal"
-        # If the kernel's own causal mask cannot be used, tiles skip the empty half.
+        # Without a built-in causal mask, tiles skip the empty half.
         cut = causal and not own_causal
         parts = lay_out(element.mask, plan.extent, max_rows=max_rows) if cut else element.parts
         return HeadGroup(batch, heads, causal and own_causal, parts)
@@ -150,10 +150,7 @@ def _forward(
             together.append((*here, passes))
     each(_invoke, alone)
     each(_merge, together)
-    if sinks is not None:
-        total = torch.logaddexp(lse, sinks.to(wide)[:, None])
-        output.mul_(torch.exp(lse - total)[..., None])
-        lse = total
+    output, lse = add_sinks(output, lse, sinks)
     return output.to(q.dtype), lse
 
 
@@ -169,7 +166,7 @@ def _backward(
     lse: Tensor,
     *tables: Tensor,
 ) -> tuple[Tensor | None, ...]:
-    finite = torch.where(lse == -torch.inf, 0.0, lse)
+    finite = finite_lse(lse)
     delta = (grad.to(lse.dtype) * output).sum(-1)
     grads = [torch.zeros_like(x, dtype=lse.dtype) for x in (q, k, v)]
 
@@ -256,12 +253,3 @@ def _merge_head(
     here, here_lse = output[:, head, rows], lse[:, head, rows]
     merge(here, here_lse, own[:, head], own_lse[:, head])
     output[:, head, rows], lse[:, head, rows] = here, here_lse
-
-
-def merge(output: Tensor, lse: Tensor, other_output: Tensor, other_lse: Tensor) -> None:
-    """Merge output and lse over some keys with those over other keys, in place."""
-    total = torch.logaddexp(lse, other_lse)
-    finite = torch.where(total == -torch.inf, 0.0, total)
-    output.mul_(torch.exp(lse - finite)[..., None])
-    output.add_(other_output.mul_(torch.exp(other_lse - finite)[..., None]))
-    lse.copy_(total)

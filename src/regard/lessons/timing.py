@@ -29,6 +29,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.checks import check_integer
 from regard.errors import ArgumentError
 from regard.kernels import attention, cost, linear_attention
 from regard.lessons.process_memory import available_bytes, peak_bytes
@@ -192,10 +193,7 @@ def plan_bench(
     """
     numbers = {"batch": batch, "heads": heads, "channels": channels, "rounds": rounds}
     for name, number in (*numbers.items(), *(("length", length) for length in lengths)):
-        if number < 1:
-            raise ArgumentError(
-                "{name} is 1 or more.", got="{name} = {number}", do="Count again.", name=name, number=number
-            )
+        check_integer(name, number)
     for variant in variants:
         if variant not in CALLS:
             raise ArgumentError(

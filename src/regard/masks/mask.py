@@ -17,12 +17,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.errors import ArgumentError, MaskError
+from regard.checks import check_integer
+from regard.errors import MaskError
 from regard.masks.extent import MAX_LENGTH, Array, Bools, Extent, Integers, Pairs, Strip
 from regard.masks.id_table import as_table, causal_bias, is_causal_bias, is_tensor
 
@@ -112,16 +113,16 @@ class Mask(ABC):
 
     # ---- the algebra ---------------------------------------------------------------------------
 
-    def __and__(self, other: object) -> Mask:
+    def __and__(self, other: MaskLike) -> Mask:
         return Both.of(self, as_mask(other))
 
-    def __rand__(self, other: object) -> Mask:
+    def __rand__(self, other: MaskLike) -> Mask:
         return Both.of(as_mask(other), self)
 
-    def __or__(self, other: object) -> Mask:
+    def __or__(self, other: MaskLike) -> Mask:
         return Either.of(self, as_mask(other))
 
-    def __ror__(self, other: object) -> Mask:
+    def __ror__(self, other: MaskLike) -> Mask:
         return Either.of(as_mask(other), self)
 
     def __invert__(self) -> Mask:
@@ -187,23 +188,7 @@ def extent_of(queries: int, keys: int | None, *, limit: int | None = MAX_LENGTH)
     """The checked lengths, at most ``limit`` each; as many keys as queries by default."""
     keys = queries if keys is None else keys
     for name, length in (("queries", queries), ("keys", keys)):
-        if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 0:
-            raise ArgumentError(
-                "The number of {name} is a whole number, 0 or more.",
-                got="{name} = {length!r}",
-                do="Pass a length.",
-                name=name,
-                length=length,
-            )
-        if limit is not None and length > limit:
-            raise ArgumentError(
-                "The number of {name} is at most {limit:,}.",
-                got="{name} = {length}",
-                do="Pass fewer.",
-                name=name,
-                limit=limit,
-                length=length,
-            )
+        check_integer(name, length, least=0, most=limit)
     return Extent(int(queries), int(keys))
 
 
@@ -311,11 +296,11 @@ class MaskCombiner:
             self._lead = np.broadcast_shapes(self._lead, lead)
         except ValueError:
             raise MaskError(
-                "Masks that are joined differ over the same batch and heads.",
-                got="{lead} and {lead_2}",
-                do="Give the tables one leading shape, or 1 where it does not matter.",
+                "Masks that are combined have leading axes that broadcast.",
+                got="{lead} and {other}",
+                do="Give the tables the same leading shape, or size 1 where they do not vary.",
                 lead=self._lead,
-                lead_2=lead,
+                other=lead,
             ) from None
 
     def mask(self) -> Mask:
@@ -451,7 +436,11 @@ class Not(Mask):
         return ~self.part.T
 
 
-def as_mask(given: object, extent: Extent | None = None) -> Mask:
+MaskLike: TypeAlias = Union[Mask, "torch.Tensor", NDArray[Any]]
+"""What is accepted as a mask: a mask, a bool tensor (True = may attend), or an additive one of 0 and −inf."""
+
+
+def as_mask(given: MaskLike, extent: Extent | None = None) -> Mask:
     """A mask from a mask, a bool tensor, an additive tensor of 0 and −inf, or a causal bias of torch.
 
     ``extent`` is the size that the mask is for, if known; a causal bias only fits its own sizes.
@@ -465,7 +454,7 @@ def as_mask(given: object, extent: Extent | None = None) -> Mask:
         lower_right, own = causal_bias(given)
         if extent is not None and own != extent:
             raise MaskError(
-                "A causal bias of torch is used for its own sizes (queries = {queries}, keys = {keys}).",
+                "A causal bias of torch only fits its own sizes (queries = {queries}, keys = {keys}).",
                 got="queries = {extent_queries}, keys = {extent_keys}",
                 do="Pass masks.causal(), which fits any sizes.",
                 queries=own.queries,
@@ -479,6 +468,6 @@ def as_mask(given: object, extent: Extent | None = None) -> Mask:
     raise MaskError(
         "A mask is a regard mask, a bool tensor (True = may attend) or an additive float tensor.",
         got="{type}",
-        do="Build one with regard.masks, or read a text with masks.parse(...).",
+        do="Build one with regard.masks, or parse a text with masks.parse(...).",
         type=type(given).__name__,
     )

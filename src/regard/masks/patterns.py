@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.checks import check_integer
 from regard.errors import ArgumentError, MaskError, ShapeError
 from regard.masks.extent import MAX_LENGTH, Array, Bools, Extent, Integers, Pairs, Strip
 from regard.masks.id_table import IdTable, aligned, as_array, as_table, with_head, without_head
@@ -117,7 +118,7 @@ def window(before: int | None, after: int | None) -> Mask:
     causal()
     """
     reaches = [
-        None if reach is None else _whole(reach, f"window(before, after): {name}", least=0)
+        None if reach is None else _whole(reach, name, least=0)
         for name, reach in (("before", before), ("after", after))
     ]
     limited = [None if reach is None or reach >= MAX_LENGTH else reach for reach in reaches]
@@ -182,7 +183,7 @@ def prefix(length: int) -> Mask:
     >>> (causal() | prefix(2)).dense(3).int().tolist()
     [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
     """
-    return Prefix(False, _whole(length, "prefix(length): length", least=0))
+    return Prefix(False, _whole(length, "length", least=0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -245,7 +246,7 @@ def every(stride: int) -> Mask:
     >>> every(2).T.dense(3).int().tolist()
     [[1, 1, 1], [0, 0, 0], [1, 1, 1]]
     """
-    return Every(False, _whole(stride, "every(stride): stride", least=1))
+    return Every(False, _whole(stride, "stride", least=1))
 
 
 def local_global(stride: int) -> Mask:
@@ -254,7 +255,7 @@ def local_global(stride: int) -> Mask:
     >>> local_global(2)
     window(2, 2) | every(2) | every(2).T
     """
-    stride = _whole(stride, "local_global(stride): stride", least=1)
+    stride = _whole(stride, "stride", least=1)
     return window(stride, stride) | every(stride) | every(stride).T
 
 
@@ -288,14 +289,12 @@ class Padding(OneAxis):
         length = self.keep.values.shape[-1]
         fitting = {extent.keys, extent.queries} if self.transposed else {extent.keys}
         if length not in fitting or (self.transposed and length < extent.queries):
-            axis = "queries" if self.transposed else "keys"
             raise ShapeError(
                 "padding(keep) has one value per position ({extent}).",
-                got="{length} values for the {axis}",
+                got="{length} values for the queries" if self.transposed else "{length} values for the keys",
                 do="Pass keep with shape (batch, keys), True = a real token.",
                 extent=extent,
                 length=length,
-                axis=axis,
             )
 
 
@@ -334,7 +333,7 @@ def padding(keep: object = None, *, lengths: object = None) -> Mask:
     """
     if (keep is None) == (lengths is None):
         raise ArgumentError(
-            "padding takes keep or lengths=, one of the two.", do="padding(keep) or padding(lengths=[…])."
+            "padding takes either keep or lengths=.", do="padding(keep) or padding(lengths=[…])."
         )
     if lengths is not None:
         return _lengths(as_array(lengths))
@@ -364,7 +363,7 @@ def _lengths(values: NDArray[Any]) -> Mask:
         raise MaskError(
             "Lengths are whole numbers of 64 bits, 0 or more.",
             got="{beginning}",
-            do="Count the real tokens.",
+            do="Pass the number of real tokens of each sequence.",
             beginning=_beginning(values),
         )
     if not values.ndim:
@@ -381,15 +380,6 @@ def _beginning(values: NDArray[Any]) -> str:
     return f"{write_table(values.reshape(-1)[:64]).rstrip(']')}, …]"
 
 
-def _whole(number: object, what: str, *, least: int) -> int:
+def _whole(number: object, name: str, *, least: int) -> int:
     """A checked number of positions; larger ones than MAX_LENGTH mean the same and are clipped."""
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
-        raise ArgumentError(
-            "{what} is a whole number, {least} or more.",
-            got="{number}",
-            do="Count positions.",
-            what=what,
-            least=least,
-            number=repr(number)[:60],
-        )
-    return min(int(number), MAX_LENGTH)
+    return min(check_integer(name, number, least=least), MAX_LENGTH)

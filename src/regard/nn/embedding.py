@@ -7,7 +7,7 @@ import math
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.nn.checks import check_name, check_probability, check_whole
+from regard.checks import check_choice, check_integer, check_probability
 from regard.nn.dropout import Dropout
 from regard.nn.positions import LearnedPositions, Offset, SinusoidalPositions
 
@@ -36,8 +36,8 @@ class TokenEmbedding(nn.Module):
         dropout: float = 0.1,
     ) -> None:
         super().__init__()
-        check_name("positions", positions, MODEL_POSITIONS)
-        self.vocabulary, self.scale = check_whole("vocabulary", vocabulary), math.sqrt(width)
+        check_choice("positions", positions, MODEL_POSITIONS)
+        self.vocabulary, self.scale = check_integer("vocabulary", vocabulary), math.sqrt(width)
         self.table = nn.Embedding(vocabulary, width)
         nn.init.normal_(self.table.weight, std=width**-0.5)
         self.positions: SinusoidalPositions | LearnedPositions | None = None

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from regard.checks import check_integer
 from regard.errors import ArgumentError, DtypeError
 from regard.nn.beam_search import beam_search
-from regard.nn.checks import check_whole
 from regard.nn.decoding import Decoding, begin
 from regard.nn.models import LanguageModel, Seq2Seq
 from regard.nn.sampling import TokenSampler
@@ -79,8 +79,8 @@ def generate(
             do="Build one of them.",
             type=type(model).__name__,
         )
-    check_whole("maximum", maximum)
-    check_whole("beams", beams)
+    check_integer("maximum", maximum)
+    check_integer("beams", beams)
     sampler = TokenSampler.of(temperature, top_p, generator)
     if beams > 1 and (sampler.temperature is not None or length_penalty < 0):
         raise ArgumentError(
@@ -156,7 +156,7 @@ def _padding(model: Seq2Seq | LanguageModel, end: int | None) -> int:
 
 @contextmanager
 def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode; afterwards every module is back in its own mode."""
+    """Evaluation mode; afterwards every module returns to the mode it was in."""
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.checks import check_integer, check_probability
 from regard.errors import ArgumentError, ShapeError
-from regard.nn.checks import check_probability, check_vectors, check_whole
 from regard.nn.dropout import Dropout
+from regard.nn.tensor_checks import check_vectors
 
 
 class ProjectedHeads(nn.Module):
@@ -24,8 +25,8 @@ class ProjectedHeads(nn.Module):
 
     def __init__(self, width: int, heads: int, key_heads: int | None, bias: bool, dropout: float) -> None:
         super().__init__()
-        self.width, self.heads = check_whole("width", width), check_whole("heads", heads)
-        self.key_heads = heads if key_heads is None else check_whole("key_heads", key_heads)
+        self.width, self.heads = check_integer("width", width), check_integer("heads", heads)
+        self.key_heads = heads if key_heads is None else check_integer("key_heads", key_heads)
         if width % heads:
             raise ArgumentError(
                 "The heads divide the width (width = {width}).",
@@ -50,7 +51,7 @@ class ProjectedHeads(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Xavier initialisation of each projection on its own, not of the three as one wide matrix."""
+        """Xavier initialisation of each projection separately, not of the three as one wide matrix."""
         for part in self.projection.weight.split(self._widths()):
             nn.init.xavier_uniform_(part)
         nn.init.xavier_uniform_(self.output.weight)
@@ -101,7 +102,7 @@ class ProjectedHeads(nn.Module):
         assert isinstance(context, Tensor)
         if context.shape[0] != batch:
             raise ShapeError(
-                "x and context have one batch (x = {batch}).",
+                "x and context have the same batch size (x = {batch}).",
                 got="context = {context}",
                 do="Encode one context per element of the batch.",
                 batch=batch,

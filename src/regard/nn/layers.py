@@ -14,10 +14,13 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.checks import check_choice, check_integer, check_probability
+from regard.kernels.biases import BiasLike
+from regard.masks import MaskLike
 from regard.nn.cache import KeyValueCache
-from regard.nn.checks import check_name, check_probability, check_vectors, check_whole
 from regard.nn.dropout import Dropout
 from regard.nn.multi_head import MultiHeadAttention, RelativePositionAttention
+from regard.nn.tensor_checks import check_vectors
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
 NORMS = ("pre", "post")
@@ -39,10 +42,10 @@ class FeedForward(nn.Module):
         self, width: int, hidden: int, *, activation: str = "relu", dropout: float = 0.0, bias: bool = True
     ) -> None:
         super().__init__()
-        check_name("activation", activation, ACTIVATIONS)
-        self.width = check_whole("width", width)
+        check_choice("activation", activation, ACTIVATIONS)
+        self.width = check_integer("width", width)
         self.activation = activation
-        self.inner = nn.Linear(width, check_whole("hidden", hidden), bias=bias)
+        self.inner = nn.Linear(width, check_integer("hidden", hidden), bias=bias)
         self.outer = nn.Linear(hidden, width, bias=bias)
         self.dropout = Dropout(check_probability("dropout", dropout))
         for linear in (self.inner, self.outer):
@@ -51,7 +54,7 @@ class FeedForward(nn.Module):
                 nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Transform every token on its own."""
+        """Transform every token independently."""
         check_vectors("x", x, self.width)
         out: Tensor = self.outer(self.dropout(ACTIVATIONS[self.activation](self.inner(x))))
         return out
@@ -62,7 +65,7 @@ class FeedForward(nn.Module):
 
 
 def _self_attention(width: int, heads: int, positions: str | None, **options: Any) -> MultiHeadAttention:
-    check_name("positions", positions, OWN_POSITIONS)
+    check_choice("positions", positions, OWN_POSITIONS)
     if positions == "relative":
         options.pop("length")
         return RelativePositionAttention(width, heads, **options)
@@ -118,7 +121,7 @@ class EncoderLayer(nn.Module):
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
-        check_name("norm", norm, NORMS)
+        check_choice("norm", norm, NORMS)
         self.attention = _self_attention(
             width,
             heads,
@@ -139,7 +142,12 @@ class EncoderLayer(nn.Module):
         self.norm = norm
 
     def forward(
-        self, x: Tensor, *, mask: object = None, bias: object = None, cache: KeyValueCache | None = None
+        self,
+        x: Tensor,
+        *,
+        mask: MaskLike | None = None,
+        bias: BiasLike | None = None,
+        cache: KeyValueCache | None = None,
     ) -> Tensor:
         """``mask``, ``bias`` and ``cache`` are passed to the self-attention."""
         x = _residual(
@@ -181,7 +189,7 @@ class DecoderLayer(nn.Module):
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
-        check_name("norm", norm, NORMS)
+        check_choice("norm", norm, NORMS)
         shared = {
             "key_heads": key_heads,
             "bias": bias,
@@ -204,9 +212,9 @@ class DecoderLayer(nn.Module):
         x: Tensor,
         context: Tensor,
         *,
-        mask: object = None,
-        context_mask: object = None,
-        bias: object = None,
+        mask: MaskLike | None = None,
+        context_mask: MaskLike | None = None,
+        bias: BiasLike | None = None,
         cache: KeyValueCache | None = None,
         context_cache: KeyValueCache | None = None,
     ) -> Tensor:

@@ -9,13 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from regard import masks
+from regard.checks import check_choice, check_integer
 from regard.errors import ArgumentError, ShapeError
 from regard.nn.cache import Cache
-from regard.nn.checks import check_in_vocabulary, check_name, check_tokens, check_whole
 from regard.nn.embedding import MODEL_POSITIONS, TokenEmbedding
 from regard.nn.layers import DecoderLayer, EncoderLayer
 from regard.nn.positions import Offset
 from regard.nn.stacks import Decoder, Encoder
+from regard.nn.tensor_checks import check_in_vocabulary, check_tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +79,12 @@ class Seq2Seq(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.padding, self.length = padding, check_whole("length", length)
+        self.padding, self.length = padding, check_integer("length", length)
         if shared and source_vocabulary != target_vocabulary:
             raise ArgumentError(
-                "A shared embedding has one vocabulary (source = {source_vocabulary}).",
+                "A shared embedding needs vocabularies of one size (source = {source_vocabulary}).",
                 got="target = {target_vocabulary}",
-                do="Make one tokenizer for both sides, or shared=False.",
+                do="Use one tokenizer for both sides, or shared=False.",
                 source_vocabulary=source_vocabulary,
                 target_vocabulary=target_vocabulary,
             )
@@ -179,7 +180,7 @@ class LanguageModel(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.padding, self.length = padding, check_whole("length", length)
+        self.padding, self.length = padding, check_integer("length", length)
         options = _layer_options(
             hidden=hidden,
             key_heads=key_heads,
@@ -225,20 +226,20 @@ class LanguageModel(nn.Module):
         if keep.shape != tokens.shape:
             raise ShapeError(
                 "keep has one value per token (shape {shape}).",
-                got="shape {shape_2}",
+                got="shape {own}",
                 do="Pass True for real tokens and False for padding.",
                 shape=tuple(tokens.shape),
-                shape_2=tuple(keep.shape),
+                own=tuple(keep.shape),
             )
         if cache is None or cache.keep is None:
             return keep
         if len(cache.keep) != len(keep):
             raise ShapeError(
-                "A cache goes on with the batch that it began with (batch = {batch}).",
-                got="batch = {batch_2}",
+                "A cache continues with the batch that it was filled with (batch = {batch}).",
+                got="batch = {new_batch}",
                 do="Start a new cache for another batch.",
                 batch=len(cache.keep),
-                batch_2=len(keep),
+                new_batch=len(keep),
             )
         return torch.cat([cache.keep, keep], 1)
 
@@ -253,7 +254,7 @@ class LanguageModel(nn.Module):
 
 def _layer_options(*, positions: str, **options: Any) -> dict[str, Any]:
     """The options of the layers, without positions that are added to the embeddings."""
-    check_name("positions", positions, MODEL_POSITIONS)
+    check_choice("positions", positions, MODEL_POSITIONS)
     inside = positions if positions in ("rotary", "alibi", "relative") else None
     return {**options, "positions": inside}
 
@@ -269,9 +270,9 @@ def _check_text(name: str, tokens: object, vocabulary: int, longest: int, past: 
     if past + checked.shape[1] > longest:
         raise ShapeError(
             "A text fits the positions of the model (longest = {longest}).",
-            got="{name} of {past} tokens",
+            got="{name} of {count} tokens",
             do="Shorten the text, or build the model with a larger length.",
             longest=longest,
             name=name,
-            past=past + checked.shape[1],
+            count=past + checked.shape[1],
         )

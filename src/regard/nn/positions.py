@@ -16,8 +16,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from regard.checks import check_integer
 from regard.errors import ArgumentError, ShapeError
-from regard.nn.checks import check_vectors, check_whole
+from regard.nn.tensor_checks import check_vectors
 
 Offset = int | Tensor
 """The position of the first token, or an integer tensor ``(batch, length)`` with those of all tokens."""
@@ -64,7 +65,7 @@ class SinusoidalPositions(nn.Module):
 
     def __init__(self, width: int, *, length: int = 4096, base: float = 10000.0) -> None:
         super().__init__()
-        self.width, self.length = check_whole("width", width), check_whole("length", length)
+        self.width, self.length = check_integer("width", width), check_integer("length", length)
         angles = torch.arange(length, dtype=torch.float64)[:, None] * _frequencies((width + 1) // 2, base)
         table = torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)[:, :width]
         self.register_buffer("table", table.float(), persistent=False)
@@ -86,7 +87,7 @@ class LearnedPositions(nn.Module):
 
     def __init__(self, width: int, *, length: int) -> None:
         super().__init__()
-        self.width, self.length = check_whole("width", width), check_whole("length", length)
+        self.width, self.length = check_integer("width", width), check_integer("length", length)
         self.table = nn.Parameter(torch.empty(length, width))
         nn.init.normal_(self.table, std=0.02)
 
@@ -116,10 +117,10 @@ class RotaryPositions(nn.Module):
 
     def __init__(self, channels: int, *, length: int = 4096, base: float = 10000.0) -> None:
         super().__init__()
-        self.channels, self.length = check_whole("channels", channels), check_whole("length", length)
+        self.channels, self.length = check_integer("channels", channels), check_integer("length", length)
         if channels % 2:
             raise ArgumentError(
-                "Rotary positions turn pairs of channels, so there is an even number of them.",
+                "Rotary positions rotate pairs of channels, so the number of channels is even.",
                 got="{channels} channels",
                 do="Choose width and heads such that width / heads is even.",
                 channels=channels,

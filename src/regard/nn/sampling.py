@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from regard.checks import check_positive
 from regard.errors import ArgumentError
 
 
@@ -29,18 +30,14 @@ class TokenSampler:
         cls, temperature: float | None, top_p: float | None, generator: torch.Generator | None
     ) -> TokenSampler:
         """A sampler from checked options; ``top_p`` alone means a temperature of 1."""
-        if temperature is not None and not 0 < temperature < float("inf"):
-            raise ArgumentError(
-                "temperature is a finite number above 0.",
-                got="temperature = {temperature}",
-                do="Leave it out for the most probable token.",
-                temperature=temperature,
-            )
+        if temperature is not None:
+            temperature = check_positive("temperature", temperature, example=0.7)
         if top_p is not None and not 0 < top_p <= 1:
             raise ArgumentError(
                 "top_p is a probability above 0, at most 1.",
                 got="top_p = {top_p}",
-                do="Pass 0.9, say.",
+                do="Try {example}.",
+                example=0.9,
                 top_p=top_p,
             )
         if top_p is not None and temperature is None:

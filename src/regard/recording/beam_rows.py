@@ -15,8 +15,6 @@ from torch import Tensor
 from regard.interception.hf_masks import FunctionMask
 from regard.interception.placed_mask import PlacedMask
 from regard.interception.steps import MaskView
-from regard.kernels.biases import Bias, Sum, TensorBias
-from regard.kernels.scaled_bias import ScaledBias
 from regard.masks import Mask, padding
 from regard.masks.id_table import IdTable
 from regard.masks.mask import Both, Either, Not
@@ -118,19 +116,3 @@ def _rows_of(table: IdTable, rows: Tensor, own_axes: int) -> IdTable:
     if values.ndim < own_axes + 2 or values.shape[0] == 1:
         return table
     return IdTable(values[rows.cpu().numpy()])
-
-
-def bias_of_rows(bias: Bias | None, rows: Tensor) -> Bias | None:
-    """The bias of some elements of the batch."""
-    if isinstance(bias, Sum):
-        return Sum(
-            tuple(part for part in (bias_of_rows(part, rows) for part in bias.parts) if part is not None)
-        )
-    if isinstance(bias, ScaledBias):
-        part = bias_of_rows(bias.part, rows)
-        assert part is not None
-        factors = bias.factors if len(bias.factors) == 1 else bias.factors[rows.to(bias.factors.device)]
-        return ScaledBias(part, factors)
-    if isinstance(bias, TensorBias) and bias.values.shape[0] > 1:
-        return TensorBias(bias.values[rows.to(bias.values.device)])
-    return bias

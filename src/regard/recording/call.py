@@ -16,11 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.checks import is_index
 from regard.errors import ArgumentError
 from regard.interception.steps import Kind
 from regard.kernels import Statistics
 from regard.masks import Mask, everything
 from regard.masks.extent import Extent, Integers
+from regard.masks.mask import MaskLike
 from regard.recording.selection import selected_mask
 
 if TYPE_CHECKING:
@@ -152,21 +154,21 @@ class Call(ABC):
         """
 
     @abstractmethod
-    def mass(self, mask: object) -> Tensor:
+    def mass(self, mask: MaskLike) -> Tensor:
         """The weight on the keys of a region, ``Σ_{j∈M} w_ij``, ``(batch, head, query)``.
 
         ``mask`` is any mask that fits the call. Memory and time are those of its pairs.
         """
 
     @abstractmethod
-    def weighted(self, values: Tensor, mask: object) -> Tensor:
+    def weighted(self, values: Tensor, mask: MaskLike) -> Tensor:
         """``Σ_{j∈M} w_ij x_j``, ``(batch, head, query, channel)``, for the keys of a region.
 
         ``values`` has the shape ``(batch, key head or 1, key, channel)``.
         """
 
     @abstractmethod
-    def without(self, mask: object) -> Tensor:
+    def without(self, mask: MaskLike) -> Tensor:
         """The output as if the keys of a region were not there, ``(batch, head, query, channel)``.
 
         With the output O and the weight m on the region, ``(O − Σ_{j∈M} w_ij v_j) / (1 − m)``: what is left
@@ -217,7 +219,7 @@ class Call(ABC):
         return self.head_numbers.index(head)
 
     def _check_batch(self, batch: int) -> None:
-        if isinstance(batch, bool) or not isinstance(batch, int) or not 0 <= batch < self.batch:
+        if not is_index(batch, self.batch):
             raise ArgumentError(
                 "batch is one of the recorded sequences (0 … {last}).",
                 got="batch = {batch!r}",

@@ -123,7 +123,8 @@ def _built(described: CallDescription, tensors: dict[str, Tensor], store: Tensor
     }
     bias = None if described.bias is None else bias_from(described.bias, store)
     if "q" in tensors:
-        return ScoredCall(**common, **tensors, bias=bias, scale=described.scale, softcap=described.softcap)
+        scoring = {"bias": bias, "scale": described.scale, "softcap": described.softcap}
+        return ScoredCall(**common | tensors | scoring)
     if "own_weights" in tensors:
         # Earlier versions wrote sinks beside weights and statistics; nothing needs them there.
         return DenseCall(**common, matrix=tensors["own_weights"])

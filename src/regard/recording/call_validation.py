@@ -13,9 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import RecordingFileError
-from regard.kernels.biases import Bias, DistanceBias, Sum
-from regard.kernels.scaled_bias import ScaledBias
-from regard.masks.extent import Extent
+from regard.kernels.biases import Bias
 from regard.recording.call import Call
 from regard.recording.recording_schema import LARGEST
 from regard.recording.scored_call import ScoredCall
@@ -218,7 +216,7 @@ def check_parts(call: Call, sizes: dict[str, int], where: str) -> None:
     if isinstance(call, ScoredCall):
         if call.bias is not None:
             call.bias.check(call.batch, call.heads, call.extent)
-            _check_bias(call.bias, call.extent, where)
+            _check_bias(call.bias, where)
         _check_scores(call, where)
 
 
@@ -260,16 +258,9 @@ def _check_mask(call: Call, where: str) -> None:
     call.mask.select((0, 0)).evaluate(call.extent, last, last)
 
 
-def _check_bias(bias: Bias, extent: Extent, where: str) -> None:
-    if isinstance(bias, Sum):
-        for part in bias.parts:
-            _check_bias(part, extent, where)
-        return
-    if isinstance(bias, ScaledBias):
-        _check_bias(bias.part, extent, where)
-        return
-    least = -LARGEST if isinstance(bias, DistanceBias) else -math.inf
-    _check_floats(f"bias in {where}", bias.tables[0], least)
+def _check_bias(bias: Bias, where: str) -> None:
+    for term in bias.terms():
+        _check_floats(f"bias in {where}", term.tables[0], -math.inf if term.can_forbid else -LARGEST)
 
 
 def _check_scores(call: ScoredCall, where: str) -> None:

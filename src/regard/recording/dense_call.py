@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.errors import RecordingError
 from regard.kernels import Statistics
 from regard.masks.extent import Integers
-from regard.masks.mask import Constant, as_mask
+from regard.masks.mask import Constant, MaskLike, as_mask
 from regard.recording.call import Call, part_of, widened, widened_on_cpu
 from regard.recording.kept_statistics import statistics_of_weights
 from regard.recording.summary_call import SummaryCall
@@ -65,7 +65,7 @@ class DenseCall(Call):
         return found if values is None else replace(found, output=widened(self.matrix) @ values.to(found.lse))
 
     @torch.no_grad()
-    def mass(self, mask: object) -> Tensor:
+    def mass(self, mask: MaskLike) -> Tensor:
         """The weight on the keys of a region, ``Σ_{j∈M} w_ij``, ``(batch, head, query)``.
 
         >>> from regard import masks
@@ -75,17 +75,17 @@ class DenseCall(Call):
         return self._inside(mask).sum(-1)
 
     @torch.no_grad()
-    def weighted(self, values: Tensor, mask: object) -> Tensor:
+    def weighted(self, values: Tensor, mask: MaskLike) -> Tensor:
         """``Σ_{j∈M} w_ij x_j``, ``(batch, head, query, channel)``, for the keys of a region."""
         inside = self._inside(mask)
         return inside @ values.to(inside)
 
-    def _inside(self, mask: object) -> Tensor:
+    def _inside(self, mask: MaskLike) -> Tensor:
         """The weights, 0 outside of a region."""
         region = as_mask(mask, self.extent).dense(*self.extent, device=self.matrix.device)
         return widened(self.matrix) * region
 
-    def without(self, mask: object) -> NoReturn:
+    def without(self, mask: MaskLike) -> NoReturn:
         """Raises RecordingError: a model that hides its Q and K hides its V too."""
         del mask
         self._refuse()

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.errors import ArgumentError, RecordingError
+from regard.checks import check_integer
+from regard.errors import RecordingError
 from regard.interception.steps import Kind
 
 
@@ -57,14 +58,8 @@ def estimate(
     1 calls, 16.9 MB (the matrices: 537 MB)
     """
     for name, number in (("queries", queries), ("keys", keys), ("batch", batch)):
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
-            raise ArgumentError(
-                "{name} is a whole number, 1 or more.",
-                got="{name} = {number!r}",
-                do="Count tokens.",
-                name=name,
-                number=number,
-            )
+        if number is not None:
+            check_integer(name, number)
     stacks = list(stacks_of(model))
     if not stacks:
         raise RecordingError(

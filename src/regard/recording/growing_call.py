@@ -31,11 +31,11 @@ from regard.interception.steps import AttentionStep, CallPlace, Kind, MaskView
 from regard.kernels import Statistics, attention_with_lse
 from regard.masks import Mask
 from regard.masks.extent import Extent
-from regard.recording.beam_rows import Lineage, SelectedMaskView, along, bias_of_rows, parents, without_ended
+from regard.recording.beam_rows import Lineage, SelectedMaskView, along, parents, without_ended
 from regard.recording.buffer import Buffer
 from regard.recording.kept_statistics import joined, placed
 from regard.recording.scored_call import ScoredCall
-from regard.recording.selection import bias_of_rows_and_keys, longer_bias, mask_of_heads
+from regard.recording.selection import longer_bias, mask_of_heads
 from regard.recording.step_masks import MaskRows, StackedMask
 from regard.recording.summary_call import SummaryCall
 from regard.recording.watch_options import WatchOptions
@@ -245,7 +245,7 @@ class GrowingScoredCall(GrowingCall):
         """Select rows of the batch; a row can occur several times."""
         for name, grown in self.buffers.items():
             self.buffers[name] = Buffer(grown.rows[rows.to(grown.rows.device)], axis=2)
-        self.bias = bias_of_rows(self.bias, rows)
+        self.bias = None if self.bias is None else self.bias.select(batch=rows)
         self.views = [(start, stop, SelectedMaskView(view, rows)) for start, stop, view in self.views]
 
     def follow(self, rows: Tensor, prompt: int) -> None:
@@ -272,12 +272,12 @@ class GrowingScoredCall(GrowingCall):
             for start, end, view in self.views
             if start < stop
         ]
-        self.bias = bias_of_rows(self.bias, rows[:, 0])
+        self.bias = None if self.bias is None else self.bias.select(batch=rows[:, 0])
         self.inside = (queries >= 0, keys >= 0)
         self.stop = stop
         if not self.cross:
             self.keys = stop - self.first_key
-            self.bias = bias_of_rows_and_keys(self.bias, slice(0, stop - self.start), self.keys)
+            self.bias = None if self.bias is None else self.bias.crop(slice(0, stop - self.start), self.keys)
 
     # ---- as a call -----------------------------------------------------------------------------
 
@@ -306,7 +306,7 @@ class GrowingScoredCall(GrowingCall):
                     k,
                     k,
                     mask=mask_of_heads(mask, self.options.heads, Extent(stop - start, keys)),
-                    bias=bias_of_rows_and_keys(self.bias, rows, keys),
+                    bias=None if self.bias is None else self.bias.crop(rows, keys),
                     scale=self.scale,
                     softcap=self.softcap,
                     sinks=self.sinks,
@@ -326,7 +326,7 @@ class GrowingScoredCall(GrowingCall):
     def call(self) -> ScoredCall | SummaryCall:
         """The call so far, as its statistics if that is what the watch keeps."""
         self._complete_lse()
-        tensors = {name: grown.finish() for name, grown in self.buffers.items()}
+        tensors: dict[str, Any] = {name: grown.finish() for name, grown in self.buffers.items()}
         if self.inside is not None:
             tensors["lse"] = tensors["lse"].masked_fill(~self.inside[0][:, None], -torch.inf)
         call = ScoredCall(

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
+from regard.checks import check_integer
 from regard.errors import ArgumentError, ModelFileError, TextError
 from regard.recording.recording import Recording
 from regard.recording.tokenizer_check import check_known, check_tokenizer
@@ -66,13 +67,7 @@ class Reader:
                 encoder-decoder.
             generate: the number of tokens to generate.
         """
-        if isinstance(generate, bool) or not isinstance(generate, int) or generate < 0:
-            raise ArgumentError(
-                "generate is a number of tokens, 0 or more.",
-                got="generate = {generate!r}",
-                do="Pass 40, say.",
-                generate=generate,
-            )
+        check_integer("generate", generate, least=0, example=40)
         if self.two_sided:
             return self._read_two_sides(text, pair, generate, watching)
         return self._read_one_side(text, pair, generate, watching)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -10,6 +9,7 @@ from typing import Protocol
 from torch import Tensor
 
 from regard.errors import ArgumentError
+from regard.interception.call_numbering import CallNumbering
 from regard.interception.steps import AttentionStep, CallPlace, Kind
 from regard.recording.call import Call
 from regard.recording.growing_call import GrowingScoredCall, GrowingSummaryCall, begin_call
@@ -57,8 +57,7 @@ class Recorder:
         self.records: list[GrowingRecord] = []
         self.latest: dict[tuple[str, int], GrowingRecord] = {}
         self.steps = 0
-        self._seen_layers: Counter[Kind] = Counter()
-        self._kinds: dict[str, Kind] = {}
+        self._numbering = CallNumbering()
         self._search: BeamSearch | None = None
         self.begin()
 
@@ -74,21 +73,15 @@ class Recorder:
 
     def begin(self) -> None:
         """A module was called from outside: a forward pass begins."""
-        self._layers: Counter[Kind] = Counter()
-        self._occurrences: Counter[str] = Counter()
+        self._numbering.begin()
         self._past = 0
         self._same_text = False  # whether a layer of this pass has compared all of its keys
 
     def place(self, name: str, kind: Kind) -> CallPlace:
-        """The place of the next call. Layers of a kind are numbered in the order in which they are called."""
+        """The place of the next call."""
         self.steps += 1
-        layer, occurrence = self._layers[kind], self._occurrences[name]
-        self._layers[kind] += 1
-        self._occurrences[name] += 1
-        self._kinds[name] = kind
-        self._seen_layers[kind] = max(self._seen_layers[kind], layer + 1)
-        layers = self.options.layers
-        return CallPlace(name, kind, layer, occurrence, layers is None or layer in layers)
+        place, layers = self._numbering.place(name, kind), self.options.layers
+        return place if layers is None or place.layer in layers else place._replace(recorded=False)
 
     def add(self, place: CallPlace, step: AttentionStep) -> None:
         """Record a step: as the next rows of a call, or as a new one."""
@@ -155,7 +148,7 @@ class Recorder:
 
     def kind_before(self, name: str) -> Kind | None:
         """The kind of the last call of a module; None if it was not called yet."""
-        return self._kinds.get(name)
+        return self._numbering.kind_before(name)
 
     def put(self, place: CallPlace, record: GrowingRecord) -> None:
         """Begin a record."""
@@ -172,7 +165,7 @@ class Recorder:
 
     def check_layers(self) -> None:
         """Raise if a layer was asked for that no pass had."""
-        known = max(self._seen_layers.values(), default=0)
+        known = max(self._numbering.layers.values(), default=0)
         missing = [layer for layer in self.options.layers or () if layer >= known]
         if missing and known:
             raise_unknown_layers(missing, known)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from regard.checks import is_integer
 from regard.errors import ArgumentError, RecordingError, ShapeError
 from regard.interception.steps import Kind
 from regard.recording.call import Call
@@ -65,7 +66,7 @@ class Recording:
         calls = self.calls
         if isinstance(which, str):
             return self._only(which)
-        if isinstance(which, bool) or not isinstance(which, int) or not -len(calls) <= which < len(calls):
+        if not is_integer(which, -len(calls), len(calls) - 1):
             raise _NoCallError(
                 "A call is chosen by its number (0 … {last}) or its module path.",
                 got="{which!r}",

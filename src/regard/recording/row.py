@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.checks import is_index
 from regard.errors import ArgumentError, RecordingError
 from regard.recording.call import Call
 from regard.recording.scored_call import ScoredCall
@@ -46,7 +47,7 @@ def row_of(call: Call, head: int, query: int, batch: int = 0) -> AttentionRow:
             do="Record with watch(model, values=True); a model that hides its Q and K cannot be explained.",
             name=call.name,
         )
-    if isinstance(query, bool) or not isinstance(query, int) or not 0 <= query < call.queries:
+    if not is_index(query, call.queries):
         raise ArgumentError(
             "A query is a position (0 … {last}).",
             got="{query!r}",

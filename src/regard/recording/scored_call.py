@@ -17,13 +17,12 @@ from torch import Tensor
 
 from regard.errors import RecordingError
 from regard.kernels import Statistics, attention_statistics, attention_with_lse
-from regard.kernels.biases import Bias
-from regard.kernels.plain_kernel import Rules, full_precision, scores_of
+from regard.kernels.biases import WHOLE, Bias
+from regard.kernels.plain_kernel import Rules, full_precision, scores_of, weights_of
 from regard.masks import padding
 from regard.masks.extent import Integers
-from regard.masks.mask import as_mask
+from regard.masks.mask import MaskLike, as_mask
 from regard.recording.call import Call, part_of, widened, widened_on_cpu
-from regard.recording.selection import bias_on_cpu, selected_bias
 from regard.recording.summary_call import SummaryCall
 
 if TYPE_CHECKING:
@@ -87,8 +86,7 @@ class ScoredCall(Call):
         with full_precision(q):
             rules = Rules(self.scale, self.softcap)
             scores, _ = scores_of(q, k, self.bias_at(batch, index, i, j), rules)
-        lse = _rows(self.lse[batch, index], i).to(q.dtype)[:, None]
-        weights = torch.exp(scores - _finite(lse))
+        weights = weights_of(scores, _rows(self.lse[batch, index], i).to(q.dtype)[:, None])
         allowed = self.mask.select((batch, index)).evaluate(self.extent, i + self.extent.offset, j)
         if allowed.all():
             return weights
@@ -112,7 +110,7 @@ class ScoredCall(Call):
         return attention_statistics(*self._wide_with(values), mask=self.mask, **options)
 
     @torch.no_grad()
-    def mass(self, mask: object) -> Tensor:
+    def mass(self, mask: MaskLike) -> Tensor:
         """The weight on the keys of a region, ``exp(lse(M) − lse)``, ``(batch, head, query)``.
 
         >>> from regard import masks
@@ -124,13 +122,13 @@ class ScoredCall(Call):
         return self._region(self.k, mask)[1]
 
     @torch.no_grad()
-    def weighted(self, values: Tensor, mask: object) -> Tensor:
+    def weighted(self, values: Tensor, mask: MaskLike) -> Tensor:
         """``Σ_{j∈M} w_ij x_j``, ``(batch, head, query, channel)``, for the keys of a region."""
         average, mass = self._region(values, mask)
         return average * mass[..., None]
 
     @torch.no_grad()
-    def without(self, mask: object) -> Tensor:
+    def without(self, mask: MaskLike) -> Tensor:
         """The output as if the keys of a region were not there, ``(batch, head, query, channel)``.
 
         Computed as attention over the other keys: the difference ``O − Σ_{j∈M} w_ij v_j`` would lose all
@@ -140,11 +138,11 @@ class ScoredCall(Call):
         tensors = self._wide_with(self.values)
         return attention_with_lse(*tensors, mask=others, **self._options(), sinks=self.sinks)[0]
 
-    def _region(self, values: Tensor, mask: object) -> tuple[Tensor, Tensor]:
+    def _region(self, values: Tensor, mask: MaskLike) -> tuple[Tensor, Tensor]:
         """Softmax over the keys of a region alone, applied to values; and the weight on the region."""
         both = self.mask & as_mask(mask, self.extent)
         average, lse = attention_with_lse(*self._wide_with(values), mask=both, **self._options())
-        return average, torch.exp(lse - _finite(self.lse.to(lse)))
+        return average, weights_of(lse, self.lse.to(lse))
 
     def _options(self) -> dict[str, Any]:
         return {"bias": self.bias, "scale": self.scale, "softcap": self.softcap}
@@ -173,27 +171,22 @@ class ScoredCall(Call):
             k=part_of(self.k, batch, key_heads),
             v=None if self.v is None else part_of(self.v, batch, key_heads),
             lse=part_of(self.lse, batch, heads),
-            bias=None if self.bias is None else selected_bias(self.bias, batch, heads),
+            bias=None if self.bias is None else _selected_bias(self.bias, batch, heads),
             sinks=self.sinks if self.sinks is None or heads is None else self.sinks[list(heads)],
             **self._selected(batch, heads),
         )
 
     def on_cpu(self) -> Self:
         """The call on the CPU, detached and in at least float32, as weights are computed."""
-        return replace(
-            self,
-            **{name: widened_on_cpu(tensor) for name, tensor in self.tensors().items()},
-            bias=None if self.bias is None else bias_on_cpu(self.bias),
-        )
+        changed: dict[str, Any] = {name: widened_on_cpu(tensor) for name, tensor in self.tensors().items()}
+        if self.bias is not None:
+            # Its dtype stays: a bias by distance is rounded as it is computed.
+            changed["bias"] = self.bias.with_tables(tuple(x.detach().cpu() for x in self.bias.tables))
+        return replace(self, **changed)
 
     def hide_queries(self, visible: Tensor) -> Self:
         """The call in which only the queries that are True in ``visible (batch, query)`` see anything."""
         return replace(self, mask=self.mask & padding(visible).T)
-
-
-def _finite(lse: Tensor) -> Tensor:
-    """The lse with 0 for −inf: a query that sees nothing has weights 0, and not NaN."""
-    return torch.where(lse == -torch.inf, 0.0, lse)
 
 
 def _rows(tensor: Tensor, index: Integers) -> Tensor:
@@ -201,3 +194,10 @@ def _rows(tensor: Tensor, index: Integers) -> Tensor:
     if len(index) and (np.diff(index) == 1).all():
         return tensor[int(index[0]) : int(index[-1]) + 1]
     return tensor[torch.from_numpy(index).to(tensor.device)]
+
+
+def _selected_bias(bias: Bias, batch: int | None, heads: Sequence[int] | None) -> Bias:
+    return bias.select(
+        batch=WHOLE if batch is None else slice(batch, batch + 1),
+        heads=WHOLE if heads is None else torch.tensor(list(heads)),
+    )

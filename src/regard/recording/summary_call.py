@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 import torch
 from torch import Tensor
 
-from regard.errors import ArgumentError, RecordingError
+from regard.checks import check_integer
+from regard.errors import RecordingError
 from regard.kernels import Statistics
 from regard.masks.extent import Integers
-from regard.masks.mask import Constant
+from regard.masks.mask import Constant, MaskLike
 from regard.recording.call import Call, widened_on_cpu
 from regard.recording.kept_statistics import each_statistic, some_heads
 
@@ -68,10 +69,7 @@ class SummaryCall(Call):
             self._refuse()
         if top is None:
             return self.kept
-        if isinstance(top, bool) or not isinstance(top, int) or top < 0:
-            raise ArgumentError(
-                "top is a whole number, 0 or more.", got="top = {top!r}", do="Ask for 5, say.", top=top
-            )
+        check_integer("top", top, least=0, example=5)
         have = 0 if self.kept.top_weights is None else self.kept.top_weights.shape[-1]
         if top > have:
             raise RecordingError(
@@ -97,17 +95,17 @@ class SummaryCall(Call):
         del batch, index, i, j
         self._refuse()
 
-    def mass(self, mask: object) -> NoReturn:
+    def mass(self, mask: MaskLike) -> NoReturn:
         """Raises RecordingError: statistics do not have the weights."""
         del mask
         self._refuse()
 
-    def weighted(self, values: Tensor, mask: object) -> NoReturn:
+    def weighted(self, values: Tensor, mask: MaskLike) -> NoReturn:
         """Raises RecordingError: statistics do not have the weights."""
         del values, mask
         self._refuse()
 
-    def without(self, mask: object) -> NoReturn:
+    def without(self, mask: MaskLike) -> NoReturn:
         """Raises RecordingError: statistics do not have the weights."""
         del mask
         self._refuse()

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from regard.checks import check_integer, check_integers
 from regard.errors import ArgumentError, DtypeError, RecordingError
 from regard.interception.dense_fallback import dense_weights_recorded
 from regard.interception.model_interception import calls_intercepted
@@ -76,7 +77,12 @@ def watch(
             top=top,
         )
     options = WatchOptions(
-        _numbers("layers", layers), _numbers("heads", heads), statistics, _number("top", top), values, dtype
+        _numbers("layers", layers),
+        _numbers("heads", heads),
+        statistics,
+        check_integer("top", top, least=0, example=5),
+        values,
+        dtype,
     )
     _check_layers(model, options)
     return Watch(model, Recorder(options))
@@ -106,27 +112,8 @@ def _check_layers(model: nn.Module, options: WatchOptions) -> None:
         raise_unknown_layers(missing, known)
 
 
-def _number(name: str, given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-        raise ArgumentError(
-            "{name} holds whole numbers, 0 or more.",
-            got="{number!r}",
-            do="Count from 0.",
-            name=name,
-            number=given,
-        )
-    return given
-
-
 def _numbers(name: str, given: int | Sequence[int] | None) -> tuple[int, ...] | None:
-    if given is None:
-        return None
-    numbers = tuple(sorted({_number(name, one) for one in ([given] if isinstance(given, int) else given)}))
-    if not numbers:
-        raise ArgumentError(
-            "{name} has at least one number.", got="an empty list", do="Omit it to record all.", name=name
-        )
-    return numbers
+    return None if given is None else tuple(sorted(set(check_integers(name, given))))
 
 
 class Watch:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from regard.nn.checks import check_whole
+from regard.checks import check_integer
 from regard.translator.alignment import FILE as ALIGNMENT
 from regard.translator.alignment import measure_heads
 from regard.translator.card import FILE as CARD
@@ -28,7 +28,7 @@ def export(run: TrainingRun, *, beams: int = 4, length_penalty: float = 1.0) -> 
     The scores are those of the exported model, half precision included, on the held-out sentences. They
     say which files of weights were averaged, and which were ``missing`` although the training wrote them.
     """
-    check_whole("beams", beams)
+    check_integer("beams", beams)
     check_scoring()
     with locked_folder(run.folder):
         return _export(run, beams, length_penalty)

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from regard.checks import check_choice, check_integer, check_number, check_probability
 from regard.errors import ArgumentError, reason
-from regard.nn.checks import check_name, check_probability, check_whole
 from regard.nn.embedding import MODEL_POSITIONS
 from regard.nn.layers import NORMS
 
@@ -65,11 +65,11 @@ class Recipe:
             value = getattr(self, field.name)
             kind = type(field.default)
             if kind is int:
-                check_whole(field.name, value, least=0 if field.name in ("seed", "warm_up") else 1)
+                check_integer(field.name, value, least=0 if field.name in ("seed", "warm_up") else 1)
             elif kind is float:
                 self._check_number(field.name, value)
-        check_name("norm", self.norm, tuple(NORMS))
-        check_name("positions", self.positions, tuple(MODEL_POSITIONS))
+        check_choice("norm", self.norm, tuple(NORMS))
+        check_choice("positions", self.positions, tuple(MODEL_POSITIONS))
         if self.width % self.heads:
             raise ArgumentError(
                 "width divides evenly among the heads (width = {width}).",
@@ -98,15 +98,9 @@ class Recipe:
             )
 
     def _check_number(self, name: str, value: object) -> None:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
-            raise ArgumentError(
-                "{name} is a number, 0 or more.",
-                got="{name} = {value!r}",
-                do="Pass 0.1, say.",
-                name=name,
-                value=value,
-            )
-        object.__setattr__(self, name, float(value))  # 0 and 0.0 in a file are one recipe
+        object.__setattr__(
+            self, name, check_number(name, value, 0, LARGEST, example=0.1)
+        )  # 0 and 0.0 in a file are one recipe
 
     def to_json(self) -> str:
         """The recipe as text."""

@@ -20,7 +20,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from regard import nn
 from regard.checked_files import digest
-from regard.errors import ArgumentError, FileError, TrainingError
+from regard.checks import check_number
+from regard.errors import FileError, TrainingError
 from regard.processes import Processes
 from regard.translator import training_checkpoint, training_log
 from regard.translator.recipe import Recipe
@@ -96,13 +97,8 @@ def train(
 
 
 def _check_minutes(minutes: float | None) -> None:
-    if minutes is not None and not 0 <= minutes < math.inf:
-        raise ArgumentError(
-            "minutes is a number, 0 or more.",
-            got="minutes = {minutes}",
-            do="Leave it out for all steps.",
-            minutes=minutes,
-        )
+    if minutes is not None:
+        check_number("minutes", minutes, 0)
 
 
 def learning_rate(recipe: Recipe, step: int) -> float:

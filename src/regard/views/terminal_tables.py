@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from regard.checks import check_integer
 from regard.errors import ArgumentError, DtypeError
 from regard.heads import Head, Roles, Score, Table
 from regard.heads.role_results import CLEAR, ROLES, SHORT, in_words
@@ -285,10 +286,7 @@ def most_telling(found: Table | Roles, count: int = 5, *, lang: str = "en") -> l
     (['layer 2 head 5 looks at the previous token (0.93)'], ['第 2 层第 5 头看前一个词元（0.93）'])
     """
     check_language(lang)
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise ArgumentError(
-            "count is a whole number, 0 or more.", got="count = {count!r}", do="Try 5.", count=count
-        )
+    check_integer("count", count, least=0, example=5)
     if isinstance(found, Roles):
         heads = list(found)
     elif isinstance(found, Table):

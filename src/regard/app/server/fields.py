@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from regard.app.server.refused import RefusedError
+from regard.checks import is_integer
 
 _NUMBER = re.compile("[0-9]{1,9}")
 
@@ -104,7 +105,7 @@ def number_field(found: Mapping[str, Any], name: str, *, most: int, default: int
     value = found.get(name)
     if value is None:
         return default
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+    if not is_integer(value, 0, most):
         raise RefusedError(
             422,
             "{name} is a whole number from 0 to {most}.",

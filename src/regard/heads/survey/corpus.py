@@ -11,7 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from regard.errors import ArgumentError, DataError, PackageError
+from regard.checks import check_choice, check_integer
+from regard.errors import DataError, PackageError
 
 KINDS = (".txt", ".jsonl", ".ndjson", ".parquet")
 UNITS = ("line", "paragraph", "file")
@@ -71,21 +72,10 @@ class Corpus:
             limit: read only the first ``limit`` documents.
         """
         path = Path(path)
-        if unit is not None and unit not in UNITS:
-            raise ArgumentError(
-                "unit is one of {UNITS}.",
-                got="unit = {unit!r}",
-                do="Leave it out.",
-                UNITS=", ".join(UNITS),
-                unit=unit,
-            )
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            raise ArgumentError(
-                "limit is a whole number, 1 or more.",
-                got="limit = {limit!r}",
-                do="Leave it out for all.",
-                limit=limit,
-            )
+        if unit is not None:
+            check_choice("unit", unit, UNITS)
+        if limit is not None:
+            check_integer("limit", limit)
         if path.is_dir():
             files = sorted(
                 file for file in path.rglob("*") if file.suffix.lower() in KINDS and file.is_file()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.heads.survey.tokenized_batch import FEATURES, PAIRS, TokenizedBatch
-from regard.kernels.plain_kernel import Rules, full_precision, scores_of
+from regard.kernels.plain_kernel import Rules, finite_lse, full_precision, scores_of
 from regard.kernels.tile_pass import flatten_lead
 from regard.recording import Call, DenseCall
 
@@ -114,8 +114,7 @@ def _weights(call: Call, rows: slice, allowed: Tensor) -> tuple[Tensor, Tensor]:
         k_positions = torch.from_numpy(extent.key_positions()).to(device)
         scores = scores + call.bias.tile(call.bias.tables, q_positions, k_positions, extent)
     lse = call.lse[:, :, rows, None].to(scores.dtype)
-    # A query that sees nothing has lse −inf; any finite number keeps its row free of NaN.
-    logarithms = scores.sub_(torch.where(lse == -torch.inf, 0.0, lse))
+    logarithms = scores.sub_(finite_lse(lse))
     logarithms = logarithms.masked_fill_(~allowed, -1e4).clamp_(min=-1e4)  # e^−10000 is 0
     return torch.exp2(logarithms * 1.4426950408889634), logarithms
 

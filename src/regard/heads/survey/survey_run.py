@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from regard import atomic
-from regard.errors import ArgumentError, FileError, RegardError, SurveyError
+from regard.checks import check_choice, check_integer
+from regard.errors import FileError, RegardError, SurveyError
 from regard.heads.survey.accumulators import Accumulators
 from regard.heads.survey.corpus import Corpus
 from regard.heads.survey.corpus_batches import CorpusBatch, CorpusBatches, DocumentPart, Failure, failure
@@ -90,17 +91,8 @@ def prepare(
         processes: those that share the work.
     """
     check_parquet()
-    if long not in LONG:
-        raise ArgumentError(
-            "long is one of {LONG}.", got="long = {long!r}", do="Choose one.", LONG=", ".join(LONG), long=long
-        )
-    if isinstance(batch_tokens, bool) or not isinstance(batch_tokens, int) or batch_tokens < 1:
-        raise ArgumentError(
-            "batch_tokens is a whole number, 1 or more.",
-            got="batch_tokens = {batch_tokens!r}",
-            do="Try 4096.",
-            batch_tokens=batch_tokens,
-        )
+    check_choice("long", long, LONG)
+    check_integer("batch_tokens", batch_tokens, example=4096)
     subject = SurveyedModel(reader, None if layers is None else tuple(layers))
     most = subject.longest(longest, batch_tokens)
     identity = {

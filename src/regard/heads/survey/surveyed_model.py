@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.checks import is_integer
 from regard.errors import ArgumentError, SurveyError
 from regard.heads.induction import induction
 from regard.heads.survey.accumulators import Accumulators, AttentionPlace, HeadLayout
@@ -63,9 +64,7 @@ class SurveyedModel:
     def longest(self, asked: int | None, batch_tokens: int) -> int:
         """How many tokens a part may have: the model's limit, or a batch where it has none."""
         limit = self.reader.longest
-        if asked is not None and (
-            isinstance(asked, bool) or not isinstance(asked, int) or not 4 <= asked <= limit
-        ):
+        if asked is not None and not is_integer(asked, 4, limit):
             most = "" if limit == math.inf else f" to {limit:,}, which the model has positions for"
             raise ArgumentError(
                 "longest is a number of tokens from 4{most}.",

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from regard.checks import check_integer
 from regard.errors import ArgumentError, ShapeError
 from regard.recording import Call, Recording
 from regard.views.figures.figure_layout import Sheet, checked_size
@@ -67,8 +68,7 @@ def bars(
     """
     row, known, said = _row(weights, labels, layer, head, query, kind, run, batch, lang)
     shown_values = None if values is None else _checked_values(values, len(row))
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise ArgumentError("most is 1 or more.", got="most = {most!r}", do="Try 40.", most=most)
+    check_integer("most", most, example=40)
     names = known or [str(key) for key in range(len(row))]
     rows = rows_of(row, names, shown_values, most, placed=known is None, lang=lang)
     if shown_values is not None:

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.image import AxesImage
 
+from regard.checks import check_choice, check_positive
 from regard.errors import ArgumentError
 from regard.views.figures.downsampling import Reduced, range_of
 from regard.views.figures.figure_layout import Sheet
@@ -48,14 +49,9 @@ def scale_for(pictures: Sequence[Reduced], scale: str, largest: float | None = N
 
     ``largest`` is the number that gets the last colour; the greatest one there is unless told.
     """
-    if scale not in ("linear", "log"):
-        raise ArgumentError(
-            'scale is "linear" or "log".', got="scale = {scale!r}", do="Choose one.", scale=scale
-        )
-    if largest is not None and not (isinstance(largest, (int, float)) and 0 < largest < np.inf):
-        raise ArgumentError(
-            "largest is a number above 0.", got="largest = {largest!r}", do="Try 1.0.", largest=largest
-        )
+    check_choice("scale", scale, ("linear", "log"))
+    if largest is not None:
+        check_positive("largest", largest, example=1.0)
     low, high = range_of(pictures)
     top = largest or max(high, -low if low < 0 else 0.0) or 1.0
     if low < 0:

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties
 from matplotlib.transforms import Bbox
 
-from regard.errors import ArgumentError
+from regard.checks import check_number
 from regard.languages import columns_of
 from regard.views.figures.fonts import families_for, readable
 from regard.views.figures.style import DOTS, QUIET, Picture
@@ -206,11 +206,4 @@ def checked_size(size: float | None, usual: float) -> float:
     """The size asked for in inches, or the usual one."""
     if size is None:
         return usual
-    if isinstance(size, bool) or not isinstance(size, (int, float)) or not 0.1 <= size <= 60:
-        raise ArgumentError(
-            "size is the longer side of the drawn area in inches, from 0.1 to 60.",
-            got="size = {size!r}",
-            do="Leave it out for a size that fits the number of tokens.",
-            size=size,
-        )
-    return float(size)
+    return check_number("size", size, 0.1, 60)  # inches

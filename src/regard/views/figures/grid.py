@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
+from regard.checks import check_integer
 from regard.errors import ArgumentError
 from regard.recording import Call, Recording
 from regard.views.figures.colours import colour_key, paint, scale_for
@@ -102,11 +103,7 @@ def _columns(columns: int | None, count: int) -> int:
     if columns is None:
         # Rather wide than tall, and no row with a single head left over.
         return min(count, max(ceil(sqrt(count)), ceil(count / ceil(count / 4)) if count > 4 else count))
-    if isinstance(columns, bool) or not isinstance(columns, int) or columns < 1:
-        raise ArgumentError(
-            "columns is 1 or more.", got="columns = {columns!r}", do="Try 4.", columns=columns
-        )
-    return min(columns, count)
+    return min(check_integer("columns", columns, example=4), count)
 
 
 def _label_shared(

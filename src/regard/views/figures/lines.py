@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from regard.errors import ArgumentError
+from regard.checks import check_number
 from regard.views.figures.figure_layout import POINT, Sheet, checked_size, planned, shortened
 from regard.views.figures.fonts import readable
 from regard.views.figures.style import QUIET, head_style, house_style
@@ -76,10 +76,7 @@ def lines(
     >>> [float(width) for width in figure.axes[0].collections[0].get_linewidths()]
     [1.25, 3.75, 5.0]
     """
-    if isinstance(least, bool) or not isinstance(least, (int, float)) or not 0 <= least <= 1:
-        raise ArgumentError(
-            "least is a weight from 0 to 1.", got="least = {least!r}", do="Try 0.02.", least=least
-        )
+    check_number("least", least, 0, 1, example=0.02)
     matrices = matrices_of(
         weights, layer=layer, heads=heads, kind=kind, run=run, batch=batch, queries=queries, keys=keys
     )

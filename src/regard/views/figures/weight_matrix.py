@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from regard.checks import is_index
 from regard.errors import ArgumentError, DtypeError, RecordingError, ShapeError
 from regard.recording import Call, Recording
 from regard.views.figures.wording import place_name
@@ -90,7 +91,7 @@ class Matrix:
 
     def row(self, query: int) -> Block:
         """One row alone."""
-        if isinstance(query, bool) or not isinstance(query, int) or not 0 <= query < self.shape[0]:
+        if not is_index(query, self.shape[0]):
             raise ArgumentError(
                 "query is one of the rows (0 … {shape}).",
                 got="query = {query!r}",
@@ -243,7 +244,7 @@ def _of_array(
     stack = values if values.ndim == 3 else values[None]
     chosen = range(len(stack)) if heads is None else (heads,) if isinstance(heads, int) else heads
     for head in chosen:
-        if isinstance(head, bool) or not isinstance(head, int) or not 0 <= head < len(stack):
+        if not is_index(head, len(stack)):
             raise ArgumentError(
                 "head is one of the given heads (0 … {stack_count}).",
                 got="head = {head!r}",

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.checks import check_choice
 from regard.errors import ArgumentError, RecordingError
 from regard.views.map.levels import Levels, base_level, in_blocks
 from regard.views.map.plane import TILE, Plane
@@ -34,14 +35,7 @@ def tile(
            [0., 1., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    if kind not in KINDS:
-        raise ArgumentError(
-            "kind is one of {KINDS}.",
-            got="kind = {kind!r}",
-            do="Choose one.",
-            KINDS=", ".join(KINDS),
-            kind=kind,
-        )
+    check_choice("kind", kind, KINDS)
     rows, columns = _part(plane, level, row, column)
     step = 2**level
     if level < base_level(plane):

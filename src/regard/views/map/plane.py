@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.errors import ArgumentError, ShapeError
+from regard.checks import check_choice
+from regard.errors import ShapeError
 from regard.masks import padding
 from regard.masks.extent import Bools, Strip
 from regard.masks.mask import NONE
@@ -38,14 +39,7 @@ def hidden_keys(hiding: str, special: Sequence[bool]) -> Bools:
     >>> hidden_keys("first", [True, False, True]).tolist()
     [True, False, False]
     """
-    if hiding not in HIDING:
-        raise ArgumentError(
-            "sinks is one of {HIDING}.",
-            got="{hiding!r}",
-            do="Choose one.",
-            HIDING=", ".join(HIDING),
-            hiding=hiding,
-        )
+    check_choice("sinks", hiding, HIDING)
     found = np.zeros(len(special), bool)
     if hiding == "special":
         found[:] = special

@@ -12,7 +12,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.errors import ArgumentError
+from regard.checks import check_choice
 
 TYPES = ("float32", "float16", "uint8", "png")
 SCALES = ("linear", "log")
@@ -26,18 +26,8 @@ def encoded(cells: NDArray[np.float32], type: str = "float32", scale: str = "lin
     >>> encoded(np.array([[0.1, 1.0]], np.float32), "uint8", "log")
     b'\\xbf\\xff'
     """
-    if type not in TYPES:
-        raise ArgumentError(
-            "type is one of {TYPES}.", got="{type!r}", do="Choose one.", TYPES=", ".join(TYPES), type=type
-        )
-    if scale not in SCALES:
-        raise ArgumentError(
-            "scale is one of {SCALES}.",
-            got="{scale!r}",
-            do="Choose one.",
-            SCALES=", ".join(SCALES),
-            scale=scale,
-        )
+    check_choice("type", type, TYPES)
+    check_choice("scale", scale, SCALES)
     if type in ("float32", "float16"):
         return cells.astype(np.dtype(type).newbyteorder("<")).tobytes()
     tones = toned(cells, scale)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regard import atomic
-from regard.errors import ArgumentError
+from regard.checks import check_integer
 from regard.recording import Recording
 from regard.views.page.page_html import document
 from regard.views.page.page_payload import Wording
@@ -80,11 +80,5 @@ def show(
 
 def displayed(recording: Recording, options: Options, height: int) -> Display:
     """The page with these options, to be shown in a notebook."""
-    if isinstance(height, bool) or not isinstance(height, int) or height < 1:
-        raise ArgumentError(
-            "height is a whole number of pixels, 1 or more.",
-            got="height = {height!r}",
-            do="Try 720.",
-            height=height,
-        )
+    check_integer("height", height, example=720)
     return Display(document(payload_for(recording, options)), height)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +45,7 @@ class CarriedBias:
 
 def carried(bias: Bias, extent: Extent, bits: int) -> CarriedBias:
     """The bias of one sequence, as ``pieces.narrowed`` gives it; tables rounded to ``bits``."""
-    parts = list(_parts(bias))
+    parts = list(bias.terms())
     distances = torch.arange(1 - extent.keys, extent.queries)
     lines = [
         part.line(part.tables, distances).double().numpy() for part in parts if isinstance(part, DistanceBias)
@@ -59,11 +58,3 @@ def carried(bias: Bias, extent: Extent, bits: int) -> CarriedBias:
         rounded = quantise(table, bits if np.isfinite(table).all() else 32)
     line = sum(lines[1:], start=lines[0]).astype(np.float32) if lines else None
     return CarriedBias(extent, line, rounded)
-
-
-def _parts(bias: Bias) -> Iterator[Bias]:
-    if isinstance(bias, Sum):
-        for part in bias.parts:
-            yield from _parts(part)
-    else:
-        yield bias

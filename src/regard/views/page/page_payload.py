@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from regard import heads
 from regard.ablation import Ablation
+from regard.checks import is_index
 from regard.errors import ArgumentError, RecordingError
 from regard.masks import Mask
 from regard.masks.extent import Extent
@@ -174,7 +175,7 @@ def _effects(found: Ablation, call: Call) -> NDArray[np.float32]:
 
 
 def _check(call: Call, batch: int) -> None:
-    if isinstance(batch, bool) or not isinstance(batch, int) or not 0 <= batch < call.batch:
+    if not is_index(batch, call.batch):
         raise ArgumentError(
             "batch is one of the recorded sequences (0 … {batch}).",
             got="batch = {batch_2!r}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from regard.kernels.plain_kernel import weights_of
 from regard.views.page.head_groups import Piece
 
 BOUND = 2e-3
@@ -42,10 +43,7 @@ def greatest_error(exact: Piece, shown: Piece, lse: Tensor, rows: Tensor) -> flo
     heads, keys = exact.q.shape[0], exact.extent.keys
     for some in rows.split(max(1, AT_ONCE // max(1, heads * keys))):
         wanted = exact_weights(exact, some)
-        theirs = lse[:, some, None].double()
-        found = (
-            shown.scores(some, torch.float64) - torch.where(theirs == -torch.inf, torch.inf, theirs)
-        ).exp()
+        found = weights_of(shown.scores(some, torch.float64), lse[:, some, None].double())
         if wanted.numel():
             worst = max(worst, float((found.float() - wanted).abs().max()))
     return worst

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias
+from regard.kernels.biases import Bias
 from regard.recording import Call
 
 
@@ -23,11 +21,5 @@ def one_sequence(call: Call, batch: int) -> Call:
 
 def narrowed(bias: Bias, batch: int, heads: slice) -> Bias:
     """The bias of one sequence and some heads."""
-    if isinstance(bias, Sum):
-        return Sum(tuple(narrowed(part, batch, heads) for part in bias.parts))
-    (table,) = bias.narrow(bias.tables, slice(batch, batch + 1), heads)
-    table = table.detach().cpu()
-    if isinstance(bias, DistanceBias):
-        return replace(bias, table=table)
-    assert isinstance(bias, TensorBias)
-    return replace(bias, values=table)
+    own = bias.select(batch=slice(batch, batch + 1), heads=heads)
+    return own.with_tables(tuple(table.detach().cpu() for table in own.tables))

@@ -1,54 +1,11 @@
-"""Argument checks that several modules share: integers, probabilities, names, shapes."""
+"""Checks of the tensors that modules take: vectors, and tokens."""
 
 from __future__ import annotations
-
-from collections.abc import Collection
 
 import torch
 from torch import Tensor
 
 from regard.errors import ArgumentError, DtypeError, ShapeError
-
-
-def check_whole(name: str, number: object, *, least: int = 1) -> int:
-    """``number``, checked to be an integer of at least ``least``."""
-    if isinstance(number, bool) or not isinstance(number, int) or number < least:
-        raise ArgumentError(
-            "{name} is a whole number, {least} or more.",
-            got="{name} = {number!r}",
-            do="Count it.",
-            name=name,
-            least=least,
-            number=number,
-        )
-    return number
-
-
-def check_probability(name: str, value: float) -> float:
-    """``value``, checked to be a dropout probability."""
-    if not 0.0 <= value < 1.0:
-        raise ArgumentError(
-            "{name} is a probability, at least 0 and below 1.",
-            got="{name} = {value}",
-            do="Pass 0.1, say; 0 for none.",
-            name=name,
-            value=value,
-        )
-    return float(value)
-
-
-def check_name(option: str, name: object, known: Collection[str | None]) -> None:
-    """Raise unless ``name`` is one of ``known``."""
-    if name not in known:
-        names = ", ".join(repr(one) for one in known)
-        raise ArgumentError(
-            "{option} is one of {names}.",
-            got="{name!r}",
-            do="Choose one of them.",
-            option=option,
-            names=names,
-            name=name,
-        )
 
 
 def check_vectors(name: str, x: object, width: int) -> None:
@@ -87,7 +44,7 @@ def check_tokens(name: str, tokens: object) -> Tensor:
         raise ShapeError(
             "{name} has shape (batch, length) with at least one token.",
             got="shape {shape}",
-            do="Begin with a start token if there is nothing else to say.",
+            do="Begin an empty text with a start token.",
             name=name,
             shape=tuple(tokens.shape),
         )
@@ -98,12 +55,12 @@ def check_in_vocabulary(name: str, tokens: Tensor, vocabulary: int) -> None:
     """Raise if a token id has no row in the embedding."""
     if int(tokens.max()) >= vocabulary or int(tokens.min()) < 0:
         raise ArgumentError(
-            "{name} holds token ids from 0 to {vocabulary} (vocabulary = {vocabulary_2}).",
-            got="ids from {min} to {max}",
+            "{name} holds token ids from 0 to {last} (vocabulary = {vocabulary}).",
+            got="ids from {least} to {greatest}",
             do="Encode the text with the model's own tokenizer.",
             name=name,
-            vocabulary=vocabulary - 1,
-            vocabulary_2=vocabulary,
-            min=int(tokens.min()),
-            max=int(tokens.max()),
+            last=vocabulary - 1,
+            vocabulary=vocabulary,
+            least=int(tokens.min()),
+            greatest=int(tokens.max()),
         )

@@ -1,0 +1,194 @@
+"""Checks of single arguments: each returns the value, or raises an error with its name and its range.
+
+>>> check_integer("heads", 8)
+8
+>>> check_integer("heads", 0)
+Traceback (most recent call last):
+regard.errors.ArgumentError: heads is a whole number, 1 or more. Got heads = 0. Pass a positive integer.
+
+NumPy's numbers count as numbers; ``True`` and ``False`` do not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from numbers import Integral
+from typing import Any, TypeGuard
+
+from regard.errors import ArgumentError
+
+SHOWN = 60
+"""How many characters of a wrong argument an error shows."""
+
+
+def is_integer(given: object, least: float = -math.inf, most: float = math.inf) -> TypeGuard[int]:
+    """Whether this is a whole number from ``least`` to ``most``.
+
+    >>> is_integer(3, 0, 4), is_integer(3.0), is_integer(True), is_integer(-1, 0)
+    (True, False, False, False)
+    """
+    if isinstance(given, bool) or not isinstance(given, Integral):
+        return False
+    return least <= int(given) <= most
+
+
+def is_index(given: object, count: int) -> TypeGuard[int]:
+    """Whether this is one of ``0 … count − 1``.
+
+    >>> is_index(4, 5), is_index(5, 5), is_index(-1, 5)
+    (True, False, False)
+    """
+    return is_integer(given, 0, count - 1)
+
+
+def check_integer(
+    name: str, given: Any, *, least: int = 1, most: int | None = None, example: int | None = None
+) -> int:
+    """A whole number from ``least`` to ``most``; the error suggests ``example``.
+
+    >>> check_integer("n", 9, least=0, most=5)
+    Traceback (most recent call last):
+    regard.errors.ArgumentError: n is a whole number from 0 to 5. Got n = 9. Pass an integer in this range.
+    """
+    if is_integer(given, least, math.inf if most is None else most):
+        return int(given)
+    raise ArgumentError(
+        "{name} is a whole number, {least} or more."
+        if most is None
+        else "{name} is a whole number from {least} to {most:,}.",
+        got="{name} = {given}",
+        do="Try {example}."
+        if example is not None
+        else "Pass a positive integer."
+        if (least, most) == (1, None)
+        else "Pass an integer in this range.",
+        name=name,
+        least=least,
+        most=most,
+        example=example,
+        given=_shown(given),
+    )
+
+
+def check_integers(name: str, given: int | Iterable[int], *, least: int = 0) -> tuple[int, ...]:
+    """One whole number or several, in their order; at least one.
+
+    >>> check_integers("layers", 3), check_integers("layers", [2, 0])
+    ((3,), (2, 0))
+    """
+    found: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) else (given,)
+    for one in found:
+        if not is_integer(one, least):
+            raise ArgumentError(
+                "{name} holds whole numbers, {least} or more.",
+                got="{given}",
+                do="Pass one number or a list of them.",
+                name=name,
+                least=least,
+                given=_shown(one),
+            )
+    if not found:
+        raise ArgumentError(
+            "{name} names at least one.", got="an empty list", do="Omit it to select all.", name=name
+        )
+    return tuple(int(one) for one in found)
+
+
+def check_number(
+    name: str, given: Any, least: float, most: float = math.inf, *, example: float | None = None
+) -> float:
+    """A finite number from ``least`` to ``most``.
+
+    >>> check_number("residual", 0.5, 0, 1)
+    0.5
+    >>> check_number("residual", 2, 0, 1, example=0.5)
+    Traceback (most recent call last):
+    regard.errors.ArgumentError: residual is a number from 0 to 1. Got residual = 2. Try 0.5.
+    """
+    number = _float(given)
+    if least <= number <= most and math.isfinite(number):
+        return number
+    raise ArgumentError(
+        "{name} is a finite number, {least:g} or more."
+        if most == math.inf
+        else "{name} is a number from {least:g} to {most:g}.",
+        got="{name} = {given}",
+        do="Omit it to use the default." if example is None else "Try {example}.",
+        name=name,
+        least=least,
+        most=most,
+        example=example,
+        given=_shown(given),
+    )
+
+
+def check_positive(name: str, given: Any, *, example: float | None = None) -> float:
+    """A finite number above 0.
+
+    >>> check_positive("softcap", 0, example=50)
+    Traceback (most recent call last):
+    regard.errors.ArgumentError: softcap is a finite number above 0. Got softcap = 0. Try 50.
+    """
+    number = _float(given)
+    if 0 < number < math.inf:
+        return number
+    raise ArgumentError(
+        "{name} is a finite number above 0.",
+        got="{name} = {given}",
+        do="Omit it to use the default." if example is None else "Try {example}.",
+        name=name,
+        example=example,
+        given=_shown(given),
+    )
+
+
+def check_probability(name: str, given: Any) -> float:
+    """A probability of dropping something: at least 0 and below 1.
+
+    >>> check_probability("dropout", 0)
+    0.0
+    """
+    number = _float(given)
+    if 0 <= number < 1:
+        return number
+    raise ArgumentError(
+        "{name} is a probability, at least 0 and below 1.",
+        got="{name} = {given}",
+        do="Try 0.1, or 0 for none.",
+        name=name,
+        given=_shown(given),
+    )
+
+
+def check_choice(name: str, given: Any, known: Collection[object]) -> Any:
+    """One of the known values.
+
+    >>> check_choice("norm", "middle", ("pre", "post"))
+    Traceback (most recent call last):
+    regard.errors.ArgumentError: norm is one of pre, post. Got norm = 'middle'. Choose one of them.
+    """
+    if given in tuple(known):
+        return given
+    raise ArgumentError(
+        "{name} is one of {known}.",
+        got="{name} = {given}",
+        do="Choose one of them.",
+        name=name,
+        known=", ".join(map(str, known)),
+        given=_shown(given),
+    )
+
+
+def _float(given: Any) -> float:
+    """The number as a float; NaN, which is in no range, if this is not a number."""
+    if isinstance(given, (bool, str, bytes)):
+        return math.nan
+    try:
+        return float(given)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return math.nan
+
+
+def _shown(given: object) -> str:
+    return repr(given)[:SHOWN]
