@@ -211,8 +211,8 @@ def span(start: int, stop: int) -> Mask:
     >>> span(0, 4)
     prefix(4)
     """
-    start = _whole(start, "span(start, stop): start", least=0)
-    stop = _whole(stop, "span(start, stop): stop", least=0)
+    start = _whole(start, "start", least=0)
+    stop = _whole(stop, "stop", least=0)
     if start > stop:
         raise ArgumentError(
             "In span(start, stop), stop is at least start (start = {start}).",
