@@ -63,7 +63,7 @@ class ModelInputs:
         if isinstance(given, Tensor):
             args = (given,)
         elif isinstance(given, Mapping) or hasattr(given, "keys"):  # transformers' BatchEncoding
-            named = {name: given[name] for name in given.keys()}  # type: ignore[index,union-attr]  # noqa: SIM118
+            named = {name: given[name] for name in given.keys()}  # type: ignore[index]  # noqa: SIM118
         elif isinstance(given, tuple | list):
             args = tuple(given)
         sizes = [x.shape[0] for x in (*args, *named.values()) if isinstance(x, Tensor) and x.ndim]

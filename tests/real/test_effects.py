@@ -79,7 +79,7 @@ with torch.inference_mode(), regard.watch(model.model) as seen:
     model.model(ids, use_cache=False)
 region = masks.span(900, 916)
 found = regard.heads.mass(seen, {{"sinks": masks.prefix(4), "local": masks.window(64, 0), "needle": region}})
-dense = seen[20].weights(4)[:, 900:916].double().sum(-1)
+dense = seen[20].weights(4, columns=slice(900, 916)).double().sum(-1)
 error = (seen[20].mass(region)[0, 4].double() - dense).abs().max().item()
 status = open("/proc/self/status").read().splitlines()
 peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 2**20

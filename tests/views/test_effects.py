@@ -121,3 +121,23 @@ def test_what_is_refused(decoder):
         figures.effects(found, labels=["a", "b"])
     with pytest.raises(ArgumentError, match="Got kind = 'cross'"):
         figures.effects(found, kind="cross")
+
+
+# ---- in the browser ------------------------------------------------------------------------------
+
+
+def test_a_page_shows_effects_in_the_table_and_on_the_cards(decoder, opened, tmp_path):
+    with torch.no_grad(), regard.watch(decoder) as seen:
+        decoder(IDS)
+    found = regard.ablate(decoder, IDS, metrics.loss)
+    shown = opened(regard.page(seen, tmp_path / "effects.html", effects=found, view="heads")).page
+    wanted = sorted((row["difference"] for row in found.table), reverse=True)
+    cells = [
+        float(text.replace("−", "-")) for text in shown.locator('td[data-name="effect"]').all_inner_texts()
+    ]
+    assert cells == pytest.approx(wanted, abs=1e-3)  # the greatest first
+    assert shown.locator('th button[data-sort="effect"]').inner_text().endswith("Effect")
+    shown.evaluate("location.hash = '#view=overview&sort='")
+    shown.wait_for_selector(".overview .card")
+    numbers = shown.locator(".card .caption .number").all_inner_texts()
+    assert len(numbers) == 6  # a badge on every head

@@ -39,8 +39,8 @@ class SeenLayer:
     def visible(self) -> Bools:
         """Which pairs any head of any sequence may see, ``(query, key)``: for short texts."""
         shown = self.mask.evaluate(Extent(self.queries, self.keys))
-        shown = shown.reshape(-1, *shown.shape[-2:]).any(0)
-        return np.broadcast_to(shown, (self.queries, self.keys))
+        anywhere = np.asarray(shown.reshape(-1, *shown.shape[-2:]).any(0))
+        return np.broadcast_to(anywhere, (self.queries, self.keys))
 
 
 class LayerCache:

@@ -307,5 +307,7 @@ def _at(done: Edit, **place: Any) -> Edit:
     if isinstance(done, EditSequence):
         return EditSequence(tuple(_at(part, **place) for part in done.parts))
     assert isinstance(done, HeadEdit)
-    where = {name: (at,) if isinstance(at, int) else at for name, at in place.items() if at is not None}
+    where: dict[str, Any] = {
+        name: (at,) if isinstance(at, int) else at for name, at in place.items() if at is not None
+    }
     return replace(done, scope=replace(done.scope, **where))

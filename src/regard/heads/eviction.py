@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -203,7 +204,8 @@ def _small(call: Call, cut: int, later: Tensor) -> Tensor:
             do="Leave norm out of the policies.",
             name=call.name,
         )
-    return -call.k[:, :, :cut].double().norm(dim=-1)
+    norms: Tensor = torch.linalg.vector_norm(call.k[:, :, :cut].double(), dim=-1)
+    return -norms
 
 
 def _future(call: Call, cut: int, later: Tensor) -> Tensor:
@@ -253,7 +255,8 @@ def _key_heads(call: Call) -> int:
 
 def _of_key_heads(received: Tensor, call: Call) -> Tensor:
     """``(batch, head, key)`` → ``(batch, key head, key)``: heads that share a key head count together."""
-    return received.unflatten(1, (_key_heads(call), -1)).sum(2)
+    grouped: Tensor = received.unflatten(1, (_key_heads(call), -1))
+    return grouped.sum(2)
 
 
 def _of_query_heads(stays: Tensor, call: Call) -> Tensor:
@@ -270,7 +273,7 @@ def _kept_weight(later: Tensor, kept: Tensor, cut: int) -> list[float]:
 
 
 def _checked_budgets(given: object) -> tuple[float, ...]:
-    several = given if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
+    several: Sequence[Any] = given if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
     for one in several:
         if isinstance(one, bool) or not isinstance(one, int | float) or not 0 < one <= 1:
             raise ArgumentError(

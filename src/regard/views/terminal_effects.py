@@ -117,7 +117,7 @@ def _role(row: Record, found: Ablation, roles: Roles | None, lang: str) -> list[
     if head is None or head.best is not None or not head.scores:
         return [Text("" if head is None else head.in_words(lang))]
     # Without a clear role, the one that comes nearest says more than nothing.
-    nearest = max(head.scores, key=lambda role: head.scores[role].excess)  # type: ignore[union-attr]
+    nearest = max(head.scores, key=lambda role: head.scores[role].excess)
     return [Text(replace(head, shown=nearest).in_words(lang), "dim")]
 
 
