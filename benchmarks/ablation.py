@@ -44,7 +44,7 @@ def sweep_rows(model: Any, called: str, count: int) -> list[Row]:
     layers = list(range(0, 30, max(1, 30 // count)))
     tried = [edits.remove(layers=layer, heads=head) for layer in layers for head in range(9)]
 
-    def one_by_one() -> object:
+    def one_by_one() -> None:
         with torch.no_grad():
             for one in tried:
                 with regard.edit(model, one):

@@ -19,6 +19,8 @@ from typing import Any
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+from importlib import import_module
+
 import torch
 from harness import THREADS, Row, Work, medians, report
 
@@ -33,9 +35,7 @@ def smollm2() -> tuple[Any, str]:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     try:
-        from real.smollm2 import load
-
-        return load()[0], "SmolLM2-135M"
+        return import_module("real.smollm2").load()[0], "SmolLM2-135M"
     except (ImportError, OSError, StopIteration):
         torch.manual_seed(0)
         config = LlamaConfig(

@@ -15,9 +15,9 @@ from regard.errors import DtypeError
 from regard.heads import Head, Roles
 from regard.languages import check_language
 from regard.table import Record
+from regard.views.column_headings import TEXTS, heading, named
 from regard.views.page.display_tokens import text_of
 from regard.views.terminal_weights import bar
-from regard.views.wording import TEXTS, heading, named
 
 LESS, MORE = "rgb(40,140,255)", "rgb(230,120,30)"
 """Colours of a bar: the metric falls, the metric rises."""

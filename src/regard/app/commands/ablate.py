@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from regard import atomic
-from regard.app.languages import lang_option
-from regard.app.languages.wording import TEXTS
+from regard.app.languages import TEXTS, lang_option
 from regard.app.text_argument import HELP, read_argument
 
 if TYPE_CHECKING:
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
 @click.command(epilog=HELP)
 @click.argument("text")
 @click.option(
-    "--model", metavar="NAME-OR-PATH", help="A model of transformers; the embedded translator without it."
+    "--model", metavar="NAME-OR-PATH", help="A transformers model; by default the built-in translator."
 )
-@click.option("--pair", metavar="TEXT", help="A second sentence, or the decoder's side.")
+@click.option("--pair", metavar="TEXT", help="A second sentence; for an encoder-decoder, the translation to show.")
 @click.option("--target", metavar="TOKEN", help='The token that should come next, such as " Mary".')
 @click.option(
     "--against", metavar="TOKEN", help="Another token: the logit of --target less that of this one."
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="What is taken away, one after the other.",
 )
-@click.option("--most", type=click.IntRange(1), default=12, show_default=True, help="Only so many rows.")
+@click.option("--most", type=click.IntRange(1), default=12, show_default=True, help="Print at most N rows.")
 @click.option("--figure", type=click.Path(path_type=Path), help="Also a figure as .png, .svg or .pdf.")
 @click.option("--out", type=click.Path(path_type=Path), help="Also every number, as .csv or .json.")
 @lang_option
@@ -73,7 +72,7 @@ def ablate(
     if against is not None and target is None:
         raise click.UsageError("--against needs a --target.")
     if target is not None and model is None:
-        raise click.UsageError("--target needs a --model; the embedded translator is measured by its loss.")
+        raise click.UsageError("--target needs a --model; the built-in translator is measured by its loss.")
     if out is not None and out.suffix not in (".csv", ".json"):
         raise click.UsageError("--out is a .csv or a .json file.")
     atomic.check_writable(figure, out)
