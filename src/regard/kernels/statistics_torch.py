@@ -1,0 +1,191 @@
+"""Statistics of row tiles in plain torch, on any device and in any precision.
+
+It is fast because of what it avoids: the shifted scores ``t = s − max`` are kept, so the entropy is
+``log Σ e^t − Σ e^t t / Σ e^t``; weights are never normalised, each result of a row is scaled once, by
+``e^{max − lse}``; the maximum is searched in blocks, and only the best block for its key; distances to far
+keys take a sum and a product with the key positions, not one subtraction per pair.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.kernels.layout import RowTile
+from regard.kernels.statistics_pass import LOG2_E, MASKED_SCORE, StatisticsPass
+from regard.kernels.tile_pass import flatten_lead
+from regard.masks.extent import Integers
+
+NEAR_KEYS = 128
+"""Distances to keys at most this many positions away are computed one by one."""
+
+ARGMAX_BLOCK = 64
+"""The maximum is searched in blocks of this many scores."""
+
+
+class SoftmaxRows(NamedTuple):
+    """Some rows before normalisation; the axes are (batch, key head, query head of its group, query, ...)."""
+
+    tile: RowTile
+    k_positions: Integers
+    powers: Tensor  # 2^(score − highest), (..., key)
+    highest: Tensor  # (...)
+    sums: Tensor  # Σ powers
+    distances: Tensor  # Σ powers · |position − key|
+    shifted: Tensor  # Σ powers · (score − highest)
+    factor: Tensor  # powers · factor = weights; 0 for rows that see no key
+    sees: Tensor  # whether the row sees any key
+
+
+class TorchStatistics(StatisticsPass):
+    """One part for one head group, in torch operations on a few rows at a time."""
+
+    max_scores = 1 << 20
+
+    def add_tile(self, tile: RowTile) -> None:
+        """Powers, their sums, and what follows from them."""
+        self._write(self._rows(tile))
+
+    # ---- scores and powers -------------------------------------------------------------------
+
+    def _rows(self, tile: RowTile) -> SoftmaxRows:
+        """The powers of some rows, and their sums."""
+        k_positions = self._key_positions(tile)
+        scores = self._scores(tile)
+        visible = self._hide(tile, scores)
+        highest, peak_column = _greatest(scores)
+        sees = visible > 0
+        scores.sub_(highest[..., None])
+        powers = torch.exp2(scores, out=self._buffer(1, scores.shape))
+        sums, distances = self._moments(tile, k_positions, powers)
+        shifted = torch.mul(powers, scores, out=scores).sum(-1)
+        lse = self._lse(tile, highest, sums, sees)
+        factor = torch.exp2(highest - torch.where(lse == -torch.inf, 0.0, lse * LOG2_E)) * sees
+        peak_key = torch.from_numpy(k_positions).to(scores.device)[peak_column]
+        self._keep_peaks(tile, visible, factor, peak_key)
+        return SoftmaxRows(tile, k_positions, powers, highest, sums, distances, shifted, factor, sees)
+
+    def _hide(self, tile: RowTile, scores: Tensor) -> Tensor:
+        """Write MASKED_SCORE where the mask or the bias forbids; return how many keys each row may see."""
+        count = tile.stop - tile.start
+        if self.inputs.bias is not None:
+            scores.clamp_(min=MASKED_SCORE)
+        hidden = torch.zeros((1, 1, 1, count), dtype=torch.int64, device=scores.device)
+        for columns, allowed in self.part.questions(tile, self.inputs.extent):
+            forbidden = np.broadcast_to(~allowed, (*allowed.shape[:-2], count, columns.stop - columns.start))
+            flat_lead = flatten_lead(torch.from_numpy(forbidden.copy()), self.inputs.lead)
+            by_head = self._by_group(self.head_group.own(flat_lead)).to(scores.device)
+            scores[..., columns].masked_fill_(by_head, MASKED_SCORE)
+            hidden = hidden + by_head.sum(-1)
+        if self.inputs.bias is not None:  # a bias may forbid anywhere
+            return (scores > 0.5 * MASKED_SCORE).sum(-1)
+        return (tile.width - hidden).expand(scores.shape[:-1])
+
+    def _lse(self, tile: RowTile, highest: Tensor, sums: Tensor, sees: Tensor) -> Tensor:
+        """The lse of the whole rows: looked up, or computed here and stored."""
+        place = self._place(tile)
+        if self.lse_known:
+            return self._grouped(self.totals.lse[self.head_group.batch, self.head_group.heads][:, :, place])
+        lse = torch.where(sees, (highest + torch.log2(sums)) / LOG2_E, -torch.inf)
+        if self.inputs.sinks is not None:
+            sinks = self.inputs.sinks[self.head_group.heads].to(lse.dtype)
+            lse = torch.logaddexp(lse, self._by_group(sinks.view(1, -1, 1)))
+        self.totals.lse[self.head_group.batch, self.head_group.heads][:, :, place] = lse.flatten(1, 2)
+        return lse
+
+    # ---- statistics --------------------------------------------------------------------------
+
+    def _write(self, rows: SoftmaxRows) -> None:
+        """Add all statistics of some rows to the totals."""
+        place = self._place(rows.tile)
+        lse = self._grouped(self.totals.lse[self.head_group.batch, self.head_group.heads][:, :, place])
+        # Σ w (lse − s), with lse − s = (lse − highest) − (s − highest); from bits back to nats.
+        above = torch.where(rows.sees, lse * LOG2_E - rows.highest, 0.0)
+        self._add("entropy", place, rows.factor * (above * rows.sums - rows.shifted) / LOG2_E)
+        self._add("mass", place, rows.factor * rows.sums)
+        self._add("far", place, rows.factor * rows.distances)
+        own = self.q_positions[rows.tile.start : rows.tile.stop]
+        self._add("self_weight", place, self._weight_at(rows, own))
+        self._add("previous_weight", place, self._weight_at(rows, own - 1))
+        self._add("first_weight", place, self._weight_at(rows, np.zeros_like(own)))
+        self._add_received(rows)
+        self._merge_top(rows.tile, rows.powers, rows.factor)
+        self._add_output(rows.tile, rows.powers, rows.factor)
+
+    def _keep_peaks(self, tile: RowTile, visible: Tensor, factor: Tensor, key: Tensor) -> None:
+        place = self._place(tile)
+        self._add("visible", place, visible)
+        peak = self.totals.peak[self.head_group.batch, self.head_group.heads]
+        peak_key = self.totals.peak_key[self.head_group.batch, self.head_group.heads]
+        # The greatest power is 1, so the greatest weight equals the factor.
+        mine, before = factor.flatten(1, 2), peak[:, :, place]
+        key, earlier = key.flatten(1, 2), peak_key[:, :, place]
+        # Parts come in any order; among equal weights the first key counts.
+        better = (mine > before) | ((mine == before) & (key < earlier))
+        peak_key[:, :, place] = torch.where(better, key, earlier)
+        peak[:, :, place] = torch.maximum(mine, before)
+
+    def _moments(self, tile: RowTile, k: Integers, powers: Tensor) -> tuple[Tensor, Tensor]:
+        """``Σ_j power`` and ``Σ_j power · |position − key|``.
+
+        Distances to near keys are computed one by one, those to far keys by products. Far away,
+        ``Σ p (k − q) = Σ p k − q Σ p`` loses no precision; nearby, that difference would.
+        """
+        q = self.q_positions[tile.start : tile.stop]
+        left = int(np.searchsorted(k, q[0] - NEAR_KEYS))
+        right = max(left, int(np.searchsorted(k, q[-1] + NEAR_KEYS, side="right")))
+        own = torch.from_numpy(q - q[0]).to(powers.device, powers.dtype)
+        places = torch.from_numpy(k - q[0]).to(powers.device, powers.dtype)
+        near = powers[..., left:right]
+        sums = near.sum(-1)
+        distances = (near * (places[left:right] - own[:, None]).abs()).sum(-1)
+        flat = powers.view(-1, len(k))
+        for far, sign in ((slice(0, left), -1.0), (slice(right, len(k)), 1.0)):
+            if far.start < far.stop:
+                mass = powers[..., far].sum(-1)
+                moment = torch.mv(flat[:, far], places[far]).view(sums.shape)
+                sums += mass
+                distances += sign * (moment - own * mass)
+        return sums, distances
+
+    def _weight_at(self, rows: SoftmaxRows, position: Integers) -> Tensor:
+        """The weight of each row on the key at its own ``position``; 0 if it is not among the keys."""
+        column = np.searchsorted(rows.k_positions, position).clip(max=len(rows.k_positions) - 1)
+        there = torch.from_numpy(rows.k_positions[column] == position).to(rows.powers.device)
+        index = torch.from_numpy(column).to(rows.powers.device)[:, None]
+        found = rows.powers.gather(-1, index.expand(*rows.powers.shape[:-1], 1)).squeeze(-1)
+        return found * rows.factor * there
+
+    def _add_received(self, rows: SoftmaxRows) -> None:
+        heads = rows.powers.flatten(0, 2)  # (batch · head, query, key)
+        found = torch.bmm(rows.factor.flatten(0, 2).unsqueeze(1), heads)
+        self._receive(rows.tile, found.view(self.batch, -1, rows.tile.width))
+
+    def _add(self, name: str, place: slice | Tensor, value: Tensor) -> None:
+        target: Tensor = getattr(self.totals, name)[self.head_group.batch, self.head_group.heads]
+        target[:, :, place] += value.flatten(1, 2)
+
+    def _grouped(self, x: Tensor) -> Tensor:
+        grouped: Tensor = x.unflatten(1, (self.key_head_count, self.group_size))
+        return grouped
+
+
+def _greatest(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """The greatest score of each row and its column: first over blocks, then within the best block."""
+    width = scores.shape[-1]
+    whole = width - width % ARGMAX_BLOCK
+    if not whole:
+        best_of_all = scores.max(-1)
+        return best_of_all.values, best_of_all.indices
+    blocks = scores[..., :whole].unflatten(-1, (-1, ARGMAX_BLOCK))
+    highest, block = blocks.amax(-1).max(-1)
+    best = blocks.gather(-2, block[..., None, None].expand(*block.shape, 1, ARGMAX_BLOCK)).squeeze(-2)
+    column = block * ARGMAX_BLOCK + best.argmax(-1)
+    if whole < width:
+        rest, rest_column = scores[..., whole:].max(-1)
+        column = torch.where(rest > highest, whole + rest_column, column)
+        highest = torch.maximum(highest, rest)
+    return highest, column
