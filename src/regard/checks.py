@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeGuard
 
 from regard.errors import ArgumentError
 
@@ -22,16 +22,18 @@ SHOWN = 60
 """How many characters of a wrong argument an error shows."""
 
 
-def is_integer(given: object, least: float = -math.inf, most: float = math.inf) -> bool:
+def is_integer(given: object, least: float = -math.inf, most: float = math.inf) -> TypeGuard[int]:
     """Whether this is a whole number from ``least`` to ``most``.
 
     >>> is_integer(3, 0, 4), is_integer(3.0), is_integer(True), is_integer(-1, 0)
     (True, False, False, False)
     """
-    return isinstance(given, Integral) and not isinstance(given, bool) and least <= given <= most
+    if isinstance(given, bool) or not isinstance(given, Integral):
+        return False
+    return least <= int(given) <= most
 
 
-def is_index(given: object, count: int) -> bool:
+def is_index(given: object, count: int) -> TypeGuard[int]:
     """Whether this is one of ``0 … count − 1``.
 
     >>> is_index(4, 5), is_index(5, 5), is_index(-1, 5)
@@ -75,7 +77,7 @@ def check_integers(name: str, given: int | Iterable[int], *, least: int = 0) -> 
     >>> check_integers("layers", 3), check_integers("layers", [2, 0])
     ((3,), (2, 0))
     """
-    found = (given,) if is_integer(given) else tuple(given) if isinstance(given, Iterable) else (given,)
+    found: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) else (given,)
     for one in found:
         if not is_integer(one, least):
             raise ArgumentError(
@@ -90,7 +92,7 @@ def check_integers(name: str, given: int | Iterable[int], *, least: int = 0) -> 
         raise ArgumentError(
             "{name} names at least one.", got="an empty list", do="Omit it to select all.", name=name
         )
-    return tuple(map(int, found))
+    return tuple(int(one) for one in found)
 
 
 def check_number(

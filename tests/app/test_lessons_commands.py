@@ -116,7 +116,7 @@ def test_lengths_that_cannot_be_planned_are_refused_before_trying():
     for command in (["mask", "causal", "-n", "999999999"], ["cost", "--mask", "causal", "999999999"]):
         shown = run(*command)
         assert shown.exit_code == 1
-        assert "A plan is made for at most 134,217,728 queries and keys." in shown.output
+        assert "plan() takes at most 134,217,728 queries and keys." in shown.output
 
 
 def test_a_mask_error_keeps_its_mark():

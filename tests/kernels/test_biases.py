@@ -5,6 +5,7 @@ import torch
 
 from regard import biases
 from regard.errors import ArgumentError, DtypeError, ShapeError
+from regard.masks.extent import Extent
 
 
 def test_alibi_slopes_for_powers_of_two_and_between():
@@ -58,6 +59,68 @@ def test_the_position_of_queries_at_the_end_of_a_cache():
 def test_biases_add_up():
     one, two = biases.alibi(2), biases.relative(torch.randn(2, 5))
     assert torch.allclose((one + two).dense(4, 4), one.dense(4, 4) + two.dense(4, 4))
+
+
+# ---- parts of a bias -------------------------------------------------------------------------
+
+BATCH, HEADS, EXTENT = 2, 3, Extent(5, 7)
+
+
+def every_kind():
+    tensor = biases.TensorBias(torch.randn(BATCH, HEADS, *EXTENT))
+    shared = biases.TensorBias(torch.randn(1, 1, 1, EXTENT.keys))
+    relative, t5 = biases.relative(torch.randn(HEADS, 9)), biases.t5(torch.randn(8, HEADS))
+    return [biases.alibi(HEADS), relative, t5, tensor, shared, relative + tensor + shared]
+
+
+def values(bias, extent=EXTENT):
+    """All values, ``(batch, head, query, key)``, by the tile that covers everything."""
+    q, k = (torch.from_numpy(x) for x in (extent.query_positions(), extent.key_positions()))
+    return bias.tile(bias.tables, q, k, extent).expand(BATCH, HEADS, *extent)
+
+
+@pytest.mark.parametrize("bias", every_kind(), ids=lambda bias: type(bias).__name__)
+def test_the_parts_of_a_bias_are_those_of_its_matrix(bias):
+    whole = values(bias)
+    assert torch.equal(values(bias.select(heads=torch.tensor([2, 0, 2]))), whole[:, [2, 0, 2]])
+    assert torch.equal(values(bias.select(batch=torch.tensor([1, 1]))), whole[[1, 1]])
+    chosen = bias.select(batch=slice(1, 2), heads=slice(1, 3))
+    assert torch.equal(values(chosen.select(heads=slice(0, 1)))[0, 0], whole[1, 1])
+    assert torch.equal(sum(values(term) for term in bias.terms()), whole)
+    i, j = torch.tensor([0, 4, 2, 2]), torch.tensor([6, 0, 3, 3])
+    for batch in range(BATCH):
+        at = bias.at(batch, i, j, EXTENT)
+        assert at.shape in ((HEADS, 4), (1, 4))
+        assert torch.equal(at.expand(HEADS, 4), whole[batch][:, i, j])
+    # The first 3 queries end at the fifth key, so they have the same positions as before.
+    assert torch.equal(values(bias.crop(slice(0, 3), 5), Extent(3, 5)), whole[:, :, :3, :5])
+
+
+@pytest.mark.parametrize("bias", every_kind(), ids=lambda bias: type(bias).__name__)
+def test_a_detached_bias_is_not_trained(bias):
+    for table in bias.tables:
+        table.requires_grad_()
+    before, detached = values(bias).detach(), bias.detach()
+    assert not any(table.requires_grad for table in detached.tables)
+    assert torch.equal(values(detached), before)
+    if not bias.can_forbid and len(list(bias.terms())) == 1:
+        with torch.no_grad():
+            bias.tables[0].zero_()
+        assert torch.equal(values(detached), before)
+
+
+def test_biases_of_steps_are_joined():
+    whole = torch.randn(BATCH, HEADS, 5, 7)
+    first, later = biases.TensorBias(whole[:, :, :3, :5]), biases.TensorBias(whole[:, :, 3:])
+    joined = first.concat(later, 3)
+    assert torch.equal(joined.values[:, :, :3, :5], whole[:, :, :3, :5])
+    assert torch.equal(joined.values[:, :, 3:], whole[:, :, 3:])
+    alibi, relative = biases.alibi(HEADS), biases.relative(torch.randn(HEADS, 9))
+    assert alibi.concat(relative, 3) is relative  # the distance is all that matters
+    constant = biases.TensorBias(torch.randn(1, HEADS, 1, 1))
+    assert constant.concat(constant, 3) is constant
+    for before, after in ((alibi, first), (first, alibi), (alibi + first, alibi + later)):
+        assert before.concat(after, 3) is None
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
-        ({"q": Q.numpy()}, DtypeError, "Got q = ndarray.*regard.kernels.reference"),
+        ({"q": Q.numpy()}, DtypeError, "Got q = ndarray.*regard.reference"),
         ({"k": None}, DtypeError, "Got k = NoneType"),
         ({"q": Q.long()}, DtypeError, r"Got q.dtype = torch.int64. Convert it, for example q.float\(\)"),
         ({"v": V.to(torch.complex64)}, DtypeError, "Got v.dtype = torch.complex64"),
-        ({"k": K.double()}, DtypeError, "one dtype. Got q.dtype = torch.float32, k.dtype = torch.float64"),
+        ({"k": K.double()}, DtypeError, "same dtype. Got q.dtype = torch.float32, k.dtype = torch.float64"),
         ({"k": K.to("meta")}, DeviceError, "Got q on cpu, k on meta"),
         ({"q": Q[0]}, ShapeError, "same number of axes"),
         ({"q": Q[0, 0, 0], "k": K[0, 0, 0], "v": V[0, 0, 0]}, ShapeError, "same number of axes"),

@@ -140,7 +140,7 @@ def test_bad_input_is_named(change, error, says):
 
 def test_a_foreign_state_is_refused():
     q, k, v = tensors(queries=9)
-    with pytest.raises(RegardError, match="state fits"):
+    with pytest.raises(RegardError, match="The state has shape"):
         linear_attention_with_state(q, k, v, LinearState(torch.zeros(3, 4, 6)))
     with pytest.raises(ShapeError, match="same new tokens"):
         linear_attention_with_state(q, k[:, :5], v[:, :5])

@@ -99,15 +99,15 @@ def test_a_process_holds_its_share_alone(folder):
 
 
 SAID = {
-    "heads": ["gives the same heads (process 0: heads = 6). Got heads = 2 in process 1."] * 4,
+    "heads": ["passes the same heads (process 0: heads = 6). Got heads = 2 in process 1."] * 4,
     "own": [
-        *["Got an error in process 2. Its own message says what is wrong there."] * 2,
+        *["Got an error in process 2. See the error message of that process."] * 2,
         "Queries and keys have the same number of channels (q = 4). Got k = 5",
         "Got an error in process 2.",
     ],
-    "scale": ["gives the same scale (process 0: no scale). Got scale = 0.5 in process 3."] * 4,
-    "values": ["gives the same values (process 0: values given). Got no values in process 3."] * 4,
-    "dtype": ["gives the same dtype (process 0: torch.float32). Got torch.float64 in process 1."] * 4,
+    "scale": ["passes the same scale (process 0: no scale). Got scale = 0.5 in process 3."] * 4,
+    "values": ["passes the same values (process 0: values given). Got no values in process 3."] * 4,
+    "dtype": ["passes the same dtype (process 0: torch.float32). Got torch.float64 in process 1."] * 4,
     "mask": ["padding(keep) has one value per position (queries = 203, keys = 203). Got 7 values"] * 4,
     "one mask": [
         "Got an error in process 1.",

@@ -63,7 +63,11 @@ def test_reads(text, mask):
         ("__import__(1)", 0, "No mask is called"),
         ("(" * 200 + "causal", 100, "nests at most"),
         ("~" * 200 + "causal", 100, "nests at most"),
-        ("padding([[1]]) & padding([[1], [1], [1]]) & padding([[1], [1]])", 42, "differ over the same batch"),
+        (
+            "padding([[1]]) & padding([[1], [1], [1]]) & padding([[1], [1]])",
+            42,
+            "leading axes that broadcast",
+        ),
     ],
 )
 def test_errors_point_at_the_character(text, position, says):

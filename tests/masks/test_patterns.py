@@ -224,7 +224,7 @@ def test_ids_beyond_64_bits_are_refused():
 
 
 def test_documents_of_two_batches_are_refused():
-    with pytest.raises(MaskError, match=r"the same batch\. Got \(2,\) and \(3,\)"):
+    with pytest.raises(MaskError, match=r"the same batch size\. Got \(2,\) and \(3,\)"):
         masks.documents([[0], [1]], [[0], [1], [2]])
 
 

@@ -44,7 +44,11 @@ CASES = [
         ArgumentError,
         "one of None, rotary, alibi. Got positions = 'sinusoidal'",
     ),
-    (lambda: nn.MultiHeadAttention(6, 2, positions="rotary"), ArgumentError, "even number.*Got 3 channels"),
+    (
+        lambda: nn.MultiHeadAttention(6, 2, positions="rotary"),
+        ArgumentError,
+        "number of channels is even.*Got 3 channels",
+    ),
     (lambda: nn.RelativePositionAttention(8, 2, clip=0), ArgumentError, "clip = 0"),
     (
         lambda: nn.EncoderLayer(8, 2, norm="middle"),
@@ -65,7 +69,7 @@ CASES = [
     (lambda: ATTEND(X[0]), ShapeError, r"Got shape \(5, 8\). Add the batch axis"),
     (lambda: ATTEND(X.numpy()), DtypeError, "x is a torch tensor.*Got ndarray"),
     (lambda: ATTEND(X, CONTEXT[..., :4]), ShapeError, r"context has shape.*Got shape \(2, 9, 4\)"),
-    (lambda: ATTEND(X, CONTEXT[:1]), ShapeError, r"one batch \(x = 2\). Got context = 1"),
+    (lambda: ATTEND(X, CONTEXT[:1]), ShapeError, r"same batch size \(x = 2\). Got context = 1"),
     (lambda: nn.FeedForward(8, 4)(X[..., :3]), ShapeError, r"Got shape \(2, 5, 3\)"),
     (lambda: nn.RotaryPositions(4)(X), ShapeError, r"act on \(batch, head, length, channel\)"),
     # contexts and caches
@@ -73,9 +77,9 @@ CASES = [
     (
         lambda: nn.MultiHeadAttention(8, 2, positions="alibi")(X, CONTEXT),
         ArgumentError,
-        "positions that compare places of one text",
+        "a context, and positions within attention",
     ),
-    (lambda: nn.RelativePositionAttention(8, 2)(X, CONTEXT), ArgumentError, "compare places"),
+    (lambda: nn.RelativePositionAttention(8, 2)(X, CONTEXT), ArgumentError, "positions within attention"),
     (lambda: LINEAR_CAUSAL(X, CONTEXT), ArgumentError, "a context, and causal=True"),
     (lambda: LINEAR(X, cache=nn.LinearCache()), ArgumentError, "a cache, and causal=False"),
     (
@@ -96,7 +100,7 @@ CASES = [
     (
         lambda: nn.Encoder([nn.EncoderLayer(8, 2)])(X, cache=nn.Cache(2)),
         ShapeError,
-        r"\(layers = 1\). Got 2 places",
+        r"\(layers = 1\). Got 2 entries",
     ),
     (
         lambda: nn.Transformer(8, 2, encoder_layers=1, decoder_layers=1)(
@@ -125,7 +129,7 @@ CASES = [
     (
         lambda: nn.generate(SPEAKER, TOKENS * 0, maximum=2),
         ShapeError,
-        "Got 1 empty prompts. Begin with",
+        "Got 1 empty prompts. Begin an empty",
     ),
     (lambda: nn.generate(SPEAKER, TOKENS, maximum=4), ShapeError, r"\(longest = 6\). Got 7 tokens"),
     (lambda: nn.generate(MODEL, TOKENS, maximum=6, start=1), ShapeError, "Got 7 tokens.*lower maximum"),

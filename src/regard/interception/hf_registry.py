@@ -22,7 +22,7 @@ from regard.interception.steps import Kind
 from regard.kernels import attention_weights
 from regard.kernels.biases import Bias, t5
 from regard.kernels.inputs import Inputs, prepare
-from regard.masks import causal
+from regard.masks import MaskLike, causal
 
 IMPLEMENTATION = "regard_watch"
 
@@ -177,7 +177,7 @@ def attention_function(
     if isinstance(given, TransformersMask):
         given, key, value = _fitted(given, key, value)
         view = given
-        mask: object = given.here()
+        mask: MaskLike | None = given.here()
     elif given is None and _relies_on_causal(module, query, is_causal):
         mask = causal()
         key, value = key[:, :, : query.shape[2]], value[:, :, : query.shape[2]]

@@ -23,6 +23,7 @@ from torch.overrides import TorchFunctionMode
 from regard.interception.observer import Observer, attend, autocast, observers_running
 from regard.kernels import attention, attention_weights
 from regard.kernels.inputs import Inputs, prepare
+from regard.masks import MaskLike
 from regard.masks.id_table import causal_bias, is_causal_bias
 from regard.masks.patterns import upper_left_causal
 
@@ -68,7 +69,7 @@ class AttentionFunctionMode(TorchFunctionMode):
         enable_gqa: bool = False,
     ) -> Tensor:
         del enable_gqa  # regard reads it off the shapes
-        mask: object = attn_mask
+        mask: MaskLike | None = attn_mask
         if is_causal or _begins_at_the_first_key(attn_mask):
             mask = upper_left_causal(query.shape[-2], key.shape[-2])
         inputs = prepare(*autocast(query, key, value), mask=mask, scale=scale, dropout=dropout_p)
@@ -113,7 +114,7 @@ def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Call
     """
 
     def ours(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool) -> Tensor:
-        chosen: object = upper_left_causal(q.shape[-2], k.shape[-2]) if is_causal else mask
+        chosen: MaskLike | None = upper_left_causal(q.shape[-2], k.shape[-2]) if is_causal else mask
         inputs = prepare(*autocast(q, k, v), mask=chosen, dropout=dropout)
         inside.append(inputs)
         return _attend(inputs, observers)

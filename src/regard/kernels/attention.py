@@ -19,12 +19,13 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import handle_torch_function, has_torch_function
 
+from regard.kernels.biases import BiasLike
 from regard.kernels.inputs import Inputs, prepare
 from regard.kernels.plain_kernel import Rules, add_sinks, exp, full_precision, scores_of
 from regard.kernels.plan import Plan, plan_extent
 from regard.kernels.tile_pass import flatten_lead
 from regard.kernels.tiled import run
-from regard.masks import Mask
+from regard.masks import Mask, MaskLike
 from regard.masks.extent import Extent
 
 KEPT_ENTRIES = 1 << 20
@@ -36,8 +37,8 @@ def attention(
     k: Tensor,
     v: Tensor,
     *,
-    mask: object = None,
-    bias: object = None,
+    mask: MaskLike | None = None,
+    bias: BiasLike | None = None,
     scale: float | None = None,
     softcap: float | None = None,
     sinks: Tensor | None = None,
@@ -96,8 +97,8 @@ def attention_with_lse(
     k: Tensor,
     v: Tensor,
     *,
-    mask: object = None,
-    bias: object = None,
+    mask: MaskLike | None = None,
+    bias: BiasLike | None = None,
     scale: float | None = None,
     softcap: float | None = None,
     sinks: Tensor | None = None,
@@ -123,8 +124,8 @@ def attention_weights(
     q: Tensor,
     k: Tensor,
     *,
-    mask: object = None,
-    bias: object = None,
+    mask: MaskLike | None = None,
+    bias: BiasLike | None = None,
     scale: float | None = None,
     softcap: float | None = None,
     sinks: Tensor | None = None,

@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -109,10 +109,10 @@ class Bias(ABC):
         if self.heads not in (1, heads):
             raise ShapeError(
                 "A bias has one entry per query head, or one for all (heads = {heads}).",
-                got="{self_heads} heads",
+                got="{own} heads",
                 do="Build it with the number of query heads.",
                 heads=heads,
-                self_heads=self.heads,
+                own=self.heads,
             )
 
     def dense(self, queries: int, keys: int) -> Tensor:
@@ -124,6 +124,10 @@ class Bias(ABC):
 
     def __add__(self, other: object) -> Bias:
         return Sum((self, other)) if isinstance(other, Bias) else NotImplemented
+
+
+BiasLike: TypeAlias = Bias | Tensor
+"""What is accepted as a bias: a bias, or a tensor that broadcasts to ``(..., head, query, key)``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,13 +241,13 @@ def relative(table: Tensor) -> Bias:
     >>> relative(torch.tensor([[-1.0, 0.0, 5.0]])).dense(3, 3).tolist()
     [[[0.0, 5.0, 5.0], [-1.0, 0.0, 5.0], [-1.0, -1.0, 0.0]]]
     """
-    _check_table(table, "relative(table) has shape (heads, 2 · clip + 1)")
+    _check_table(table, "relative", "(heads, 2 · clip + 1)")
     if table.shape[1] % 2 == 0:
         raise ShapeError(
-            "relative(table) has an odd number of columns, distance 0 in the middle.",
-            got="{shape} columns",
-            do="Make it (heads, 2 · clip + 1).",
-            shape=table.shape[1],
+            "The table of relative(table) has an odd number of columns, with distance 0 in the middle.",
+            got="{columns} columns",
+            do="Give it the shape (heads, 2 · clip + 1).",
+            columns=table.shape[1],
         )
     return Relative(table)
 
@@ -284,15 +288,15 @@ def t5(table: Tensor, bidirectional: bool = True, *, max_distance: int = 128) ->
     >>> t5(torch.arange(8.0)[:, None]).dense(1, 4).tolist()
     [[[2.0, 2.0, 1.0, 0.0]]]
     """
-    _check_table(table, "t5(table) has shape (buckets, heads)")
+    _check_table(table, "t5", "(buckets, heads)")
     least = 4 if bidirectional else 2
     if table.shape[0] < least or max_distance <= table.shape[0] // least:
         raise ArgumentError(
-            "t5 needs at least {least} buckets and max_distance beyond the buckets of single distances.",
-            got="{shape} buckets, max_distance = {max_distance}",
+            "t5 needs at least {least} buckets, and a max_distance beyond the exact distances.",
+            got="{buckets} buckets, max_distance = {max_distance}",
             do="T5 itself has 32 buckets and max_distance 128.",
             least=least,
-            shape=table.shape[0],
+            buckets=table.shape[0],
             max_distance=max_distance,
         )
     return T5(table, bidirectional, max_distance)
@@ -348,7 +352,7 @@ class TensorBias(Bias):
             raise ShapeError(
                 "A bias broadcasts to (batch = {batch}, heads = {heads}, {extent}).",
                 got="shape {shape}",
-                do="Its last three axes are head, query and key; give 1 where it does not matter.",
+                do="Its last three axes are head, query and key; use size 1 where it does not vary.",
                 batch=batch,
                 heads=heads,
                 extent=extent,
@@ -456,17 +460,23 @@ def _some(table: Tensor, axis: int, chosen: Index) -> Tensor:
     return table.index_select(axis, chosen.to(table.device))
 
 
-def _check_table(table: object, must: str) -> None:
+def _check_table(table: object, name: str, shape: str) -> None:
     if not isinstance(table, Tensor) or not table.is_floating_point():
         kind = str(table.dtype) if isinstance(table, Tensor) else type(table).__name__
         raise DtypeError(
-            "{needed} and holds floating-point numbers.",
+            "{name}(table) takes floating-point numbers of shape {shape}.",
             got="{kind}",
             do="Pass a float tensor.",
-            needed=must,
+            name=name,
+            shape=shape,
             kind=kind,
         )
     if table.ndim != 2 or not all(table.shape):
         raise ShapeError(
-            "{needed}.", got="shape {shape}", do="Give it two axes.", needed=must, shape=tuple(table.shape)
+            "{name}(table) has shape {shape}, with no empty axis.",
+            got="shape {given}",
+            do="Pass a tensor with two axes.",
+            name=name,
+            shape=shape,
+            given=tuple(table.shape),
         )

@@ -35,11 +35,11 @@ from math import prod
 import numpy as np
 
 from regard.checks import check_integer
-from regard.errors import ArgumentError, DtypeError, ShapeError
+from regard.errors import ArgumentError, DtypeError, Phrase, ShapeError
 from regard.kernels.operations import CostStep, Setting, linear_steps, softmax_steps
 from regard.kernels.plan import TEXTS, plan
 from regard.languages import padded
-from regard.masks import Mask, as_mask, causal, parse
+from regard.masks import Mask, MaskLike, as_mask, causal, parse
 from regard.masks.extent import Extent
 from regard.masks.mask import extent_of
 
@@ -182,7 +182,7 @@ def cost(
     layers: int = 1,
     batch: int = 1,
     dtype: object = "float32",
-    mask: object = None,
+    mask: MaskLike | str | None = None,
     projections: bool = True,
     ways: Sequence[str] | None = None,
 ) -> Cost:
@@ -214,7 +214,9 @@ def cost(
     setting = _setting(width, heads, key_heads, layers, batch, dtype, projections)
     asked = [lengths] if isinstance(lengths, (int, np.integer)) else list(lengths)
     if not asked:
-        raise ArgumentError("There is at least one length.", got="none", do="Pass cost(512), say.")
+        raise ArgumentError(
+            "cost() needs at least one length.", got="none", do="Call cost(512), for example."
+        )
     one = None if mask is None else parse(mask) if isinstance(mask, str) else as_mask(mask)
     extents = [_extent(length, keys) for length in dict.fromkeys(asked)]
     chosen = _ways(ways, one, keys, max(extent.queries for extent in extents))
@@ -249,7 +251,7 @@ def _pairs(name: str, setting: Setting, mask: Mask | None, extent: Extent) -> in
         raise ShapeError(
             "A mask broadcasts to (batch, head) = {full}.",
             got="{lead}",
-            do="Give batch= and heads= as the mask has them.",
+            do="Pass the batch= and heads= of the mask.",
             full=full,
             lead=mask.lead,
         )
@@ -263,26 +265,32 @@ def _pairs(name: str, setting: Setting, mask: Mask | None, extent: Extent) -> in
 def _ways(given: Sequence[str] | None, mask: Mask | None, keys: int | None, longest: int) -> tuple[str, ...]:
     why_not = {}
     if mask is None:
-        why_not["allowed"] = "allowed counts the pairs of a mask, and there is none"
+        why_not["allowed"] = Phrase("allowed, which counts the pairs of a mask, without a mask")
     elif mask != causal():
-        why_not["linear"] = f"linear attention has no mask but causal(), and this is {mask!r}"[:120]
+        why_not["linear"] = Phrase(
+            "linear, which has no mask but causal(), with {mask}", mask=repr(mask)[:60]
+        )
     elif keys is not None and keys < longest:
-        why_not["linear"] = f"causal linear attention has as many keys as queries, and keys = {keys}"
+        why_not["linear"] = Phrase(
+            "linear with causal(), which needs a key per query, and keys = {keys}", keys=keys
+        )
     if keys is not None:
-        why_not["cache"] = "a cache holds the text itself, and keys= is another"
+        why_not["cache"] = Phrase("cache, which holds the sequence itself, together with keys=")
     if given is None:
         return tuple(way for way in WAYS if way not in why_not)
     for way in given:
         if way not in WAYS or way in why_not:
             raise ArgumentError(
-                "ways are some of {WAYS}.",
+                "Each of ways= is one of {known}.",
                 got="{why_not}",
-                do="Leave ways out for all that make sense.",
-                WAYS=", ".join(WAYS),
+                do="Omit ways= to compare all that apply.",
+                known=", ".join(WAYS),
                 why_not=why_not.get(way, repr(way)),
             )
     if not given:
-        raise ArgumentError("There is at least one way.", got="none", do="Leave ways out for all.")
+        raise ArgumentError(
+            "ways= names at least one way.", got="none", do="Omit ways= to compare all of them."
+        )
     return tuple(way for way in WAYS if way in given)
 
 
@@ -305,10 +313,11 @@ def _setting(
     name = str(dtype).removeprefix("torch.")
     if name not in BYTES:
         raise DtypeError(
-            "dtype is one of {BYTES}.",
+            "{name} is one of {known}.",
             got="dtype = {dtype}",
             do="Choose one of them.",
-            BYTES=", ".join(BYTES),
+            name="dtype",
+            known=", ".join(BYTES),
             dtype=dtype,
         )
     return Setting(width, heads, key_heads, layers, batch, name, BYTES[name], projections)
@@ -318,7 +327,7 @@ def _extent(length: int, keys: int | None) -> Extent:
     extent = extent_of(length, keys, limit=None)  # without a mask, no position is ever visited
     if 0 in extent:
         raise ArgumentError(
-            "There is at least one query and one key.",
+            "cost() needs at least one query and one key.",
             got="{extent}",
             do="Pass a length of 1 or more.",
             extent=extent,

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from regard.checks import check_number, check_positive, check_probability
 from regard.errors import DeviceError, DtypeError, MaskError, ShapeError
-from regard.kernels.biases import Bias, Sum, TensorBias
-from regard.masks import Mask, dense, everything
+from regard.kernels.biases import Bias, BiasLike, Sum, TensorBias
+from regard.masks import Mask, MaskLike, dense, everything
 from regard.masks.extent import Extent
 from regard.masks.id_table import is_causal_bias
 from regard.masks.mask import as_mask
@@ -65,7 +65,7 @@ class Inputs:
     def with_positive_scale(self) -> Inputs:
         """The same call with a positive scale; its sign moves to the queries.
 
-        Kernels with a causal mask of their own write −inf before they multiply by the scale, which
+        Kernels with a built-in causal mask write −inf before they multiply by the scale, which
         gives NaN for a scale of 0 and +inf for a negative one; others assume that the greatest product
         is the greatest score. A scale too small for the precision of the scores counts as 0.
         """
@@ -85,8 +85,8 @@ def prepare(
     k: Tensor,
     v: Tensor | None,
     *,
-    mask: object = None,
-    bias: object = None,
+    mask: MaskLike | None = None,
+    bias: BiasLike | None = None,
     scale: float | None = None,
     softcap: float | None = None,
     sinks: Tensor | None = None,
@@ -137,7 +137,7 @@ def _check_kinds(**tensors: object) -> None:
             raise DtypeError(
                 "q, k and v are torch tensors.",
                 got="{name} = {type}",
-                do="Use torch.as_tensor(...), or regard.kernels.reference for NumPy.",
+                do="Use torch.as_tensor(...), or regard.reference for NumPy arrays.",
                 name=name,
                 type=type(tensor).__name__,
             )
@@ -153,15 +153,15 @@ def _check_kinds(**tensors: object) -> None:
     if len({tensor.dtype for tensor in found.values()}) > 1:
         kinds = ", ".join(f"{name}.dtype = {tensor.dtype}" for name, tensor in found.items())
         raise DtypeError(
-            "q, k and v have one dtype.",
+            "q, k and v have the same dtype.",
             got="{kinds}",
-            do="Convert them to the same with .to(...).",
+            do="Convert them with .to(...).",
             kinds=kinds,
         )
     if len({tensor.device for tensor in found.values()}) > 1:
         places = ", ".join(f"{name} on {tensor.device}" for name, tensor in found.items())
         raise DeviceError(
-            "q, k and v live on one device.", got="{places}", do="Move them with .to(...).", places=places
+            "q, k and v are on the same device.", got="{places}", do="Move them with .to(...).", places=places
         )
 
 
@@ -179,7 +179,7 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int
         raise ShapeError(
             "Queries and keys have the same number of channels (q = {q}).",
             got="k = {k} in {shapes}",
-            do="Project both to one width.",
+            do="Project both to the same width.",
             q=q.shape[-1],
             k=k.shape[-1],
             shapes=shapes,
@@ -198,12 +198,12 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int
     heads, key_heads = q.shape[-3], k.shape[-3]
     if key_heads != v.shape[-3] or (heads != key_heads and (not key_heads or heads % key_heads)):
         raise ShapeError(
-            "Keys and values have as many heads as the queries, or a divisor of it (query heads = {heads}).",
-            got="key heads = {key_heads}, value heads = {heads_2}",
-            do="Grouped-query attention shares each key head among query heads / key heads of them.",
+            "Keys and values have as many heads as queries, or a divisor of that (query heads = {heads}).",
+            got="key heads = {key_heads}, value heads = {value_heads}",
+            do="For grouped-query attention, choose a number of key heads that divides the query heads.",
             heads=heads,
             key_heads=key_heads,
-            heads_2=v.shape[-3],
+            value_heads=v.shape[-3],
         )
     if q.shape[:-3] == k.shape[:-3] == v.shape[:-3]:
         return tuple(q.shape[:-3]), heads  # the usual case; broadcast_shapes is slow
@@ -232,7 +232,7 @@ def _four_axes(x: Tensor, lead: tuple[int, ...], has_heads: bool) -> Tensor:
 
 
 def _mask_of(
-    given: object, lead: tuple[int, ...], heads: int, extent: Extent, device: torch.device
+    given: MaskLike | None, lead: tuple[int, ...], heads: int, extent: Extent, device: torch.device
 ) -> tuple[Mask, Tensor | None]:
     """The mask, and the finite values of an additive mask."""
     if given is None:
@@ -250,17 +250,15 @@ def _mask_of(
     except RuntimeError:
         fits = False
     if not fits:
-        shape = (*mask.lead, *extent)
-        hint = "Its axes are (..., batch, head, query, key)."
-        if mask.lead and len(mask.lead) == len(lead) and (*mask.lead, 1) != full:
-            hint = "A mask per batch element needs a head axis: use mask[:, None]."
+        no_head_axis = len(mask.lead) == len(lead) and (*mask.lead, 1) != full
         raise ShapeError(
             "A mask broadcasts to (..., batch, head, query, key) = {full}.",
             got="{shape}",
-            do="{hint}",
+            do="A mask per batch element needs a head axis: use mask[:, None]."
+            if no_head_axis
+            else "Its axes are (..., batch, head, query, key).",
             full=(*full, *extent),
-            shape=shape,
-            hint=hint,
+            shape=(*mask.lead, *extent),
         )
     return mask, rest
 
@@ -271,13 +269,13 @@ def _split_additive(given: Tensor) -> tuple[Mask, Tensor | None]:
         raise MaskError(
             "A mask has no NaN.",
             got="NaN in an additive mask",
-            do="Write 0 where a key may be seen and −inf where not.",
+            do="Use 0 where a key may be seen and −inf elsewhere.",
         )
     if torch.isposinf(given).any():
         raise MaskError(
             "A mask has no +inf.",
             got="+inf in an additive mask",
-            do="Write 0 where a key may be seen and −inf where not.",
+            do="Use 0 where a key may be seen and −inf elsewhere.",
         )
     # Hugging Face uses the lowest number of the dtype instead of −inf; it means the same.
     forbidden = given.detach() <= torch.finfo(given.dtype).min
@@ -287,7 +285,7 @@ def _split_additive(given: Tensor) -> tuple[Mask, Tensor | None]:
 
 
 def _bias_of(
-    given: object,
+    given: BiasLike | None,
     from_mask: Tensor | None,
     lead: tuple[int, ...],
     batch: int,
@@ -313,7 +311,7 @@ def _bias_of(
             raise DtypeError(
                 "A bias is a tensor or comes from regard.biases.",
                 got="{type}",
-                do="For example biases.alibi(heads).",
+                do="Use biases.alibi(heads), for example.",
                 type=type(one).__name__,
             )
         for table in one.tables:
@@ -335,10 +333,10 @@ def _bias_tensor(given: Tensor, lead: tuple[int, ...], heads: int, extent: Exten
         return wide.expand(*lead, *wide.shape[-3:]).reshape(prod(lead), *wide.shape[-3:])
     except RuntimeError:
         raise ShapeError(
-            "A bias broadcasts to (..., batch, head, query, key) = {lead}.",
+            "A bias broadcasts to (..., batch, head, query, key) = {full}.",
             got="shape {shape}",
-            do="Its last three axes are head, query and key; give 1 where it does not matter.",
-            lead=(*lead, heads, *extent),
+            do="Its last three axes are head, query and key; use size 1 where it does not vary.",
+            full=(*lead, heads, *extent),
             shape=tuple(given.shape),
         ) from None
 
@@ -346,12 +344,12 @@ def _bias_tensor(given: Tensor, lead: tuple[int, ...], heads: int, extent: Exten
 def _check_device(name: str, tensor: Tensor, device: torch.device) -> None:
     if tensor.device != device:
         raise DeviceError(
-            "{name} lives on the device of q ({device}).",
-            got="{name} on {tensor_device}",
+            "{name} is on the device of q ({device}).",
+            got="{name} on {own}",
             do="Move it with .to(...).",
             name=name,
             device=device,
-            tensor_device=tensor.device,
+            own=tensor.device,
         )
 
 

@@ -69,7 +69,7 @@ def linear_attention(
         raise ShapeError(
             "Causal linear attention has at least as many keys as queries (keys = {keys}).",
             got="queries = {queries}",
-            do="Pass the keys of the whole sequence, or carry a state.",
+            do="Pass the keys of the whole sequence, or continue from a state.",
             keys=keys,
             queries=queries,
         )
@@ -112,7 +112,7 @@ def linear_attention_with_state(
         )
         if tuple(sums.shape) != own:
             raise ShapeError(
-                "The state fits batch, heads, features and values {own}.",
+                "The state has shape (batch, heads, features, value channels + 1) = {own}.",
                 got="{shape}",
                 do="Start again with state=None.",
                 own=own,
@@ -234,10 +234,10 @@ class _LinearCall:
         if features.shape[:-1] != x.shape[:-1]:
             raise ShapeError(
                 "A feature map changes at most the last axis.",
-                got="{shape} from {shape_2}",
+                got="{features} from {channels}",
                 do="Map channels to features.",
-                shape=tuple(features.shape),
-                shape_2=tuple(x.shape),
+                features=tuple(features.shape),
+                channels=tuple(x.shape),
             )
         return features
 
@@ -266,7 +266,7 @@ def _feature_map(given: str | FeatureMap) -> FeatureMap:
     raise ArgumentError(
         'feature_map is "elu" or a function.',
         got="{given!r}",
-        do="Pass a function of a tensor of channels.",
+        do="Pass a function that maps a tensor of channels to features.",
         given=given,
     )
 
@@ -284,10 +284,10 @@ def _check_keep(keep: object, lead: tuple[int, ...], keys: int, device: torch.de
         wide = keep.to(device).expand(*lead, keys)
     except RuntimeError:
         raise ShapeError(
-            "keep broadcasts to (..., key) = {lead}.",
+            "keep broadcasts to (..., key) = {full}.",
             got="shape {shape}",
             do="Pass one value per key, without a head axis.",
-            lead=(*lead, keys),
+            full=(*lead, keys),
             shape=tuple(keep.shape),
         ) from None
     return wide.reshape(-1, 1, keys, 1)

@@ -38,7 +38,7 @@ class Tile(NamedTuple):
     additive: Tensor | None  # (batch or 1, head or 1, query, key)
     sees: Tensor | None  # (batch or 1, head or 1, query), which rows see any key; None: all do
     rules: Rules
-    causal: bool = False  # the fused kernel's own causal mask is all that is needed
+    causal: bool = False  # the fused kernel's built-in causal mask is all that is needed
     seed: int = 0  # of the dropout, the same forward and backward
 
 

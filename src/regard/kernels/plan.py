@@ -27,7 +27,7 @@ import numpy as np
 from regard.errors import ArgumentError
 from regard.kernels.layout import TILE, MaskPart, Region, lay_out, one_tile
 from regard.languages import Texts
-from regard.masks import Mask, as_mask, causal, everything
+from regard.masks import Mask, MaskLike, as_mask, causal, everything
 from regard.masks.extent import Extent, Strip
 from regard.masks.mask import ALL, NONE, extent_of
 from regard.masks.pair_patterns import Dense
@@ -40,7 +40,7 @@ MAX_MASKED_PAIRS = 256 * 256
 """Up to this many pairs, one masked call costs less than planning does."""
 
 DENSE_FRACTION = 0.6
-"""A dense mask tensor is used as it is if tiling would still compute more than this share of the pairs."""
+"""A dense mask tensor is used unchanged if tiling would still compute more than this share of the pairs."""
 
 CACHED_ENTRIES = 1 << 20
 """Plans of masks with larger tables are not cached."""
@@ -158,7 +158,7 @@ def _allowed(element: ElementPlan, extent: Extent, region: Region) -> int:
     return sum(part.allowed(extent) for part in element.parts)
 
 
-def plan(mask: object, queries: int, keys: int | None = None) -> Plan:
+def plan(mask: MaskLike | None, queries: int, keys: int | None = None) -> Plan:
     """How attention under ``mask`` will be computed; ``str()`` of the result explains it.
 
     ``mask`` is a regard mask, a bool tensor, or None for no mask at all.
@@ -172,10 +172,10 @@ def plan(mask: object, queries: int, keys: int | None = None) -> Plan:
     extent = extent_of(queries, keys)
     if max(extent) > MAX_PLAN_LENGTH:
         raise ArgumentError(
-            "A plan is made for at most {MAX_PLAN_LENGTH:,} queries and keys.",
+            "plan() takes at most {most:,} queries and keys.",
             got="{extent}",
-            do="Plan a shorter text; costs grow evenly from there on.",
-            MAX_PLAN_LENGTH=MAX_PLAN_LENGTH,
+            do="Plan a shorter sequence; costs follow the same formula at any length.",
+            most=MAX_PLAN_LENGTH,
             extent=extent,
         )
     return plan_extent(everything() if mask is None else as_mask(mask, extent), extent)

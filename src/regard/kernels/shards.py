@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from regard.errors import ArgumentError, DtypeError, RegardError, ShapeError
+from regard.errors import ArgumentError, DtypeError, Phrase, RegardError, ShapeError
 from regard.kernels.layout import Region
 from regard.masks.extent import Extent
 
@@ -100,20 +100,20 @@ def check_group(group: object) -> None:
         raise ArgumentError(
             "group= needs processes that are connected.",
             got="torch.distributed without init_process_group",
-            do="Start with torchrun, call torch.distributed.init_process_group, or leave group= out.",
+            do="Start with torchrun and call torch.distributed.init_process_group, or omit group=.",
         )
     if group == dist.GroupMember.NON_GROUP_MEMBER:
         raise ArgumentError(
-            "group= is a group that this process is in.",
-            got="a group without rank {get_rank}",
-            do="Call it in the processes of the group alone.",
-            get_rank=dist.get_rank(),
+            "group= is a group that this process belongs to.",
+            got="a group without rank {rank}",
+            do="Call it only in the processes of the group.",
+            rank=dist.get_rank(),
         )
     if not isinstance(group, dist.ProcessGroup):
         raise DtypeError(
             "group is a process group of torch.distributed.",
             got="{type}",
-            do="Pass torch.distributed.group.WORLD, or what new_group(...) gave.",
+            do="Pass torch.distributed.group.WORLD, or the result of new_group(...).",
             type=type(group).__name__,
         )
 
@@ -140,7 +140,7 @@ def gather_ring(
             if repr(row[place]) != repr(everyone[0][place]):  # so that NaN equals NaN
                 first, other = (_described(name, x[place]) for x in (everyone[0], row))
                 raise ShapeError(
-                    "Every process of a group gives the same {name} (process 0: {first}).",
+                    "Every process of a group passes the same {name} (process 0: {first}).",
                     got="{other} in process {process}",
                     do="Only the numbers of queries and of keys may differ.",
                     name=name,
@@ -165,9 +165,9 @@ def refuse_together(refused: list[bool], failed: RegardError | None) -> None:
     if any(refused):
         raise ArgumentError(
             "All processes of a group compute together.",
-            got="an error in process {index}",
-            do="Its own message says what is wrong there.",
-            index=refused.index(True),
+            got="an error in process {process}",
+            do="See the error message of that process.",
+            process=refused.index(True),
         )
 
 
@@ -199,12 +199,12 @@ def _must_match(q: Tensor, k: Tensor, v: Tensor | None, options: dict[str, float
 _KINDS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 
 
-def _described(name: str, value: float) -> str:
+def _described(name: str, value: float) -> str | Phrase:
     if name == "dtype":
         return str(_KINDS[int(value)])
     if name in ("values", "mask", "bias", "sinks"):
-        return f"{name} given" if value else f"no {name}"
-    return f"no {name}" if value == math.inf else f"{name} = {value:g}"
+        return Phrase("{name} given", name=name) if value else Phrase("no {name}", name=name)
+    return Phrase("no {name}", name=name) if value == math.inf else f"{name} = {value:g}"
 
 
 def _ranges(lengths: Sequence[int]) -> Iterator[range]:

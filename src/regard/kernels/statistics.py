@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from regard.checks import check_integer
+from regard.kernels.biases import BiasLike
 from regard.kernels.inputs import Inputs, prepare
 from regard.kernels.plain_kernel import full_precision
 from regard.kernels.plan import Plan, plan_extent
@@ -31,6 +32,7 @@ from regard.kernels.ring import collect_around, prepare_shard
 from regard.kernels.statistics_rows import MAX_ROWS, collect
 from regard.kernels.statistics_totals import Statistics, Totals
 from regard.kernels.tiled import head_groups_of, run
+from regard.masks import MaskLike
 from regard.threads import spread
 
 
@@ -40,8 +42,8 @@ def attention_statistics(
     k: Tensor,
     v: Tensor | None = None,
     *,
-    mask: object = None,
-    bias: object = None,
+    mask: MaskLike | None = None,
+    bias: BiasLike | None = None,
     scale: float | None = None,
     softcap: float | None = None,
     sinks: Tensor | None = None,

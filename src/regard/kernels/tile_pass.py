@@ -42,7 +42,7 @@ class HeadGroup:
 
     batch: slice
     heads: slice
-    causal: bool  # the kernel's own causal mask is all that is needed
+    causal: bool  # the kernel's built-in causal mask is all that is needed
     parts: tuple[MaskPart, ...]
 
     @property

@@ -35,7 +35,7 @@ def run(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     """Output ``(batch, head, query, channel)`` and lse ``(batch, head, query)`` of a planned call."""
     inputs = inputs.with_positive_scale()
     use_fused = _fused_can(inputs)
-    # The fused kernel has a causal mask of its own for squares, but not together with a bias.
+    # The fused kernel has a built-in causal mask for squares, but cannot combine it with a bias.
     head_groups = tuple(head_groups_of(inputs, plan, own_causal=use_fused and inputs.bias is None))
     # The seed comes from torch's generator, so that torch.manual_seed determines it.
     seed = int(torch.randint(1 << 62, ())) if inputs.dropout else 0
@@ -66,7 +66,7 @@ def head_groups_of(
 ) -> Iterator[HeadGroup]:
     """The elements of a plan, mapped to the batch and the heads of the tensors.
 
-    ``own_causal`` says that the kernel has a causal mask of its own for squares; otherwise a
+    ``own_causal`` says that the kernel has a built-in causal mask for squares; otherwise a
     causal square is split into row tiles of at most ``max_rows`` rows.
     """
     if not inputs.q.numel() or not inputs.k.numel():
@@ -76,7 +76,7 @@ def head_groups_of(
 
     def head_group(element: ElementPlan, batch: slice, heads: slice) -> HeadGroup:
         causal = element.path == "causal"
-        # If the kernel's own causal mask cannot be used, tiles skip the empty half.
+        # Without a built-in causal mask, tiles skip the empty half.
         cut = causal and not own_causal
         parts = lay_out(element.mask, plan.extent, max_rows=max_rows) if cut else element.parts
         return HeadGroup(batch, heads, causal and own_causal, parts)

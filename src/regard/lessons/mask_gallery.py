@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
-from regard.errors import ArgumentError
+from regard.checks import check_integer
 from regard.kernels import plan
 from regard.lessons.facts import Fact, text
 from regard.lessons.panels import Cells, draw
@@ -74,14 +74,7 @@ def show_masks(length: int = 16, *, kept: int = 11, reach: int = 2, stride: int 
     >>> [(one.name, one.pairs) for one in found.masks]
     [('padding', 176), ('causal', 136), ('both', 121), ('window', 74), ('sparse', 200)]
     """
-    if not 0 < kept <= length:
-        raise ArgumentError(
-            "kept is a number of tokens, from 1 to the length (length = {length}).",
-            got="kept = {kept}",
-            do="Count the tokens that are no padding.",
-            length=length,
-            kept=kept,
-        )
+    check_integer("kept", kept, most=length)
     pad = padding(np.arange(length) < kept)
     chosen = {
         "padding": pad,

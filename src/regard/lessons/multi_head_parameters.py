@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from regard.errors import ArgumentError
 from regard.kernels import attention, attention_weights
 from regard.lessons.facts import Fact, text
+from regard.masks import MaskLike
 from regard.views.figures import grid
 
 
@@ -44,14 +45,14 @@ class BareMultiHead(nn.Module):
         )
         self.b_q, self.b_k, self.b_v, self.b_o = (nn.Parameter(torch.zeros(width)) for _ in range(4))
 
-    def forward(self, x: Tensor, mask: object = None) -> Tensor:
+    def forward(self, x: Tensor, mask: MaskLike | None = None) -> Tensor:
         """Project, split, attend, join, project."""
         q, k, v = self._split(x)
         heads = attention(q, k, v, mask=mask)  # (batch, head, length, channel)
         joined = heads.transpose(1, 2).flatten(2)  # (batch, length, width)
         return joined @ self.w_o + self.b_o
 
-    def weights(self, x: Tensor, mask: object = None) -> Tensor:
+    def weights(self, x: Tensor, mask: MaskLike | None = None) -> Tensor:
         """``(batch, head, query, key)``."""
         q, k, _ = self._split(x)
         return attention_weights(q, k, mask=mask)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from regard.kernels import attention, attention_weights
 from regard.lessons.facts import Fact, text
 from regard.lessons.panels import Cells, draw
-from regard.masks import causal
+from regard.masks import MaskLike, causal
 
 
 class BareSelfAttention(nn.Module):
@@ -33,12 +33,12 @@ class BareSelfAttention(nn.Module):
             nn.Parameter(torch.randn(width, channels) / sqrt(width)) for _ in range(3)
         )
 
-    def forward(self, x: Tensor, mask: object = None) -> Tensor:
+    def forward(self, x: Tensor, mask: MaskLike | None = None) -> Tensor:
         """Attend from every token to every token that the mask allows."""
         q, k, v = (x @ weight for weight in (self.w_q, self.w_k, self.w_v))
         return attention(q[:, None], k[:, None], v[:, None], mask=mask)[:, 0]
 
-    def weights(self, x: Tensor, mask: object = None) -> Tensor:
+    def weights(self, x: Tensor, mask: MaskLike | None = None) -> Tensor:
         """``(batch, query, key)``."""
         return attention_weights((x @ self.w_q)[:, None], (x @ self.w_k)[:, None], mask=mask)[:, 0]
 
@@ -57,12 +57,12 @@ class LinearSelfAttention(nn.Module):
         super().__init__()
         self.query, self.key, self.value = (nn.Linear(width, channels, bias=False) for _ in range(3))
 
-    def forward(self, x: Tensor, mask: object = None) -> Tensor:
+    def forward(self, x: Tensor, mask: MaskLike | None = None) -> Tensor:
         """Attend from every token to every token that the mask allows."""
         q, k, v = (layer(x)[:, None] for layer in (self.query, self.key, self.value))
         return attention(q, k, v, mask=mask)[:, 0]
 
-    def weights(self, x: Tensor, mask: object = None) -> Tensor:
+    def weights(self, x: Tensor, mask: MaskLike | None = None) -> Tensor:
         """``(batch, query, key)``."""
         return attention_weights(self.query(x)[:, None], self.key(x)[:, None], mask=mask)[:, 0]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
-from regard.errors import ArgumentError
+from regard.checks import check_number
 from regard.kernels.reference import Numbers, attention
 from regard.lessons.facts import Fact, text, words
 from regard.lessons.panels import Bars, draw
@@ -74,13 +74,7 @@ def filter_keys(
     >>> found.kept, round(found.share, 3), round(found.output, 2), round(found.filtered, 2)
     ((0, 2), 0.909, 8.24, 9.07)
     """
-    if not 0 <= threshold <= 1:
-        raise ArgumentError(
-            "threshold is a weight from 0 to 1.",
-            got="threshold = {threshold}",
-            do="Try 0.1.",
-            threshold=threshold,
-        )
+    check_number("threshold", threshold, 0, 1, example=0.1)
     v = np.asarray(values, np.float64)
     weights = attention([query], keys, v[:, None])["weights"][0]
     passing = weights >= threshold

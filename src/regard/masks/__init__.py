@@ -7,7 +7,7 @@ causal() & window(4, 0)
 A mask is an immutable value. It can be evaluated for tiles and pairs; only ``dense()`` makes it n×n.
 """
 
-from regard.masks.mask import Mask, as_mask
+from regard.masks.mask import Mask, MaskLike, as_mask
 from regard.masks.pair_patterns import dense, documents
 from regard.masks.parser import parse
 from regard.masks.patterns import (
@@ -23,6 +23,7 @@ from regard.masks.patterns import (
 
 __all__ = [
     "Mask",
+    "MaskLike",
     "as_mask",
     "causal",
     "dense",

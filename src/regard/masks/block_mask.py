@@ -22,7 +22,7 @@ def mask_mod(mask: Mask, queries: int | None, keys: int | None, *, device: Any =
     """The predicate ``(batch, head, query, key)`` over tensors of indices."""
     if len(mask.lead) > 2:
         raise ShapeError(
-            "FlexAttention knows one batch axis and one head axis.",
+            "FlexAttention has one batch axis and one head axis.",
             got="a mask with leading axes {lead}",
             do="Flatten the batch axes.",
             lead=mask.lead,
@@ -61,7 +61,7 @@ def _extent(mask: Mask, queries: int | None, keys: int | None) -> Extent:
             raise ArgumentError(
                 "Tables of different lengths need the number of queries and keys.",
                 got="lengths {lengths}",
-                do="mask_mod(queries, keys).",
+                do="Call mask_mod(queries, keys).",
                 lengths=sorted(lengths),
             )
         length = lengths.pop() if lengths else 0
@@ -70,7 +70,7 @@ def _extent(mask: Mask, queries: int | None, keys: int | None) -> Extent:
         raise ArgumentError(
             "mask_mod takes both lengths or neither.",
             got="queries = {queries}, keys = {keys}",
-            do="Give both.",
+            do="Pass both.",
             queries=queries,
             keys=keys,
         )
@@ -86,7 +86,7 @@ def block_mask(mask: Mask, extent: Extent, *, device: Any = None, block_size: in
         raise ShapeError(
             "FlexAttention takes one batch axis, one head axis and at least one query and key.",
             got="leading axes {lead}, {extent}",
-            do="Flatten the batch axes, or call regard.kernels.",
+            do="Flatten the batch axes, or call regard.attention.",
             lead=mask.lead,
             extent=extent,
         )

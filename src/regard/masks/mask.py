@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,16 +113,16 @@ class Mask(ABC):
 
     # ---- the algebra ---------------------------------------------------------------------------
 
-    def __and__(self, other: object) -> Mask:
+    def __and__(self, other: MaskLike) -> Mask:
         return Both.of(self, as_mask(other))
 
-    def __rand__(self, other: object) -> Mask:
+    def __rand__(self, other: MaskLike) -> Mask:
         return Both.of(as_mask(other), self)
 
-    def __or__(self, other: object) -> Mask:
+    def __or__(self, other: MaskLike) -> Mask:
         return Either.of(self, as_mask(other))
 
-    def __ror__(self, other: object) -> Mask:
+    def __ror__(self, other: MaskLike) -> Mask:
         return Either.of(as_mask(other), self)
 
     def __invert__(self) -> Mask:
@@ -253,6 +253,24 @@ class Combined(Mask):
     def shifts(self) -> bool:
         return all(part.shifts for part in self.parts)
 
+    @classmethod
+    def of(cls, *parts: Mask) -> Mask:
+        """The parts combined and simplified."""
+        combiner = MaskCombiner(cls)
+        for part in parts:
+            combiner.add(part)
+        return combiner.mask()
+
+    def select(self, index: tuple[int, ...]) -> Mask:
+        return self.of(*(part.select(index) for part in self.parts))
+
+    def substitute(self, known: Mapping[Mask, bool]) -> Mask:
+        return self.of(*(part.substitute(known) for part in self.parts))
+
+    @property
+    def T(self) -> Mask:  # noqa: N802
+        return self.of(*(part.T for part in self.parts))
+
 
 def _in_brackets(part: Mask, around: Mask) -> str:
     """``part`` as text, in brackets if precedence requires them."""
@@ -296,11 +314,11 @@ class MaskCombiner:
             self._lead = np.broadcast_shapes(self._lead, lead)
         except ValueError:
             raise MaskError(
-                "Masks that are joined differ over the same batch and heads.",
-                got="{lead} and {lead_2}",
-                do="Give the tables one leading shape, or 1 where it does not matter.",
+                "Masks that are combined have leading axes that broadcast.",
+                got="{lead} and {other}",
+                do="Give the tables the same leading shape, or size 1 where they do not vary.",
                 lead=self._lead,
-                lead_2=lead,
+                other=lead,
             ) from None
 
     def mask(self) -> Mask:
@@ -312,13 +330,6 @@ class MaskCombiner:
         return self._kind(tuple(self._parts))  # type: ignore[call-arg]
 
 
-def _joined(kind: type[Combined], parts: tuple[Mask, ...]) -> Mask:
-    combiner = MaskCombiner(kind)
-    for part in parts:
-        combiner.add(part)
-    return combiner.mask()
-
-
 @dataclass(frozen=True, repr=False)
 class Both(Combined):
     """All parts must allow a pair."""
@@ -326,11 +337,6 @@ class Both(Combined):
     parts: tuple[Mask, ...]
     sign = "&"
     neutral = True
-
-    @staticmethod
-    def of(*parts: Mask) -> Mask:
-        """The parts joined and simplified."""
-        return _joined(Both, parts)
 
     def __hash__(self) -> int:
         return self._hash
@@ -341,16 +347,6 @@ class Both(Combined):
     def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
         return reduce(np.minimum, (part.tiles(rows, columns, extent) for part in self.parts))
 
-    def select(self, index: tuple[int, ...]) -> Mask:
-        return Both.of(*(part.select(index) for part in self.parts))
-
-    def substitute(self, known: Mapping[Mask, bool]) -> Mask:
-        return Both.of(*(part.substitute(known) for part in self.parts))
-
-    @property
-    def T(self) -> Mask:  # noqa: N802
-        return Both.of(*(part.T for part in self.parts))
-
 
 @dataclass(frozen=True, repr=False)
 class Either(Combined):
@@ -360,11 +356,6 @@ class Either(Combined):
     sign = "|"
     neutral = False
 
-    @staticmethod
-    def of(*parts: Mask) -> Mask:
-        """The parts joined and simplified."""
-        return _joined(Either, parts)
-
     def __hash__(self) -> int:
         return self._hash
 
@@ -373,16 +364,6 @@ class Either(Combined):
 
     def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
         return reduce(np.maximum, (part.tiles(rows, columns, extent) for part in self.parts))
-
-    def select(self, index: tuple[int, ...]) -> Mask:
-        return Either.of(*(part.select(index) for part in self.parts))
-
-    def substitute(self, known: Mapping[Mask, bool]) -> Mask:
-        return Either.of(*(part.substitute(known) for part in self.parts))
-
-    @property
-    def T(self) -> Mask:  # noqa: N802
-        return Either.of(*(part.T for part in self.parts))
 
 
 @dataclass(frozen=True, repr=False)
@@ -436,7 +417,11 @@ class Not(Mask):
         return ~self.part.T
 
 
-def as_mask(given: object, extent: Extent | None = None) -> Mask:
+MaskLike: TypeAlias = Union[Mask, "torch.Tensor", NDArray[Any]]
+"""What is accepted as a mask: a mask, a bool tensor (True = may attend), or an additive one of 0 and −inf."""
+
+
+def as_mask(given: MaskLike, extent: Extent | None = None) -> Mask:
     """A mask from a mask, a bool tensor, an additive tensor of 0 and −inf, or a causal bias of torch.
 
     ``extent`` is the size that the mask is for, if known; a causal bias only fits its own sizes.
@@ -450,7 +435,7 @@ def as_mask(given: object, extent: Extent | None = None) -> Mask:
         lower_right, own = causal_bias(given)
         if extent is not None and own != extent:
             raise MaskError(
-                "A causal bias of torch is used for its own sizes (queries = {queries}, keys = {keys}).",
+                "A causal bias of torch only fits its own sizes (queries = {queries}, keys = {keys}).",
                 got="queries = {extent_queries}, keys = {extent_keys}",
                 do="Pass masks.causal(), which fits any sizes.",
                 queries=own.queries,
@@ -464,6 +449,6 @@ def as_mask(given: object, extent: Extent | None = None) -> Mask:
     raise MaskError(
         "A mask is a regard mask, a bool tensor (True = may attend) or an additive float tensor.",
         got="{type}",
-        do="Build one with regard.masks, or read a text with masks.parse(...).",
+        do="Build one with regard.masks, or parse a text with masks.parse(...).",
         type=type(given).__name__,
     )

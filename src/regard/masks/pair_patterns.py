@@ -81,11 +81,11 @@ def documents(ids: object, key_ids: object = None) -> Mask:
         np.broadcast_shapes(*leads)
     except ValueError:
         raise MaskError(
-            "documents(query_ids, key_ids) differ over the same batch.",
-            got="{leads} and {leads_2}",
+            "The tables of documents(query_ids, key_ids) have the same batch size.",
+            got="{queries} and {keys}",
             do="Give both the same batch size.",
-            leads=leads[0][:-1],
-            leads_2=leads[1][:-1],
+            queries=leads[0][:-1],
+            keys=leads[1][:-1],
         ) from None
     return Documents(of_queries, of_keys)
 

@@ -248,14 +248,12 @@ class Padding(OneAxis):
         length = self.keep.values.shape[-1]
         fitting = {extent.keys, extent.queries} if self.transposed else {extent.keys}
         if length not in fitting or (self.transposed and length < extent.queries):
-            axis = "queries" if self.transposed else "keys"
             raise ShapeError(
                 "padding(keep) has one value per position ({extent}).",
-                got="{length} values for the {axis}",
+                got="{length} values for the queries" if self.transposed else "{length} values for the keys",
                 do="Pass keep with shape (batch, keys), True = a real token.",
                 extent=extent,
                 length=length,
-                axis=axis,
             )
 
 
@@ -294,7 +292,7 @@ def padding(keep: object = None, *, lengths: object = None) -> Mask:
     """
     if (keep is None) == (lengths is None):
         raise ArgumentError(
-            "padding takes keep or lengths=, one of the two.", do="padding(keep) or padding(lengths=[…])."
+            "padding takes either keep or lengths=.", do="padding(keep) or padding(lengths=[…])."
         )
     if lengths is not None:
         return _lengths(as_array(lengths))
@@ -324,7 +322,7 @@ def _lengths(values: NDArray[Any]) -> Mask:
         raise MaskError(
             "Lengths are whole numbers of 64 bits, 0 or more.",
             got="{beginning}",
-            do="Count the real tokens.",
+            do="Pass the number of real tokens of each sequence.",
             beginning=_beginning(values),
         )
     if not values.ndim:

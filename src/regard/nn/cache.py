@@ -66,16 +66,16 @@ class KeyValueCache:
         own, new = self._keys.shape, k.shape
         if (own[0], own[1], own[3]) != (new[0], new[1], new[3]):
             raise ShapeError(
-                "A cache goes on with the batch that it began with (batch = {batch}, key heads = "
+                "A cache continues with the batch that it was filled with (batch = {batch}, key heads = "
                 "{heads}, channels = {channels}).",
-                got="batch = {batch_2}, key heads = {heads_2}, channels = {channels_2}",
+                got="batch = {new_batch}, key heads = {new_heads}, channels = {new_channels}",
                 do="Start a new cache for another batch or module.",
                 batch=own[0],
                 heads=own[1],
                 channels=own[3],
-                batch_2=new[0],
-                heads_2=new[1],
-                channels_2=new[3],
+                new_batch=new[0],
+                new_heads=new[1],
+                new_channels=new[3],
             )
 
 
@@ -143,9 +143,9 @@ def check_layers(cache: Cache | None, layers: int) -> None:
     """Raise unless the cache has one entry for each of ``layers`` layers."""
     if cache is not None and len(cache.own) != layers:
         raise ShapeError(
-            "A cache has one place per layer (layers = {layers}).",
-            got="{own_count} places",
+            "A cache has one entry per layer (layers = {layers}).",
+            got="{own} entries",
             do="Make it with Cache(layers) or the model's new_cache().",
             layers=layers,
-            own_count=len(cache.own),
+            own=len(cache.own),
         )

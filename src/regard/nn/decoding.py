@@ -116,16 +116,16 @@ def begin(
     if isinstance(model, Seq2Seq):
         if start is None or keep is not None:
             raise ArgumentError(
-                "An encoder-decoder begins its target with a start token, and reads padding off the source.",
+                "An encoder-decoder needs a start token, and finds the padding of the source by itself.",
                 got="start = {start}, keep = None" if keep is None else "start = {start}, keep = a tensor",
-                do="Pass start=, and fill up sources with the model's padding.",
+                do="Pass start=, and pad the sources with the model's padding token.",
                 start=start,
             )
         _check_room(1 + new, model.length)
         return TargetDecoding(model, prompt, start, cached=cached)
     if start is not None:
         raise ArgumentError(
-            "A language model goes on behind the prompt.",
+            "A language model continues the prompt, so it takes no start token.",
             got="start = {start}",
             do="Put the start token into the prompt.",
             start=start,
@@ -150,17 +150,17 @@ def _end_together(prompt: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
     if keep.shape != prompt.shape:
         raise ShapeError(
             "keep has one value per token of the prompt (shape {shape}).",
-            got="shape {shape_2}",
+            got="shape {own}",
             do="Pass True for real tokens and False for padding.",
             shape=tuple(prompt.shape),
-            shape_2=tuple(keep.shape),
+            own=tuple(keep.shape),
         )
     if not bool(keep.any(1).all()):
         raise ShapeError(
             "Every prompt has at least one token.",
-            got="{sum} empty prompts",
-            do="Begin with a start token if there is nothing else to say.",
-            sum=int((~keep.any(1)).sum()),
+            got="{empty} empty prompts",
+            do="Begin an empty text with a start token.",
+            empty=int((~keep.any(1)).sum()),
         )
     order = keep.to(torch.int8).argsort(dim=1, stable=True)  # padding first, the rest as it was
     return prompt.gather(1, order), keep.gather(1, order)

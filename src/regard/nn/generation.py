@@ -156,7 +156,7 @@ def _padding(model: Seq2Seq | LanguageModel, end: int | None) -> int:
 
 @contextmanager
 def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode; afterwards every module is back in its own mode."""
+    """Evaluation mode; afterwards every module returns to the mode it was in."""
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:

@@ -51,7 +51,7 @@ class ProjectedHeads(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Xavier initialisation of each projection on its own, not of the three as one wide matrix."""
+        """Xavier initialisation of each projection separately, not of the three as one wide matrix."""
         for part in self.projection.weight.split(self._widths()):
             nn.init.xavier_uniform_(part)
         nn.init.xavier_uniform_(self.output.weight)
@@ -102,7 +102,7 @@ class ProjectedHeads(nn.Module):
         assert isinstance(context, Tensor)
         if context.shape[0] != batch:
             raise ShapeError(
-                "x and context have one batch (x = {batch}).",
+                "x and context have the same batch size (x = {batch}).",
                 got="context = {context}",
                 do="Encode one context per element of the batch.",
                 batch=batch,

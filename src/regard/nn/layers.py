@@ -15,6 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.checks import check_choice, check_integer, check_probability
+from regard.kernels.biases import BiasLike
+from regard.masks import MaskLike
 from regard.nn.cache import KeyValueCache
 from regard.nn.dropout import Dropout
 from regard.nn.multi_head import MultiHeadAttention, RelativePositionAttention
@@ -52,7 +54,7 @@ class FeedForward(nn.Module):
                 nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Transform every token on its own."""
+        """Transform every token independently."""
         check_vectors("x", x, self.width)
         out: Tensor = self.outer(self.dropout(ACTIVATIONS[self.activation](self.inner(x))))
         return out
@@ -140,7 +142,12 @@ class EncoderLayer(nn.Module):
         self.norm = norm
 
     def forward(
-        self, x: Tensor, *, mask: object = None, bias: object = None, cache: KeyValueCache | None = None
+        self,
+        x: Tensor,
+        *,
+        mask: MaskLike | None = None,
+        bias: BiasLike | None = None,
+        cache: KeyValueCache | None = None,
     ) -> Tensor:
         """``mask``, ``bias`` and ``cache`` are passed to the self-attention."""
         x = _residual(
@@ -205,9 +212,9 @@ class DecoderLayer(nn.Module):
         x: Tensor,
         context: Tensor,
         *,
-        mask: object = None,
-        context_mask: object = None,
-        bias: object = None,
+        mask: MaskLike | None = None,
+        context_mask: MaskLike | None = None,
+        bias: BiasLike | None = None,
         cache: KeyValueCache | None = None,
         context_cache: KeyValueCache | None = None,
     ) -> Tensor:

@@ -59,7 +59,7 @@ class LinearAttention(ProjectedHeads):
         """
         if context is not None and self.causal:
             raise ArgumentError(
-                "Causality orders one text; a context is another.",
+                "causal=True is for self-attention, not for a context.",
                 got="a context, and causal=True",
                 do="Build cross-attention without it.",
             )
@@ -70,7 +70,7 @@ class LinearAttention(ProjectedHeads):
             )
         if not self.causal:
             raise ArgumentError(
-                "A cache carries the past on, so the attention is causal.",
+                "A cache holds earlier tokens, so the attention is causal.",
                 got="a cache, and causal=False",
                 do="Build it with causal=True.",
             )
@@ -79,11 +79,11 @@ class LinearAttention(ProjectedHeads):
     def _step(self, q: Tensor, k: Tensor, v: Tensor, keep: Tensor | None, cache: LinearCache) -> Tensor:
         if cache.state is not None and cache.state.sums.shape[0] != q.shape[0]:
             raise ShapeError(
-                "A cache goes on with the batch that it began with (batch = {batch}).",
-                got="batch = {batch_2}",
+                "A cache continues with the batch that it was filled with (batch = {batch}).",
+                got="batch = {new_batch}",
                 do="Start a new cache for another batch.",
                 batch=cache.state.sums.shape[0],
-                batch_2=q.shape[0],
+                new_batch=q.shape[0],
             )
         heads, cache.state = linear_attention_with_state(
             q, k, v, cache.state, feature_map=self.feature_map, keep=keep

@@ -82,9 +82,9 @@ class Seq2Seq(nn.Module):
         self.padding, self.length = padding, check_integer("length", length)
         if shared and source_vocabulary != target_vocabulary:
             raise ArgumentError(
-                "A shared embedding has one vocabulary (source = {source_vocabulary}).",
+                "A shared embedding needs vocabularies of one size (source = {source_vocabulary}).",
                 got="target = {target_vocabulary}",
-                do="Make one tokenizer for both sides, or shared=False.",
+                do="Use one tokenizer for both sides, or shared=False.",
                 source_vocabulary=source_vocabulary,
                 target_vocabulary=target_vocabulary,
             )
@@ -226,20 +226,20 @@ class LanguageModel(nn.Module):
         if keep.shape != tokens.shape:
             raise ShapeError(
                 "keep has one value per token (shape {shape}).",
-                got="shape {shape_2}",
+                got="shape {own}",
                 do="Pass True for real tokens and False for padding.",
                 shape=tuple(tokens.shape),
-                shape_2=tuple(keep.shape),
+                own=tuple(keep.shape),
             )
         if cache is None or cache.keep is None:
             return keep
         if len(cache.keep) != len(keep):
             raise ShapeError(
-                "A cache goes on with the batch that it began with (batch = {batch}).",
-                got="batch = {batch_2}",
+                "A cache continues with the batch that it was filled with (batch = {batch}).",
+                got="batch = {new_batch}",
                 do="Start a new cache for another batch.",
                 batch=len(cache.keep),
-                batch_2=len(keep),
+                new_batch=len(keep),
             )
         return torch.cat([cache.keep, keep], 1)
 
@@ -270,9 +270,9 @@ def _check_text(name: str, tokens: object, vocabulary: int, longest: int, past: 
     if past + checked.shape[1] > longest:
         raise ShapeError(
             "A text fits the positions of the model (longest = {longest}).",
-            got="{name} of {past} tokens",
+            got="{name} of {count} tokens",
             do="Shorten the text, or build the model with a larger length.",
             longest=longest,
             name=name,
-            past=past + checked.shape[1],
+            count=past + checked.shape[1],
         )

@@ -9,6 +9,8 @@ from regard import masks
 from regard.checks import check_choice, check_integer, check_probability
 from regard.errors import ArgumentError, ShapeError
 from regard.kernels import attention, attention_weights, biases
+from regard.kernels.biases import BiasLike
+from regard.masks import MaskLike
 from regard.nn.cache import KeyValueCache
 from regard.nn.head_projections import ProjectedHeads
 from regard.nn.positions import RotaryPositions
@@ -75,8 +77,8 @@ class MultiHeadAttention(ProjectedHeads):
         x: Tensor,
         context: Tensor | None = None,
         *,
-        mask: object = None,
-        bias: object = None,
+        mask: MaskLike | None = None,
+        bias: BiasLike | None = None,
         cache: KeyValueCache | None = None,
     ) -> Tensor:
         """Attend from ``x`` to ``context``, or to ``x`` itself.
@@ -97,7 +99,12 @@ class MultiHeadAttention(ProjectedHeads):
         return self.join(heads)
 
     def weights(
-        self, x: Tensor, context: Tensor | None = None, *, mask: object = None, bias: object = None
+        self,
+        x: Tensor,
+        context: Tensor | None = None,
+        *,
+        mask: MaskLike | None = None,
+        bias: BiasLike | None = None,
     ) -> Tensor:
         """The weights of every head, ``(batch, head, query, key)``: n×n, for inspection.
 
@@ -134,30 +141,29 @@ class MultiHeadAttention(ProjectedHeads):
             return q, *cache.append(k, v)
         if (cache.keys.shape[0], cache.length) != (x.shape[0], context.shape[1]):
             raise ShapeError(
-                "A cache of cross-attention goes with the context that it was filled from (batch = "
+                "A cross-attention cache belongs to the context that it was filled from (batch = "
                 "{batch}, keys = {keys}).",
-                got="batch = {batch_2}, keys = {keys_2}",
+                got="batch = {new_batch}, keys = {new_keys}",
                 do="Start a new cache for another context.",
                 batch=cache.keys.shape[0],
                 keys=cache.length,
-                batch_2=x.shape[0],
-                keys_2=context.shape[1],
+                new_batch=x.shape[0],
+                new_keys=context.shape[1],
             )
         return self.project_queries(x), cache.keys, cache.values
 
     def _check_cross(self) -> None:
-        odd = "causal=True" if self.causal else None
-        if self.rotary is not None or self.position_bias() is not None:
-            odd = "positions that compare places of one text"
-        if odd is not None:
+        positions = self.rotary is not None or self.position_bias() is not None
+        if self.causal or positions:
             raise ArgumentError(
-                "Causality and positions order one text; a context is another.",
-                got="a context, and {odd}",
-                do="Build cross-attention without them; mask=masks.causal() if you mean it.",
-                odd=odd,
+                "causal=True and positions within attention are for self-attention, not for a context.",
+                got="a context, and positions within attention"
+                if positions
+                else "a context, and causal=True",
+                do="Build cross-attention without them; pass mask=masks.causal() if you do want it.",
             )
 
-    def _mask(self, given: object, queries: int, keys: int) -> object:
+    def _mask(self, given: MaskLike | None, queries: int, keys: int) -> MaskLike | None:
         if not self.causal:
             return given
         if given is None:
@@ -210,8 +216,8 @@ class RelativePositionAttention(MultiHeadAttention):
         return biases.relative(self.table)
 
 
-def _added(given: object, own: biases.Bias | None) -> object:
-    """The sum of the user's bias and the module's own."""
+def _added(given: BiasLike | None, own: biases.Bias | None) -> BiasLike | None:
+    """The sum of the user's bias and that of the module."""
     if given is None or own is None:
         return own if given is None else given
     if isinstance(given, Tensor):

@@ -120,7 +120,7 @@ class RotaryPositions(nn.Module):
         self.channels, self.length = check_integer("channels", channels), check_integer("length", length)
         if channels % 2:
             raise ArgumentError(
-                "Rotary positions turn pairs of channels, so there is an even number of them.",
+                "Rotary positions rotate pairs of channels, so the number of channels is even.",
                 got="{channels} channels",
                 do="Choose width and heads such that width / heads is even.",
                 channels=channels,

@@ -36,7 +36,8 @@ class TokenSampler:
             raise ArgumentError(
                 "top_p is a probability above 0, at most 1.",
                 got="top_p = {top_p}",
-                do="Pass 0.9, say.",
+                do="Try {example}.",
+                example=0.9,
                 top_p=top_p,
             )
         if top_p is not None and temperature is None:

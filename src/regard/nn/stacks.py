@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from regard import masks
 from regard.checks import check_integer
 from regard.errors import ArgumentError
+from regard.kernels.biases import BiasLike
+from regard.masks import MaskLike
 from regard.nn.cache import Cache, check_layers
 from regard.nn.layers import DecoderLayer, EncoderLayer
 
@@ -34,7 +36,12 @@ class Encoder(nn.Module):
         self.norm = _last_norm(layers, norm)
 
     def forward(
-        self, x: Tensor, *, mask: object = None, bias: object = None, cache: Cache | None = None
+        self,
+        x: Tensor,
+        *,
+        mask: MaskLike | None = None,
+        bias: BiasLike | None = None,
+        cache: Cache | None = None,
     ) -> Tensor:
         """``mask`` and ``bias`` are passed to every layer; ``cache`` has an entry for each."""
         check_layers(cache, len(self.layers))
@@ -72,9 +79,9 @@ class Decoder(nn.Module):
         x: Tensor,
         context: Tensor,
         *,
-        mask: object = None,
-        context_mask: object = None,
-        bias: object = None,
+        mask: MaskLike | None = None,
+        context_mask: MaskLike | None = None,
+        bias: BiasLike | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
         """``context_mask`` says which tokens of the context may be seen; the rest is for self-attention."""
@@ -142,9 +149,9 @@ class Transformer(nn.Module):
         *,
         source_keep: Tensor | None = None,
         target_keep: Tensor | None = None,
-        source_mask: object = None,
-        target_mask: object = None,
-        context_mask: object = None,
+        source_mask: MaskLike | None = None,
+        target_mask: MaskLike | None = None,
+        context_mask: MaskLike | None = None,
     ) -> Tensor:
         """The output of the decoder for every token of the target.
 
@@ -165,7 +172,7 @@ def _last_norm(layers: Sequence[EncoderLayer | DecoderLayer], norm: bool | None)
     first = layers[0]
     if any(layer.norm != first.norm or layer.attention.width != first.attention.width for layer in layers):
         raise ArgumentError(
-            "The layers of a stack have one width and one kind of norm.",
+            "All layers of a stack have the same width and the same kind of norm.",
             got="{layers}",
             do="Build them with the same options.",
             layers=", ".join(f"{layer.attention.width} ({layer.norm})" for layer in layers),
@@ -176,20 +183,20 @@ def _last_norm(layers: Sequence[EncoderLayer | DecoderLayer], norm: bool | None)
     return None
 
 
-def _once(mask: object) -> object:
+def _once(mask: MaskLike | None) -> MaskLike | None:
     """A bool tensor as a mask, so that it is read and hashed once and not in every layer."""
     if isinstance(mask, Tensor) and mask.dtype == torch.bool:
         return masks.dense(mask)
     return mask
 
 
-def _and(keep: masks.Mask | None, mask: object) -> object:
+def _and(keep: masks.Mask | None, mask: MaskLike | None) -> MaskLike | None:
     """The padding mask combined with the user's mask."""
     if keep is None or mask is None:
         return keep if mask is None else mask
     if isinstance(mask, Tensor) and mask.is_floating_point():
         raise ArgumentError(
-            "Beside padding, a mask is a regard mask or a bool tensor.",
+            "Together with padding, a mask is a regard mask or a bool tensor.",
             got="an additive mask of {dtype}",
             do="Write −inf at the padding yourself, or pass a bool tensor.",
             dtype=mask.dtype,

@@ -44,7 +44,7 @@ def check_tokens(name: str, tokens: object) -> Tensor:
         raise ShapeError(
             "{name} has shape (batch, length) with at least one token.",
             got="shape {shape}",
-            do="Begin with a start token if there is nothing else to say.",
+            do="Begin an empty text with a start token.",
             name=name,
             shape=tuple(tokens.shape),
         )
@@ -55,12 +55,12 @@ def check_in_vocabulary(name: str, tokens: Tensor, vocabulary: int) -> None:
     """Raise if a token id has no row in the embedding."""
     if int(tokens.max()) >= vocabulary or int(tokens.min()) < 0:
         raise ArgumentError(
-            "{name} holds token ids from 0 to {vocabulary} (vocabulary = {vocabulary_2}).",
-            got="ids from {min} to {max}",
+            "{name} holds token ids from 0 to {last} (vocabulary = {vocabulary}).",
+            got="ids from {least} to {greatest}",
             do="Encode the text with the model's own tokenizer.",
             name=name,
-            vocabulary=vocabulary - 1,
-            vocabulary_2=vocabulary,
-            min=int(tokens.min()),
-            max=int(tokens.max()),
+            last=vocabulary - 1,
+            vocabulary=vocabulary,
+            least=int(tokens.min()),
+            greatest=int(tokens.max()),
         )

@@ -56,7 +56,7 @@ def _converted(module: nn.Module, causal: bool) -> nn.Module:
             return Transformer.of(_encoder(encoder), _decoder(decoder, causal))
         module = encoder if not isinstance(encoder, nn.TransformerEncoder) else decoder
     raise DtypeError(
-        "from_torch converts MultiheadAttention, Transformer, and its layers and stacks, of torch.nn.",
+        "from_torch converts MultiheadAttention and Transformer of torch.nn, and its layers and stacks.",
         got="{type}",
         do="Build the regard module and copy the weights.",
         type=type(module).__name__,
@@ -68,7 +68,7 @@ def _attention(theirs: nn.MultiheadAttention, causal: bool = False) -> MultiHead
         raise ArgumentError(
             "from_torch converts attention of one width, without added keys.",
             got="kdim, vdim, add_bias_kv or add_zero_attn",
-            do="Project the context to the width first.",
+            do="Project the context to the width of the model first.",
         )
     ours = MultiHeadAttention(
         theirs.embed_dim,
@@ -155,7 +155,7 @@ def _activation(theirs: object) -> str:
     raise ArgumentError(
         "from_torch converts layers with relu or gelu.",
         got="{name}",
-        do="Other activations have no counterpart.",
+        do="regard has no other activations.",
         name=getattr(theirs, "__name__", repr(theirs)),
     )
 

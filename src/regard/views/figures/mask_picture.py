@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from regard.errors import ArgumentError, MaskError
 from regard.kernels import plan
-from regard.masks import Mask, as_mask, parse
+from regard.masks import Mask, MaskLike, as_mask, parse
 from regard.masks.extent import Extent, Strip
 from regard.masks.mask import ALL, NONE, extent_of, verdicts
 from regard.views.figures.figure_layout import Sheet, shortened
@@ -34,7 +34,7 @@ _LONGEST_NAME = 60
 
 
 def mask(
-    mask: object,
+    mask: MaskLike | str,
     queries: int | Sequence[str],
     keys: int | Sequence[str] | None = None,
     *,
@@ -121,7 +121,7 @@ def _count(given: int | Sequence[str]) -> int:
     return given if isinstance(given, int) else len(given)
 
 
-def _read(given: object) -> Mask:
+def _read(given: MaskLike | str) -> Mask:
     return parse(given) if isinstance(given, str) else as_mask(given)
 
 
