@@ -27,7 +27,7 @@ SWITCH = "REGARD_COMPILED"
 INSTRUCTIONS = ("default", "AVX2", "AVX512")
 """What each version of the pass was compiled for, by its number. ARM has the default only, with NEON."""
 
-Absence = Literal["off", "not built", "outdated", "cannot be loaded"]
+Absence = Literal["off", "not_built", "outdated", "not_loaded"]
 
 _P, _I = ctypes.c_void_p, ctypes.c_int64
 
@@ -82,7 +82,7 @@ def reason_without() -> Absence | None:
 @cache
 def _load() -> tuple[CompiledPass | None, Absence | None]:
     if not FILE.exists():
-        return None, "not built"
+        return None, "not_built"
     try:
         library = ctypes.CDLL(str(FILE))
         library.row_pass_source.restype = ctypes.c_char_p
@@ -91,4 +91,4 @@ def _load() -> tuple[CompiledPass | None, Absence | None]:
             return None, "outdated"
         return CompiledPass(library), None
     except (OSError, AttributeError):  # another platform's file, or something else of that name
-        return None, "cannot be loaded"
+        return None, "not_loaded"

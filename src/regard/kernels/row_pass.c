@@ -44,9 +44,6 @@ struct row_pass {
     int64_t *visible, *peak_key;
 };
 
-/* Read from memory, so that the compiler takes it for any number. */
-static const volatile union { uint32_t bits; float number; } NOT_A_NUMBER = {.bits = 0x7fc00000u};
-
 /* 2^t for t in [-127, 0]; relative error 2e-7, and 0 exactly at -127, where the exponent's bits are 0. */
 INLINE float power(float t) {
     int32_t whole = (int32_t)(t - 0.5f);  /* the nearest integer */
@@ -68,17 +65,23 @@ INLINE int is_finite(float x) {
     return value.bits << 1 < 0xff000000u;
 }
 
-/* Hide what is not allowed, and count the columns that are seen; -1 if a score is NaN. */
-INLINE int64_t hide(float *row, const uint8_t *allowed, int64_t start, int64_t stop) {
-    int32_t seen = 0, wrong = 0;
+INLINE void put_nan(float *x) {
+    uint32_t bits = 0x7fc00000u;
+    memcpy(x, &bits, sizeof bits);
+}
+
+/* Hide what is not allowed, and count the columns that are seen; *wrong says whether a score is NaN. */
+INLINE int64_t hide(float *row, const uint8_t *allowed, int64_t start, int64_t stop, int *wrong) {
+    int32_t seen = 0, nan = 0;
     if (allowed)
         for (int64_t j = start; j < stop; j++) row[j] = allowed[j] ? row[j] : MASKED;
     for (int64_t j = start; j < stop; j++) {
-        wrong |= is_nan(row[j]);
+        nan |= is_nan(row[j]);
         row[j] = row[j] > MASKED ? row[j] : MASKED;
         seen += row[j] > 0.5f * MASKED;
     }
-    return wrong ? -1 : seen;
+    *wrong = nan;
+    return seen;
 }
 
 /* The greatest score; *column gets the first column that has it. */
@@ -122,24 +125,34 @@ INLINE struct sums powers(float *restrict row, const float *restrict places, int
 
 INLINE float at(const float *row, int64_t column, float factor) { return column < 0 ? 0 : row[column] * factor; }
 
+/* A row with NaN or infinity among its scores: everything is NaN, as it is in torch. */
+INLINE float wrong_row(const struct row_pass *a, int64_t q, float *row, int64_t start, int64_t stop) {
+    float *numbers[] = {a->entropy, a->mass, a->far_sum, a->own, a->previous, a->first, a->peak, a->lse};
+    for (int x = 0; x < 8 - (a->lse_known != 0); x++) put_nan(numbers[x] + q);
+    for (int64_t j = start; j < stop; j++) put_nan(row + j);
+    return 1;
+}
+
 /* One row: its powers in place of its scores, its statistics added to the totals. Returns weight / power. */
 INLINE float one_row(const struct row_pass *a, int64_t b, int64_t h, int64_t i, float *row, int64_t start, int64_t stop) {
     int64_t seen = stop - start, column = 0;
+    int wrong = 0;
     if (start > 0) memset(row, 0, start * sizeof(float));
     if (stop < a->width) memset(row + stop, 0, (a->width - stop) * sizeof(float));
     if (a->allowed || a->counts) {
         const uint8_t *allowed = a->allowed;
         if (allowed) allowed += b * a->allowed_batch + h * a->allowed_head + i * a->width;
-        seen = hide(row, allowed, start, stop);
+        seen = hide(row, allowed, start, stop, &wrong);
     }
-    if (!seen) {
+    if (!seen && !wrong) {
         memset(row, 0, a->width * sizeof(float));
         return 0;
     }
     float best = greatest(row, start, stop, &column);
     struct sums sums = powers(row, a->key_places, start, stop, best, a->query_places[i]);
-    if (seen < 0 || !is_finite(sums.scores)) sums.powers = NOT_A_NUMBER.number;
     int64_t q = b * a->totals_batch + h * a->totals_head + a->queries[i];
+    a->visible[q] += seen;
+    if (wrong || !is_finite(sums.scores)) return wrong_row(a, q, row, start, stop);
     float above, factor;  /* (lse - best) in bits, and 2^-above */
     if (a->lse_known) {
         above = (float)((double)a->lse[q] * 1.4426950408889634 - best);
@@ -163,7 +176,6 @@ INLINE float one_row(const struct row_pass *a, int64_t b, int64_t h, int64_t i, 
     a->own[q] += at(row, special[0], factor);
     a->previous[q] += at(row, special[a->rows], factor);
     a->first[q] += at(row, special[2 * a->rows], factor);
-    a->visible[q] += seen;
     /* Parts come in any order; among equal weights the first key counts. */
     int64_t key = a->key_positions[column];
     if (!(factor <= a->peak[q]) || (factor == a->peak[q] && key < a->peak_key[q])) {

@@ -87,23 +87,18 @@ class CompiledStatistics(StatisticsPass):
         self._add_output(tile, weights)
 
     def _describe(self, columns: TileColumns) -> None:
-        """Where the arrays of the columns are in memory."""
-        arguments, group = self.arguments, self.head_group
+        """Where the arrays of the columns are in memory; of ranges and table, where those of these heads are."""
+        arguments, addresses = self.arguments, columns.addresses
         for name in ("queries", "query_places", "key_places", "key_positions", "special_columns"):
-            setattr(arguments, name, getattr(columns, name).ctypes.data)
-        shared = [size == 1 for size in columns.starts.shape[:2]]
-        batch, head = (0 if whole or s.start is None else s.start for whole, s in zip(shared, (group.batch, group.heads)))
-        rows = columns.starts.shape[-1]
-        arguments.range_batch = 0 if shared[0] else columns.starts.shape[1] * rows
-        arguments.range_head = 0 if shared[1] else rows
-        first = batch * arguments.range_batch + head * arguments.range_head
-        arguments.starts = columns.starts.ctypes.data + first * columns.starts.itemsize
-        arguments.stops = columns.stops.ctypes.data + first * columns.stops.itemsize
+            setattr(arguments, name, addresses[name])
+        batch, heads, rows = columns.starts.shape
+        step_batch, step_head = (0 if batch == 1 else heads * rows), (0 if heads == 1 else rows)
+        first = step_batch * (self.head_group.batch.start or 0) + step_head * (self.head_group.heads.start or 0)
+        arguments.range_batch, arguments.range_head = step_batch, step_head
+        arguments.starts = addresses["starts"] + first * columns.starts.itemsize
+        arguments.stops = addresses["stops"] + first * columns.stops.itemsize
         arguments.allowed = None
         if columns.allowed is not None:
             width = columns.allowed.shape[-1]
-            arguments.allowed_batch, arguments.allowed_head = (
-                arguments.range_batch * width,
-                arguments.range_head * width,
-            )
-            arguments.allowed = columns.allowed.ctypes.data + first * width
+            arguments.allowed = addresses["allowed"] + first * width
+            arguments.allowed_batch, arguments.allowed_head = step_batch * width, step_head * width

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MaskPart
@@ -10,7 +11,7 @@ from regard.kernels.statistics_compiled import CompiledStatistics, compiled_pass
 from regard.kernels.statistics_pass import MAX_ROWS, StatisticsPass
 from regard.kernels.statistics_torch import TorchStatistics
 from regard.kernels.statistics_totals import Totals
-from regard.kernels.tile_columns import PartColumns
+from regard.kernels.tile_columns import columns_of
 from regard.kernels.tile_pass import HeadGroup
 from regard.threads import each
 
@@ -34,23 +35,27 @@ def collect(
     rows = sum(row.stop - row.start for row in part.rows)
     width = sum(row.pairs for row in part.rows) // max(1, rows)
     cuts = max(1, elements * MAX_ROWS * width // MIN_SPLIT_SCORES)
-    new_pass = _pass_maker(inputs, part, totals, lse_known=lse_known)
-    passes = each(new_pass, head_group.cut(batch, heads, group_size, cuts))
-    stretches = [(one, tiles) for one in passes for tiles in one.stretches(-(-TASKS_PER_PART // len(passes)))]
-    received = each(lambda one: one[0].stretch(one[1]), stretches)
+    with _pass_maker(inputs, part, totals, lse_known=lse_known) as new_pass:
+        passes = each(new_pass, head_group.cut(batch, heads, group_size, cuts))
+        count = -(-TASKS_PER_PART // len(passes))
+        stretches = [(one, tiles) for one in passes for tiles in one.stretches(count)]
+        received = each(lambda one: one[0].stretch(one[1]), stretches)
     # Several stretches may contribute to the same key; added in order, so that the sums are reproducible.
     for (one, _), found in zip(stretches, received):
         one.add_received(found)
 
 
+@contextmanager
 def _pass_maker(
     inputs: Inputs, part: MaskPart, totals: Totals, *, lse_known: bool
-) -> Callable[[HeadGroup], StatisticsPass]:
+) -> Iterator[Callable[[HeadGroup], StatisticsPass]]:
     """Makes the pass over a part for some heads."""
     compiled = compiled_pass_for(inputs)
     if compiled is None:
-        return lambda some: TorchStatistics(inputs, some, part, totals, lse_known=lse_known)
-    columns = PartColumns(part, inputs.extent, inputs.lead)
-    return lambda some: CompiledStatistics(
+        yield lambda some: TorchStatistics(inputs, some, part, totals, lse_known=lse_known)
+        return
+    columns = columns_of(part, inputs.extent, inputs.lead)
+    yield lambda some: CompiledStatistics(
         inputs, some, part, totals, lse_known=lse_known, columns=columns, compiled=compiled
     )
+    columns.forget_tables()

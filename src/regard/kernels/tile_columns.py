@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
@@ -29,6 +30,13 @@ class TileColumns:
     stops: Integers
     allowed: NDArray[np.uint8] | None  # which of these columns it sees; None for all
 
+    @cached_property
+    def addresses(self) -> dict[str, int]:
+        """Where each array is in memory; NumPy takes a microsecond to say so."""
+        arrays = {name: array for name, array in vars(self).items() if isinstance(array, np.ndarray)}
+        assert all(array.flags.c_contiguous for array in arrays.values())
+        return {name: array.ctypes.data for name, array in arrays.items()}
+
 
 class PartColumns:
     """The columns of every row tile of a part, computed once for all heads."""
@@ -37,6 +45,8 @@ class PartColumns:
         self._part, self._extent, self._lead = part, extent, lead
         self._query_positions = part.query_positions(extent)
         self._key_positions = part.key_positions()
+        self._first = int(self._key_positions[0])
+        self._key_places = (self._key_positions - self._first).astype(np.float32)
         self._kept: dict[tuple[int, int], TileColumns] = {}
         self._tables = 0
 
@@ -46,27 +56,30 @@ class PartColumns:
         found = self._kept.get(name)
         if found is None:
             found = self._new(tile)
-            size = 0 if found.allowed is None else found.allowed.nbytes
-            if not size or self._tables + size <= MAX_KEPT_TABLES:
-                self._tables += size
+            if found.allowed is None:
+                self._kept[name] = found
+            elif self._tables + found.allowed.nbytes <= MAX_KEPT_TABLES:
+                self._tables += found.allowed.nbytes
                 self._kept[name] = found
         return found
 
+    def forget_tables(self) -> None:
+        """Keep only what is small, after all heads have been computed."""
+        for name in [name for name, found in self._kept.items() if found.allowed is not None]:
+            self._kept.pop(name, None)
+        self._tables = 0
+
     def _new(self, tile: RowTile) -> TileColumns:
         rows = slice(tile.start, tile.stop)
-        own = self._query_positions[rows]
-        keys = np.concatenate([self._key_positions[start:stop] for start, stop in tile.runs])
-        part = self._part
-        starts, stops, allowed = self._visible(tile)
+        own, keys = self._query_positions[rows], _side_by_side(self._key_positions, tile)
+        chosen = self._part.queries
         return TileColumns(
-            np.arange(tile.start, tile.stop) if part.queries is None else part.queries[rows].copy(),
-            (own - keys[0]).astype(np.float32),
-            (keys - keys[0]).astype(np.float32),
+            np.arange(tile.start, tile.stop) if chosen is None else chosen[rows],
+            (own - self._first).astype(np.float32),
+            _side_by_side(self._key_places, tile),
             keys,
             np.stack([_columns_of(positions, keys) for positions in (own, own - 1, np.zeros_like(own))]),
-            starts,
-            stops,
-            allowed,
+            *self._visible(tile),
         )
 
     def _visible(self, tile: RowTile) -> tuple[Integers, Integers, NDArray[np.uint8] | None]:
@@ -91,6 +104,15 @@ class PartColumns:
         return flat
 
 
+def columns_of(part: MaskPart, extent: Extent, lead: tuple[int, ...]) -> PartColumns:
+    """The columns of a part; cached, because every layer of a model needs the same, unless it holds tables."""
+    tables = any(pattern.table_lengths() for pattern in part.mask.patterns())
+    return (PartColumns if tables else _kept_columns)(part, extent, lead)
+
+
+_kept_columns = lru_cache(maxsize=16)(PartColumns)
+
+
 def _ranges(blocks: list[tuple[slice, Bools]], rows: int, width: int) -> tuple[Integers, Integers, Integers]:
     """First column, column after the last, and number of visible columns of each row ``(..., row)``.
 
@@ -112,6 +134,12 @@ def _ranges(blocks: list[tuple[slice, Bools]], rows: int, width: int) -> tuple[I
             counts = counts + allowed.sum(-1)
         done = columns.stop
     return np.where(counts > 0, starts, 0), stops, counts
+
+
+def _side_by_side(x: NDArray, tile: RowTile) -> NDArray:
+    """The entries of a tile's keys: a view if they are one run."""
+    runs = [x[start:stop] for start, stop in tile.runs]
+    return runs[0] if len(runs) == 1 else np.concatenate(runs)
 
 
 def _columns_of(positions: Integers, keys: Integers) -> Integers:
