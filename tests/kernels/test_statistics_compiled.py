@@ -200,14 +200,16 @@ def test_equal_weights_name_the_first_key(path):
     assert (found.peak[0] * found.visible[0] - 1).abs().max() < 1e-5
 
 
-def test_heads_share_tables_and_none_is_kept_afterwards(compiled):
-    part = regard.plan(masks.prefix(9) & ~masks.window(1, 1), 300).elements[0].parts[0]
-    columns = tile_columns.columns_of(part, regard.plan(None, 300).extent, ())
-    tile = part.rows[0]
-    assert columns.of(tile) is columns.of(tile)
-    has_table = columns.of(tile).allowed is not None
+def test_heads_share_tables_and_none_is_kept_afterwards():
+    mask = masks.window(20, 0) | masks.prefix(3)
+    part = regard.plan(mask, 300).elements[0].parts[0]
+    columns = tile_columns.columns_of(part, regard.plan(mask, 300).extent, ())
+    assert columns is tile_columns.columns_of(part, regard.plan(mask, 300).extent, ())  # of the next layer
+    found = [columns.of(tile) for tile in part.rows]
+    assert [columns.of(tile) for tile in part.rows] == found
+    assert any(one.allowed is not None for one in found)
     columns.forget_tables()
-    assert (columns.of(tile) is columns.of(tile)) and has_table in (True, False)
+    assert all((columns.of(tile) is one) == (one.allowed is None) for tile, one in zip(part.rows, found))
 
 
 # ---- building and loading --------------------------------------------------------------------

@@ -3,11 +3,13 @@
 It is fast because of what it avoids: the shifted scores ``t = s − max`` are kept, so the entropy is
 ``log Σ e^t − Σ e^t t / Σ e^t``; weights are never normalised, each result of a row is scaled once, by
 ``e^{max − lse}``; the maximum is searched in blocks, and only the best block for its key; distances to far
-keys take a sum and a product with the key positions, not one subtraction per pair.
+keys take a sum and a product with the key positions, not one subtraction per pair. What happens between the
+products happens to so few scores at once that they stay in the cache.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +26,9 @@ NEAR_KEYS = 128
 
 ARGMAX_BLOCK = 64
 """The maximum is searched in blocks of this many scores."""
+
+CACHED_SCORES = 1 << 16
+"""Scores on which the operations between the products run at once, so that they stay in the L2 cache."""
 
 
 class SoftmaxRows(NamedTuple):
@@ -56,17 +61,36 @@ class TorchStatistics(StatisticsPass):
         k_positions = self._key_positions(tile)
         scores = self._scores(tile)
         visible = self._hide(tile, scores)
-        highest, peak_column = _greatest(scores)
         sees = visible > 0
-        scores.sub_(highest[..., None])
-        powers = torch.exp2(scores, out=self._buffer(1, scores.shape))
-        sums, distances = self._moments(tile, k_positions, powers)
-        shifted = torch.mul(powers, scores, out=scores).sum(-1)
+        (highest, sums, shifted, distances), peak_column = self._powers(tile, k_positions, scores)
         lse = self._lse(tile, highest, sums, sees)
         factor = torch.exp2(highest - torch.where(lse == -torch.inf, 0.0, lse * LOG2_E)) * sees
         peak_key = torch.from_numpy(k_positions).to(scores.device)[peak_column]
         self._keep_peaks(tile, visible, factor, peak_key)
-        return SoftmaxRows(tile, k_positions, powers, highest, sums, distances, shifted, factor, sees)
+        return SoftmaxRows(tile, k_positions, scores, highest, sums, distances, shifted, factor, sees)
+
+    def _powers(self, tile: RowTile, k_positions: Integers, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores to powers in place; for each row four numbers, and the column of the greatest.
+
+        The numbers ``(4, ...)`` are the greatest score, Σ power, Σ power · (score − greatest), and
+        Σ power · |position − key|.
+        """
+        count, width = scores.shape[-2:]
+        flat = scores.view(-1, count, width)
+        numbers = flat.new_empty(4, *flat.shape[:2])
+        maxima = flat.new_empty(*flat.shape[:2], -(-width // ARGMAX_BLOCK))
+        for heads, rows in _chunks(*flat.shape):
+            chunk = flat[heads, rows]
+            highest, sums, shifted, distances = numbers[:, heads, rows]
+            _block_maxima(chunk, maxima[heads, rows])
+            torch.amax(maxima[heads, rows], -1, out=highest)
+            shift = torch.sub(chunk, highest[..., None], out=self._buffer(1, chunk.shape))
+            torch.exp2(shift, out=chunk)
+            torch.sum(shift.mul_(chunk), -1, out=shifted)
+            own = self.q_positions[tile.start + rows.start : tile.start + rows.stop]
+            _moments(own, k_positions, chunk, sums, distances)
+        column = _peak_columns(maxima, flat)
+        return numbers.view(4, *scores.shape[:-1]), column.view(scores.shape[:-1])
 
     def _hide(self, tile: RowTile, scores: Tensor) -> Tensor:
         """Write MASKED_SCORE where the mask or the bias forbids; return how many keys each row may see."""
@@ -128,29 +152,6 @@ class TorchStatistics(StatisticsPass):
         peak_key[:, :, place] = torch.where(better, key, earlier)
         peak[:, :, place] = torch.maximum(mine, before)
 
-    def _moments(self, tile: RowTile, k: Integers, powers: Tensor) -> tuple[Tensor, Tensor]:
-        """``Σ_j power`` and ``Σ_j power · |position − key|``.
-
-        Distances to near keys are computed one by one, those to far keys by products. Far away,
-        ``Σ p (k − q) = Σ p k − q Σ p`` loses no precision; nearby, that difference would.
-        """
-        q = self.q_positions[tile.start : tile.stop]
-        left = int(np.searchsorted(k, q[0] - NEAR_KEYS))
-        right = max(left, int(np.searchsorted(k, q[-1] + NEAR_KEYS, side="right")))
-        own = torch.from_numpy(q - q[0]).to(powers.device, powers.dtype)
-        places = torch.from_numpy(k - q[0]).to(powers.device, powers.dtype)
-        near = powers[..., left:right]
-        sums = near.sum(-1)
-        distances = (near * (places[left:right] - own[:, None]).abs()).sum(-1)
-        flat = powers.view(-1, len(k))
-        for far, sign in ((slice(0, left), -1.0), (slice(right, len(k)), 1.0)):
-            if far.start < far.stop:
-                mass = powers[..., far].sum(-1)
-                moment = torch.mv(flat[:, far], places[far]).view(sums.shape)
-                sums += mass
-                distances += sign * (moment - own * mass)
-        return sums, distances
-
     def _weight_at(self, rows: SoftmaxRows, position: Integers) -> Tensor:
         """The weight of each row on the key at its own ``position``; 0 if it is not among the keys."""
         column = np.searchsorted(rows.k_positions, position).clip(max=len(rows.k_positions) - 1)
@@ -173,19 +174,51 @@ class TorchStatistics(StatisticsPass):
         return grouped
 
 
-def _greatest(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """The greatest score of each row and its column: first over blocks, then within the best block."""
+def _chunks(heads: int, rows: int, width: int) -> Iterator[tuple[slice, slice]]:
+    """Heads and rows in chunks that fit the cache: several heads, or some rows of one."""
+    some_rows = min(rows, max(1, CACHED_SCORES // width))
+    some_heads = max(1, CACHED_SCORES // (rows * width))
+    for head in range(0, heads, some_heads):
+        for row in range(0, rows, some_rows):
+            yield slice(head, head + some_heads), slice(row, min(row + some_rows, rows))
+
+
+def _block_maxima(scores: Tensor, out: Tensor) -> None:
+    """The maximum of every block of scores; the last block may be shorter."""
     width = scores.shape[-1]
-    whole = width - width % ARGMAX_BLOCK
-    if not whole:
-        best_of_all = scores.max(-1)
-        return best_of_all.values, best_of_all.indices
-    blocks = scores[..., :whole].unflatten(-1, (-1, ARGMAX_BLOCK))
-    highest, block = blocks.amax(-1).max(-1)
-    best = blocks.gather(-2, block[..., None, None].expand(*block.shape, 1, ARGMAX_BLOCK)).squeeze(-2)
-    column = block * ARGMAX_BLOCK + best.argmax(-1)
-    if whole < width:
-        rest, rest_column = scores[..., whole:].max(-1)
-        column = torch.where(rest > highest, whole + rest_column, column)
-        highest = torch.maximum(highest, rest)
-    return highest, column
+    whole = width // ARGMAX_BLOCK
+    if whole:
+        blocks = scores[..., : whole * ARGMAX_BLOCK].unflatten(-1, (whole, ARGMAX_BLOCK))
+        torch.amax(blocks, -1, out=out[..., :whole])
+    if width % ARGMAX_BLOCK:
+        torch.amax(scores[..., whole * ARGMAX_BLOCK :], -1, out=out[..., whole])
+
+
+def _peak_columns(maxima: Tensor, powers: Tensor) -> Tensor:
+    """The first column with the greatest power of each row, searched only in its best block."""
+    inside = torch.arange(ARGMAX_BLOCK, device=powers.device)
+    columns = (maxima.argmax(-1, keepdim=True) * ARGMAX_BLOCK + inside).clamp_(max=powers.shape[-1] - 1)
+    best = powers.gather(-1, columns).argmax(-1, keepdim=True)
+    return columns.gather(-1, best).squeeze(-1)
+
+
+def _moments(q: Integers, k: Integers, powers: Tensor, sums: Tensor, distances: Tensor) -> None:
+    """Write ``Σ_j power`` and ``Σ_j power · |position − key|``.
+
+    Distances to near keys are computed one by one, those to far keys by products. Far away,
+    ``Σ p (k − q) = Σ p k − q Σ p`` loses no precision; nearby, that difference would.
+    """
+    left = int(np.searchsorted(k, q[0] - NEAR_KEYS))
+    right = max(left, int(np.searchsorted(k, q[-1] + NEAR_KEYS, side="right")))
+    own = torch.from_numpy(q - q[0]).to(powers.device, powers.dtype)
+    places = torch.from_numpy(k - q[0]).to(powers.device, powers.dtype)
+    near = powers[..., left:right]
+    torch.sum(near, -1, out=sums)
+    torch.sum(near * (places[left:right] - own[:, None]).abs(), -1, out=distances)
+    flat = powers.reshape(-1, len(k))
+    for far, sign in ((slice(0, left), -1.0), (slice(right, len(k)), 1.0)):
+        if far.start < far.stop:
+            mass = powers[..., far].sum(-1)
+            moment = torch.mv(flat[:, far], places[far]).view(sums.shape)
+            sums += mass
+            distances += sign * (moment - own * mass)
