@@ -51,7 +51,7 @@ def compile_row_pass(root: Path, target: Path) -> str:
         )
         for step in steps:
             try:
-                done = subprocess.run(step, capture_output=True, text=True, errors="replace", check=False)
+                done = subprocess.run(step, capture_output=True, text=True, errors="replace")  # noqa: S603
             except OSError as error:
                 return str(error)
             if done.returncode:

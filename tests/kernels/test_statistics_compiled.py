@@ -111,7 +111,9 @@ def test_random_masks_options_and_dtypes(library, mask, extra, dtype, rows, top,
         assert loader.compiled_pass() is not None
         for switch in ("1", "0"):
             patched.setenv(loader.SWITCH, switch)
-            found = regard.attention_statistics(q, k, v if with_values else None, mask=mask, top=top, **options)
+            found = regard.attention_statistics(
+                q, k, v if with_values else None, mask=mask, top=top, **options
+            )
             # ALiBi takes the scores of far rows to −100, where float32 has steps of 8e-6.
             assert_statistics(found, wanted, 3e-5, top=top)
             if with_values:
@@ -123,7 +125,9 @@ def test_random_masks_options_and_dtypes(library, mask, extra, dtype, rows, top,
 
 
 @pytest.mark.parametrize("label", OPTIONS)
-@pytest.mark.parametrize("name", ["full", "prefix", "gathered", "ragged padding", "an empty batch element", "by head"])
+@pytest.mark.parametrize(
+    "name", ["full", "prefix", "gathered", "ragged padding", "an empty batch element", "by head"]
+)
 def test_masks_and_options_on_both_paths(path, name, label):
     q, k, v = tensors(2, heads=6, key_heads=2, queries=N, channels=16, dtype=torch.float32)
     options = {"mask": MASKS[name], **OPTIONS[label]()}
@@ -131,7 +135,9 @@ def test_masks_and_options_on_both_paths(path, name, label):
     assert_statistics(regard.attention_statistics(q, k, v, top=3, **options), wanted, 3e-5, top=3)
 
 
-@pytest.mark.parametrize("mask", [None, masks.causal(), masks.window(300, 0), masks.causal() & masks.prefix(600)])
+@pytest.mark.parametrize(
+    "mask", [None, masks.causal(), masks.window(300, 0), masks.causal() & masks.prefix(600)]
+)
 def test_rows_longer_than_a_block_of_the_maximum(path, mask):
     q, k, v = tensors(heads=2, queries=1201, channels=8, dtype=torch.float32)
     k[:, 1100] *= 5  # a peak in the last, shorter block

@@ -44,7 +44,12 @@ def examine(lang: str = "en") -> Iterator[Check]:
     yield _guarded("cpu", _cpu, say)
     yield half
     if _has_torch():
-        for name, check in (("threads", _threads), ("gpu", _gpu), ("kernel", _kernel), ("row_pass", _row_pass)):
+        for name, check in (
+            ("threads", _threads),
+            ("gpu", _gpu),
+            ("kernel", _kernel),
+            ("row_pass", _row_pass),
+        ):
             yield _guarded(name, check, say)
     for name, check in (("caches", _caches), ("browser", _browser), ("output", _output)):
         yield _guarded(name, check, say)

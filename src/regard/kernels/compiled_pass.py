@@ -38,8 +38,8 @@ class RowPassArguments(ctypes.Structure):
     _fields_ = (
         ("scores", _P), ("batch", _I), ("heads", _I), ("rows", _I), ("width", _I),
         ("totals_batch", _I), ("totals_head", _I),
-        ("queries", _P), ("query_places", _P), ("key_places", _P), ("key_positions", _P), ("special_columns", _P),
-        ("starts", _P), ("stops", _P), ("range_batch", _I), ("range_head", _I),
+        ("queries", _P), ("query_places", _P), ("key_places", _P), ("key_positions", _P),
+        ("special_columns", _P), ("starts", _P), ("stops", _P), ("range_batch", _I), ("range_head", _I),
         ("allowed", _P), ("allowed_batch", _I), ("allowed_head", _I),
         ("counts", _I), ("sinks", _P), ("lse_known", _I), ("received", _P),
         ("lse", _P), ("entropy", _P), ("mass", _P), ("far", _P), ("self_weight", _P), ("previous_weight", _P),

@@ -93,7 +93,9 @@ class CompiledStatistics(StatisticsPass):
             setattr(arguments, name, addresses[name])
         batch, heads, rows = columns.starts.shape
         step_batch, step_head = (0 if batch == 1 else heads * rows), (0 if heads == 1 else rows)
-        first = step_batch * (self.head_group.batch.start or 0) + step_head * (self.head_group.heads.start or 0)
+        first = step_batch * (self.head_group.batch.start or 0) + step_head * (
+            self.head_group.heads.start or 0
+        )
         arguments.range_batch, arguments.range_head = step_batch, step_head
         arguments.starts = addresses["starts"] + first * columns.starts.itemsize
         arguments.stops = addresses["stops"] + first * columns.stops.itemsize

@@ -27,7 +27,7 @@ NEAR_KEYS = 128
 ARGMAX_BLOCK = 64
 """The maximum is searched in blocks of this many scores."""
 
-CACHED_SCORES = 1 << 16
+CACHED_SCORES = 1 << 17
 """Scores on which the operations between the products run at once, so that they stay in the L2 cache."""
 
 
@@ -43,6 +43,35 @@ class SoftmaxRows(NamedTuple):
     shifted: Tensor  # Σ powers · (score − highest)
     factor: Tensor  # powers · factor = weights; 0 for rows that see no key
     sees: Tensor  # whether the row sees any key
+
+
+class Distances:
+    """Σ power · |position − key| of the rows of a tile.
+
+    Distances to near keys are computed one by one, those to far keys by a product. Far away,
+    ``Σ p (k − q) = Σ p k − q Σ p`` loses no precision; nearby, that difference would.
+    """
+
+    def __init__(self, queries: Integers, keys: Integers, like: Tensor) -> None:
+        q, k = queries - queries[0], keys - queries[0]
+        self._left = int(np.searchsorted(k, -NEAR_KEYS))
+        self._right = max(self._left, int(np.searchsorted(k, q[-1] + NEAR_KEYS, side="right")))
+        self._own, self._places = (torch.from_numpy(x).to(like.device, like.dtype) for x in (q, k))
+        # The signed place of each far key, and its sign.
+        self._far = torch.stack([self._places, torch.ones_like(self._places)])
+        self._far[:, : self._left].neg_()
+        self._far[:, self._left : self._right] = 0
+
+    def add_moments(self, powers: Tensor, moments: Tensor) -> None:
+        """Write what products say of the far keys of some rows ``(row, key)`` to ``moments (2, row)``."""
+        for far, moment in zip(self._far, moments):  # one product with two columns is slower
+            torch.mv(powers, far, out=moment)
+
+    def sums(self, powers: Tensor, moments: Tensor) -> Tensor:
+        """The sums of all rows, ``(head, row)``."""
+        near = powers[..., self._left : self._right]
+        gaps = (self._places[self._left : self._right] - self._own[:, None]).abs_()
+        return (near * gaps).sum(-1) + moments[0] - self._own * moments[1]
 
 
 class TorchStatistics(StatisticsPass):
@@ -78,19 +107,20 @@ class TorchStatistics(StatisticsPass):
         count, width = scores.shape[-2:]
         flat = scores.view(-1, count, width)
         numbers = flat.new_empty(4, *flat.shape[:2])
+        moments = flat.new_empty(2, *flat.shape[:2])
         maxima = flat.new_empty(*flat.shape[:2], -(-width // ARGMAX_BLOCK))
+        gaps = Distances(self.q_positions[tile.start : tile.stop], k_positions, flat)
         for heads, rows in _chunks(*flat.shape):
-            chunk = flat[heads, rows]
-            highest, sums, shifted, distances = numbers[:, heads, rows]
+            chunk, (highest, sums, shifted, _) = flat[heads, rows], numbers[:, heads, rows]
             _block_maxima(chunk, maxima[heads, rows])
             torch.amax(maxima[heads, rows], -1, out=highest)
             shift = torch.sub(chunk, highest[..., None], out=self._buffer(1, chunk.shape))
             torch.exp2(shift, out=chunk)
+            torch.sum(chunk, -1, out=sums)
             torch.sum(shift.mul_(chunk), -1, out=shifted)
-            own = self.q_positions[tile.start + rows.start : tile.start + rows.stop]
-            _moments(own, k_positions, chunk, sums, distances)
-        column = _peak_columns(maxima, flat)
-        return numbers.view(4, *scores.shape[:-1]), column.view(scores.shape[:-1])
+            gaps.add_moments(chunk.view(-1, width), moments[:, heads, rows].view(2, -1))
+        numbers[3] = gaps.sums(flat, moments)
+        return numbers.view(4, *scores.shape[:-1]), _peak_columns(maxima, flat).view(scores.shape[:-1])
 
     def _hide(self, tile: RowTile, scores: Tensor) -> Tensor:
         """Write MASKED_SCORE where the mask or the bias forbids; return how many keys each row may see."""
@@ -200,25 +230,3 @@ def _peak_columns(maxima: Tensor, powers: Tensor) -> Tensor:
     columns = (maxima.argmax(-1, keepdim=True) * ARGMAX_BLOCK + inside).clamp_(max=powers.shape[-1] - 1)
     best = powers.gather(-1, columns).argmax(-1, keepdim=True)
     return columns.gather(-1, best).squeeze(-1)
-
-
-def _moments(q: Integers, k: Integers, powers: Tensor, sums: Tensor, distances: Tensor) -> None:
-    """Write ``Σ_j power`` and ``Σ_j power · |position − key|``.
-
-    Distances to near keys are computed one by one, those to far keys by products. Far away,
-    ``Σ p (k − q) = Σ p k − q Σ p`` loses no precision; nearby, that difference would.
-    """
-    left = int(np.searchsorted(k, q[0] - NEAR_KEYS))
-    right = max(left, int(np.searchsorted(k, q[-1] + NEAR_KEYS, side="right")))
-    own = torch.from_numpy(q - q[0]).to(powers.device, powers.dtype)
-    places = torch.from_numpy(k - q[0]).to(powers.device, powers.dtype)
-    near = powers[..., left:right]
-    torch.sum(near, -1, out=sums)
-    torch.sum(near * (places[left:right] - own[:, None]).abs(), -1, out=distances)
-    flat = powers.reshape(-1, len(k))
-    for far, sign in ((slice(0, left), -1.0), (slice(right, len(k)), 1.0)):
-        if far.start < far.stop:
-            mass = powers[..., far].sum(-1)
-            moment = torch.mv(flat[:, far], places[far]).view(sums.shape)
-            sums += mass
-            distances += sign * (moment - own * mass)
