@@ -1,7 +1,6 @@
 """The compiled row pass: built here, compared with the definition and with torch, and done without."""
 
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -277,7 +276,7 @@ def test_without_a_compiler_the_wheel_is_built_without_it(compiler, monkeypatch,
     data = {"force_include": {}, "pure_python": True}
     assert builder.add_to_build(ROOT, tmp_path, "standard", data) != ""
     assert data == {"force_include": {}, "pure_python": True}
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @needs_compiler

@@ -35,7 +35,7 @@ def compiled_pass_for(inputs: Inputs) -> CompiledPass | None:
 class CompiledStatistics(StatisticsPass):
     """One part for one head group, its scores turned into weights and statistics by ``row_pass.c``."""
 
-    max_scores = 1 << 20
+    max_scores = 1 << 19
 
     def __init__(
         self,
@@ -87,15 +87,14 @@ class CompiledStatistics(StatisticsPass):
         self._add_output(tile, weights)
 
     def _describe(self, columns: TileColumns) -> None:
-        """Where the arrays of the columns are in memory; of ranges and table, where those of these heads are."""
+        """Where the arrays of the columns are in memory, and where ranges and table of these heads begin."""
         arguments, addresses = self.arguments, columns.addresses
         for name in ("queries", "query_places", "key_places", "key_positions", "special_columns"):
             setattr(arguments, name, addresses[name])
         batch, heads, rows = columns.starts.shape
         step_batch, step_head = (0 if batch == 1 else heads * rows), (0 if heads == 1 else rows)
-        first = step_batch * (self.head_group.batch.start or 0) + step_head * (
-            self.head_group.heads.start or 0
-        )
+        group = self.head_group
+        first = step_batch * (group.batch.start or 0) + step_head * (group.heads.start or 0)
         arguments.range_batch, arguments.range_head = step_batch, step_head
         arguments.starts = addresses["starts"] + first * columns.starts.itemsize
         arguments.stops = addresses["stops"] + first * columns.stops.itemsize

@@ -138,10 +138,10 @@ class StatisticsPass(PartTensors, ABC):
         place = self._place(tile)
         flat, v = powers.flatten(0, 1).flatten(1, 2), take(self.v, tile, axis=-2)
         target = self.totals.output[self.head_group.batch, self.head_group.heads]
-        if factor is None and target.dtype == flat.dtype and len(flat) == self.group_size == 1:
-            if isinstance(place, slice):
-                torch.bmm(flat, v, out=target[0, :, place])
-                return
+        alone = factor is None and target.dtype == flat.dtype and len(flat) == self.group_size == 1
+        if alone and isinstance(place, slice):
+            torch.bmm(flat, v, out=target[0, :, place])
+            return
         found = torch.bmm(flat, v).view(*powers.shape[:-1], -1)
         found = found if factor is None else found * factor[..., None]
         target[:, :, place] = found.flatten(1, 2).to(target.dtype)

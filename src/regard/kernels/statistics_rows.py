@@ -15,7 +15,7 @@ from regard.kernels.tile_columns import columns_of
 from regard.kernels.tile_pass import HeadGroup
 from regard.threads import each
 
-MIN_SPLIT_SCORES = 1 << 20
+MIN_SPLIT_SCORES = 1 << 18
 """Heads are split if a tile has more scores than this. A lower number means more calls."""
 
 TASKS_PER_PART = 16

@@ -105,7 +105,7 @@ class PartColumns:
 
 
 def columns_of(part: MaskPart, extent: Extent, lead: tuple[int, ...]) -> PartColumns:
-    """The columns of a part; cached, because every layer of a model needs the same, unless it holds tables."""
+    """The columns of a part; cached, because every layer needs the same, unless its mask holds tables."""
     tables = any(pattern.table_lengths() for pattern in part.mask.patterns())
     return (PartColumns if tables else _kept_columns)(part, extent, lead)
 
