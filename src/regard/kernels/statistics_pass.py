@@ -40,6 +40,7 @@ class StatisticsPass(PartTensors, ABC):
     """The statistics of one part for one head group: its tensors, and the totals to add to."""
 
     max_scores: ClassVar[int]  # the most scores that a thread holds at once
+    split_scores: ClassVar[int]  # heads are split if a tile has more; a lower number means more calls
 
     def __init__(
         self, inputs: Inputs, head_group: HeadGroup, part: MaskPart, totals: Totals, *, lse_known: bool

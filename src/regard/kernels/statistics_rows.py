@@ -15,9 +15,6 @@ from regard.kernels.tile_columns import columns_of
 from regard.kernels.tile_pass import HeadGroup
 from regard.threads import each
 
-MIN_SPLIT_SCORES = 1 << 18
-"""Heads are split if a tile has more scores than this. A lower number means more calls."""
-
 TASKS_PER_PART = 16
 """About how many parallel tasks a part makes: one per head, or stretches of rows if there are few heads."""
 
@@ -34,8 +31,8 @@ def collect(
     elements = len(range(batch)[head_group.batch]) * len(range(heads)[head_group.heads])
     rows = sum(row.stop - row.start for row in part.rows)
     width = sum(row.pairs for row in part.rows) // max(1, rows)
-    cuts = max(1, elements * MAX_ROWS * width // MIN_SPLIT_SCORES)
-    with _pass_maker(inputs, part, totals, lse_known=lse_known) as new_pass:
+    with _pass_maker(inputs, part, totals, lse_known=lse_known) as (kind, new_pass):
+        cuts = max(1, elements * MAX_ROWS * width // kind.split_scores)
         passes = each(new_pass, head_group.cut(batch, heads, group_size, cuts))
         count = -(-TASKS_PER_PART // len(passes))
         stretches = [(one, tiles) for one in passes for tiles in one.stretches(count)]
@@ -48,14 +45,20 @@ def collect(
 @contextmanager
 def _pass_maker(
     inputs: Inputs, part: MaskPart, totals: Totals, *, lse_known: bool
-) -> Iterator[Callable[[HeadGroup], StatisticsPass]]:
-    """Makes the pass over a part for some heads."""
+) -> Iterator[tuple[type[StatisticsPass], Callable[[HeadGroup], StatisticsPass]]]:
+    """Which kind of pass computes a part, and what makes one for some heads."""
     compiled = compiled_pass_for(inputs)
     if compiled is None:
-        yield lambda some: TorchStatistics(inputs, some, part, totals, lse_known=lse_known)
+        yield (
+            TorchStatistics,
+            lambda some: TorchStatistics(inputs, some, part, totals, lse_known=lse_known),
+        )
         return
     columns = columns_of(part, inputs.extent, inputs.lead)
-    yield lambda some: CompiledStatistics(
-        inputs, some, part, totals, lse_known=lse_known, columns=columns, compiled=compiled
+    yield (
+        CompiledStatistics,
+        lambda some: CompiledStatistics(
+            inputs, some, part, totals, lse_known=lse_known, columns=columns, compiled=compiled
+        ),
     )
     columns.forget_tables()

@@ -78,6 +78,7 @@ class TorchStatistics(StatisticsPass):
     """One part for one head group, in torch operations on a few rows at a time."""
 
     max_scores = 1 << 20
+    split_scores = 1 << 20
 
     def add_tile(self, tile: RowTile) -> None:
         """Powers, their sums, and what follows from them."""
