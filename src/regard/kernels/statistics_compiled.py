@@ -36,7 +36,7 @@ class CompiledStatistics(StatisticsPass):
     """One part for one head group, its scores turned into weights and statistics by ``row_pass.c``."""
 
     max_scores = 1 << 19
-    split_scores = 1 << 18
+    split_scores = 1 << 19
 
     def __init__(
         self,
