@@ -96,7 +96,7 @@ clean: ## remove .venv and caches
 	rm -rf $(VENV) node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* build dist
 
 # torch comes first and by its pinned version: a plain "torch" can pull gigabytes of CUDA packages.
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml constraints.txt hatch_build.py build_row_pass.py src/regard/kernels/row_pass.c
 	@test -x $(BIN)/python || { echo "creating $(VENV) …"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing regard (torch takes a minute the first time) …"
 	@$(PIP) $$(grep '^torch==' constraints.txt)

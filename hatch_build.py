@@ -1,4 +1,4 @@
-"""Adds the joined JavaScript to the wheel, so that no user's machine has to join it."""
+"""What is added when a wheel is built or regard is installed from source: joined JavaScript, the row pass."""
 
 import shutil
 import sys
@@ -10,16 +10,23 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CustomBuildHook(BuildHookInterface):
-    """Writes the joined scripts outside the sources and includes them in the wheel."""
+    """Writes what is built outside the sources and includes it in the wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Join the scripts. An editable install reads the modules themselves."""
-        if version == "editable":
-            return
-        sys.path.insert(0, str(Path(self.root) / "src"))
+        """Join the scripts and compile the row pass; without a compiler, the wheel has no row pass."""
+        self.folder = Path(tempfile.mkdtemp())
+        sys.path[:0] = [self.root, str(Path(self.root) / "src")]
+        from build_row_pass import add_to_build
+
+        failed = add_to_build(Path(self.root), self.folder, version, build_data)
+        if failed:
+            self.app.display_warning(f"Without the compiled row pass: {failed}")
+        if version != "editable":  # an editable installation reads the modules themselves
+            self._join_scripts(build_data)
+
+    def _join_scripts(self, build_data: dict[str, Any]) -> None:
         from regard.views.script_bundle import built_scripts
 
-        self.folder = Path(tempfile.mkdtemp())
         for name, text in built_scripts().items():
             file = self.folder / name
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -27,6 +34,5 @@ class CustomBuildHook(BuildHookInterface):
             build_data["force_include"][str(file)] = f"regard/views/{name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
-        """Remove the copies that the wheel was made from."""
-        if version != "editable":
-            shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove what the wheel was made from."""
+        shutil.rmtree(self.folder, ignore_errors=True)

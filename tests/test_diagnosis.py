@@ -13,10 +13,11 @@ from regard import diagnosis, machine
 from regard.app.main import main
 from regard.diagnosis import Check, Diagnosis, examination, kernel_checks, package_checks, system_checks
 from regard.diagnosis.finding import TEXTS
+from regard.kernels import compiled_pass
 
 NAMES = [
     "regard", "python", "torch", "packages", "extra.hf", "extra.train", "extra.serve", "extra.survey", "cpu",
-    "half_precision", "threads", "gpu", "kernel", "caches", "browser", "output", "speed",
+    "half_precision", "threads", "gpu", "kernel", "row_pass", "caches", "browser", "output", "speed",
 ]  # fmt: skip
 
 
@@ -152,6 +153,33 @@ def test_a_check_that_raises_is_what_it_found(monkeypatch):
     monkeypatch.setattr(kernel_checks, "error", fails)
     check = regard.doctor()["kernel"]
     assert (check.status, check.found) == ("broken", "RuntimeError: no such luck")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("why", ["off", "not_built", "outdated", "not_loaded"])
+def test_statistics_without_the_compiled_pass_are_a_note_that_says_why(monkeypatch, why, lang):
+    monkeypatch.setattr(compiled_pass, "compiled_pass", lambda: None)
+    monkeypatch.setattr(compiled_pass, "reason_without", lambda: why)
+    check = regard.doctor(lang=lang)["row_pass"]
+    assert check.status == "note"
+    assert check.values["absence"] == why
+    assert check.values["error"] < 1e-5
+    assert TEXTS.say(f"row_pass.{why}", lang) in check.found
+    assert check.do == TEXTS.say(f"do.row_pass.{why}", lang)
+
+
+def test_the_compiled_pass_is_named_and_wrong_statistics_are_broken(monkeypatch):
+    class Built:
+        instructions = "AVX2"
+
+    monkeypatch.setattr(compiled_pass, "compiled_pass", Built)
+    monkeypatch.setattr(compiled_pass, "reason_without", lambda: None)
+    monkeypatch.setattr(kernel_checks, "statistics_error", lambda: 1e-7)
+    check = regard.doctor()["row_pass"]
+    assert check.status == "ok"
+    assert "AVX2" in check.found
+    monkeypatch.setattr(kernel_checks, "statistics_error", lambda: float("nan"))
+    assert regard.doctor()["row_pass"].status == "broken"
 
 
 def test_wrong_numbers_are_broken_and_the_plain_kernel_is_a_note(monkeypatch):

@@ -11,7 +11,7 @@ from masks.strategies import expressions
 from parity import definition, tensors
 from regard import biases, masks
 from regard.errors import ArgumentError, ShapeError
-from regard.kernels import statistics_rows
+from regard.kernels import statistics_torch
 
 
 def by_definition(q, k, v, **options):
@@ -155,8 +155,8 @@ def test_rectangles(queries, keys, always_tiled):
 def test_random_masks(mask):
     q, k, v = tensors(1, heads=2, queries=70)
     patched = pytest.MonkeyPatch()
-    patched.setattr(statistics_rows, "MAX_SCORES_PER_THREAD", 70 * 2 * 9)  # nine rows at a time
-    patched.setattr(statistics_rows, "ARGMAX_BLOCK", 16)
+    patched.setattr(statistics_torch.TorchStatistics, "max_scores", 70 * 2 * 9)  # nine rows at a time
+    patched.setattr(statistics_torch, "ARGMAX_BLOCK", 16)
     try:
         found = regard.attention_statistics(q, k, v, mask=mask, top=2)
     finally:

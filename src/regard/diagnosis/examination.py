@@ -44,7 +44,12 @@ def examine(lang: str = "en") -> Iterator[Check]:
     yield _guarded("cpu", _cpu, say)
     yield half
     if _has_torch():
-        for name, check in (("threads", _threads), ("gpu", _gpu), ("kernel", _kernel)):
+        for name, check in (
+            ("threads", _threads),
+            ("gpu", _gpu),
+            ("kernel", _kernel),
+            ("row_pass", _row_pass),
+        ):
             yield _guarded(name, check, say)
     for name, check in (("caches", _caches), ("browser", _browser), ("output", _output)):
         yield _guarded(name, check, say)
@@ -234,6 +239,23 @@ def _kernel(say: _Say) -> Check:
     if not there:
         return say.check("kernel", "note", found, say("do.kernel"), **values)
     return say.check("kernel", "ok", found, **values)
+
+
+def _row_pass(say: _Say) -> Check:
+    from regard.diagnosis import kernel_checks
+    from regard.kernels.compiled_pass import compiled_pass, reason_without
+
+    compiled, error = compiled_pass(), kernel_checks.statistics_error()
+    instructions = None if compiled is None else compiled.instructions
+    why = reason_without()
+    values = {"instructions": instructions, "absence": why, "error": error}
+    key = "row_pass.torch" if why else "row_pass.compiled"
+    found = say(key, why=say(f"row_pass.{why}") if why else "", instructions=instructions, error=error)
+    if not error <= TOLERANCE:
+        return say.check("row_pass", "broken", found, say("do.report"), **values)
+    if why:
+        return say.check("row_pass", "note", found, say(f"do.row_pass.{why}"), **values)
+    return say.check("row_pass", "ok", found, **values)
 
 
 def _speed(say: _Say) -> Check:

@@ -29,6 +29,18 @@ def error() -> float:
     return worst
 
 
+def statistics_error() -> float:
+    """The greatest difference between the entropy and the definition, over what each row may see."""
+    generator = torch.Generator().manual_seed(0)
+    q, k = (torch.randn(2, 331, 32, generator=generator) for _ in range(2))
+    worst = 0.0
+    for mask in (masks.everything(), masks.causal(), masks.local_global(32)):
+        exact = reference.attention(q.double(), k.double(), k.double(), mask=mask.dense(331, 331))["weights"]
+        entropy = torch.special.entr(torch.as_tensor(exact)).sum(-1)
+        worst = max(worst, float((attention_statistics(q, k, mask=mask).entropy - entropy).abs().max()))
+    return worst
+
+
 def ratios(seconds: float = SECONDS) -> dict[str, float]:
     """A window, as a multiple of the speed of SDPA with its dense mask; statistics, of the time of SDPA."""
     generator = torch.Generator().manual_seed(0)

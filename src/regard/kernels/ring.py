@@ -27,7 +27,8 @@ from regard.kernels.inputs import Inputs, check_tensors, prepare
 from regard.kernels.plain_kernel import add_sinks, merge
 from regard.kernels.plan import plan_extent
 from regard.kernels.shards import Ring, agree, check_group, gather_ring
-from regard.kernels.statistics_rows import MAX_ROWS, collect
+from regard.kernels.statistics_pass import MAX_ROWS
+from regard.kernels.statistics_rows import collect
 from regard.kernels.statistics_totals import Totals
 from regard.kernels.tiled import head_groups_of, run
 

@@ -3,17 +3,15 @@
 Only a few rows of scores exist at a time, with all keys that these rows may see; never n×n.
 The definitions are in ``docs/statistics.md``.
 
-The method was chosen by measuring (2 threads, n = 4096, 8 heads × 64; plain SDPA = 1.0). Heads and
-stretches of rows run in parallel, with torch at one thread in each (``regard/threads.py``). Torch's own
-threads inside every operation take about as long on a quiet machine, and several times as long beside
-a busy process. A compiled kernel would need a compiler on the user's machine, and numba would be one
-more dependency; neither was measured. So this is plain torch. It is fast because of what it avoids:
+Two matrix products take most of the time, scores = q kᵀ and output = w v. What is between them decides how
+much more than plain attention the statistics cost, because a pass over scores that have left the cache takes
+as long as a product. So between the products there is one compiled pass per row (``row_pass.c``), which does
+everything while the row is in the cache; without a compiler the same is done in torch operations on a few
+rows at a time. Measured against plain SDPA, 8 heads × 64 (``benchmarks/row_statistics.py``).
 
-* the shifted scores ``t = s − max`` are kept, so the entropy is ``log Σ e^t − Σ e^t t / Σ e^t``:
-  one multiplication per pair, and accurate for large scores, since nothing large is subtracted;
-* weights are never normalised: each result of a row is scaled once, by ``e^{max − lse}``;
-* the maximum is searched in blocks; only the winning block is searched for its key;
-* distances to far keys take a sum and a product with the key positions, not one subtraction per pair.
+Heads and stretches of rows run in parallel, with torch at one thread in each (``regard/threads.py``). Torch's
+own threads inside every operation take about as long on a quiet machine, and several times as long beside a
+busy process.
 """
 
 from __future__ import annotations
@@ -29,7 +27,8 @@ from regard.kernels.inputs import Inputs, prepare
 from regard.kernels.plain_kernel import full_precision
 from regard.kernels.plan import Plan, plan_extent
 from regard.kernels.ring import collect_around, prepare_shard
-from regard.kernels.statistics_rows import MAX_ROWS, collect
+from regard.kernels.statistics_pass import MAX_ROWS
+from regard.kernels.statistics_rows import collect
 from regard.kernels.statistics_totals import Statistics, Totals
 from regard.kernels.tiled import head_groups_of, run
 from regard.masks import MaskLike

@@ -10,7 +10,7 @@ gradients: no merge has to be differentiated, however many parts a row was compu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 from typing import Any
 
@@ -78,7 +78,7 @@ def head_groups_of(
         causal = element.path == "causal"
         # Without a built-in causal mask, tiles skip the empty half.
         cut = causal and not own_causal
-        parts = lay_out(element.mask, plan.extent, max_rows=max_rows) if cut else element.parts
+        parts = _causal_parts(element.mask, plan.extent, max_rows=max_rows) if cut else element.parts
         return HeadGroup(batch, heads, causal and own_causal, parts)
 
     if () in elements:
@@ -101,6 +101,10 @@ def head_groups_of(
             batch = WHOLE if every_batch else slice(start, start + len(together))
             yield head_group(together[0], batch, heads)
             start += len(together)
+
+
+# Cached, because every layer of a model needs the same.
+_causal_parts = lru_cache(maxsize=16)(lay_out)
 
 
 class _TiledAttention(torch.autograd.Function):

@@ -1,0 +1,193 @@
+"""One part of a plan for statistics: its tensors, its rows in tiles, and the product of queries and keys.
+
+    Inputs, HeadGroup, MaskPart → StatisticsPass → Totals
+
+What is done with the scores of a tile is left to subclasses: in torch (``statistics_torch.py``) or in one
+compiled pass per row (``statistics_compiled.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from itertools import accumulate
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.kernels.inputs import Inputs
+from regard.kernels.layout import MaskPart, RowTile
+from regard.kernels.statistics_totals import Totals
+from regard.kernels.tile_pass import HeadGroup, PartTensors, take
+from regard.masks.extent import Integers
+
+MAX_ROWS = 128
+"""The most rows computed at once, however short they are."""
+
+MASKED_SCORE = -1e30
+"""The score of a masked pair: finite, so that 0 · score is 0 and not NaN."""
+
+LOG2_E = math.log2(math.e)
+"""Scores are kept in bits, so that a weight is a power of 2."""
+
+
+class StatisticsPass(PartTensors, ABC):
+    """The statistics of one part for one head group: its tensors, and the totals to add to."""
+
+    max_scores: ClassVar[int]  # the most scores that a thread holds at once
+    split_scores: ClassVar[int]  # heads are split if a tile has more; a lower number means more calls
+
+    def __init__(
+        self, inputs: Inputs, head_group: HeadGroup, part: MaskPart, totals: Totals, *, lse_known: bool
+    ) -> None:
+        super().__init__(inputs.q, inputs.k, head_group, part, inputs.extent)
+        self.inputs, self.totals = inputs, totals
+        self.lse_known = lse_known  # whether the lse and the output have been computed already
+        wide = totals.lse.dtype
+        k = self.of_keys(inputs.k).to(wide)
+        self.batch, self.key_head_count = k.shape[:2]
+        # Keys as columns: the product is a quarter faster than with a transposed view.
+        self.k_columns = k.transpose(-1, -2).contiguous().flatten(0, 1)  # (batch · key head, channel, key)
+        scale = inputs.scale * LOG2_E if inputs.softcap is None else inputs.scale / inputs.softcap
+        self.q = self.q.to(wide) * scale
+        without_values = totals.output is None or lse_known
+        self.v = None if without_values else self.of_keys(inputs.v).to(wide).flatten(0, 1)
+        self.store: list[Tensor] = []
+        self.received = torch.empty(0)
+
+    @property
+    def heads(self) -> int:
+        """The number of query heads in the group."""
+        return self.key_head_count * self.group_size
+
+    @abstractmethod
+    def add_tile(self, tile: RowTile) -> None:
+        """Compute some rows and add their statistics to the totals, and to what the keys received."""
+
+    # ---- tiles -------------------------------------------------------------------------------
+
+    def stretches(self, count: int) -> list[list[RowTile]]:
+        """All rows in tiles, grouped into about ``count`` stretches with equally many scores."""
+        tiles = list(self._tiles())
+        done = list(accumulate(tile.pairs for tile in tiles))
+        found: dict[int, list[RowTile]] = {}
+        for tile, so_far in zip(tiles, done):
+            found.setdefault(count * (so_far - 1) // done[-1], []).append(tile)
+        return list(found.values())
+
+    def _tiles(self) -> Iterator[RowTile]:
+        for row in self.part.rows:
+            scores = max(1, self.batch * self.heads * row.width)
+            step = min(MAX_ROWS, max(1, self.max_scores // scores))
+            for start in range(row.start, row.stop, step):
+                yield replace(row, start=start, stop=min(start + step, row.stop))
+
+    def stretch(self, tiles: list[RowTile]) -> Tensor:
+        """Compute some rows; return what each key of the part received from them."""
+        # Its own buffers, so that other stretches can be computed at the same time.
+        own = copy(self)
+        wide = self.k_columns
+        own.store = [wide.new_empty(0) for _ in range(2)]
+        own.received = wide.new_zeros(self.batch, self.heads, wide.shape[-1])
+        for tile in tiles:
+            own.add_tile(tile)
+        return own.received
+
+    def add_received(self, found: Tensor) -> None:
+        """Add what the keys received from a stretch."""
+        target = self.totals.received[self.head_group.batch, self.head_group.heads]
+        if self.keys is None:
+            target += found
+        else:
+            target.index_add_(2, self.keys, found)
+
+    # ---- scores, and what is made of weights -------------------------------------------------
+
+    def _scores(self, tile: RowTile) -> Tensor:
+        """Scores ``(batch, key head, group size, query, key)`` in bits, without the mask."""
+        count, softcap = tile.stop - tile.start, self.inputs.softcap
+        q = self.q[:, :, tile.start : tile.stop]
+        flat = q.reshape(self.batch * self.key_head_count, self.group_size * count, q.shape[-1])
+        scores = self._buffer(0, (*flat.shape[:2], tile.width))
+        torch.bmm(flat, take(self.k_columns, tile, axis=-1), out=scores)
+        scores = scores.view(self.batch, self.key_head_count, self.group_size, count, tile.width)
+        if softcap is not None:
+            scores.tanh_().mul_(softcap * LOG2_E)
+        if self.inputs.bias is not None:
+            scores.add_(self._bias(tile))
+        return scores
+
+    def _bias(self, tile: RowTile) -> Tensor:
+        bias = self.inputs.bias
+        assert bias is not None
+        device = self.q.device
+        q = torch.from_numpy(self.q_positions[tile.start : tile.stop]).to(device)
+        k = torch.from_numpy(self._key_positions(tile)).to(device)
+        tables = bias.narrow(bias.tables, self.head_group.batch, self.head_group.heads)
+        values = bias.tile(tables, q, k, self.inputs.extent)
+        return self._by_group(values.to(self.k_columns.dtype) * LOG2_E)
+
+    def _add_output(self, tile: RowTile, powers: Tensor, factor: Tensor | None = None) -> None:
+        """Write ``powers · factor · v``, if it was asked for; without a factor, powers are weights."""
+        if self.v is None or self.totals.output is None:
+            return
+        place = self._place(tile)
+        flat, v = powers.flatten(0, 1).flatten(1, 2), take(self.v, tile, axis=-2)
+        target = self.totals.output[self.head_group.batch, self.head_group.heads]
+        alone = factor is None and target.dtype == flat.dtype and len(flat) == self.group_size == 1
+        if alone and isinstance(place, slice):
+            torch.bmm(flat, v, out=target[0, :, place])
+            return
+        found = torch.bmm(flat, v).view(*powers.shape[:-1], -1)
+        found = found if factor is None else found * factor[..., None]
+        target[:, :, place] = found.flatten(1, 2).to(target.dtype)
+
+    def _merge_top(self, tile: RowTile, powers: Tensor, factor: Tensor | None = None) -> None:
+        """Merge the greatest weights of these rows with those found before."""
+        weights = self.totals.top_weights[self.head_group.batch, self.head_group.heads]
+        keys = self.totals.top_keys[self.head_group.batch, self.head_group.heads]
+        top, place = weights.shape[-1], self._place(tile)
+        if not top:
+            return
+        found, column = powers.topk(min(top, tile.width), dim=-1)
+        found = (found if factor is None else found * factor[..., None]).flatten(1, 2)
+        key = torch.from_numpy(self._key_positions(tile)).to(found.device)[column].flatten(1, 2)
+        key = torch.where(found > 0, key, -1)
+        both = torch.cat([weights[:, :, place], found], -1)
+        both_keys = torch.cat([keys[:, :, place], key], -1)
+        best, index = both.topk(top, dim=-1)
+        weights[:, :, place], keys[:, :, place] = best, both_keys.gather(-1, index)
+
+    def _receive(self, tile: RowTile, found: Tensor) -> None:
+        """Add what the keys of a tile received, ``(batch, head, key)``."""
+        for start, stop in tile.runs:
+            column = tile.column(start)
+            self.received[..., start:stop] += found[..., column : column + stop - start]
+
+    # ---- places ------------------------------------------------------------------------------
+
+    def _place(self, tile: RowTile) -> slice | Tensor:
+        """The rows of a tile among all queries."""
+        rows = slice(tile.start, tile.stop)
+        return rows if self.queries is None else self.queries[rows]
+
+    def _key_positions(self, tile: RowTile) -> Integers:
+        """The positions of the keys of a tile, side by side."""
+        runs = [self.k_positions[start:stop] for start, stop in tile.runs]
+        return runs[0] if len(runs) == 1 else np.concatenate(runs)
+
+    def _by_group(self, x: Tensor) -> Tensor:
+        """``(batch or 1, head or 1, ...)`` with the head axis split into key heads and groups."""
+        return x.unsqueeze(2) if x.shape[1] == 1 else x.reshape(x.shape[0], -1, self.group_size, *x.shape[2:])
+
+    def _buffer(self, number: int, shape: tuple[int, ...]) -> Tensor:
+        """Memory that every tile reuses."""
+        size = math.prod(shape)
+        if self.store[number].numel() < size:
+            self.store[number] = self.store[number].new_empty(size)
+        return self.store[number][:size].view(shape)
