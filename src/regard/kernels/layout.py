@@ -161,11 +161,16 @@ def lay_out(
     return tuple(parts)
 
 
-def one_tile(mask: Mask, region: Region) -> tuple[MaskPart, ...]:
-    """A single part with a single row tile, for masks that one kernel call handles best."""
-    whole = ((0, len(region.keys)),)
-    checked = () if mask == Constant(True) else whole
-    return (MaskPart(None, None, mask, (RowTile(0, len(region.queries), whole, checked),), region),)
+def one_tile(
+    mask: Mask, region: Region, run: Run | None = None, *, masked: bool = True
+) -> tuple[MaskPart, ...]:
+    """A single part with a single row tile, for masks that one kernel call handles best.
+
+    ``run`` is the range of keys, all by default; ``masked`` says that the mask forbids some of them.
+    """
+    run = (0, len(region.keys)) if run is None else run
+    checked = (run,) if masked and mask != Constant(True) else ()
+    return (MaskPart(None, None, mask, (RowTile(0, len(region.queries), (run,), checked),), region),)
 
 
 # ---- parts -----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
@@ -87,6 +88,11 @@ class Mask(ABC):
     def table_lengths(self) -> tuple[int, ...]:
         """The number of positions that the tables of this pattern cover, if it has any."""
         return ()
+
+    @cached_property
+    def entries(self) -> int:
+        """The number of entries in all tables of this mask."""
+        return sum(prod(one.lead) * prod(one.table_lengths()) for one in self.patterns() if one.table_lengths())
 
     def substitute(self, known: Mapping[Mask, bool]) -> Mask:
         """The mask with some of its parts replaced by their known values, simplified."""
