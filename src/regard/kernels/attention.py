@@ -16,6 +16,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch._subclasses.fake_tensor import is_fake
 from torch.overrides import handle_torch_function, has_torch_function
 
 from regard.kernels.biases import BiasLike
@@ -69,6 +70,10 @@ def attention(
     >>> attention(q, k[:, :2], v[:, :2]).shape  # four query heads share a key head
     torch.Size([2, 8, 1000, 64])
     """
+    if torch.compiler.is_compiling():
+        from regard.kernels.traced_call import traced_call
+
+        return traced_call(q, k, v, mask, bias, scale, softcap, sinks, dropout)
     observed = has_torch_function((q, k, v))
     if not observed and bias is None and softcap is None and sinks is None and dropout == 0.0:
         output = direct_call(q, k, v, mask, scale)
@@ -91,7 +96,7 @@ def attention(
     if _sdpa_can(inputs, plan):
         with full_precision(inputs.q):
             return inputs.restore(_sdpa(inputs, plan))
-    return inputs.restore(_planned(inputs, plan)[0])
+    return inputs.restore(planned(inputs, plan)[0])
 
 
 def attention_with_lse(
@@ -118,7 +123,7 @@ def attention_with_lse(
     inputs = prepare(
         q, k, v, mask=mask, bias=bias, scale=scale, softcap=softcap, sinks=sinks, dropout=dropout
     )
-    output, lse = _planned(inputs, plan_extent(inputs.mask, inputs.extent))
+    output, lse = planned(inputs, plan_extent(inputs.mask, inputs.extent))
     return inputs.restore(output), inputs.restore(lse)
 
 
@@ -208,10 +213,14 @@ def _sdpa(inputs: Inputs, plan: Plan) -> Tensor:
     )
 
 
-def _planned(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
+def planned(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     """Output and lse, by FlexAttention or tile by tile."""
+    if inputs.q.device.type == "meta" or is_fake(inputs.q):
+        wide = torch.promote_types(inputs.q.dtype, torch.float32)
+        shape = inputs.q.shape[:-1]
+        return inputs.q.new_empty((*shape, inputs.v.shape[-1])), inputs.q.new_empty(shape, dtype=wide)
     if inputs.steep and inputs.q.dtype != torch.float64:
-        output, lse = _planned(inputs.in_double(), plan)
+        output, lse = planned(inputs.in_double(), plan)
         return output.to(inputs.q.dtype), lse.float()
     if _flex_can(inputs, plan):
         return run_flex(inputs)

@@ -113,7 +113,7 @@ class Plan:
         return sum(
             _allowed(element, self.extent, self.region)
             if element.path == "causal"
-            else prod(element.mask.lead) * sum(row.pairs for part in element.parts for row in part.rows)
+            else prod(element.mask.lead) * sum(row.computed for part in element.parts for row in part.rows)
             for element in self.elements
         )
 
@@ -237,7 +237,7 @@ def _element_plan(mask: Mask, extent: Extent, region: Region) -> ElementPlan:
         return ElementPlan((), "causal", mask, one_tile(mask, region))
     if region.pairs <= MAX_MASKED_PAIRS:
         return _in_one_call(mask, extent, region)
-    parts = lay_out(mask, extent, region)
+    parts = lay_out(mask, extent, region, squares=True)
     rows = [row for part in parts for row in part.rows]
     if _holds_matrix(mask, extent) and sum(row.pairs for row in rows) > DENSE_FRACTION * region.pairs:
         return ElementPlan((), "masked", mask, one_tile(mask, region))

@@ -92,7 +92,8 @@ class Mask(ABC):
     @cached_property
     def entries(self) -> int:
         """The number of entries in all tables of this mask."""
-        return sum(prod(one.lead) * prod(one.table_lengths()) for one in self.patterns() if one.table_lengths())
+        lengths = self.table_lengths()
+        return prod(self.lead) * prod(lengths) if lengths else 0
 
     def substitute(self, known: Mapping[Mask, bool]) -> Mask:
         """The mask with some of its parts replaced by their known values, simplified."""
@@ -246,6 +247,10 @@ class Combined(Mask):
     @property
     def lead(self) -> tuple[int, ...]:
         return np.broadcast_shapes(*(part.lead for part in self.parts))
+
+    @cached_property
+    def entries(self) -> int:
+        return sum(part.entries for part in self.parts)
 
     def check(self, extent: Extent) -> None:
         for part in self.parts:
@@ -401,6 +406,10 @@ class Not(Mask):
 
     def select(self, index: tuple[int, ...]) -> Mask:
         return ~self.part.select(index)
+
+    @cached_property
+    def entries(self) -> int:
+        return self.part.entries
 
     def check(self, extent: Extent) -> None:
         self.part.check(extent)
