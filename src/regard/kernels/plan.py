@@ -89,6 +89,8 @@ class Plan:
         """The keys of the only kernel call, if one call computes everything for all heads."""
         if len(self.elements) != 1 or self.elements[0].index or len(self.elements[0].parts) != 1:
             return None
+        if self.path not in ("full", "causal", "masked") and len(self.region.queries) > 1:
+            return None
         (part,) = self.elements[0].parts
         rows = part.rows
         whole = len(rows) == 1 and (rows[0].start, rows[0].stop) == (0, len(self.region.queries))
