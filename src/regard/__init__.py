@@ -133,10 +133,13 @@ _MODULES = {
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return import_module(_MODULES[name])
-    if name in _ROOMS:
-        return getattr(import_module(_ROOMS[name]), name)
-    raise AttributeError(f"module 'regard' has no attribute {name!r}")
+        found = import_module(_MODULES[name])
+    elif name in _ROOMS:
+        found = getattr(import_module(_ROOMS[name]), name)
+    else:
+        raise AttributeError(f"module 'regard' has no attribute {name!r}")
+    globals()[name] = found  # the next access does not come here
+    return found
 
 
 def __dir__() -> list[str]:

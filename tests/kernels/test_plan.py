@@ -139,8 +139,8 @@ def test_plans_are_kept_unless_their_tables_are_large():
 
 
 def test_a_short_mask_is_evaluated_once_and_serves_training_after_inference(monkeypatch):
-    attention = import_module("regard.kernels.attention")
-    attention._kept_dense.cache_clear()
+    direct_call = import_module("regard.kernels.direct_call")
+    direct_call._kept_dense.cache_clear()
     q, k, v = tensors(2, queries=9, dtype=torch.float32, grad=True)
     mask = masks.padding(lengths=[9, 4])
     with torch.inference_mode():

@@ -10,26 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, lru_cache
-from math import prod
+from functools import cache
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch._subclasses.fake_tensor import is_fake
 from torch.overrides import handle_torch_function, has_torch_function
 
 from regard.kernels.biases import BiasLike
+from regard.kernels.direct_call import allowed_by, dense_mask, direct_call
 from regard.kernels.inputs import Inputs, prepare
 from regard.kernels.plain_kernel import Rules, add_sinks, exp, full_precision, scores_of
 from regard.kernels.plan import Plan, plan_extent
 from regard.kernels.tile_pass import flatten_lead
 from regard.kernels.tiled import run
-from regard.masks import Mask, MaskLike
+from regard.masks import MaskLike
 from regard.masks.extent import Extent
-
-KEPT_ENTRIES = 1 << 20
-"""Dense masks with at most this many entries, one byte each, are cached for the next call."""
 
 
 def attention(
@@ -72,6 +70,15 @@ def attention(
     >>> attention(q, k[:, :2], v[:, :2]).shape  # four query heads share a key head
     torch.Size([2, 8, 1000, 64])
     """
+    if torch.compiler.is_compiling():
+        from regard.kernels.traced_call import traced_call
+
+        return traced_call(q, k, v, mask, bias, scale, softcap, sinks, dropout)
+    observed = has_torch_function((q, k, v))
+    if not observed and bias is None and softcap is None and sinks is None and dropout == 0.0:
+        output = direct_call(q, k, v, mask, scale)
+        if output is not None:
+            return output
     options: dict[str, Any] = {
         "mask": mask,
         "bias": bias,
@@ -80,7 +87,7 @@ def attention(
         "sinks": sinks,
         "dropout": dropout,
     }
-    if has_torch_function((q, k, v)):
+    if observed:
         # Torch's protocol for observing or replacing a call; regard.watch uses it.
         seen: Tensor = handle_torch_function(attention, (q, k, v), q, k, v, **options)
         return seen
@@ -89,7 +96,7 @@ def attention(
     if _sdpa_can(inputs, plan):
         with full_precision(inputs.q):
             return inputs.restore(_sdpa(inputs, plan))
-    return inputs.restore(_planned(inputs, plan)[0])
+    return inputs.restore(planned(inputs, plan)[0])
 
 
 def attention_with_lse(
@@ -116,7 +123,7 @@ def attention_with_lse(
     inputs = prepare(
         q, k, v, mask=mask, bias=bias, scale=scale, softcap=softcap, sinks=sinks, dropout=dropout
     )
-    output, lse = _planned(inputs, plan_extent(inputs.mask, inputs.extent))
+    output, lse = planned(inputs, plan_extent(inputs.mask, inputs.extent))
     return inputs.restore(output), inputs.restore(lse)
 
 
@@ -148,9 +155,9 @@ def attention_weights(
         scores, _ = scores_of(
             inputs.q.to(wide), keys.to(wide), _dense_bias(inputs), Rules(inputs.scale, inputs.softcap)
         )
-    allowed = _dense_mask(inputs)
+    allowed = dense_mask(inputs.mask, inputs.extent, (0, inputs.extent.keys), inputs.q.device)
     if allowed is not None:
-        scores = scores.masked_fill(~allowed, -torch.inf)
+        scores = scores.masked_fill(~flatten_lead(allowed, inputs.lead), -torch.inf)
     if not scores.shape[-1]:
         return inputs.restore(scores.to(inputs.q.dtype))
     highest = scores.detach().amax(-1, keepdim=True)
@@ -171,7 +178,7 @@ def attention_weights(
 def _sdpa_can(inputs: Inputs, plan: Plan) -> bool:
     """Whether a single call of torch's SDPA computes the result."""
     return (
-        plan.path in ("full", "causal", "masked")
+        plan.single is not None
         and not inputs.steep
         and inputs.softcap is None
         and inputs.sinks is None
@@ -184,18 +191,20 @@ def _sdpa_can(inputs: Inputs, plan: Plan) -> bool:
 
 def _sdpa(inputs: Inputs, plan: Plan) -> Tensor:
     inputs = inputs.with_positive_scale()
-    added: Tensor | None = None
-    if plan.path == "masked":
-        added = _dense_mask(inputs)
-        if inputs.bias is not None:
-            bias = _dense_bias(inputs)
-            assert bias is not None
-            added = bias if added is None else bias.masked_fill(~added, -torch.inf)
-            added = added.to(inputs.q.dtype)
+    assert plan.single is not None
+    keys = slice(*plan.single)
+    added = allowed_by(plan, plan.single, inputs.q.device)
+    added = None if added is None else flatten_lead(added, inputs.lead)
+    if inputs.bias is not None:
+        bias = _dense_bias(inputs)
+        assert bias is not None
+        bias = bias[..., keys] if bias.shape[-1] > 1 else bias
+        added = bias if added is None else bias.masked_fill(~added, -torch.inf)
+        added = added.to(inputs.q.dtype)
     return F.scaled_dot_product_attention(
         inputs.q,
-        inputs.k,
-        inputs.v,
+        inputs.k[:, :, keys],
+        inputs.v[:, :, keys],
         attn_mask=added,
         dropout_p=inputs.dropout,
         is_causal=plan.path == "causal",
@@ -204,10 +213,14 @@ def _sdpa(inputs: Inputs, plan: Plan) -> Tensor:
     )
 
 
-def _planned(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
+def planned(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     """Output and lse, by FlexAttention or tile by tile."""
+    if inputs.q.device.type == "meta" or is_fake(inputs.q):
+        wide = torch.promote_types(inputs.q.dtype, torch.float32)
+        shape = inputs.q.shape[:-1]
+        return inputs.q.new_empty((*shape, inputs.v.shape[-1])), inputs.q.new_empty(shape, dtype=wide)
     if inputs.steep and inputs.q.dtype != torch.float64:
-        output, lse = _planned(inputs.in_double(), plan)
+        output, lse = planned(inputs.in_double(), plan)
         return output.to(inputs.q.dtype), lse.float()
     if _flex_can(inputs, plan):
         return run_flex(inputs)
@@ -283,25 +296,6 @@ def _compiled() -> Any:
 
 
 # ---- dense masks and biases, for short sequences and on request ------------------------------
-
-
-def _dense_mask(inputs: Inputs) -> Tensor | None:
-    """The whole mask ``(batch or 1, head or 1, query, key)``, or None if it allows everything."""
-    entries = prod(inputs.mask.lead) * prod(inputs.extent)
-    evaluate = _kept_dense if entries <= KEPT_ENTRIES else _new_dense
-    allowed = evaluate(inputs.mask, inputs.extent, inputs.q.device)
-    return None if allowed is None else flatten_lead(allowed, inputs.lead)
-
-
-def _new_dense(mask: Mask, extent: Extent, device: torch.device) -> Tensor | None:
-    # Never an inference tensor: it is cached, and the next call may need it for a backward pass.
-    with torch.inference_mode(False):
-        allowed = mask.dense(*extent, device=device)
-        return None if bool(allowed.all()) else allowed
-
-
-# All layers of a model use the same mask; the next batch uses another one.
-_kept_dense = lru_cache(maxsize=16)(_new_dense)
 
 
 def _dense_bias(inputs: Inputs) -> Tensor | None:

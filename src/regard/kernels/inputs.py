@@ -240,6 +240,8 @@ def _mask_of(
     rest: Tensor | None = None
     if isinstance(given, Tensor) and not is_causal_bias(given):
         _check_device("mask", given, device)
+        if 2 < given.ndim <= len(lead) + 3 and prod(given.shape[:-2]) == 1:
+            given = given.reshape(given.shape[-2:])  # one mask for all, which can be planned
         if given.is_floating_point():
             given, rest = _split_additive(given)
     mask = as_mask(given, extent)

@@ -7,7 +7,7 @@
 | `empty`        | no query sees any key                              | zeros                           |
 | `full`         | every query sees every key                         | one call of torch SDPA          |
 | `causal`       | causal, as many queries as keys                    | one call of torch SDPA          |
-| `masked`       | short, or a dense tensor that is mostly True       | one call of torch SDPA          |
+| `masked`       | short, or a dense tensor that is mostly True       | one call, keys narrowed         |
 | `banded`       | windows: only the distance matters                 | row tiles, keys sliced          |
 | `block-sparse` | documents, prefixes, any other combination         | row tiles, keys sliced          |
 | `gathered`     | scattered positions: `every`, `local_global`       | gathered parts, merged by lse   |
@@ -25,7 +25,7 @@ from math import prod
 import numpy as np
 
 from regard.errors import ArgumentError
-from regard.kernels.layout import TILE, MaskPart, Region, lay_out, one_tile
+from regard.kernels.layout import TILE, MaskPart, Region, Run, lay_out, one_tile
 from regard.languages import Texts
 from regard.masks import Mask, MaskLike, as_mask, causal, everything
 from regard.masks.extent import Extent, Strip
@@ -79,10 +79,30 @@ class Plan:
     region: Region
     elements: tuple[ElementPlan, ...]
 
-    @property
+    @cached_property
     def path(self) -> str:
         """The path; if batch elements take different paths, all of them joined by ``+``."""
         return " + ".join(dict.fromkeys(element.path for element in self.elements)) or "empty"
+
+    @cached_property
+    def single(self) -> Run | None:
+        """The keys of the only kernel call, if one call computes everything for all heads."""
+        if len(self.elements) != 1 or self.elements[0].index or len(self.elements[0].parts) != 1:
+            return None
+        if self.path not in ("full", "causal", "masked") and len(self.region.queries) > 1:
+            return None
+        (part,) = self.elements[0].parts
+        rows = part.rows
+        whole = len(rows) == 1 and (rows[0].start, rows[0].stop) == (0, len(self.region.queries))
+        together = whole and len(rows[0].runs) == 1 and part.queries is None and part.keys is None
+        return rows[0].runs[0] if together else None
+
+    @cached_property
+    def checked(self) -> bool:
+        """Whether the mask must be evaluated for a single call. SDPA has a causal mask of its own."""
+        return self.path != "causal" and any(
+            row.checked for element in self.elements for part in element.parts for row in part.rows
+        )
 
     @cached_property
     def pairs(self) -> int:
@@ -95,7 +115,7 @@ class Plan:
         return sum(
             _allowed(element, self.extent, self.region)
             if element.path == "causal"
-            else prod(element.mask.lead) * sum(row.pairs for part in element.parts for row in part.rows)
+            else prod(element.mask.lead) * sum(row.computed for part in element.parts for row in part.rows)
             for element in self.elements
         )
 
@@ -186,16 +206,15 @@ def plan_extent(mask: Mask, extent: Extent, region: Region | None = None) -> Pla
 
     ``region`` is the share of the queries and keys that the tensors hold; all of them by default.
     """
-    region = Region.whole(extent) if region is None else region
-    entries = sum(prod(pattern.lead) * prod(pattern.table_lengths()) for pattern in mask.patterns())
-    make = _kept_plan if entries <= CACHED_ENTRIES else _new_plan
+    make = _kept_plan if mask.entries <= CACHED_ENTRIES else _new_plan
     return make(mask, extent, region)
 
 
-def _new_plan(mask: Mask, extent: Extent, region: Region) -> Plan:
+def _new_plan(mask: Mask, extent: Extent, region: Region | None) -> Plan:
     mask.check(extent)
+    region = Region.whole(extent) if region is None else region
     if mask.lead and (region.pairs <= MAX_MASKED_PAIRS or _holds_matrix(mask, extent)):
-        return Plan(mask, extent, region, (ElementPlan((), "masked", mask, one_tile(mask, region)),))
+        return Plan(mask, extent, region, (_in_one_call(mask, extent, region),))
     laid: dict[Mask, ElementPlan] = {}
     elements = []
     for index in product(*map(range, mask.lead)):
@@ -219,8 +238,8 @@ def _element_plan(mask: Mask, extent: Extent, region: Region) -> ElementPlan:
     if mask == causal() and extent.queries == extent.keys and region == Region.whole(extent):
         return ElementPlan((), "causal", mask, one_tile(mask, region))
     if region.pairs <= MAX_MASKED_PAIRS:
-        return ElementPlan((), "masked", mask, one_tile(mask, region))
-    parts = lay_out(mask, extent, region)
+        return _in_one_call(mask, extent, region)
+    parts = lay_out(mask, extent, region, squares=True)
     rows = [row for part in parts for row in part.rows]
     if _holds_matrix(mask, extent) and sum(row.pairs for row in rows) > DENSE_FRACTION * region.pairs:
         return ElementPlan((), "masked", mask, one_tile(mask, region))
@@ -231,6 +250,19 @@ def _element_plan(mask: Mask, extent: Extent, region: Region) -> ElementPlan:
     else:
         path = "banded" if mask.shifts and all(len(row.runs) == 1 for row in rows) else "block-sparse"
     return ElementPlan((), path, mask, parts)
+
+
+def _in_one_call(mask: Mask, extent: Extent, region: Region) -> ElementPlan:
+    """One masked call over the keys from the first to the last that any query sees."""
+    tiles = one_tile(mask, region)
+    if prod(mask.lead) * region.pairs <= MAX_MASKED_PAIRS:
+        allowed = mask.evaluate(extent, region.query_positions(extent), region.key_positions())
+        allowed = np.broadcast_to(allowed, (*allowed.shape[:-1], len(region.keys)))
+        seen = np.flatnonzero(allowed.any(axis=tuple(range(allowed.ndim - 1))))
+        if len(seen):
+            run = (int(seen[0]), int(seen[-1]) + 1)
+            tiles = one_tile(mask, region, run, masked=not allowed[..., slice(*run)].all())
+    return ElementPlan((), "masked", mask, tiles)
 
 
 def _verdict(mask: Mask, extent: Extent, region: Region) -> int:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from regard.kernels import fused_kernel
 from regard.kernels.inputs import Inputs
+from regard.kernels.layout import Run
 from regard.kernels.plain_kernel import Rules, Tile, add_sinks, full_precision
 from regard.masks import Mask, causal, everything
 from regard.masks.extent import Extent
@@ -43,25 +44,31 @@ def single_query(inputs: Inputs) -> tuple[Tensor, Tensor] | None:
         or not fused_kernel.available()
     ):
         return None
-    added, sees = _row(mask, inputs.extent, inputs.q.dtype)
+    (start, stop), added, sees = _row(mask, inputs.extent, inputs.q.dtype)
+    k, v = inputs.k[:, :, start:stop], inputs.v[:, :, start:stop]
     rows = inputs.q.reshape(batch, groups, heads // groups, channels)
     if added is not None:
         added = added.expand(-1, -1, heads // groups, -1)
     with full_precision(rows):
-        output, lse = fused_kernel.forward(Tile(rows, inputs.k, inputs.v, added, sees, Rules(inputs.scale)))
+        output, lse = fused_kernel.forward(Tile(rows, k, v, added, sees, Rules(inputs.scale)))
     output, lse = output.reshape(batch, heads, 1, channels), lse.reshape(batch, heads, 1)
     return add_sinks(output, lse, inputs.sinks)
 
 
 @lru_cache(maxsize=KEPT_ROWS)
-def _row(mask: Mask, extent: Extent, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None]:
-    """The additive mask of the last query, and whether it sees any key; None if it sees all keys."""
+def _row(mask: Mask, extent: Extent, dtype: torch.dtype) -> tuple[Run, Tensor | None, Tensor | None]:
+    """The keys from the first to the last that the last query sees, the additive mask over them, and
+    whether it sees any key; None if it sees all of these."""
+    whole = (0, extent.keys)
     if mask in (causal(), everything()):
-        return None, None
-    row = np.broadcast_to(mask.evaluate(extent), (*mask.lead, *extent))
+        return whole, None, None
+    row = np.broadcast_to(mask.evaluate(extent), (*mask.lead, *extent)).reshape(-1, extent.keys)
+    seen = np.flatnonzero(row.any(0))
+    run = (int(seen[0]), int(seen[-1]) + 1) if len(seen) else whole
+    row = row[:, slice(*run)]
     if row.all():
-        return None, None
-    allowed = torch.from_numpy(row.reshape(-1, 1, 1, extent.keys).copy())  # (batch, 1, 1, key)
+        return run, None, None
+    allowed = torch.from_numpy(row[:, None, None].copy())  # (batch, 1, 1, key)
     added = torch.zeros(allowed.shape, dtype=dtype).masked_fill_(~allowed, -torch.inf)
     sees = allowed.any(-1)
-    return added, None if bool(sees.all()) else sees
+    return run, added, None if bool(sees.all()) else sees

@@ -175,14 +175,14 @@ class TilePass(PartTensors):
             additive,
             sees,
             self.rules,
-            causal=self.head_group.causal,
+            causal=self.head_group.causal or row.causal,
             seed=self.seed + number,
         )
 
     def _additive(self, row: RowTile) -> tuple[Tensor | None, Tensor | None]:
         """What is added to the scores of a row tile, and which of its rows see any key (None: all do)."""
         bias = self.call.inputs.bias
-        masked = bool(row.checked) and not self.head_group.causal
+        masked = bool(row.checked) and not (self.head_group.causal or row.causal)
         if not masked and bias is None:
             return None, None
         name = self._shape_of(row) if bias is None and self.part.mask.shifts else None
@@ -229,9 +229,10 @@ class TilePass(PartTensors):
 
     def _shape_of(self, row: RowTile) -> Any:
         """A key that is equal for window tiles with equal masks, or None if the tile cannot be reused."""
-        if self.part.queries is not None or self.part.keys is not None:
-            return None
         here = int(self.q_positions[row.start]) if len(self.q_positions) else 0
+        if self.part.queries is not None or self.part.keys is not None:
+            apart = (self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row))
+            return self.part.mask, *((positions - here).tobytes() for positions in apart)
         return self.part.mask, row.stop - row.start, tuple((a - here, b - here) for a, b in row.runs)
 
     def _collector(self, row: RowTile) -> Any:
@@ -259,7 +260,7 @@ def _lower(rows: tuple[RowTile, ...]) -> Iterator[RowTile]:
     """Row tiles split so that several can be computed in parallel."""
     height = max(MIN_TILE_ROWS, sum(row.stop - row.start for row in rows) // MIN_ROW_TILES)
     for row in rows:
-        for start in range(row.start, row.stop, height):
+        for start in range(row.start, row.stop, row.stop - row.start if row.causal else height):
             yield replace(row, start=start, stop=min(start + height, row.stop))
 
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from regard.errors import ArgumentError
 from regard.kernels import fused_kernel
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MAX_TILE_ROWS, lay_out
@@ -76,9 +76,10 @@ def head_groups_of(
 
     def head_group(element: ElementPlan, batch: slice, heads: slice) -> HeadGroup:
         causal = element.path == "causal"
-        # Without a built-in causal mask, tiles skip the empty half.
-        cut = causal and not own_causal
-        parts = _causal_parts(element.mask, plan.extent, max_rows=max_rows) if cut else element.parts
+        # Without a built-in causal mask, tiles skip the empty half. Only the kernels of this file take
+        # positions that are not in order.
+        cut = not own_causal and (causal or any(part.by_document for part in element.parts))
+        parts = _tiles_of(element.mask, plan.extent, plan.region, max_rows=max_rows) if cut else element.parts
         return HeadGroup(batch, heads, causal and own_causal, parts)
 
     if () in elements:
@@ -104,7 +105,26 @@ def head_groups_of(
 
 
 # Cached, because every layer of a model needs the same.
-_causal_parts = lru_cache(maxsize=16)(lay_out)
+_tiles_of = lru_cache(maxsize=16)(lay_out)
+
+
+def run_backward(
+    inputs: Inputs, plan: Plan, grad: Tensor, output: Tensor, lse: Tensor
+) -> tuple[Tensor | None, ...]:
+    """Gradients of q, k, v, the sinks and the tables of the bias, from output and lse of the forward pass."""
+    flipped = inputs.scale < 0
+    if inputs.steep:
+        inputs = inputs.in_double()
+    inputs = inputs.with_positive_scale()
+    # The fused kernel has no gradient for a bias.
+    use_fused = _fused_can(inputs) and inputs.bias is None
+    call = TiledCall(inputs, tuple(head_groups_of(inputs, plan, own_causal=use_fused)), use_fused, 0)
+    tables = inputs.bias.tables if inputs.bias is not None else ()
+    wide = torch.promote_types(inputs.q.dtype, torch.float32)
+    rows = (grad.to(inputs.q.dtype), output.to(inputs.q.dtype), lse.to(wide))
+    of_q, *others = _gradients(call, rows[0], inputs.q, inputs.k, inputs.v, inputs.sinks, *rows[1:], *tables)
+    assert of_q is not None
+    return -of_q if flipped else of_q, *others
 
 
 class _TiledAttention(torch.autograd.Function):
@@ -112,25 +132,75 @@ class _TiledAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, call: TiledCall, q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None, *tables: Tensor
+        call: TiledCall, q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None, *tables: Tensor
     ) -> tuple[Tensor, Tensor]:
-        output, lse = spread(lambda: _forward(call, q, k, v, sinks, tables), _spread_size(call, q))
-        ctx.call = call
-        ctx.save_for_backward(q, k, v, sinks, output, lse, *tables)
-        ctx.mark_non_differentiable(lse)
-        return output, lse
+        return spread(lambda: _forward(call, q, k, v, sinks, tables), _spread_size(call, q))
 
     @staticmethod
-    @once_differentiable
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        call, q, k, v, sinks, *tables = inputs
+        ctx.call = call
+        ctx.save_for_backward(q, k, v, sinks, *output, *tables)
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        call, saved = ctx.call, ctx.saved_tensors
-        q, k = saved[:2]
-        with full_precision(q):
-            apart = list(_apart(call, q, k))
-            # With fewer groups than threads, torch's own threads are faster.
-            size = _spread_size(call, q) if len(apart) >= torch.get_num_threads() else 0
-            found = spread(lambda: _backward(call, apart, grad, *saved), size)
-        return None, *found
+        return None, *_TiledGradient.apply(ctx.call, grad, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], call: TiledCall, *tensors: Tensor | None
+    ) -> tuple[Any, Any]:
+        return _one_by_one(_TiledAttention, info.batch_size, in_dims[1:], call, tensors)
+
+
+class _TiledGradient(torch.autograd.Function):
+    """The gradients of ``_TiledAttention``; they cannot be differentiated again."""
+
+    @staticmethod
+    def forward(call: TiledCall, grad: Tensor, *saved: Any) -> tuple[Tensor | None, ...]:
+        return _gradients(call, grad, *saved)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor | None, ...]) -> None:
+        del ctx, inputs, output
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        raise ArgumentError(
+            "regard.attention has first derivatives.",
+            got="a second derivative of a masked or capped call",
+            do="Compute it with regard.attention_weights(...) @ v, which torch differentiates.",
+        )
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], call: TiledCall, *tensors: Tensor | None
+    ) -> tuple[Any, Any]:
+        return _one_by_one(_TiledGradient, info.batch_size, in_dims[1:], call, tensors)
+
+
+def _one_by_one(
+    function: Any, size: int, in_dims: tuple[int | None, ...], call: TiledCall, tensors: tuple[Any, ...]
+) -> tuple[Any, Any]:
+    """What torch.vmap asks for: one call for each element, and the results stacked."""
+    found = [
+        function.apply(
+            call, *(x if d is None or x is None else x.select(d, i) for x, d in zip(tensors, in_dims))
+        )
+        for i in range(size)
+    ]
+    stacked = tuple(None if column[0] is None else torch.stack(column) for column in zip(*found))
+    return stacked, tuple(None if x is None else 0 for x in stacked)
+
+
+def _gradients(call: TiledCall, grad: Tensor, *saved: Any) -> tuple[Tensor | None, ...]:
+    q, k = saved[:2]
+    with full_precision(q):
+        apart = list(_apart(call, q, k))
+        # With fewer groups than threads, torch's own threads are faster.
+        size = _spread_size(call, q) if len(apart) >= torch.get_num_threads() else 0
+        return spread(lambda: _backward(call, apart, grad, *saved), size)
 
 
 def _forward(
@@ -138,7 +208,9 @@ def _forward(
 ) -> tuple[Tensor, Tensor]:
     wide = torch.float64 if q.dtype == torch.float64 else torch.float32
     merged = any(len(head_group.parts) > 1 for head_group in call.head_groups)
-    output = q.new_zeros((*q.shape[:-1], v.shape[-1]), dtype=wide if merged else q.dtype)
+    shape, dtype = (*q.shape[:-1], v.shape[-1]), wide if merged else q.dtype
+    written = bool(call.head_groups) and all(map(_writes_all, call.head_groups))
+    output = q.new_empty(shape, dtype=dtype) if written else q.new_zeros(shape, dtype=dtype)
     lse = q.new_full(q.shape[:-1], -torch.inf, dtype=wide)
     alone: list[Callable[[], None]] = []
     together: list[tuple[Tensor, Tensor, list[TilePass]]] = []
@@ -198,6 +270,15 @@ def _backward(
     return *(g.to(x.dtype) for g, x in zip(grads, (q, k, v))), of_sinks, *of_tables
 
 
+def _writes_all(head_group: HeadGroup) -> bool:
+    """Whether the tiles write every row, so that the output needs no zeros."""
+    if len(head_group.parts) != 1:
+        return False
+    (part,) = head_group.parts
+    length = len(part.region.queries) if part.queries is None else len(part.queries)
+    return length == len(part.region.queries) == sum(row.stop - row.start for row in part.rows)
+
+
 def _seeded(call: TiledCall) -> Iterator[tuple[HeadGroup, range]]:
     """Every head group with the seeds of its parts, the same forward and backward."""
     apart = 1 << 20  # more than a part has tiles, so that no two tiles share a seed
@@ -243,12 +324,24 @@ def _invoke(work: Callable[[], None]) -> None:
 def _merge(target: tuple[Tensor, Tensor, list[TilePass]]) -> None:
     """Compute the parts of a head group one after the other and merge them."""
     output, lse, passes = target
+    if len(passes) == 1:
+        _place(output, lse, passes[0])
+        return
     for tile_pass in passes:
         rows = WHOLE if tile_pass.queries is None else tile_pass.queries
         shape = tile_pass.q.shape[:-1]
         own, own_lse = output.new_zeros((*shape, output.shape[-1])), lse.new_full(shape, -torch.inf)
         each(_invoke, tile_pass.forward(own, own_lse))
         each(partial(_merge_head, output, lse, rows, own, own_lse), range(shape[1]))
+
+
+def _place(output: Tensor, lse: Tensor, tile_pass: TilePass) -> None:
+    """Compute a part whose queries were gathered, and put every row in its place."""
+    shape = (*tile_pass.q.shape[:-1], output.shape[-1])
+    own, own_lse = output.new_zeros(shape), lse.new_full(tile_pass.q.shape[:-1], -torch.inf)
+    each(_invoke, tile_pass.forward(own, own_lse))
+    output.index_copy_(2, tile_pass.queries, own)
+    lse.index_copy_(2, tile_pass.queries, own_lse)
 
 
 def _merge_head(

@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
@@ -87,6 +88,12 @@ class Mask(ABC):
     def table_lengths(self) -> tuple[int, ...]:
         """The number of positions that the tables of this pattern cover, if it has any."""
         return ()
+
+    @cached_property
+    def entries(self) -> int:
+        """The number of entries in all tables of this mask."""
+        lengths = self.table_lengths()
+        return prod(self.lead) * prod(lengths) if lengths else 0
 
     def substitute(self, known: Mapping[Mask, bool]) -> Mask:
         """The mask with some of its parts replaced by their known values, simplified."""
@@ -240,6 +247,10 @@ class Combined(Mask):
     @property
     def lead(self) -> tuple[int, ...]:
         return np.broadcast_shapes(*(part.lead for part in self.parts))
+
+    @cached_property
+    def entries(self) -> int:
+        return sum(part.entries for part in self.parts)
 
     def check(self, extent: Extent) -> None:
         for part in self.parts:
@@ -395,6 +406,10 @@ class Not(Mask):
 
     def select(self, index: tuple[int, ...]) -> Mask:
         return ~self.part.select(index)
+
+    @cached_property
+    def entries(self) -> int:
+        return self.part.entries
 
     def check(self, extent: Extent) -> None:
         self.part.check(extent)

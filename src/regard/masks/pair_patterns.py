@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -43,6 +44,10 @@ class Documents(Mask):
 
     def table_lengths(self) -> tuple[int, ...]:
         return (self.query_ids.values.shape[-1], self.key_ids.values.shape[-1])
+
+    @cached_property
+    def entries(self) -> int:
+        return int(self.query_ids.values.size + self.key_ids.values.size)
 
     def select(self, index: tuple[int, ...]) -> Mask:
         return Documents(self.query_ids.at(index, 1), self.key_ids.at(index, 1)) if self.lead else self

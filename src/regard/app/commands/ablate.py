@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 @click.option(
     "--model", metavar="NAME-OR-PATH", help="A transformers model; by default the built-in translator."
 )
-@click.option("--pair", metavar="TEXT", help="A second sentence; for an encoder-decoder, the translation to show.")
+@click.option(
+    "--pair", metavar="TEXT", help="A second sentence; for an encoder-decoder, the translation to show."
+)
 @click.option("--target", metavar="TOKEN", help='The token that should come next, such as " Mary".')
 @click.option(
     "--against", metavar="TOKEN", help="Another token: the logit of --target less that of this one."
