@@ -121,7 +121,7 @@ def matrices_of(
     """
     if isinstance(given, Recording):
         call = call_of(given, layer=layer, kind=kind, run=run)
-        queries = given.query_tokens(call, batch) if queries is None else queries
+        queries = given.row_tokens(call, batch) if queries is None else queries
         keys = given.key_tokens(call, batch) if keys is None else keys
     elif isinstance(given, Call):
         call = given
