@@ -260,7 +260,7 @@ def test_brackets_in_tokens_are_no_marks(monkeypatch):
 
 
 def test_a_long_text_does_not_flood_the_terminal():
-    words = "the cat sat on the mat".split()
+    words = ["the", "cat", "sat", "on", "the", "mat"]
     seen = Recording("model", [])
     seen._tokens = [words * 50_000]
     shown = _beginning(Subject("", "", seen), 80).plain
