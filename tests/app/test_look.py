@@ -9,8 +9,10 @@ import torch
 from click.testing import CliRunner
 
 import regard
+from regard.app.commands.look import _beginning
 from regard.app.main import main
 from regard.app.model_input import Subject
+from regard.recording import Recording
 
 CAT = "The cat sat on the mat."
 
@@ -29,7 +31,7 @@ def test_the_embedded_translator_is_looked_at(tmp_path):
     shown = run("look", CAT)
     assert shown.exit_code == 0, shown.output
     translation = regard.translate(CAT)
-    for part in (translation, "cat", "cross-attention of layer", "the clearest heads", "look.html"):
+    for part in (translation, "cat", "cross-attention of layer", "the most telling heads", "look.html"):
         assert part in shown.output
     page = (tmp_path / "look.html").read_text(encoding="utf-8")
     assert CAT in page
@@ -186,7 +188,7 @@ def test_look_in_chinese(tmp_path, statuses):
     shown = run("look", CAT, *options)
     assert shown.exit_code == 0, shown.output
     assert english_in(shown.output, *files) == []
-    for part in ("头的交叉注意力", "角色最明确的头", "没有明确的角色", "次调用", *files):
+    for part in ("头的交叉注意力", "最能说明问题的头", "还有", "次调用", *files):
         assert part in shown.output
     assert "第 0 层" in "".join(ET.parse(tmp_path / "head.svg").getroot().itertext())
     assert statuses == ["正在翻译 …", "正在写入 …"]
@@ -255,3 +257,25 @@ def test_brackets_in_tokens_are_no_marks(monkeypatch):
     shown = run("look", CAT, "--no-page")
     assert shown.exit_code == 0, shown.output
     assert shown.output.startswith("a [/b] model\n[/INST] :cat: [red]\n")
+
+
+def test_a_long_text_does_not_flood_the_terminal():
+    words = ["the", "cat", "sat", "on", "the", "mat"]
+    seen = Recording("model", [])
+    seen._tokens = [words * 50_000]
+    shown = _beginning(Subject("", "", seen), 80).plain
+    assert shown.startswith("the cat sat on the mat the cat")
+    assert shown.endswith("…")
+    assert len(shown) < 3 * 80
+    seen._tokens = [words]
+    assert _beginning(Subject("", "", seen), 80).plain == "the cat sat on the mat"
+
+
+def test_the_heads_listed_differ():
+    shown = run("look", CAT, "--no-page").output
+    listed = [line for line in shown.splitlines() if re.match(r"(encoder|decoder|cross) ", line)]
+    assert len(listed) >= 6
+    assert sum("spreads over most tokens" in line for line in listed) <= 3
+    assert "spreads" not in listed[0]
+    assert "→" in listed[0]
+    assert "火 → mat" in shown  # what is written, not what is read

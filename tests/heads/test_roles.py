@@ -168,7 +168,7 @@ def test_alignment_counts_each_source_word_once():
     assert [value(head, "alignment") for head in found] == [
         pytest.approx(x, abs=1e-5) for x in (1, 1 / 5, 3 / 5, 1 / 35)
     ]
-    assert str(found[0].scores["alignment"].example) == "'t0' → 's3' (1.00)"
+    assert str(found[0].scores["alignment"].example) == "'t1' → 's3' (1.00)"  # t0 is read, t1 written
     assert found[0].best is None  # five words on five others: by lot in one of six cases
     assert found[3].scores["alignment"].excess == pytest.approx(0, abs=1e-5)
     assert set(found[0].scores) == {"first", "alignment", "broad"}  # no separator among these words

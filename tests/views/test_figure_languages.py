@@ -15,6 +15,7 @@ from regard.errors import ArgumentError
 from regard.heads import Table, divergence
 from regard.translator import embedded, look
 from regard.views.figures.figure_texts import TEXTS
+from regard.views.page.display_tokens import text_of
 
 WORD = re.compile(r"[A-Za-z]{2,}")
 NAMES = {"Jensen", "Shannon", "causal", "Seq", "MiB", "KiB", "loss"}
@@ -55,6 +56,7 @@ FIGURES = {
     "eviction": lambda seen, **lang: figures.eviction(cut(), **lang),
     "heatmap": lambda seen, **lang: figures.heatmap(seen, kind="encoder", layer=1, head=2, **lang),
     "heatmap cross": lambda seen, **lang: figures.heatmap(seen, kind="cross", layer=0, head=1, **lang),
+    "heatmap masked": lambda seen, **lang: figures.heatmap(seen, kind="decoder", layer=0, head=1, **lang),
     "grid": lambda seen, **lang: figures.grid(seen, kind="encoder", layer=0, **lang),
     "grid cross": lambda seen, **lang: figures.grid(seen, kind="cross", layer=1, **lang),
     "grid of all": lambda seen, **lang: figures.grid(seen, kind="encoder", **lang),
@@ -79,12 +81,13 @@ def said(figure):
     """All that stands on a figure."""
     figure.draw_without_rendering()
     found = [text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_visible()]
+    found.append(figure.alt)
     return [text for text in found if text.strip()]
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_no_english_is_left(seen, name):
-    tokens = {*seen.tokens[0], *seen.source_tokens[0]}
+    tokens = {*seen.tokens[0], *text_of(seen.source_tokens[0]).tokens}
     for text in said(FIGURES[name](seen, lang="zh")):
         for token in sorted(tokens, key=len, reverse=True):
             text = text.replace(token, " ")

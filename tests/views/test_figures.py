@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.axes3d import Axes3D
 
 from regard import figures, heads, masks
+from regard.errors import ArgumentError
 from regard.kernels import reference
 from regard.recording import Call, DenseCall, Recording, ScoredCall
 from regard.views.figures.distance_bars import bin_of, shares_by_distance
@@ -62,7 +63,9 @@ def test_pairs_that_may_not_attend_show_the_paper(seen_and_weights):
     allowed = seen[0].mask.dense(QUERIES, KEYS)[1, 0].numpy()
     assert not allowed[0].any()
     np.testing.assert_array_equal(image_of(axes).mask, ~allowed)
-    assert len(axes.texts) == allowed.sum()  # no number where nobody looks
+    printed = [text for text in axes.texts if text.get_text() != "masked"]
+    assert len(printed) == (image_of(axes).filled(0) >= 0.005).sum()  # no number where nobody looks
+    assert [patch.get_hatch() for patch in axes.patches] == ["////"]
 
 
 def test_bfloat16_and_dense_recordings():
@@ -85,7 +88,7 @@ def test_few_cells_have_numbers_and_no_key_of_colours():
 
 
 def test_numbers_can_be_read_on_their_colour():
-    figure = figures.heatmap([[1.0, 0.0]])
+    figure = figures.heatmap([[1.0, 0.01]])
     assert [text.get_color() for text in figure.axes[0].texts] == ["#222222", "white"]
 
 
@@ -447,7 +450,7 @@ def test_kinds_and_runs():
     seen.tokens, seen.source_tokens = words(5), words(7, "s")
     axes = figures.heatmap(seen, head=0, kind="cross").axes[0]
     np.testing.assert_allclose(image_of(axes).data, made[2][1][0, 0], **CLOSE)
-    assert (ticks(axes, "y"), ticks(axes, "x")) == (words(5), words(7, "s"))
+    assert (ticks(axes, "y"), ticks(axes, "x")) == ([*words(5)[1:], "…"], words(7, "s"))
     assert axes.get_title("left") == "layer 0, head 0 (cross)"
     twice = [call_and_weights(run=run, seed=run) for run in range(2)]
     seen = Recording("Model", [call for call, _ in twice])
@@ -485,8 +488,11 @@ def test_figures_leave_matplotlib_alone(name):
         figure.savefig(_nowhere())
         assert dict(mpl.rcParams) == during
     assert dict(mpl.rcParams) == before
-    assert figure.get_facecolor() == (1.0, 1.0, 1.0, 1.0)
-    assert all(text.get_fontfamily()[0] == "DejaVu Sans" for text in figure.findobj(mpl.text.Text))
+    assert figure.get_facecolor() == (0.0, 0.0, 0.0, 1.0)  # the user's settings go over the style
+    assert all(
+        text.get_fontfamily()[0] in ("DejaVu Serif", "serif") for text in figure.findobj(mpl.text.Text)
+    )
+    assert every_figure()[name]().get_facecolor() == (1.0, 1.0, 1.0, 1.0)
 
 
 @pytest.mark.parametrize("name", every_figure())
@@ -532,3 +538,65 @@ def test_a_matrix_is_read_from_first_to_last_row():
     assert isinstance(matrix, Matrix)
     np.testing.assert_array_equal(np.concatenate([block.values for block in matrix.blocks(4)]), weights)
     assert [block.stop for block in matrix.blocks(4)] == [4, 8, 11]
+
+
+def test_zeros_are_not_printed():
+    figure = figures.heatmap([[0.996, 0.004], [0.5, 0.5]])
+    assert [text.get_text() for text in figure.axes[0].texts] == ["1.00", "0.50", "0.50"]
+
+
+def test_a_pdf_has_truetype_fonts(tmp_path):
+    figures.save(figures.heatmap(softmax(3, 3), queries=["I", "love", "AI"]), tmp_path / "a.pdf")
+    written = (tmp_path / "a.pdf").read_bytes()
+    assert b"/Type42" in written or b"/FontFile2" in written
+    assert b"/Subtype /Type3" not in written
+
+
+def test_the_marks_of_tokenizers_are_not_shown():
+    call, _ = call_and_weights(queries=3, keys=3)
+    seen = Recording("GPT", [call])
+    seen.tokens = ["The", "Ġcat", "Ġsat"]
+    assert ticks(figures.heatmap(seen, head=0).axes[0], "x") == ["The", "cat", "sat"]
+
+
+def test_colour_maps_are_chosen():
+    weights = softmax(3, 4, 4)
+    assert figures.heatmap(weights[0], cmap="Greys").axes[0].images[0].get_cmap().name == "Greys"
+    assert figures.grid(weights, cmap="magma").axes[0].images[0].get_cmap().name == "magma"
+    with mpl.rc_context({"image.cmap": "cividis"}):
+        assert figures.heatmap(weights[0]).axes[0].images[0].get_cmap().name == "cividis"
+    with pytest.raises(ArgumentError, match=r"cmap is a colour map of matplotlib. Got 'nonsense'"):
+        figures.heatmap(weights[0], cmap="nonsense")
+
+
+@pytest.mark.parametrize(("width", "inches"), [("column", 3.3), ("page", 6.9), (5.0, 5.0)])
+def test_figures_have_the_width_of_a_column(width, inches):
+    names = words(9, "a long token ")
+    heads = softmax(4, 9, 9)
+    for figure in (
+        figures.heatmap(heads[0], queries=names, width=width),
+        figures.grid(heads, queries=names, width=width),
+    ):
+        assert figure.get_size_inches()[0] == pytest.approx(inches, abs=0.06)
+    with pytest.raises(ArgumentError, match=r'width is a number of inches, "column" or "page"'):
+        figures.heatmap(heads[0], width="wide")
+
+
+def test_files_say_in_words_what_they_show(tmp_path):
+    figure = figures.heatmap([[0.25, 0.75], [0.5, 0.5]], queries=["it", "<tired>"], title="One head")
+    assert figure.alt == ("One head: attention of 2 queries to 2 keys; the strongest is it → <tired>, 0.75")
+    figures.save(figure, tmp_path / "a.svg")
+    assert "strongest is it → &lt;tired&gt;, 0.75</title>" in (tmp_path / "a.svg").read_text("utf-8")
+    figures.save(figure, tmp_path / "a.png")
+    assert b"strongest is it" in (tmp_path / "a.png").read_bytes()
+
+
+def test_axes_say_who_attends_to_whom():
+    call, _ = call_and_weights(kind="cross", queries=7, keys=7)
+    axes = figures.heatmap(call, head=0).axes[0]
+    assert axes.get_ylabel() == "query: the token being written"
+    assert axes.get_xlabel() == "key: the token it attends to"
+    causal = np.where(np.tri(9, dtype=bool), 1.0, -np.inf)
+    axes = figures.heatmap(causal, numbers=False).axes[0]
+    assert axes.get_ylabel() == "query: the token that attends"
+    assert [text.get_text() for text in axes.texts] == ["masked"]

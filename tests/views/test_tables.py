@@ -1,6 +1,7 @@
 """Tables of heads in the terminal, and the heads that are worth a sentence."""
 
 import re
+from dataclasses import replace
 from io import StringIO
 from itertools import zip_longest
 
@@ -16,7 +17,7 @@ from regard.errors import ArgumentError, DtypeError
 from regard.heads import Example, Head, Roles, Score
 from regard.recording import Recording
 from regard.views.column_headings import heading
-from regard.views.terminal_tables import LEFT_OUT, most_telling, show_table
+from regard.views.terminal_tables import LEFT_OUT, most_telling, show_table, telling_heads
 
 TEXT = ["[CLS]", "a", "b", ",", "c", "d", "a", "b", "e", "c", "[SEP]"]
 LENGTH = len(TEXT)
@@ -242,7 +243,7 @@ def test_only_the_example_of_a_role_is_shortened(lang, width):
         assert max(map(cell_len, lines)) <= width
         check_columns(lines)
         for line in lines[1:]:
-            assert re.search(r" 120 +10[01]  .*  (1\.00 █+  一个很长.*…|–) *$", line), line
+            assert re.search(r" 120 +10[01]  .*  (1\.00 +█*  一个.*…|–) *$", line), line
 
 
 def test_most_telling_in_chinese(seen, several):
@@ -282,3 +283,16 @@ def test_columns_may_be_named_as_they_are_printed(seen):
     assert printed(table, lang="zh", sort="最受关注") == printed(table, lang="zh", sort="received_peak")
     roles = heads.roles(seen, TEXT)
     assert printed(roles, sort="Positional") == printed(roles, sort="positional")
+
+
+def test_at_most_three_heads_of_one_role_are_listed():
+    def head(number, **scores):
+        return heads.Head(number // 10, "", "encoder", number // 10, number % 10, 0, scores)
+
+    sure, unsure = heads.Score(0.9, adjusted=0.01), heads.Score(0.6, adjusted=1.0)
+    shown = replace(unsure, example=heads.Example(0, 3, 1, 0.7, "d", "b"))
+    several = [head(at, first=sure) for at in range(7)]
+    several += [head(10 + at, broad=heads.Score(0.8)) for at in range(5)]
+    several += [head(20, broad=heads.Score(0.8), previous=shown), head(21, next=shown)]
+    roles = [one.shown or one.best for one in telling_heads(heads.Roles(tuple(several)))]
+    assert roles == ["first"] * 3 + ["previous", "next"] + ["broad"] * 3

@@ -287,7 +287,7 @@ def _with_tokens(recording: Recording, tokens: Any, source_tokens: Any) -> Recor
 
 def _text(recording: Recording, call: Call) -> CallTokens:
     return CallTokens(
-        _all_or_none([recording.query_tokens(call, batch) for batch in range(call.batch)]),
+        _all_or_none([recording.row_tokens(call, batch) for batch in range(call.batch)]),
         _all_or_none([recording.key_tokens(call, batch) for batch in range(call.batch)]),
     )
 

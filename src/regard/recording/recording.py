@@ -184,6 +184,15 @@ class Recording:
         # The last query is at the last key, so fewer queries than keys are the last ones.
         return found[-call.queries :] if found and len(found) in (call.queries, call.keys) else None
 
+    def row_tokens(self, call: Call, batch: int = 0) -> list[str] | None:
+        """The names of the rows of a call: ``query_tokens``, but of cross-attention the tokens being written.
+
+        Row t of a decoder has read token t and writes token t + 1, which is what its cross-attention looks
+        for. The token that the last row writes was never read, so it is not recorded: ``"…"``.
+        """
+        found = self.query_tokens(call, batch)
+        return [*found[1:], "…"] if found and call.kind == "cross" else found
+
     def key_tokens(self, call: Call, batch: int = 0) -> list[str] | None:
         """The tokens of the columns of a call, or None if they were not given."""
         other = call.kind == "cross" or (call.kind == "encoder" and self._two_sided())

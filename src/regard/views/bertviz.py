@@ -158,6 +158,10 @@ class WeightsWithTokens(Recording):
         del batch
         return list(self._rows[id(call)])
 
+    def row_tokens(self, call: Call, batch: int = 0) -> list[str] | None:
+        """The same: BertViz names rows as the user does."""
+        return self.query_tokens(call, batch)
+
     def key_tokens(self, call: Call, batch: int = 0) -> list[str] | None:
         """The tokens of the columns of a call."""
         del batch

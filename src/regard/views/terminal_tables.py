@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from math import expm1
 
 from rich.cells import cell_len
@@ -27,6 +29,9 @@ SHORTEST_BAR, LONGEST_BAR = 4, 10
 NUMBER = 4
 """Characters of a share: 0.97."""
 
+EXAMPLE = 16
+"""Cells that an example of a role needs at least."""
+
 SHARES = (
     "relative_entropy", "self_weight", "previous_weight", "first_weight", "peak", "received_peak",
     "divergence", *ROLES,
@@ -41,6 +46,12 @@ LEFT_OUT = (
 
 ONLY_IF_SEVERAL = ("kind", "run")
 """Columns that are omitted where all rows have the same value."""
+
+OF_ONE_ROLE = 3
+"""How many heads of one role ``show_telling`` lists: the fourth tells nothing new."""
+
+LEANS = 0.3
+"""The least excess over chance of a role that a head may have, although it is not clear."""
 
 # ---- tables ----------------------------------------------------------------------------------
 
@@ -146,9 +157,10 @@ def _cell(name: str, value: Value, length: int, lang: str) -> Text:
 
 
 def _share(value: float, length: int) -> Text:
-    """A number and its bar."""
+    """A number and its bar, if there is room for one."""
     tone = "bold" if value >= 0.5 else "" if value >= 0.1 else "dim"
-    return Text.assemble((f"{value:.2f}", tone), " ", (bar(value, length).ljust(length), BAR))
+    number = Text(f"{value:.2f}", tone)
+    return number.append(" ").append(bar(value, length).ljust(length), BAR) if length else number
 
 
 def _plain(name: str, value: Value, lang: str) -> str:
@@ -192,6 +204,60 @@ def _show_roles(
         console.print(Text(TEXTS.say(key, lang, count=count), "dim"))
 
 
+def show_telling(console: Console, roles: Roles, most: int = 12, *, lang: str = "en") -> None:
+    """Print the heads that tell most about a text, at most three of one role.
+
+    First those with a clear role, then those that may have one, as short texts cannot show more, and at
+    last those that look everywhere.
+    """
+    check_language(lang)
+    heads = telling_heads(roles)[:most]
+    if heads:
+        several = len({head.kind for head in roles}) > 1
+        console.print(_role_grid(heads, None, several=several, width=console.width, lang=lang))
+    if roles.short:
+        console.print(Text(short_text(roles, lang), "yellow"))
+    _print_rest(console, len(roles) - len(heads), lang)
+
+
+def telling_heads(roles: Roles) -> list[Head]:
+    """The heads of ``show_telling`` in their order; one whose role is not clear shows it as ``head.shown``.
+
+    >>> heads = [Head(0, "", "encoder", 0, i, 0, {"first": Score(0.9)}) for i in range(5)]
+    >>> heads += [Head(0, "", "encoder", 0, 5, 0, {"next": Score(0.6)})]
+    >>> [(head.head, head.best) for head in telling_heads(Roles(tuple(heads)))]
+    [(0, 'first'), (5, 'next'), (1, 'first'), (2, 'first')]
+    """
+    clear = _in_turn(list(roles))
+    particular = [head for head in clear if head.best != "broad"]
+    broad = [head for head in clear if head.best == "broad"]
+    counts: Counter[str] = Counter()
+    kept = []
+    for head in (*particular, *_leaning(roles, clear), *broad):
+        role = head.shown or head.best or ""
+        counts[role] += 1
+        if counts[role] <= OF_ONE_ROLE:
+            kept.append(head)
+    listed = {(head.call, head.head) for head in kept if head.shown}
+    return [head for head in kept if head.shown or (head.call, head.head) not in listed]
+
+
+def _leaning(roles: Roles, clear: Sequence[Head]) -> list[Head]:
+    """Heads without a clear role, or with no other than breadth, that score high in a particular one."""
+    particular = {(head.call, head.head) for head in clear if head.best != "broad"}
+    found: list[tuple[float, Head]] = []
+    for head in roles:
+        scores = {
+            role: score.excess
+            for role, score in head.scores.items()
+            if role != "broad" and score.excess >= LEANS and score.example is not None
+        }
+        if scores and (head.call, head.head) not in particular:
+            role = max(scores, key=lambda name: scores[name])
+            found.append((scores[role], replace(head, shown=role)))
+    return [head for _, head in sorted(found, key=lambda pair: -pair[0])]
+
+
 def short_text(roles: Roles, lang: str = "en") -> str:
     """A note that the text is too short for reliable roles."""
     key = "roles.short.one" if roles.tokens == 1 else "roles.short"
@@ -210,6 +276,9 @@ def _ordered(roles: Roles, sort: str | None, *, descending: bool) -> list[Head]:
 
 def _role_grid(heads: Sequence[Head], role: str | None, *, several: bool, width: int, lang: str) -> Grid:
     length = 12 if width >= 100 else 6
+    # A narrow terminal has room for a bar or for the example, which says more.
+    while length and width - _room_before_the_example(heads, length, several=several, lang=lang) < EXAMPLE:
+        length -= 1
     scored = TEXTS.say("roles.score", lang) if role is None else named("best", role, lang)
     grid = _grid(2)
     if several:
@@ -232,12 +301,12 @@ def _role_grid(heads: Sequence[Head], role: str | None, *, several: bool, width:
 
 
 def _room_before_the_example(heads: Sequence[Head], length: int, *, several: bool, lang: str) -> int:
-    """Cells of all columns but the last, with the gaps after them, whichever kinds and roles there are."""
+    """Cells of all columns but the last, with the gaps after them."""
     taken = [
         _widest(heading("layer", lang), *(str(head.layer) for head in heads)),
         _widest(heading("head", lang), *(str(head.head) for head in heads)),
-        _widest(*(in_words(role, lang) for role in (*ROLES, *(head.best for head in heads if head.best)))),
-        NUMBER + 1 + length,
+        _widest(TEXTS.say("roles.does", lang), *(_does(head, lang).plain for head in heads)),
+        NUMBER + bool(length) + length,
     ]
     if several:
         taken.append(_widest(*(named("kind", kind, lang) for kind in ("encoder", "decoder", "cross"))))
@@ -246,18 +315,23 @@ def _room_before_the_example(heads: Sequence[Head], length: int, *, several: boo
 
 def _role_cells(head: Head, role: str | None, length: int, *, several: bool, lang: str) -> list[Text]:
     """Where a head is, what it does, how clearly, and an example."""
-    if head.best is None:
-        does = Text(TEXTS.say("roles.unclear", lang), "dim")
-    else:
-        does = Text(in_words(head.best, lang))
     kind = [Text(named("kind", head.kind, lang))] if several else []
     place = [Text(str(head.layer), "bold"), Text(str(head.head), "bold")]
-    return [*kind, *place, does, *_shown(head, role, length)]
+    return [*kind, *place, _does(head, lang), *_shown(head, role, length)]
+
+
+def _does(head: Head, lang: str) -> Text:
+    """What a head does, in words."""
+    if head.shown is not None:
+        return Text(TEXTS.say("roles.perhaps", lang, role=in_words(head.shown, lang)), "dim")
+    if head.best is None:
+        return Text(TEXTS.say("roles.unclear", lang), "dim")
+    return Text(in_words(head.best, lang))
 
 
 def _shown(head: Head, role: str | None, length: int) -> list[Text]:
     """The score of a role, by default the best one, and the tokens that show it."""
-    score = head.scores.get(role or head.best or "")
+    score = head.scores.get(role or head.shown or head.best or "")
     if score is None:
         return [Text("–", "dim"), Text("")]
     pair = score.example

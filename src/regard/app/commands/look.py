@@ -16,6 +16,7 @@ from regard.errors import ArgumentError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from regard.ablation import Ablation
     from regard.app.model_input import Subject
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 PAGE = "look.html"
 HEADS = 12
 """The number of heads listed in the terminal."""
+
+LINES = 3
+"""Lines of the terminal that the beginning of a text takes."""
 
 
 @click.command(epilog=HELP)
@@ -198,18 +202,29 @@ def _say(console: Console, subject: Subject, lang: str) -> None:
     from regard.app.model_input import progress
     from regard.heads import roles
     from regard.views.terminal_alignment import show_alignment
-    from regard.views.terminal_tables import show_table
+    from regard.views.terminal_tables import show_telling
 
     if subject.alignment is not None:
         show_alignment(console, subject.alignment, lang=lang)
     else:
         console.print(Text(subject.model, "bold"))
-        tokens = subject.recording.tokens
-        console.print(" ".join(tokens[0]) if tokens else subject.text, markup=False, emoji=False)
+        console.print(_beginning(subject, console.width))
+        count = max(call.keys for call in subject.recording.calls)
+        console.print(Text(TEXTS.say("look.tokens", lang, count=count), "dim"))
     console.print()
     telling, numbers = (TEXTS.say(key, lang) for key in ("look.telling", "look.numbers"))
     console.print(Text.assemble((telling, "bold cyan"), "   ", numbers))
     with progress(TEXTS.say("reading.roles", lang)) as tell:
         found = roles(subject.recording, progress=tell)
-    show_table(console, found, most=HEADS, lang=lang)
+    show_telling(console, found, most=HEADS, lang=lang)
     console.print()
+
+
+def _beginning(subject: Subject, width: int) -> Text:
+    """The tokens, as many as fit on three lines: a book would flood the terminal."""
+    from rich.text import Text
+
+    tokens = subject.recording.tokens
+    text = Text(" ".join(tokens[0]) if tokens else subject.text)
+    text.truncate(LINES * width - 1, overflow="ellipsis")
+    return text

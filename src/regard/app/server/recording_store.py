@@ -57,7 +57,7 @@ class StoredRecording:
 
         numbers = [
             (
-                place(self.recording.query_tokens(call, self.batch), call.queries),
+                place(self.recording.row_tokens(call, self.batch), call.queries),
                 place(self.recording.key_tokens(call, self.batch), call.keys),
             )
             for call in self.calls

@@ -11,12 +11,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
 
 from regard.checks import check_choice, check_positive
 from regard.errors import ArgumentError
 from regard.views.figures.downsampling import Reduced, range_of
 from regard.views.figures.figure_layout import Sheet
-from regard.views.figures.style import FAINT, MAP, PAPER, SIGNED_MAP, TEXT
+from regard.views.figures.style import FAINT, HATCH, PAPER, SIGNED_MAP, TEXT
 
 DECADES = 4
 """The lower end of a logarithmic scale; smaller weights have its lowest colour."""
@@ -44,10 +45,13 @@ class Scale:
         return TEXT if luminance > 0.2 else "white"
 
 
-def scale_for(pictures: Sequence[Reduced], scale: str, largest: float | None = None) -> Scale:
+def scale_for(
+    pictures: Sequence[Reduced], scale: str, largest: float | None = None, cmap: str | Colormap | None = None
+) -> Scale:
     """One scale for all pictures: from 0, or around 0 where there are numbers below it.
 
-    ``largest`` is the number that gets the last colour, by default the greatest.
+    ``largest`` is the number that gets the last colour, by default the greatest. ``cmap`` is a colour map
+    of matplotlib's, by default the one in its settings.
     """
     check_choice("scale", scale, ("linear", "log"))
     if largest is not None:
@@ -62,21 +66,30 @@ def scale_for(pictures: Sequence[Reduced], scale: str, largest: float | None = N
                 do='Use scale="linear".',
                 low=low,
             )
-        return Scale(Normalize(-top, top, clip=True), _map(SIGNED_MAP))
+        return Scale(Normalize(-top, top, clip=True), _map(cmap or SIGNED_MAP))
+    colours = _map(cmap or mpl.rcParams["image.cmap"])
     if scale == "linear":
-        return Scale(Normalize(0.0, top, clip=True), _map(MAP))
+        return Scale(Normalize(0.0, top, clip=True), colours)
     positive = [values[values > 0] for values in (np.ma.compressed(one.values) for one in pictures)]
     least = min((float(values.min()) for values in positive if len(values)), default=top)
     bottom = min(max(least, top * 10.0**-DECADES), top / 10)
-    return Scale(LogNorm(bottom, top, clip=True), _map(MAP), log=True)
+    return Scale(LogNorm(bottom, top, clip=True), colours, log=True)
 
 
-def _map(name: str) -> Colormap:
-    return mpl.colormaps[name].with_extremes(bad=PAPER)
+def _map(name: str | Colormap) -> Colormap:
+    if isinstance(name, str) and name not in mpl.colormaps:
+        raise ArgumentError(
+            "cmap is a colour map of matplotlib.",
+            got="{name!r}",
+            do='Choose one of matplotlib.colormaps, such as "viridis" or "Greys".',
+            name=name,
+        )
+    # Masked pairs show the hatched paper behind them.
+    return mpl.colormaps[name].with_extremes(bad=(0, 0, 0, 0))  # type: ignore[index]
 
 
 def paint(axes: Axes, picture: Reduced, scale: Scale) -> AxesImage:
-    """The picture in the axes; pairs that may not attend show the paper."""
+    """The picture in the axes; pairs that may not attend show hatched paper."""
     values = picture.values
     if scale.log:
         # Zero has no logarithm. It gets the lowest colour, not that of masked pairs.
@@ -86,6 +99,11 @@ def paint(axes: Axes, picture: Reduced, scale: Scale) -> AxesImage:
         values, cmap=scale.map, norm=scale.norm, extent=picture.extent, aspect="auto", interpolation="nearest"
     )
     queries, keys = picture.shape
+    if np.ma.getmaskarray(picture.values).any():
+        box = Rectangle(
+            (-0.5, -0.5), keys, queries, facecolor=PAPER, edgecolor=HATCH, hatch="////", linewidth=0
+        )
+        axes.add_patch(box).set_zorder(image.get_zorder() - 1)
     axes.set(xlim=(-0.5, keys - 0.5), ylim=(queries - 0.5, -0.5))
     axes.spines[:].set_visible(False)
     return image

@@ -7,18 +7,22 @@ however long the tokens are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties
 from matplotlib.transforms import Bbox
+from numpy.typing import NDArray
 
 from regard.checks import check_number
+from regard.errors import ArgumentError
 from regard.languages import columns_of
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.fonts import families_for, readable
-from regard.views.figures.style import DOTS, QUIET, Picture
+from regard.views.figures.style import DOTS, PAPER, QUIET, Picture
 
 POINT = 1 / 72
 """Inches."""
@@ -140,11 +144,31 @@ class Sheet:
         set_label = axes.set_xlabel if side == "x" else axes.set_ylabel
         set_label(self.text(name), color=QUIET, fontsize=8, labelpad=5, family=self.families)
 
+    def side_names(self, axes: Axes, kind: str, width: float, height: float) -> None:
+        """The names of both axes, which say who attends to whom where there is room for that."""
+        for side, name, room in (("y", "query", height), ("x", "key", width)):
+            long = self.say(f"{name}.written" if name == "query" and kind == "cross" else f"{name}.attends")
+            self.side_name(axes, side, long if self.width_of(long, 8) <= 1.15 * room else self.say(name))
+
+    def say_masked(self, axes: Axes, hidden: NDArray[np.bool_], width: float, height: float) -> None:
+        """The word "masked" in the upper right corner, if all of its cells are masked."""
+        word = self.say("masked")
+        rows, columns = hidden.shape
+        across = ceil(columns * (self.width_of(word, 7) + 0.12) / width)
+        down = ceil(rows * 0.2 / height)
+        if across <= columns and down <= rows and hidden[:down, -across:].all():
+            box = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.2}
+            axes.annotate(
+                word, (1, 1), (-4, -4), xycoords="axes fraction", textcoords="offset points", ha="right",
+                va="top", fontsize=7, color=QUIET, family=self.families, bbox=box,
+            )  # fmt: skip
+
     def title(self, axes: Axes, title: str | None, otherwise: str, *, size: float | None = None) -> None:
         """The user's title, or the default title of the figure; "" for none."""
         said = otherwise if title is None else title
         if said:
             axes.set_title(self.sentence(said), family=self.families, fontsize=size)
+            self.figure.alt = self.figure.alt or said
 
 
 @dataclass(frozen=True)
@@ -216,6 +240,51 @@ def checked_size(size: float | None, usual: float) -> float:
     if size is None:
         return usual
     return check_number("size", size, 0.1, 60)  # inches
+
+
+WIDTHS = {"column": 3.3, "page": 6.9}
+"""Inches of one column and of both, as most journals print them."""
+
+
+def drawn_to_width(draw: Callable[[float], Picture], width: float | str) -> Picture:
+    """The figure that ``draw(size)`` makes, at the size at which the whole paper has this width."""
+    if isinstance(width, str) and width not in WIDTHS:
+        raise ArgumentError(
+            'width is a number of inches, "column" or "page".',
+            got="{width!r}",
+            do='Use "column" for one column of a paper and "page" for both.',
+            width=width,
+        )
+    wanted = check_number("width", WIDTHS[width] if isinstance(width, str) else width, 1, 60)
+    size, figure = wanted, draw(wanted)
+    best = None
+    for _ in range(4):
+        found = float(figure.get_size_inches()[0])
+        if found <= wanted + 0.01 and (best is None or found > best.get_size_inches()[0]):
+            best = figure
+        if abs(found - wanted) < 0.01:
+            break
+        # Labels keep their size, so the drawn area takes what is too much or too little.
+        size = max(0.3, size * (1 + (wanted - found) / max(0.3, _area_width(figure))))
+        figure = draw(size)
+    return _widened(best or figure, wanted)
+
+
+def _widened(figure: Picture, width: float) -> Picture:
+    """The figure on paper of this width: labels turn or vanish with the size, and some widths are skipped."""
+    found, height = figure.get_size_inches()
+    if found < width:
+        figure.set_size_inches(width, height)
+        for axes in figure.axes:
+            box, share = axes.get_position(original=True), found / width
+            axes.set_position((box.x0 * share, box.y0, box.width * share, box.height))
+    return figure
+
+
+def _area_width(figure: Picture) -> float:
+    """Inches of all panels side by side."""
+    boxes = {round(box.x0, 4): box.width for box in (axes.get_position() for axes in figure.axes)}
+    return float(sum(boxes.values()) * figure.get_size_inches()[0])
 
 
 def area_of(shape: tuple[int, int], size: float | None, cell: float = CELL) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+import matplotlib as mpl
 from matplotlib import font_manager
 from matplotlib.font_manager import FontEntry, FontProperties, fontManager
 
@@ -53,13 +54,14 @@ _VISIBLE = {"\n": "↵", "\r": "↵", "\t": "⇥", " ": "␣", "\u3000": "␣", 
 
 
 def families_for(texts: Iterable[str]) -> list[str]:
-    """The fonts that the texts need, by name, the Latin one first.
+    """The fonts that the texts need, by name: the user's own, then the Latin one.
 
     >>> families_for(["I", "love", "AI"])
     ['DejaVu Sans']
     """
-    missing = {sign for text in texts for sign in text if not sign.isspace()} - _signs_of(LATIN)
-    chosen = [LATIN]
+    chosen = [*_own_families(), LATIN]
+    missing = {sign for text in texts for sign in text if not sign.isspace()}
+    missing -= frozenset().union(*map(_signs_of, chosen))
     # Fonts that were installed after matplotlib last looked are read only when they are needed.
     for known in (_known_fonts, _new_fonts):
         for name in known():
@@ -79,6 +81,15 @@ def families_for(texts: Iterable[str]) -> list[str]:
             unreadable="".join(unreadable[:8]),
         )
     return chosen
+
+
+def _own_families() -> list[str]:
+    """The first installed font that the user has set for each family."""
+    own = []
+    for family in mpl.rcParams["font.family"]:
+        names = mpl.rcParams[f"font.{family}"] if family in font_manager.font_family_aliases else [family]
+        own.append(next((name for name in names if _signs_of(name)), LATIN))
+    return [name for name in dict.fromkeys(own) if name != LATIN]
 
 
 def readable(texts: Sequence[str], families: Sequence[str]) -> list[str]:

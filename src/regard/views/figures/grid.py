@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import ceil, sqrt
+from typing import cast
 
 from matplotlib.axes import Axes
+from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
@@ -14,8 +17,8 @@ from regard.errors import ArgumentError
 from regard.recording import Call, Recording
 from regard.views.figures.colours import colour_key, paint, scale_for
 from regard.views.figures.downsampling import Reduced, picture_of
-from regard.views.figures.figure_layout import Sheet, area_of, checked_size, planned
-from regard.views.figures.style import QUIET, house_style
+from regard.views.figures.figure_layout import Sheet, area_of, checked_size, drawn_to_width, planned
+from regard.views.figures.style import QUIET, Picture, house_style
 from regard.views.figures.weight_matrix import Matrix, calls_of, matrices_of
 
 SIDE = 2.4
@@ -40,9 +43,11 @@ def grid(
     keys: Sequence[str] | None = None,
     scale: str = "linear",
     largest: float | None = None,
+    cmap: str | Colormap | None = None,
     columns: int | None = None,
     title: str | None = None,
     size: float | None = None,
+    width: float | str | None = None,
     lang: str = "en",
 ) -> Figure:
     """Every head of a layer, with one scale of colours for all of them.
@@ -54,10 +59,12 @@ def grid(
         weights: a recording, one of its calls, or numbers ``(head, query, key)``.
         layer, heads, kind, run, batch: which part of the recording.
         queries, keys: labels, where the recording has no tokens or others are wanted.
-        scale, largest: as for ``heatmap``.
+        scale, largest, cmap: as for ``heatmap``.
         columns: how many heads are side by side.
         title: by default what is shown; "" for none.
         size: the longer side of one head in inches.
+        width: the width of the whole figure in inches, or "column" or "page" for one or both columns of a
+            paper; in place of ``size``.
         lang: the language of what the figure itself says, "en" or "zh".
 
     >>> import torch
@@ -65,23 +72,29 @@ def grid(
     >>> [axes.get_title("left") for axes in figure.axes[:3]]
     ['head 0', 'head 1', 'head 2']
     """
+    if width is not None:
+        again = partial(
+            grid, weights, layer=layer, heads=heads, kind=kind, run=run, batch=batch, queries=queries,
+            keys=keys, scale=scale, largest=largest, cmap=cmap, columns=columns, title=title, lang=lang,
+        )  # fmt: skip
+        return drawn_to_width(lambda inches: cast(Picture, again(size=inches)), width)
     if isinstance(weights, Recording) and layer is None:
         calls = _one_of_each_layer(calls_of(weights, kind=kind, run=run))
         if len(calls) > 1:
-            return _thumbnails(calls, weights, heads, batch, scale, largest, title, size, lang)
+            return _thumbnails(calls, weights, heads, batch, scale, largest, cmap, title, size, lang)
     matrices = matrices_of(
         weights, layer=layer, heads=heads, kind=kind, run=run, batch=batch, queries=queries, keys=keys
     )
-    width, height = area_of(matrices[0].shape, checked_size(size, SIDE))
-    pictures = [picture_of(matrix, width, height) for matrix in matrices]
-    colours = scale_for(pictures, scale, largest)
+    across, height = area_of(matrices[0].shape, checked_size(size, SIDE))
+    pictures = [picture_of(matrix, across, height) for matrix in matrices]
+    colours = scale_for(pictures, scale, largest, cmap)
     side_by_side = _columns(columns, len(matrices))
     with house_style():
         first = matrices[0]
         sheet = Sheet([*(first.queries or ()), *(first.keys or ()), title or ""], lang)
-        across, down = width + 0.18, height + 0.32
+        step, down = across + 0.18, height + 0.32
         panels = [
-            sheet.area(1 + place % side_by_side * across, 1 + place // side_by_side * down, width, height)
+            sheet.area(1 + place % side_by_side * step, 1 + place // side_by_side * down, across, height)
             for place in range(len(matrices))
         ]
         images = [paint(axes, picture, colours) for axes, picture in zip(panels, pictures)]
@@ -89,9 +102,9 @@ def grid(
             name = sheet.say("head.n", head=matrix.head) if matrix.head is not None else ""
             axes.set_title(name, fontsize=8.5, pad=3.5, color=QUIET, family=sheet.families)
             leftmost, lowest = place % side_by_side == 0, place + side_by_side >= len(matrices)
-            _label_shared(sheet, axes, matrix, width, height, leftmost, lowest)
+            _label_shared(sheet, axes, matrix, across, height, leftmost, lowest)
         rows = ceil(len(matrices) / side_by_side)
-        right = 1 + side_by_side * across - 0.18 + 0.14
+        right = 1 + side_by_side * step - 0.18 + 0.14
         tall = min(rows * down - 0.32, 3.0)
         colour_key(sheet, images[0], colours, (right, 1, 0.11, tall))
         _title_above(sheet, panels[0], title, first.layer_name(lang))
@@ -132,6 +145,7 @@ def _label(
 def _title_above(sheet: Sheet, axes: Axes, title: str | None, otherwise: str) -> None:
     said = otherwise if title is None else title
     if said:
+        sheet.figure.alt = said
         axes.annotate(
             sheet.sentence(said),
             (0, 1),
@@ -168,6 +182,7 @@ def _thumbnails(
     batch: int,
     scale: str,
     largest: float | None,
+    cmap: str | Colormap | None,
     title: str | None,
     size: float | None,
     lang: str,
@@ -184,7 +199,7 @@ def _thumbnails(
         for matrix in matrices_of(call, heads=chosen, batch=batch):
             assert matrix.head is not None
             pictures[row, numbers[matrix.head]] = picture_of(matrix, width, height)
-    colours = scale_for(list(pictures.values()), scale, largest)
+    colours = scale_for(list(pictures.values()), scale, largest, cmap)
     with house_style():
         sheet = Sheet([title or ""], lang)
         across, down = width + 0.07, height + 0.07

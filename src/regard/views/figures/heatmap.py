@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 
 from regard.views.figures.colours import Scale, colour_key, paint, scale_for
 from regard.views.figures.downsampling import Reduced, picture_of
-from regard.views.figures.figure_layout import Sheet, area_of
-from regard.views.figures.style import house_style
-from regard.views.figures.weight_matrix import one_matrix
+from regard.views.figures.figure_layout import Sheet, area_of, drawn_to_width
+from regard.views.figures.figure_texts import TEXTS
+from regard.views.figures.style import Picture, house_style
+from regard.views.figures.weight_matrix import Matrix, one_matrix
 
 ROOM_FOR_A_NUMBER = 0.34
 """Inches that "0.12" takes in the smallest font."""
+
+SMALLEST_PRINTED = 0.005
+"""A column of "0.00" says no more than its colour."""
 
 
 def heatmap(
@@ -30,9 +36,11 @@ def heatmap(
     keys: Sequence[str] | None = None,
     scale: str = "linear",
     largest: float | None = None,
+    cmap: str | Colormap | None = None,
     numbers: bool | None = None,
     title: str | None = None,
     size: float | None = None,
+    width: float | str | None = None,
     lang: str = "en",
 ) -> Figure:
     """The weights of one head as a heat map: rows are queries, columns are keys.
@@ -45,12 +53,16 @@ def heatmap(
             matrix the keys are called as the queries.
         scale: "linear" or "log".
         largest: the weight that gets the last colour, by default the greatest.
+        cmap: a colour map of matplotlib's, by default that of its settings.
         numbers: print each weight in its cell; by default where there is room.
         title: by default the name of the head; "" for none.
         size: the longer side in inches.
+        width: the width of the whole figure in inches, or "column" or "page" for one or both columns of a
+            paper; in place of ``size``.
         lang: the language of what the figure itself says, "en" or "zh".
 
-    Pairs that may not attend show the paper. Long texts are reduced to the pixels by the greatest
+    Pairs that may not attend are hatched, and weights below 0.005 are not printed.
+    Long texts are reduced to the pixels by the greatest
     weight of each block. Numbers below 0 (scores, similarities) get a scale around 0.
 
     >>> figure = heatmap([[0.7, 0.3], [0.4, 0.6]], queries=["I", "am"])
@@ -60,9 +72,29 @@ def heatmap(
     matrix = one_matrix(
         weights, layer=layer, head=head, kind=kind, run=run, batch=batch, queries=queries, keys=keys
     )
+    look = Look(scale, largest, cmap, numbers, title, lang)
+    if width is not None:
+        return drawn_to_width(lambda inches: _drawn(matrix, inches, look), width)
+    return _drawn(matrix, size, look)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a heat map looks."""
+
+    scale: str
+    largest: float | None
+    cmap: str | Colormap | None
+    numbers: bool | None
+    title: str | None
+    lang: str
+
+
+def _drawn(matrix: Matrix, size: float | None, look: Look) -> Picture:
     width, height = area_of(matrix.shape, size)
     picture = picture_of(matrix, width, height)
-    colours = scale_for([picture], scale, largest)
+    colours = scale_for([picture], look.scale, look.largest, look.cmap)
+    numbers, title, lang = look.numbers, look.title, look.lang
     with house_style():
         sheet = Sheet([*(matrix.queries or ()), *(matrix.keys or ()), title or ""], lang)
         axes = sheet.area(1, 1, width, height)
@@ -70,15 +102,27 @@ def heatmap(
         tall, wide = height / matrix.shape[0], width / matrix.shape[1]
         sheet.label(axes, "y", matrix.queries, matrix.shape[0], tall)
         sheet.label(axes, "x", matrix.keys, matrix.shape[1], wide)
-        sheet.side_name(axes, "y", sheet.say("query"))
-        sheet.side_name(axes, "x", sheet.say("key"))
+        sheet.side_names(axes, matrix.kind, width, height)
+        sheet.say_masked(axes, np.ma.getmaskarray(picture.values), width, height)
         fits = picture.whole and wide >= ROOM_FOR_A_NUMBER and tall >= 0.16
         if numbers or (numbers is None and fits):
             _print_numbers(axes, picture, colours, wide)
         else:
             colour_key(sheet, image, colours, (1 + width + 0.12, 1, 0.11, max(height, 0.9)))
         sheet.title(axes, title, matrix.name(lang))
+        sheet.figure.alt = _in_words(matrix, picture, sheet.figure.alt, lang)
         return sheet.fit()
+
+
+def _in_words(matrix: Matrix, picture: Reduced, title: str, lang: str) -> str:
+    """The title, the size and the strongest pair."""
+    values = np.ma.filled(picture.values, -np.inf)
+    row, column = np.unravel_index(int(values.argmax()), values.shape)
+    names = {"title": title, "queries": matrix.shape[0], "keys": matrix.shape[1]}
+    if not picture.whole or matrix.queries is None or matrix.keys is None or not np.isfinite(values.max()):
+        return TEXTS.say("alt.map", lang, **names).removeprefix(": ")
+    pair = {"query": matrix.queries[row], "key": matrix.keys[column], "weight": float(values[row, column])}
+    return TEXTS.say("alt.map.strongest", lang, **names, **pair).removeprefix(": ")
 
 
 def _print_numbers(axes: Axes, picture: Reduced, colours: Scale, room: float) -> None:
@@ -86,6 +130,8 @@ def _print_numbers(axes: Axes, picture: Reduced, colours: Scale, room: float) ->
     hidden = np.ma.getmaskarray(picture.values)
     for row, column in np.argwhere(~hidden):
         value = float(picture.values[row, column])
+        if abs(value) < SMALLEST_PRINTED:
+            continue
         axes.text(
             column,
             row,

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from regard import atomic
 from regard.errors import ArgumentError
 from regard.views.figures.style import house_style
+from regard.views.html import visible_text
 
 # Without a date, the same figure is the same file.
 _METADATA: dict[str, dict[str, Any]] = {
@@ -18,6 +19,9 @@ _METADATA: dict[str, dict[str, Any]] = {
     ".svg": {"Date": None, "Creator": "regard"},
     ".pdf": {"CreationDate": None, "Creator": "regard", "Producer": "regard"},
 }
+
+_ALT = {".png": "Description", ".svg": "Title", ".pdf": "Subject"}
+"""Where a file says in words what it shows; readers of the screen read the title of an SVG."""
 
 
 def save(figure: Figure, path: str | Path) -> Path:
@@ -37,7 +41,9 @@ def save(figure: Figure, path: str | Path) -> Path:
     suffix = path.suffix.lower()
     # Drawn in memory: on a full disk, matplotlib's own errors would hide that of the system.
     drawn = BytesIO()
+    alt = visible_text(getattr(figure, "alt", ""))
+    described = {_ALT[suffix]: alt} if alt else {}
     with house_style():
-        figure.savefig(drawn, format=suffix[1:], metadata=_METADATA[suffix])
+        figure.savefig(drawn, format=suffix[1:], metadata={**_METADATA[suffix], **described})
     atomic.write_bytes(path, drawn.getvalue())
     return path

@@ -2,12 +2,13 @@
 
 matplotlib reads its settings when an artist is made, and again when it is drawn. So a figure of
 regard is built under the style and carries it along: :class:`Picture` draws itself under it too,
-whatever the user has set in between.
+whatever the user has set in between. Fonts, colours, lines and formats that the user has set in
+``matplotlib.rcParams`` before go over the style.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any
@@ -25,6 +26,7 @@ LATIN = "DejaVu Sans"
 
 TEXT, QUIET, FAINT, PAPER = "#222222", "#6b6b6b", "#b9b9b9", "#f1f1ef"
 ACCENT = "#0072b2"
+HATCH = "#d2d2cf"
 
 MAP = "viridis"
 """Grows evenly in lightness: it reads the same with every kind of colour vision, and in grey."""
@@ -77,18 +79,36 @@ STYLE: dict[Any, Any] = {
     "lines.linewidth": 1.6,
     "image.interpolation": "nearest",  # averaging would hide single peaks
     "image.cmap": MAP,
+    "hatch.linewidth": 0.5,
     "svg.fonttype": "none",  # text stays text: it can be searched, and read aloud
     "svg.hashsalt": "regard",  # the same figure is the same file
-    "pdf.fonttype": 3,
+    "pdf.fonttype": 42,  # TrueType: journals refuse Type 3
+    "ps.fonttype": 42,
 }
+
+HONOURED = (
+    "font.", "text.color", "axes.", "grid.", "xtick.", "ytick.", "legend.", "lines.", "hatch.", "image.cmap",
+    "figure.facecolor", "savefig.dpi", "savefig.transparent", "pdf.", "ps.fonttype", "svg.fonttype",
+)  # fmt: skip
+"""Settings of the user's that go over the style. The layout needs the others, such as the pixels per inch."""
 
 # matplotlib's settings belong to the whole process, and threads would undo each other's.
 _ONE_AT_A_TIME = RLock()
 
 
+def own_settings() -> dict[Any, Any]:
+    """What the user has set otherwise than matplotlib does, as far as figures honour it."""
+    # Not items(): the value of "backend" is made when it is read, and imports pyplot.
+    names = [name for name in mpl.rcParams if name.startswith(HONOURED)]
+    own = {name: mpl.rcParams[name] for name in names if mpl.rcParams[name] != mpl.rcParamsDefault[name]}
+    if "font.sans-serif" in own:
+        own.setdefault("font.family", ["sans-serif"])
+    return own
+
+
 @contextmanager
-def house_style() -> Iterator[None]:
-    """matplotlib's defaults and the house style on top, until the block ends.
+def house_style(own: Mapping[Any, Any] | None = None) -> Iterator[None]:
+    """matplotlib's defaults, the house style and the user's own settings on top, until the block ends.
 
     >>> before = mpl.rcParams["axes.titlelocation"]
     >>> with house_style():
@@ -98,8 +118,10 @@ def house_style() -> Iterator[None]:
     True
     """
     with _ONE_AT_A_TIME, mpl.rc_context():
+        over = own_settings() if own is None else own
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
+        mpl.rcParams.update(over)
         yield
 
 
@@ -112,10 +134,13 @@ class Picture(Figure):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         FigureCanvasAgg(self)
+        self.own = own_settings()
+        self.alt = ""
+        """What the figure shows in words, for those who cannot see it; files carry it too."""
 
     def draw(self, renderer: RendererBase) -> None:
         """Draw in the style of regard: matplotlib makes ticks and text only now."""
-        with house_style():
+        with house_style(self.own):
             super().draw(renderer)
 
     def _repr_png_(self) -> bytes:

@@ -18,6 +18,7 @@ from regard.checks import is_index
 from regard.errors import ArgumentError, DtypeError, RecordingError, ShapeError
 from regard.recording import Call, Recording
 from regard.views.figures.figure_texts import place_name
+from regard.views.page.display_tokens import text_of
 
 Numbers = NDArray[np.floating[Any]]
 Bools = NDArray[np.bool_]
@@ -121,8 +122,8 @@ def matrices_of(
     """
     if isinstance(given, Recording):
         call = call_of(given, layer=layer, kind=kind, run=run)
-        queries = given.query_tokens(call, batch) if queries is None else queries
-        keys = given.key_tokens(call, batch) if keys is None else keys
+        queries = _shown(given.row_tokens(call, batch)) if queries is None else queries
+        keys = _shown(given.key_tokens(call, batch)) if keys is None else keys
     elif isinstance(given, Call):
         call = given
     else:
@@ -135,6 +136,11 @@ def matrices_of(
     chosen = known if heads is None else (heads,) if isinstance(heads, int) else tuple(heads)
     labels = _labels(queries, keys, (call.queries, call.keys))
     return [_of_call(call, head, batch, *labels) for head in chosen]
+
+
+def _shown(tokens: Sequence[str] | None) -> Sequence[str] | None:
+    """Recorded tokens without the marks of their tokenizer, as pages show them."""
+    return None if tokens is None else text_of(tokens).tokens
 
 
 def one_matrix(given: object, *, head: int | None, **options: Any) -> Matrix:

@@ -213,7 +213,7 @@ def _texts(
 ) -> dict[str, int]:
     """The numbers of the texts of the rows and of the columns."""
     two_sided = recording.source_tokens is not None
-    rows = (recording.query_tokens(call, batch), call.queries, two_sided and call.kind == "encoder")
+    rows = (recording.row_tokens(call, batch), call.queries, two_sided and call.kind == "encoder")
     columns = (recording.key_tokens(call, batch), call.keys, two_sided and call.kind != "decoder")
     found = {}
     for side, (tokens, count, of_source) in {"queryText": rows, "keyText": columns}.items():
@@ -222,6 +222,8 @@ def _texts(
             continue
         known = wording.source_words if of_source else wording.words
         # Where there are fewer queries than tokens they are the last.
-        own = None if known is None else known[len(known) - count :]
+        own = None if known is None else list(known[len(known) - count :])
+        if own is not None and side == "queryText" and tokens != recording.query_tokens(call, batch):
+            own = [*own[1:], -1]  # named by what they write, one later
         found[side] = payload.put_text(text_of(tokens, own, prettify=wording.prettify))
     return found
