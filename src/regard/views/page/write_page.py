@@ -17,7 +17,7 @@ from regard.views.page.page_html import document, frame_size
 from regard.views.page.page_payload import FINE_VALUES, Payload, Wording, payload_of
 from regard.views.page.thumbnails import SIDE
 
-VIEWS = ("overview", "lines", "matrix", "heads", "steps")
+VIEWS = ("text", "overview", "lines", "matrix", "heads", "steps")
 
 PER_CALL = 1300
 """Bytes of a call besides its arrays: its description, its line of statistics, and the elements around."""
@@ -106,7 +106,7 @@ def page(
         layers: only these layers.
         title: shown at the top.
         lang: the language to begin with, "en" or "zh".
-        view: the view to begin with: overview, lines, matrix, heads or steps.
+        view: the view to begin with: text, overview, lines, matrix, heads or steps.
         kind: what to begin with, "encoder", "decoder" or "cross".
         layer: the layer to begin with.
         head: the head to begin with.
