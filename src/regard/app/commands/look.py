@@ -115,9 +115,20 @@ def look(
     if figure is not None:
         _draw(console, subject, figure, kind=kind, layer=layer, head=head, lang=lang)
     if not no_page:
-        _write_page(console, subject, out, force=force or yes, lang=lang, kind=kind, layer=layer, head=head)
+        start: dict[str, Any] = {"kind": kind, "layer": layer, "head": head}
+        if subject.alignment is not None and layers is None and set(start.values()) == {None}:
+            start = _alignment_start()
+        _write_page(console, subject, out, force=force or yes, lang=lang, **start)
         if opened:
             webbrowser.open(out.resolve().as_uri())
+
+
+def _alignment_start() -> dict[str, Any]:
+    """A page of the built-in translator begins with the head that is known to align best."""
+    from regard.translator import embedded_alignment_head
+
+    best = embedded_alignment_head()
+    return {"kind": "cross", "layer": best.layer, "head": best.head}
 
 
 def _name(console: Console, path: Path, what: str) -> None:

@@ -175,7 +175,8 @@ def _is_word(token: str) -> bool:
 
 _CLOSING = re.compile(r"[,.;:!?%)\]}…’”»、。，；：！？）】》」』]+")
 _OPENING = re.compile(r"[(\[{“‘«（【《「『]+")
-_APOSTROPHE = re.compile("['’‑-]")
+_QUOTE = '"'
+_JOINING = re.compile("['’/@‑-]")
 
 
 def _spaces(
@@ -185,15 +186,23 @@ def _spaces(
 
     >>> tokens = ["[CLS]", "don", "'", "t", "go", "(", "home", ")", ".", "猫", "坐"]
     >>> _spaces(tokens, tokens, [True] + [False] * 10, range(11))[1:]
-    [True, False, False, True, True, False, False, False, True, False]
+    [True, False, False, True, True, False, False, False, False, False]
+    >>> tokens = ["he", "said", '"', "go", '"', "twice"]
+    >>> _spaces(tokens, tokens, [False] * 6, range(6))
+    [False, True, True, False, False, True]
     """
     marked = any(token[:1] in ("Ġ", "▁") for token in tokens)
     found = []
+    quoted = False  # inside of straight quotes, which look the same at both ends
     for place, token in enumerate(tokens):
+        if readable[place] == _QUOTE:
+            quoted = not quoted
         if place == 0 or special[place] or special[place - 1]:
             found.append(place > 0)
         elif marked:
             found.append(token[:1] in ("Ġ", "▁"))
+        elif _QUOTE in (readable[place], readable[place - 1]):
+            found.append(quoted == (readable[place] == _QUOTE))
         else:
             found.append(_apart(readable, words, place))
     return found
@@ -206,7 +215,7 @@ def _apart(readable: Sequence[str], words: Sequence[int], place: int) -> bool:
         return False
     if _CLOSING.fullmatch(here) or _OPENING.fullmatch(before):
         return False
-    if _APOSTROPHE.fullmatch(here) or _APOSTROPHE.fullmatch(before):
+    if _JOINING.fullmatch(here) or _JOINING.fullmatch(before):
         return False
     # Ideographs stand close to each other, and to the punctuation and figures between them.
     return not (_UNSPACED.search(here) and (_UNSPACED.search(before) or _CLOSING.fullmatch(before)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +22,11 @@ CARDS = 5
 RESTING = ("first", "separator", "broad")
 """Roles of heads that look at nothing in particular; they come last."""
 
+SEEMING = 0.6 * CLEAR
+"""The least excess over chance of a role that a head seems to play in a short text."""
+
 ROWS = 256
-"""Queries of a long text among which the one to open with is sought."""
+"""Queries at the beginning of a long text, among which the one to open with is sought."""
 
 NEAR = 2
 """Pairs this close say little: neighbouring tokens attend to each other in any text."""
@@ -57,16 +61,20 @@ def head_roles(recording: Recording, calls: Sequence[Call], batch: int) -> HeadR
     2
     """
     layers = sorted({call.layer for call in calls})
-    found: Roles = heads.roles(recording, layers=layers, batch=batch)
+    # A recording put together by hand may have an lse that does not fit its scores, and infinite weights.
+    with np.errstate(all="ignore"):
+        found: Roles = heads.roles(recording, layers=layers, batch=batch)
     return HeadRoles({(head.kind, head.name, head.layer, head.run, head.head): head for head in found})
 
 
 def _described(head: Head, role: str | None) -> list[Any] | None:
-    if role is None:
+    if role is None or not math.isfinite(head.scores[role].value):
         return None
     score = head.scores[role]
     found = score.example
-    where = [None, None, None] if found is None else [found.query, found.key, round(float(found.weight), 4)]
+    if found is None or not math.isfinite(found.weight):
+        return [role, round(float(score.value), 4), None, None, None]
+    where = [found.query, found.key, round(float(found.weight), 4)]
     return [role, round(float(score.value), 4), *where]
 
 
@@ -88,9 +96,10 @@ def _ranked(calls: Sequence[Call], roles: HeadRoles, *, clear: bool) -> list[lis
     for call, one in enumerate(calls):
         for index, head in enumerate(roles.of(one)):
             role = head.best if clear else _nearest(head)
-            if role is not None and head.scores[role].example is not None:
+            described = _described(head, role)
+            if role is not None and described is not None and described[-1] is not None:
                 order = (role in RESTING, -head.scores[role].excess)
-                found.append((order, role, [call, index, *(_described(head, role) or [])]))
+                found.append((order, role, [call, index, *described]))
     found.sort(key=lambda one: one[0])
     of_role: dict[str, list[list[Any]]] = {}
     for _, role, described in found:
@@ -101,7 +110,7 @@ def _ranked(calls: Sequence[Call], roles: HeadRoles, *, clear: bool) -> list[lis
 def _nearest(head: Head) -> str | None:
     """The role that a head plays in this text, be it by chance; None if none stands out."""
     for tier in TIERS:
-        strong = [role for role in tier if role in head.scores and head.scores[role].excess >= CLEAR]
+        strong = [role for role in tier if role in head.scores and head.scores[role].excess >= SEEMING]
         if strong:
             return max(strong, key=lambda role: head.scores[role].excess)
     return None
@@ -126,7 +135,7 @@ def opening(
     roles: HeadRoles,
     start: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The call, head and query to open with, among those that ``start`` allows.
+    """The call, head and query to open with, among those that ``start`` allows, if any pair tells enough.
 
     The strongest head that does not rest on a sink: the one whose words attend most to other words that are
     neither neighbours nor equal. A translation opens with the cross-attention head that aligns best.
@@ -143,7 +152,7 @@ def opening(
         candidates = [max(candidates, key=lambda one: _alignment(roles.of(calls[one[0]])[one[1]]))]
     links = [_link(calls[place], *texts[place], place, head) for place, head in candidates]
     best = max(links, key=lambda link: link.worth)
-    return {"call": best.call, "head": best.head, "query": best.query}
+    return {} if best.query is None else {"call": best.call, "head": best.head, "query": best.query}
 
 
 def _alignment(head: Head) -> float:
@@ -153,25 +162,26 @@ def _alignment(head: Head) -> float:
 
 def _link(call: Call, rows: Text, columns: Text, place: int, head: int) -> _Link:
     """What one head shows best."""
-    first = max(0, (call.queries - ROWS) // 2)
-    chosen = slice(first, min(first + ROWS, call.queries))
+    chosen = slice(0, min(ROWS, call.queries))
     weights = call.weights(call.head_numbers[head], chosen).double().numpy()
-    weights = np.where(_telling(call, rows, columns, chosen), weights, 0.0)
+    weights = np.where(_telling(call, rows, columns, chosen) & np.isfinite(weights), weights, 0.0)
     peaks, keys = weights.max(-1, initial=0.0), weights.argmax(-1)
     words = peaks > 0
     if not words.any():
         return _Link(0.0, place, head, None)
     # A head that always looks at the same key says little, whichever key that is.
     variety = len(np.unique(keys[words])) / words.sum()
-    return _Link(float(peaks[words].mean() * variety), place, head, int(first + peaks.argmax()))
+    # The first of about the strongest: readers begin at the beginning.
+    query = int(np.argmax(peaks >= 0.9 * peaks.max()))
+    return _Link(float(peaks[words].mean() * variety), place, head, query)
 
 
 def _telling(call: Call, rows: Text, columns: Text, chosen: slice) -> NDArray[np.bool_]:
     """Pairs worth seeing: a word that attends to another word, neither its neighbour nor its equal."""
     queries = np.arange(call.queries)[chosen]
     keys = np.arange(call.keys)
-    own = np.array([_is_word(rows, query) for query in queries])
-    others = np.array([_is_word(columns, key) and _is_content(columns.tokens[key]) for key in keys])
+    own = np.array([_is_word(rows, query, least=2) for query in queries])
+    others = np.array([_is_word(columns, key, least=4) for key in keys])
     others &= keys > 0
     pairs = own[:, None] & others
     if call.kind == "cross":
@@ -185,10 +195,7 @@ def _telling(call: Call, rows: Text, columns: Text, chosen: slice) -> NDArray[np
     return pairs & apart & (of_rows[:, None] != of_columns)
 
 
-def _is_word(text: Text, place: int) -> bool:
-    return not text.special[place] and any(character.isalpha() for character in text.tokens[place])
-
-
-def _is_content(token: str) -> bool:
-    """Whether a word is likely to mean something by itself: most words of grammar are short."""
-    return len(token) > 3 or is_unspaced(token)
+def _is_word(text: Text, place: int, *, least: int) -> bool:
+    """Whether a token is a word of at least so many letters, or of ideographs; words of grammar are short."""
+    token = text.tokens[place]
+    return not text.special[place] and token.isalpha() and (len(token) >= least or is_unspaced(token))

@@ -36,7 +36,7 @@ function roleCard(app, call, head, found) {
       make(
         "span",
         { class: "about" },
-        make("b", {}, say(`role.${role}`)),
+        make("strong", {}, say(`role.${role}`)),
         make("span", {}, say(`role.${role}.says`)),
         make("span", { class: "example" }, ...exampleParts(call, found)),
         make("small", {}, where),

@@ -48,6 +48,7 @@ export class TextView {
     this.cards.replaceChildren(...cardsSection(this.app));
     if (this.app.opening && this.cross) this.play.start();
     this.app.opening = false;
+    this.showPinned();
   }
 
   get cross() {
@@ -246,6 +247,16 @@ export class TextView {
     elements[unit].scrollIntoView({ block: "nearest" });
   }
 
+  /** Scrolls the text, and nothing around it, to the pinned token. */
+  showPinned() {
+    const pinned = this.pinned;
+    if (!pinned) return;
+    const [box, book] = [this.blocks[pinned.side].elements[pinned.unit], this.book].map((one) =>
+      one.getBoundingClientRect(),
+    );
+    if (box.bottom > book.bottom || box.top < book.top) this.book.scrollTop += box.top - book.top - book.height / 3;
+  }
+
   // ---- weights ---------------------------------------------------------------------------------
 
   /** The heads that are shown: one, all of the layer, or those of a role. */
@@ -359,7 +370,11 @@ export class TextView {
   tell(seen) {
     const where = this.where();
     if (!seen) {
-      this.caption.replaceChildren(make("b", {}, where), " ", make("span", { class: "hint" }, say("text.nothing")));
+      this.caption.replaceChildren(
+        make("span", { class: "where" }, where),
+        " ",
+        make("span", { class: "hint" }, say("text.nothing")),
+      );
       this.listed.replaceChildren();
       return;
     }
@@ -371,7 +386,7 @@ export class TextView {
       ? pairParts(...pair(best[0]), shown[best[0]])
       : [datum(own, "pair-token"), " ", make("span", { class: "hint" }, say(asQuery ? "text.blind" : "text.unseen"))];
     const rest = rested > 0.005 ? [" ", make("small", {}, say("text.rested", { share: shareText(rested) }))] : [];
-    this.caption.replaceChildren(make("b", {}, where, ": "), ...parts, ...rest);
+    this.caption.replaceChildren(make("span", { class: "where" }, where, ": "), ...parts, ...rest);
     this.caption.dataset.weight = best.length ? String(shown[best[0]]) : "";
     this.listed.replaceChildren(
       ...best
