@@ -137,11 +137,11 @@ def test_arrows_walk_through_the_text_and_leave_heads_alone(sentence):
 
 def test_sinks_are_quiet_until_they_are_asked_for(sentence):
     sentence.set(head=0, query=IT)
-    assert max(shades(sentence)) <= 60
-    assert shades(sentence)[0] == -1
+    assert max(shades(sentence)) <= 6
+    assert shades(sentence)[0] == 0
     assert "rests on sinks" in caption(sentence)
     sentence.page.click("text=Quiet sinks")
-    assert shades(sentence)[0] == 255
+    assert shades(sentence)[0] == 24
     assert "it → [CLS]" in caption(sentence)
 
 
@@ -217,6 +217,16 @@ def test_roles_are_cards_badges_a_column_and_a_filter(browser, tmp_path):
     assert "Previous token" in page.text(".heads tbody tr")
     page.opened.check()
     page.page.context.close()
+
+
+def test_a_page_without_bars_for_other_documents(sentence):
+    bars = sentence.page.locator(".top, .controls, .facts, .text-bar")
+    sentence.run("(location.hash = 'embed', 0)")
+    sentence.wait("regard.state.now.embed")
+    assert not any(bar.is_visible() for bar in bars.all())
+    assert sentence.page.locator(".running").is_visible()
+    sentence.set(embed=False)
+    assert all(bar.is_visible() for bar in bars.all())
 
 
 def test_the_alignment_plays_once_and_hands_over(browser, tmp_path):

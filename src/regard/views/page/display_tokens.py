@@ -202,7 +202,10 @@ def _spaces(
         elif marked:
             found.append(token[:1] in ("Ġ", "▁"))
         elif _QUOTE in (readable[place], readable[place - 1]):
-            found.append(quoted == (readable[place] == _QUOTE))
+            inner = quoted != (readable[place] == _QUOTE)
+            found.append(
+                not (inner or _CLOSING.fullmatch(readable[place]) or _OPENING.fullmatch(readable[place - 1]))
+            )
         else:
             found.append(_apart(readable, words, place))
     return found

@@ -31,6 +31,9 @@ ROWS = 256
 NEAR = 2
 """Pairs this close say little: neighbouring tokens attend to each other in any text."""
 
+FAR = 48
+"""Pairs farther apart than this are not in sight together."""
+
 Place = tuple[str, str, int, int, int]
 """Kind, module, layer, run and number of a head: what roles and calls both know."""
 
@@ -191,8 +194,8 @@ def _telling(call: Call, rows: Text, columns: Text, chosen: slice) -> NDArray[np
     }
     of_rows = np.array([spelled[token.lower()] for token in rows.tokens])[queries]
     of_columns = np.array([spelled[token.lower()] for token in columns.tokens])
-    apart = np.abs(queries[:, None] + call.extent.offset - keys) > NEAR
-    return pairs & apart & (of_rows[:, None] != of_columns)
+    distance = np.abs(queries[:, None] + call.extent.offset - keys)
+    return pairs & (distance > NEAR) & (distance <= FAR) & (of_rows[:, None] != of_columns)
 
 
 def _is_word(text: Text, place: int, *, least: int) -> bool:

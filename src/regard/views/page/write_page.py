@@ -145,6 +145,7 @@ class Start:
     head: int | None = None
     heads: Sequence[int] | None = None  # lines of these heads
     theme: str | None = None
+    compact: bool = False  # without bars
 
 
 @dataclass(frozen=True)
@@ -210,6 +211,8 @@ def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
         start["view"] = _one_of("view", wanted.view, VIEWS)
     if wanted.theme is not None:
         start["theme"] = _one_of("theme", wanted.theme, ("light", "dark"))
+    if wanted.compact:
+        start["embed"] = True
     place = 0
     if wanted.kind is not None:
         place = [call.kind for call in calls].index(

@@ -73,7 +73,7 @@ class App {
   }
 
   follow(now, changed) {
-    if (["language", "theme"].some((name) => changed.has(name))) {
+    if (["language", "theme", "embed"].some((name) => changed.has(name))) {
       this.build();
       return;
     }
@@ -105,6 +105,7 @@ class App {
       this.facts,
       this.help.dialog,
     );
+    this.root.classList.toggle("embedded", now.embed);
     this.renderFrame();
     this.openView(now);
   }

@@ -40,6 +40,7 @@ function firstState(recording) {
     filter: "",
     kinds: "",
     role: "", // heads of this role alone
+    embed: false, // without bars, for other documents
     zoom: null, // the matrix: [row, column, magnification]
   };
   const first = fitState(recording, plain, recording.start);
@@ -71,6 +72,7 @@ function fitState(recording, fallback, raw) {
   among("sort", ["", "layer", ...recording.statistics]);
   among("kinds", ["", ...recording.calls.map((call) => call.kind)]);
   among("descending", [true, false]);
+  among("embed", [true, false]);
   among("direction", ["from", "to"]);
   among("quiet", ["on", "off"]);
   among("group", ["head", "mean", ...rolesOf(recording)]);

@@ -14,6 +14,7 @@ import { greatestPlaces, meanOf, restingKeys, strongestColour, textDirection } f
 import { AlignmentPlay } from "./text_alignment.js";
 import { drawLinks, linksLayer } from "./text_links.js";
 
+const TONES = 24;
 const DECADES = 2; // of the logarithmic scale, below the strongest weight shown
 const MOST_LISTED = 6;
 
@@ -147,7 +148,7 @@ export class TextView {
       const kind = marks[first] ? "token special" : "token";
       return make("span", { class: kind, role: "option", id: `${side}-${unit}`, "data-unit": unit }, name);
     });
-    block.tones = new Int16Array(units.count).fill(-1);
+    block.tones = new Int8Array(units.count);
     const parts = [];
     block.elements.forEach((element, unit) => {
       if (spaces[units.first[unit]] && parts.length) parts.push(" ");
@@ -325,38 +326,51 @@ export class TextView {
   }
 
   paint() {
-    const { inks, state } = this.app;
     const seen = this.seen();
     this.now = seen;
     const pinned = this.pinned;
+    const shades = this.shades();
     for (const block of Object.values(this.blocks)) {
-      const mine = seen?.other === block;
-      block.elements.forEach((element, unit) => {
-        const weight = mine ? seen.shown[unit] : 0;
-        const tone = weight > 0 ? Math.round(255 * toneOf(weight / seen.ceiling, state.now.scale, DECADES)) : -1;
-        this.shade(block, element, unit, tone < 3 ? -1 : tone, inks);
-      });
+      this.shade(block, seen?.other === block ? seen : null, shades);
       this.markHere(block, seen?.here, pinned);
     }
     this.tell(seen);
     if (this.links) drawLinks(this, seen, new CanvasSurface(this.links.fit(this.book)));
   }
 
-  shade(block, element, unit, tone, inks) {
-    const wanted = tone < 0 ? -1 : tone + (inks.dark ? 256 : 0);
-    if (block.tones[unit] === wanted && block.palette === inks.ramp) return;
-    block.tones[unit] = wanted;
-    element.style.background = tone < 0 ? "" : shadeOf(inks.ramp, tone / 255);
-    element.style.color = tone < 0 ? "" : readableOn(inks.ramp, tone / 255);
+  /** The style of each tone; few tones, so that most tokens keep theirs when the pointer moves. */
+  shades() {
+    const { ramp } = this.app.inks;
+    if (this.styles?.ramp !== ramp) {
+      const texts = Array.from({ length: TONES + 1 }, (_, tone) =>
+        tone ? `background:${shadeOf(ramp, tone / TONES)};color:${readableOn(ramp, tone / TONES)}` : "",
+      );
+      this.styles = { ramp, texts };
+    }
+    return this.styles;
+  }
+
+  shade(block, seen, { ramp, texts }) {
+    const { elements, tones } = block;
+    const { scale } = this.app.state.now;
+    if (block.ramp !== ramp) tones.fill(-1);
+    block.ramp = ramp;
+    for (let unit = 0; unit < elements.length; unit += 1) {
+      const weight = seen ? seen.shown[unit] : 0;
+      const tone = weight > 0 ? Math.round(TONES * toneOf(weight / seen.ceiling, scale, DECADES)) : 0;
+      if (tones[unit] === tone) continue;
+      tones[unit] = tone;
+      elements[unit].style.cssText = texts[tone];
+    }
   }
 
   markHere(block, here, pinned) {
-    block.palette = this.app.inks.ramp;
-    const { elements, text, side } = block;
-    block.marked?.classList.remove("here", "pinned");
+    const { elements, text, side, tones } = block;
+    block.marked?.classList.remove("here", "pinned", "shaded");
     block.marked?.removeAttribute("aria-selected");
     block.marked = here?.side === side ? elements[here.unit] : null;
     block.marked?.classList.add("here");
+    if (block.marked && tones[here.unit] > 0) block.marked.classList.add("shaded");
     if (pinned?.side === side) {
       text.setAttribute("aria-activedescendant", `${side}-${pinned.unit}`);
       if (block.marked && pinned.unit === here.unit) {
@@ -429,11 +443,11 @@ export class TextView {
       block.elements.forEach((element, unit) => {
         const box = element.getClientRects()[0];
         if (!box) return;
-        const tone = block.tones[unit] < 0 ? -1 : (block.tones[unit] % 256) / 255;
+        const tone = block.tones[unit] / TONES;
         const [x, y] = [box.left - left, box.top - top];
-        if (tone >= 0) surface.rect(x, y, box.width, box.height, shadeOf(inks.ramp, tone), { radius: 4 });
+        if (tone > 0) surface.rect(x, y, box.width, box.height, shadeOf(inks.ramp, tone), { radius: 4 });
         const special = element.classList.contains("special");
-        const fill = tone >= 0 ? readableOn(inks.ramp, tone) : special ? inks.faint : inks.ink;
+        const fill = tone > 0 ? readableOn(inks.ramp, tone) : special ? inks.faint : inks.ink;
         const weight = element.classList.contains("here") ? 700 : 400;
         surface.text(x + box.width / 2, y + box.height / 2, block.names[unit], {
           fill,
