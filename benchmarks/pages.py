@@ -148,6 +148,27 @@ CHANGE_OF_HEAD = """async ([view, head]) => {
   return performance.now() - start;
 }"""
 
+# Points at one token of the text after another, and notes the time until each is painted.
+POINT = """async (count) => {
+  const { app, state } = window.regard;
+  const painted = () => new Promise((done) => requestAnimationFrame(() => {
+    const channel = new MessageChannel();
+    channel.port1.onmessage = done;
+    channel.port2.postMessage(0);
+  }));
+  state.set({ view: "text", group: "head" });
+  await painted();
+  const times = [];
+  for (let step = 1; step <= count; step++) {
+    await painted();
+    const start = performance.now();
+    app.view.point("key", (step * 97) % app.view.blocks.key.units.count);
+    await painted();
+    times.push(performance.now() - start);
+  }
+  return times;
+}"""
+
 # Drags the matrix in small steps, as a hand does, and notes the longest time between two frames.
 PAN = """async (zoom) => {
   const { app, state } = window.regard;
@@ -202,7 +223,7 @@ def browser_rows(browser: Any, folder: Path, n: int) -> list[Row]:
         if len(firsts) < 5:
             page.close()
     first = statistics.median(firsts)
-    rows = [_milliseconds(f"MiniLM, {n} tokens, Chromium: first view", first, 2000)]
+    rows = [_milliseconds(f"MiniLM, {n} tokens, Chromium: first view", first, 500)]
     for view in ("matrix", "lines"):
         # Heads that were not looked at before.
         times = [float(page.evaluate(CHANGE_OF_HEAD, [view, head])) for head in (3, 7, 5, 9, 11)]
@@ -231,6 +252,20 @@ def long_rows(browser: Any, folder: Path, n: int) -> list[Row]:
     return rows
 
 
+def text_rows(browser: Any, folder: Path, n: int) -> list[Row]:
+    """The running text follows the pointer."""
+    path = folder / "text.html"
+    in_new_process(LLAMA.format(n=n, path=str(path)))
+    page, _ = opened(browser, path)
+    times = sorted(map(float, page.evaluate(POINT, 40)))
+    page.close()
+    name = f"Llama-shaped, 4 layers × 8 heads, {n} tokens, Chromium: text, pointer to paint"
+    return [
+        _milliseconds(f"{name}, median", statistics.median(times), 50),
+        _milliseconds(f"{name}, 95th of 100", times[int(0.95 * len(times))], 50),
+    ]
+
+
 def _milliseconds(work: str, value: float, most: float) -> Row:
     return Row(work, f"{value:.0f} ms", "–", "–", f"≤ {most:g} ms", value <= most)
 
@@ -241,6 +276,7 @@ def main() -> None:
     )
     parser.add_argument("--tokens", type=int, default=508, help="length of the text on both sides")
     parser.add_argument("--long", type=int, default=4096, help="length of the long text")
+    parser.add_argument("--text", type=int, default=2000, help="length of the running text")
     wanted = parser.parse_args()
     torch.set_num_threads(THREADS)
     with tempfile.TemporaryDirectory() as name, chromium() as browser:
@@ -248,6 +284,7 @@ def main() -> None:
         rows = size_rows(folder, 13, 0.4e6, 2)
         rows += size_rows(folder, wanted.tokens, 8e6, 2)
         rows += browser_rows(browser, folder, wanted.tokens)
+        rows += text_rows(browser, folder, wanted.text)
         rows += long_rows(browser, folder, wanted.long)
     report("pages", "Pages: size, time and what the browser does", rows)
 

@@ -46,6 +46,7 @@ def test_heads_as_lines(tmp_path):
             "tokens": ["[CLS]", "the", "cat", "s", "[SEP]", "they", "sat"],
             "special": [0, 4],
             "words": [-1, 0, 1, 1, -1, 2, 3],
+            "spaces": "0110111",
         }
     ]
     for layer, wanted in enumerate(given):

@@ -173,7 +173,7 @@ def test_what_it_opens_first(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"view": "map"}, r"view is one of those on the page \(overview, lines.*\). Got view = 'map'"),
+        ({"view": "map"}, r"view is one of those on the page \(text, overview, lines.*\). Got view = 'map'"),
         ({"layer": 7}, r"layer is one of those on the page \(0\). Got layer = 7"),
         ({"head": 6}, r"head is one of those on the page \(0, 1, 2, 3, 4, 5\). Got head = 6"),
         ({"lang": "fr"}, r"lang is one of en, zh. Got lang = 'fr'"),

@@ -245,3 +245,58 @@ def test_a_call_of_nothing(tmp_path, queries, keys):
     q, k = torch.randn(1, 2, queries, 4), torch.randn(1, 2, keys, 4)
     with pytest.raises(RecordingError, match=f"Got queries = {queries}, keys = {keys}. Give"):
         regard.page(recorded(q, k), tmp_path / "x.html")
+
+
+# ---- what it opens with --------------------------------------------------------------------------
+
+
+def _opened(weights, tokens, **options):
+    """What the page of these dense weights ``(head, query, key)`` opens with."""
+    from regard.recording import DenseCall
+    from regard.views.page.page_payload import payload_of
+
+    call = DenseCall("layer", "encoder", 0, torch.from_numpy(np.array(weights, np.float32))[None])
+    recording = Recording("Toy", [call])
+    recording.tokens = tokens
+    return payload_of(recording, recording.calls, **options).header
+
+
+def _even_with(pairs, n):
+    """Even weights, with nine tenths at the given pairs."""
+    weights = np.full((n, n), 1 / n)
+    for query, key in pairs:
+        weights[query] = 0.1 / (n - 1)
+        weights[query, key] = 0.9
+    return weights
+
+
+TIRED = ["[CLS]", "animal", "did", "cross", "street", "because", "it", "was", "very", "tired", "[SEP]"]
+
+
+def test_a_page_opens_with_the_strongest_head_that_is_not_a_sink():
+    n = len(TIRED)
+    resting = _even_with([(query, 0) for query in range(n)], n)
+    before = _even_with([(query, query - 1) for query in range(1, n)], n)
+    telling = _even_with([(6, 9), (1, 4)], n)
+    header = _opened([resting, before, telling], TIRED)
+    assert header["start"] == {"call": 0, "head": 2, "query": 1}  # the earlier of two as strong
+    assert _opened([resting, before, telling], TIRED, start={"view": "matrix"})["start"] == {"view": "matrix"}
+    assert _opened([resting, telling, before], TIRED, start={"call": 0, "head": 2})["start"]["head"] == 2
+
+
+def test_a_page_without_words_opens_with_nothing_pinned():
+    assert _opened([_even_with([(2, 9)], 11)], list("0123456789."))["start"] == {}
+
+
+def test_cards_show_each_role_once_before_any_twice():
+    n = 40
+    before = _even_with([(query, query - 1) for query in range(1, n)], n)
+    after = _even_with([(query, query + 1) for query in range(n - 1)], n)
+    header = _opened([before, before, before, after], [f"w{i}" for i in range(n)])
+    assert header["cards"]["clear"]
+    assert [(card[1], card[2]) for card in header["cards"]["heads"]] == [
+        (0, "previous"),
+        (3, "next"),
+        (1, "previous"),
+    ]
+    assert [found and found[0] for found in header["calls"][0]["roles"]] == ["previous"] * 3 + ["next"]

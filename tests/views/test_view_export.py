@@ -16,6 +16,8 @@ def test_a_view_is_exported_as_svg(page, view):
     assert any(word.startswith("A page") for word in words)
     if view in ("lines", "matrix"):
         assert {"猫", "坐", "</s>", "cats", "believ", "[CLS]"} <= words
+    if view == "text":
+        assert {"猫", "坐", "</s>", "cats", "believ", "[CLS]"} <= words
     if view == "steps":
         assert {"cats", "[CLS]", "1.0000", "3  在"} <= words
     if view == "heads":

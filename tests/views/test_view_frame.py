@@ -33,7 +33,7 @@ def test_arrows_walk_layers_and_heads_and_stop_at_the_ends(page):
 
 def test_keys_pin_help_and_unpin(page):
     press = page.page.keyboard.press
-    press("3")
+    press("4")
     press("Shift+ArrowDown")
     press("Shift+ArrowDown")
     press("Shift+ArrowRight")

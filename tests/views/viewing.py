@@ -9,7 +9,7 @@ import regard
 from views.browser import Opened
 
 CLOSE = 2e-3
-VIEWS = ["overview", "lines", "matrix", "heads", "steps"]
+VIEWS = ["text", "overview", "lines", "matrix", "heads", "steps"]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -74,6 +74,8 @@ class Page:
 
 
 def open_stage(browser, folder, shown, *, screen=None, **options):
+    """A page that opens on its overview with nothing pinned, unless the options say otherwise."""
+    options = {"view": "overview", **options}
     path = regard.page(shown.recording, folder / "page.html", title="A page", **options)
     context = browser.new_context(
         viewport=screen or {"width": 1100, "height": 760}, has_touch=screen is not None

@@ -15,8 +15,8 @@ _EMPTY = "TEXTS = { en: {}, zh: {} };"
 def with_texts(source: str, *subjects: str) -> str:
     """A module with the texts of these subjects, and the names of statistics, in place of its empty table.
 
-    >>> with_texts("export const TEXTS = { en: {}, zh: {} };", "page")[:56]
-    'export const TEXTS = {"en": {"view.overview": "Overview"'
+    >>> with_texts("export const TEXTS = { en: {}, zh: {} };", "page")[:48]
+    'export const TEXTS = {"en": {"view.text": "Text"'
     """
     if _EMPTY not in source:
         return source

@@ -126,8 +126,11 @@ def look(
     if figure is not None:
         _draw(console, subject, figure, kind=kind, layer=layer, head=head, lang=lang)
     if not no_page:
-        measured = _effects(console, subject, model, pair, lang) if effects else None
-        start = {"kind": kind, "layer": layer, "head": head, "effects": measured}
+        start: dict[str, Any] = {"kind": kind, "layer": layer, "head": head}
+        if subject.alignment is not None and layers is None and set(start.values()) == {None}:
+            start = _alignment_start()
+        if effects:
+            start["effects"] = _effects(console, subject, model, pair, lang)
         _write_page(console, subject, out, force=force or yes, lang=lang, **start)
         if opened:
             webbrowser.open(out.resolve().as_uri())
@@ -144,6 +147,14 @@ def _effects(console: Console, subject: Subject, model: str | None, pair: str | 
     with progress(TEXTS.say("ablate.sweeping", lang)) as tell:
         metric = metrics.loss if again.has_logits else metrics.cosine
         return ablate(again.model, again.inputs, metric, progress=tell)
+
+
+def _alignment_start() -> dict[str, Any]:
+    """A page of the built-in translator begins with the head that is known to align best."""
+    from regard.translator import embedded_alignment_head
+
+    best = embedded_alignment_head()
+    return {"kind": "cross", "layer": best.layer, "head": best.head}
 
 
 def _name(console: Console, path: Path, what: str) -> None:

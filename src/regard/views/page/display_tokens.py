@@ -27,6 +27,7 @@ class Text:
     tokens: tuple[str, ...]
     special: tuple[bool, ...]
     words: tuple[int, ...]  # the word of each token; −1 for special ones, which stay alone
+    spaces: tuple[bool, ...]  # whether a space goes before each token in running text
 
 
 def text_of(tokens: Sequence[str], words: Sequence[int] | None = None, *, prettify: bool = True) -> Text:
@@ -52,7 +53,8 @@ def text_of(tokens: Sequence[str], words: Sequence[int] | None = None, *, pretti
     readable = _readable(tokens, special)
     of_words = _words(tokens, readable, special) if words is None else [int(word) for word in words]
     shown = readable if prettify else [_visible(token) for token in tokens]
-    return Text(tuple(shown), special, tuple(of_words))
+    spaces = _spaces(tokens, readable, special, of_words)
+    return Text(tuple(shown), special, tuple(of_words), tuple(spaces))
 
 
 def numbered(count: int) -> Text:
@@ -61,7 +63,7 @@ def numbered(count: int) -> Text:
     >>> numbered(3).tokens
     ('0', '1', '2')
     """
-    return Text(tuple(map(str, range(count))), (False,) * count, tuple(range(count)))
+    return Text(tuple(map(str, range(count))), (False,) * count, tuple(range(count)), (True,) * count)
 
 
 # ---- display ---------------------------------------------------------------------------------
@@ -155,6 +157,68 @@ def _words(tokens: Sequence[str], readable: Sequence[str], special: Sequence[boo
     return numbers
 
 
+def is_unspaced(token: str) -> bool:
+    """Whether a token has characters of a script that is written without spaces.
+
+    >>> is_unspaced("猫"), is_unspaced("cat")
+    (True, False)
+    """
+    return bool(_UNSPACED.search(token))
+
+
 def _is_word(token: str) -> bool:
     """Whether a piece can be part of a longer word; punctuation and ideographs stand alone."""
     return any(character.isalnum() for character in token) and not _UNSPACED.search(token)
+
+
+# ---- spaces ----------------------------------------------------------------------------------
+
+_CLOSING = re.compile(r"[,.;:!?%)\]}…’”»、。，；：！？）】》」』]+")
+_OPENING = re.compile(r"[(\[{“‘«（【《「『]+")
+_QUOTE = '"'
+_JOINING = re.compile("['’/@‑-]")
+
+
+def _spaces(
+    tokens: Sequence[str], readable: Sequence[str], special: Sequence[bool], words: Sequence[int]
+) -> list[bool]:
+    """Whether a space goes before each token: as the tokenizer marks it, else as people write.
+
+    >>> tokens = ["[CLS]", "don", "'", "t", "go", "(", "home", ")", ".", "猫", "坐"]
+    >>> _spaces(tokens, tokens, [True] + [False] * 10, range(11))[1:]
+    [True, False, False, True, True, False, False, False, False, False]
+    >>> tokens = ["he", "said", '"', "go", '"', "twice"]
+    >>> _spaces(tokens, tokens, [False] * 6, range(6))
+    [False, True, True, False, False, True]
+    """
+    marked = any(token[:1] in ("Ġ", "▁") for token in tokens)
+    found = []
+    quoted = False  # inside of straight quotes, which look the same at both ends
+    for place, token in enumerate(tokens):
+        if readable[place] == _QUOTE:
+            quoted = not quoted
+        if place == 0 or special[place] or special[place - 1]:
+            found.append(place > 0)
+        elif marked:
+            found.append(token[:1] in ("Ġ", "▁"))
+        elif _QUOTE in (readable[place], readable[place - 1]):
+            inner = quoted != (readable[place] == _QUOTE)
+            found.append(
+                not (inner or _CLOSING.fullmatch(readable[place]) or _OPENING.fullmatch(readable[place - 1]))
+            )
+        else:
+            found.append(_apart(readable, words, place))
+    return found
+
+
+def _apart(readable: Sequence[str], words: Sequence[int], place: int) -> bool:
+    """Whether people write a space between a token and the one before."""
+    before, here = readable[place - 1], readable[place]
+    if words[place] >= 0 and words[place] == words[place - 1]:
+        return False
+    if _CLOSING.fullmatch(here) or _OPENING.fullmatch(before):
+        return False
+    if _JOINING.fullmatch(here) or _JOINING.fullmatch(before):
+        return False
+    # Ideographs stand close to each other, and to the punctuation and figures between them.
+    return not (_UNSPACED.search(here) and (_UNSPACED.search(before) or _CLOSING.fullmatch(before)))

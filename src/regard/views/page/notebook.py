@@ -59,9 +59,11 @@ def show(
     words: Sequence[int] | None = None,
     source_words: Sequence[int] | None = None,
     force: bool = False,
+    compact: bool = False,
 ) -> Display:
     """A recording in a Jupyter notebook: the page of :func:`regard.page`, ``height`` pixels high.
 
+    ``compact=True`` leaves out all bars, for slides and blogs; the keys work as before.
     The other options are those of ``page()``.
 
     >>> import torch, regard
@@ -76,7 +78,7 @@ def show(
         layers=layers,
         title=title,
         lang=lang,
-        start=Start(view, kind, layer, head),
+        start=Start(view, kind, layer, head, compact=compact),
         wording=Wording(words, source_words),
         force=force,
     )

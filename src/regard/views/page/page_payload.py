@@ -28,6 +28,7 @@ from regard.views.page.base85 import DIGITS
 from regard.views.page.display_tokens import Text, numbered, text_of
 from regard.views.page.head_groups import pieces_of
 from regard.views.page.mask_intervals import intervals
+from regard.views.page.opening import cards, head_roles, opening
 from regard.views.page.page_call import carried_calls
 from regard.views.page.sequence import one_sequence
 
@@ -67,7 +68,12 @@ class Payload:
             self._texts[text] = len(self._texts)
             special = [i for i, is_special in enumerate(text.special) if is_special]
             self.header["texts"].append(
-                {"tokens": list(text.tokens), "special": special, "words": list(text.words)}
+                {
+                    "tokens": list(text.tokens),
+                    "special": special,
+                    "words": list(text.words),
+                    "spaces": "".join("01"[space] for space in text.spaces),
+                }
             )
         return self._texts[text]
 
@@ -119,7 +125,7 @@ def payload_of(
             "model": recording.model,
             "title": title,
             "language": language,
-            "start": start or {},
+            "start": {**(start or {})},
             "sentenceB": sentence_b,
             "statistics": [*(["effect"] if effects is not None else []), *STATISTICS],
             "texts": [],
@@ -135,7 +141,11 @@ def payload_of(
         numbers = [np.concatenate([_effects(effects, call), own]) for call, own in zip(calls, numbers)]
     values = sum(call.v.numel() for call in alone if isinstance(call, ScoredCall) and call.v is not None)
     carried = carried_calls(alone, value_bits=16 if values <= FINE_VALUES else 8)
+    roles = head_roles(recording, alone, batch)
+    texts = []
     for place, (call, one) in enumerate(zip(calls, alone)):
+        rows, columns = _texts(recording, call, batch, wording or Wording())
+        texts.append((rows, columns))
         described = {
             "name": call.name,
             "layer": call.layer,
@@ -145,12 +155,17 @@ def payload_of(
             "queries": call.queries,
             "keys": call.keys,
             "statistics": payload.shelf.put(numbers[place]),
-            **_texts(payload, recording, call, batch, wording or Wording()),
+            "roles": roles.described(call),
+            "queryText": payload.put_text(rows),
+            "keyText": payload.put_text(columns),
             **carried[place](payload.shelf),
         }
         if isinstance(one, ScoredCall):
             described["masks"] = [payload.put_mask(piece.mask, call.extent) for piece in pieces_of(one)]
         payload.header["calls"].append(described)
+    payload.header["cards"] = cards(alone, roles)
+    if payload.header["start"].get("view", "text") == "text":
+        payload.header["start"] |= opening(alone, texts, roles, payload.header["start"])
     payload.header["arrays"] = payload.shelf.described
     return payload
 
@@ -208,22 +223,24 @@ def _check(call: Call, batch: int) -> None:
             )
 
 
-def _texts(
-    payload: Payload, recording: Recording, call: Call, batch: int, wording: Wording
-) -> dict[str, int]:
-    """The numbers of the texts of the rows and of the columns."""
+def _texts(recording: Recording, call: Call, batch: int, wording: Wording) -> tuple[Text, Text]:
+    """The texts of the rows and of the columns."""
     two_sided = recording.source_tokens is not None
     rows = (recording.row_tokens(call, batch), call.queries, two_sided and call.kind == "encoder")
     columns = (recording.key_tokens(call, batch), call.keys, two_sided and call.kind != "decoder")
-    found = {}
-    for side, (tokens, count, of_source) in {"queryText": rows, "keyText": columns}.items():
-        if tokens is None:
-            found[side] = payload.put_text(numbered(count))
-            continue
-        known = wording.source_words if of_source else wording.words
-        # Where there are fewer queries than tokens they are the last.
-        own = None if known is None else list(known[len(known) - count :])
-        if own is not None and side == "queryText" and tokens != recording.query_tokens(call, batch):
-            own = [*own[1:], -1]  # named by what they write, one later
-        found[side] = payload.put_text(text_of(tokens, own, prettify=wording.prettify))
-    return found
+    shifted = rows[0] is not None and rows[0] != recording.query_tokens(call, batch)
+    return _text(*rows, wording, shifted=shifted), _text(*columns, wording)
+
+
+def _text(
+    tokens: Sequence[str] | None, count: int, of_source: bool, wording: Wording, *, shifted: bool = False
+) -> Text:
+    """The tokens of one side, or their numbers; ``shifted`` rows are named by what they write, one later."""
+    if tokens is None:
+        return numbered(count)
+    known = wording.source_words if of_source else wording.words
+    # Where there are fewer queries than tokens they are the last.
+    own = None if known is None else list(known[len(known) - count :])
+    if own is not None and shifted:
+        own = [*own[1:], -1]
+    return text_of(tokens, own, prettify=wording.prettify)

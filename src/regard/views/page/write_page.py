@@ -18,7 +18,7 @@ from regard.views.page.page_html import document, frame_size
 from regard.views.page.page_payload import FINE_VALUES, Payload, Wording, payload_of
 from regard.views.page.thumbnails import SIDE
 
-VIEWS = ("overview", "lines", "matrix", "heads", "steps")
+VIEWS = ("text", "overview", "lines", "matrix", "heads", "steps")
 
 PER_CALL = 1300
 """Bytes of a call besides its arrays: its description, its line of statistics, and the elements around."""
@@ -108,7 +108,7 @@ def page(
         layers: only these layers.
         title: shown at the top.
         lang: the language to begin with, "en" or "zh".
-        view: the view to begin with: overview, lines, matrix, heads or steps.
+        view: the view to begin with: text, overview, lines, matrix, heads or steps.
         kind: what to begin with, "encoder", "decoder" or "cross".
         layer: the layer to begin with.
         head: the head to begin with.
@@ -150,6 +150,7 @@ class Start:
     head: int | None = None
     heads: Sequence[int] | None = None  # lines of these heads
     theme: str | None = None
+    compact: bool = False  # without bars
 
 
 @dataclass(frozen=True)
@@ -229,6 +230,8 @@ def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
         start["view"] = _one_of("view", wanted.view, VIEWS)
     if wanted.theme is not None:
         start["theme"] = _one_of("theme", wanted.theme, ("light", "dark"))
+    if wanted.compact:
+        start["embed"] = True
     place = 0
     if wanted.kind is not None:
         place = [call.kind for call in calls].index(

@@ -23,6 +23,8 @@ export function readAddress(hash) {
     else if (NUMBERS.includes(name)) raw[name] = /^\d+$/.test(text) ? Number(text) : undefined;
     else if (LISTS.includes(name)) raw[name] = text === "" ? [] : text.split(" ").map(Number);
     else if (name === "descending") raw[name] = text === "true";
+    else if (name === "embed")
+      raw[name] = text !== "false"; // "#embed" alone is enough
     else raw[name] = text;
   }
   return Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== undefined));

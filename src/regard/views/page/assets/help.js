@@ -4,10 +4,11 @@ import { make, press } from "./elements.js";
 import { say } from "./languages.js";
 
 const HELP_KEYS = [
-  [["1", "2", "3", "4", "5"], "help.views"],
+  [["1", "2", "3", "4", "5", "6"], "help.views"],
   [["↑", "↓"], "help.layers"],
   [["←", "→"], "help.heads"],
   [["⇧", "↑ ↓ ← →"], "help.tokens"],
+  [["Tab", "↑ ↓ ← →"], "help.text"],
   [["+", "−", "0"], "help.zoom"],
   [["Esc"], "help.unpin"],
   [["?"], "help.this"],

@@ -19,8 +19,10 @@ import { linesInSight } from "./views/lines_drawing.js";
 import { MatrixView } from "./views/matrix.js";
 import { OverviewView } from "./views/overview.js";
 import { StepsView } from "./views/steps.js";
+import { TextView } from "./views/text.js";
 
 const VIEW_CLASSES = {
+  text: TextView,
   overview: OverviewView,
   lines: LinesView,
   matrix: MatrixView,
@@ -39,6 +41,7 @@ class App {
     this.state = new State(recording);
     this.help = new Help(pageHelp);
     this.looks = new Map();
+    this.opening = true; // until the first view has been shown
     this.closest = "matrix"; // the view that opens one head: the one used last
   }
 
@@ -70,7 +73,7 @@ class App {
   }
 
   follow(now, changed) {
-    if (["language", "theme"].some((name) => changed.has(name))) {
+    if (["language", "theme", "embed"].some((name) => changed.has(name))) {
       this.build();
       return;
     }
@@ -102,6 +105,7 @@ class App {
       this.facts,
       this.help.dialog,
     );
+    this.root.classList.toggle("embedded", now.embed);
     this.renderFrame();
     this.openView(now);
   }

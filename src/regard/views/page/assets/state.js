@@ -3,10 +3,11 @@
 
 import { PALETTES } from "./colours.js";
 import { NO_LENS } from "./look.js";
+import { rolesOf } from "./roles.js";
 import { isIndex, Store } from "./store.js";
 import { THEMES } from "./theme.js";
 
-export const VIEWS = ["overview", "lines", "matrix", "heads", "steps"];
+export const VIEWS = ["text", "overview", "lines", "matrix", "heads", "steps"];
 /** Of two sentences: everything, or from one (first character) to one (second character). */
 export const PAIRS = ["all", "aa", "bb", "ab", "ba"];
 const LANGUAGES = ["en", "zh"];
@@ -20,12 +21,15 @@ function firstState(recording) {
   const { language: wished } = document.documentElement.dataset;
   const longest = Math.max(...recording.calls.map((call) => call.keys));
   const plain = {
-    view: "overview",
+    view: "text",
     call: 0,
     head: 0,
     heads: null, // heads drawn as lines: null is all of them
     query: null,
     key: null, // pinned tokens, by their number in the recording
+    direction: "from", // the text: what the pinned token attends to, or what attends "to" it
+    group: "head", // the text: one "head", the "mean" of its layer, or the heads of a role
+    quiet: "on", // the text: whether sinks are left unshaded
     ...NO_LENS,
     scale: longest > LONG ? "log" : "linear",
     theme: "auto",
@@ -35,6 +39,8 @@ function firstState(recording) {
     descending: true,
     filter: "",
     kinds: "",
+    role: "", // heads of this role alone
+    embed: false, // without bars, for other documents
     zoom: null, // the matrix: [row, column, magnification]
   };
   const first = fitState(recording, plain, recording.start);
@@ -66,6 +72,11 @@ function fitState(recording, fallback, raw) {
   among("sort", ["", "layer", ...recording.statistics]);
   among("kinds", ["", ...recording.calls.map((call) => call.kind)]);
   among("descending", [true, false]);
+  among("embed", [true, false]);
+  among("direction", ["from", "to"]);
+  among("quiet", ["on", "off"]);
+  among("group", ["head", "mean", ...rolesOf(recording)]);
+  among("role", ["", ...rolesOf(recording)]);
   keep("filter", (value) => typeof value === "string" && value.length < 200);
   keep(
     "zoom",

@@ -1,5 +1,7 @@
 // The thumbnails of a page, as weights.
 
+import { paintWeights } from "./colours.js";
+
 /**
  * { rows, columns, values, down, across }: the greatest weight of each block of down × across pairs.
  *
@@ -22,3 +24,13 @@ export function thumbnailOf(call, head) {
 }
 
 const SMALLEST = 1e-6;
+
+/** Paints a thumbnail, one pixel for each block. */
+export function paintThumbnail(canvas, { rows, columns, values }, ramp, scale) {
+  [canvas.width, canvas.height] = [columns, rows];
+  canvas.classList.toggle("fine", columns > 40);
+  const context = canvas.getContext("2d");
+  const pixels = context.createImageData(columns, rows);
+  paintWeights(pixels.data, values, ramp, scale);
+  context.putImageData(pixels, 0, 0);
+}

@@ -29,6 +29,10 @@ export class Call {
     this.keyTokens = key.tokens;
     this.keySpecial = key.special;
     this.keyWords = key.words;
+    this.querySpaces = query.spaces;
+    this.keySpaces = key.spaces;
+    /** For each head what it does, or null. */
+    this.roles = (described.roles ?? this.heads.map(() => null)).map(roleFrom);
     this.statisticNames = statistics;
     this.statisticValues = arrays.at(described.statistics);
     this.thumbnails = { ...described.thumbnails, values: arrays.at(described.thumbnails.values) };
@@ -169,6 +173,13 @@ export class Call {
     const { line } = this;
     return (i, j) => line[start + j - i];
   }
+}
+
+/** What a head does: its role, how far it plays it, and the pair of tokens that shows it. */
+export function roleFrom(found) {
+  if (!found) return null;
+  const [role, score, query, key, weight] = found;
+  return { role, score, query, key, weight };
 }
 
 /** scale · q_i · k_j for the keys from `first` to `last`: four keys at a time, for each number of q is read once. */

@@ -11,15 +11,17 @@ export async function openRecording(root) {
   const elements = root.querySelectorAll('script[data-regard="array"]');
   const arrays = new Arrays(header, elements);
   await arrays.open();
-  const texts = header.texts.map(({ tokens, special, words }) => {
+  const texts = header.texts.map(({ tokens, special, words, spaces }) => {
     const flags = new Array(tokens.length).fill(false);
     for (const at of special) flags[at] = true;
-    return { tokens, special: flags, words };
+    return { tokens, special: flags, words, spaces: Array.from(spaces ?? tokens, (one) => one !== "0") };
   });
   const masks = header.masks.map(({ first, bounds }) => ({ first: arrays.at(first), bounds: arrays.at(bounds) }));
   // sentenceB: where the second of two sentences begins, or null.
   const { model, title, language, start, sentenceB, statistics } = header;
   const data = { arrays, texts, masks, statistics, sentenceB };
   const calls = header.calls.map((described, index) => new Call(index, described, data));
-  return { model, title, language, start, sentenceB, statistics, calls };
+  // The heads that the role cards show, and whether their roles are more than chance.
+  const cards = header.cards ?? { clear: true, heads: [] };
+  return { model, title, language, start, sentenceB, statistics, calls, cards };
 }

@@ -4,6 +4,7 @@ import { choice, datum, make, press } from "../elements.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
 import { numberText } from "../numbers.js";
 import { allHeads, filterHeads, sortHeads } from "../ranking.js";
+import { plays, roleChoice, rolesOf, roleTitle } from "../roles.js";
 import { shorten } from "../surface.js";
 
 const MOST_EXPORTED = 400;
@@ -25,23 +26,26 @@ export class HeadsView {
     this.kinds = choice(options, state.now.kinds, (value) => state.set({ kinds: value }), {
       "aria-label": say("kind"),
     });
+    this.roles = make("span", { class: "field" });
     this.count = make("span", { class: "hint", role: "status" });
     this.table = make("table", { class: "numbers" });
     this.empty = make("p", { class: "hint", hidden: true }, say("heads.none"));
     this.root = make(
       "section",
       { class: "view heads" },
-      make("div", { class: "view-bar" }, this.filter, kinds.length > 1 ? this.kinds : null, this.count),
+      make("div", { class: "view-bar" }, this.filter, kinds.length > 1 ? this.kinds : null, this.roles, this.count),
       make("div", { class: "scroll" }, this.table, this.empty, make("p", { class: "hint" }, say("heads.note"))),
     );
     this.greatest = new Map(recording.statistics.map((name) => [name, greatestOf(recording, name)]));
     this.several = kinds.length > 1;
+    this.roled = rolesOf(recording).length > 0;
   }
 
   update(now, changed) {
     if (this.filter.value !== now.filter) this.filter.value = now.filter;
     this.kinds.value = now.kinds;
-    if (!changed || ["filter", "kinds", "sort", "descending"].some((name) => changed.has(name))) this.build(now);
+    if (!changed || ["filter", "kinds", "role", "sort", "descending"].some((name) => changed.has(name)))
+      this.build(now);
     for (const row of this.rows) {
       row.root.setAttribute("aria-selected", String(row.call.index === now.call && row.head === now.head));
     }
@@ -50,7 +54,9 @@ export class HeadsView {
   build(now) {
     const { recording } = this.app;
     const all = allHeads(recording);
-    const found = sortHeads(filterHeads(all, now.filter, now.kinds, describeHead), now.sort, now.descending);
+    const wanted = filterHeads(all, now.filter, now.kinds, describeHead).filter((one) => plays(one, now.role));
+    const found = sortHeads(wanted, now.sort, now.descending);
+    if (!this.roles.contains(document.activeElement)) this.roles.replaceChildren(...roleChoice(this.app));
     this.rows = found.map((one) => ({ ...one, root: this.row(one) }));
     this.count.textContent = say("heads.count", { shown: found.length, all: all.length });
     this.empty.hidden = found.length > 0;
@@ -60,6 +66,7 @@ export class HeadsView {
       ...(this.several ? [make("th", { scope: "col" }, say("kind"))] : []),
       this.heading("layer", say("layer"), ""),
       make("th", { scope: "col" }, say("head")),
+      ...(this.roled ? [make("th", { scope: "col", class: "text" }, say("role"))] : []),
       ...recording.statistics.map((name) => this.heading(name, statisticName(name), statisticMeaning(name))),
       make("th", { scope: "col", class: "text" }, say("heads.name")),
     );
@@ -106,6 +113,9 @@ export class HeadsView {
       ...(this.several ? [make("td", {}, say(`kind.${call.kind}`))] : []),
       make("td", {}, datum(String(call.layer))),
       make("td", {}, first),
+      ...(this.roled
+        ? [make("td", { class: "text", title: roleTitle(call, head) || null }, roleName(call, head))]
+        : []),
       ...cells,
       make("td", { class: "text" }, datum(call.name, "name")),
     );
@@ -119,6 +129,9 @@ export class HeadsView {
       ...(this.several ? [{ title: say("kind"), width: 70, text: ({ call }) => say(`kind.${call.kind}`) }] : []),
       { title: say("layer"), width: 56, text: ({ call }) => String(call.layer) },
       { title: say("head"), width: 56, text: ({ call, head }) => String(call.heads[head]) },
+      ...(this.roled
+        ? [{ title: say("role"), width: 130, left: true, text: ({ call, head }) => roleName(call, head) }]
+        : []),
       ...statistics.map((name) => ({
         title: statisticName(name),
         width: 92,
@@ -151,10 +164,15 @@ export class HeadsView {
   }
 }
 
+function roleName(call, head) {
+  const found = call.roles[head];
+  return found ? say(`role.${found.role}`) : "–";
+}
+
 function describeHead({ call, head }) {
   const number = call.heads[head];
   const kind = `${call.kind} ${say(`kind.${call.kind}`)}`;
-  return `${call.layer}.${number} ${call.name} ${kind} ${say("layer.n", { layer: call.layer })} ${say("head.n", { head: number })}`;
+  return `${call.layer}.${number} ${call.name} ${kind} ${roleName(call, head)} ${say("layer.n", { layer: call.layer })} ${say("head.n", { head: number })}`;
 }
 
 function greatestOf(recording, name) {

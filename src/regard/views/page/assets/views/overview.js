@@ -1,13 +1,13 @@
 // Overview: every head as a small picture, by layer, or in the order of a statistic.
 
-import { paintWeights } from "../colours.js";
 import { choice, datum, make, press } from "../elements.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
 import { LENS } from "../look.js";
 import { numberText } from "../numbers.js";
 import { allHeads, sortHeads } from "../ranking.js";
+import { plays, roleBadge, roleChoice, roleTitle } from "../roles.js";
 import { Slices } from "../slices.js";
-import { thumbnailOf } from "../thumbnails.js";
+import { paintThumbnail, thumbnailOf } from "../thumbnails.js";
 import { Tiles } from "../tiles.js";
 
 const QUICK = 3e7; // multiplications, a tenth of a second
@@ -31,12 +31,13 @@ export class OverviewView {
   }
 
   update(now, changed) {
-    const rebuilt = !changed || changed.has("sort") || changed.has("descending");
+    const rebuilt = !changed || ["sort", "descending", "role"].some((name) => changed.has(name));
     if (rebuilt) this.build(now);
     const repaint = ["scale", "palette", ...LENS];
     if (rebuilt || repaint.some((name) => changed.has(name))) this.paintAll();
-    for (const card of this.cards)
+    for (const card of this.cards) {
       card.root.setAttribute("aria-current", String(card.call.index === now.call && card.head === now.head));
+    }
   }
 
   build(now) {
@@ -53,6 +54,7 @@ export class OverviewView {
       press(say(now.descending ? "order.down" : "order.up"), () => state.set({ descending: !now.descending }), {
         hidden: !sorted,
       }),
+      ...roleChoice(this.app),
       make("span", { class: "hint" }, statisticMeaning(sorted)),
     );
     this.cards = [];
@@ -61,6 +63,7 @@ export class OverviewView {
 
   /** One block for each run and kind, one row for each layer. */
   grouped() {
+    const { role } = this.app.state.now;
     const blocks = new Map();
     for (const call of this.app.recording.calls) {
       const name = `${call.run} ${call.kind}`;
@@ -75,6 +78,9 @@ export class OverviewView {
       for (const call of calls) {
         const row = make("div", { class: "heads-row" });
         row.append(...call.heads.map((_, head) => this.card(call, head, "", this.badge(call, head))));
+        // Heads keep their places, so that the eye finds them again; those of other roles fade.
+        for (const card of this.cards.slice(-call.heads.length))
+          card.root.classList.toggle("other", !plays(card, role));
         grid.append(make("div", { class: "layer-name" }, say("layer.n", { layer: call.layer })), row);
       }
       const count = calls.reduce((sum, call) => sum + call.heads.length, 0);
@@ -100,7 +106,8 @@ export class OverviewView {
   }
 
   flat(name, descending) {
-    const found = sortHeads(allHeads(this.app.recording), name, descending);
+    const { role } = this.app.state.now;
+    const found = sortHeads(allHeads(this.app.recording), name, descending).filter((one) => plays(one, role));
     const kinds = new Set(this.app.recording.calls.map((call) => call.kind)).size;
     return make(
       "div",
@@ -127,8 +134,10 @@ export class OverviewView {
       datum(where || String(call.heads[head])),
       number ? datum(number, "number") : null,
     );
-    const names = { title: label, "aria-label": number ? `${label}, ${number}` : label };
-    const root = press([canvas, caption], () => this.app.open(call.index, head), { class: "card", ...names });
+    const badge = roleBadge(call, head);
+    const said = [label, number, badge?.textContent].filter(Boolean).join(", ");
+    const names = { title: [label, roleTitle(call, head)].filter(Boolean).join("\n"), "aria-label": said };
+    const root = press([canvas, caption, badge], () => this.app.open(call.index, head), { class: "card", ...names });
     const card = { call, head, canvas, root, where, number };
     this.cards.push(card);
     return root;
@@ -156,14 +165,8 @@ export class OverviewView {
     }
   }
 
-  paintCard(card, { rows, columns, values }) {
-    const { canvas } = card;
-    [canvas.width, canvas.height] = [columns, rows];
-    canvas.classList.toggle("fine", columns > 40);
-    const context = canvas.getContext("2d");
-    const pixels = context.createImageData(columns, rows);
-    paintWeights(pixels.data, values, this.app.inks.ramp, this.app.state.now.scale);
-    context.putImageData(pixels, 0, 0);
+  paintCard(card, picture) {
+    paintThumbnail(card.canvas, picture, this.app.inks.ramp, this.app.state.now.scale);
   }
 
   // ---- export -----------------------------------------------------------------------------------

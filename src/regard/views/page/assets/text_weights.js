@@ -1,0 +1,82 @@
+// What the Text view shades: one row of weights, or one column, of one head or the mean of several. Pure functions.
+
+/**
+ * The tokens that are shown as one: word pieces where they are merged.
+ * @typedef {import("./lens.js").Groups} Groups
+ */
+
+/** Heads whose mean weight on the first key is at least this rest there. */
+const RESTING = 0.25;
+
+/** A weight this many times an even one has the strongest colour, unless a stronger one is there. */
+const STRONG = 5;
+
+/** Letters of scripts that are written from right to left, and of all others. */
+const RIGHT_TO_LEFT = /\p{Script=Hebrew}|\p{Script=Arabic}|\p{Script=Syriac}|\p{Script=Thaana}|\p{Script=Nko}/u;
+
+/**
+ * "rtl" if most tokens that have a direction are written from right to left. The first letter would not do:
+ * it may be the one foreign name.
+ * @param {string[]} tokens
+ * @param {boolean[]} special
+ */
+export function textDirection(tokens, special) {
+  let balance = 0;
+  tokens.forEach((token, at) => {
+    if (special[at]) return;
+    if (RIGHT_TO_LEFT.test(token)) balance += 1;
+    else if (/\p{L}/u.test(token)) balance -= 1;
+  });
+  return balance > 0 ? "rtl" : "ltr";
+}
+
+/**
+ * The mean of arrays of the same length.
+ * @param {ArrayLike<number>[]} rows
+ */
+export function meanOf(rows) {
+  const mean = new Float32Array(rows[0]?.length ?? 0);
+  for (const row of rows) for (let at = 0; at < mean.length; at += 1) mean[at] += row[at] / rows.length;
+  return mean;
+}
+
+/**
+ * The keys where weight rests without meaning: special tokens, and the first key of heads that rest on it.
+ * @param {boolean[]} special
+ * @param {number} firstWeight the mean weight that the heads put on the first key
+ */
+export function restingKeys(special, firstWeight) {
+  return special.map((is, key) => is || (key === 0 && firstWeight >= RESTING));
+}
+
+/**
+ * The weight that gets the strongest colour: the greatest, but much more than an even share, so that a head that
+ * looks everywhere looks pale.
+ * @param {ArrayLike<number>} weights
+ */
+export function strongestColour(weights) {
+  let [greatest, seen] = [0, 0];
+  for (let at = 0; at < weights.length; at += 1) {
+    if (weights[at] > 0) seen += 1;
+    if (weights[at] > greatest) greatest = weights[at];
+  }
+  return Math.min(1, Math.max(greatest, STRONG / Math.max(seen, 1)));
+}
+
+/**
+ * The places of the greatest weights, greatest first.
+ * @param {ArrayLike<number>} weights
+ * @param {number} count
+ * @param {(place: number) => boolean} counts
+ */
+export function greatestPlaces(weights, count, counts = () => true) {
+  const places = [];
+  for (let at = 0; at < weights.length; at += 1) {
+    if (!(weights[at] > 0) || !counts(at)) continue;
+    if (places.length === count && weights[at] <= weights[places[count - 1]]) continue;
+    const before = places.findIndex((place) => weights[place] < weights[at]);
+    places.splice(before < 0 ? places.length : before, 0, at);
+    places.length = Math.min(places.length, count);
+  }
+  return places;
+}

@@ -1,0 +1,477 @@
+// Text: the running text, wrapped like a book. The token that is pointed at or pinned shades all others by what it
+// attends to, or by what attends to it. Source and target of a translation are two blocks with lines between them.
+
+import { readableOn, shadeOf, toneOf } from "../colours.js";
+import { choice, datum, make, segments } from "../elements.js";
+import { say } from "../languages.js";
+import { groupNames, groupTokens } from "../lens.js";
+import { shareText } from "../numbers.js";
+import { cardsSection } from "../role_cards.js";
+import { headsOfRole, pairParts, rolesOf } from "../roles.js";
+import { oncePerFrame } from "../slices.js";
+import { CanvasSurface } from "../surface.js";
+import { greatestPlaces, meanOf, restingKeys, strongestColour, textDirection } from "../text_weights.js";
+import { AlignmentPlay } from "./text_alignment.js";
+import { drawLinks, linksLayer } from "./text_links.js";
+
+const TONES = 24;
+const DECADES = 2; // of the logarithmic scale, below the strongest weight shown
+const MOST_LISTED = 6;
+
+export class TextView {
+  constructor(app) {
+    this.app = app;
+    this.pointed = null; // { side, unit } under the pointer, or played
+    this.paintSoon = oncePerFrame(() => this.paint());
+    this.bar = make("div", { class: "view-bar text-bar" });
+    this.caption = make("p", { class: "text-caption", role: "status", "aria-live": "polite" });
+    this.listed = make("ol", { class: "strongest", "aria-label": say("text.strongest") });
+    this.book = make("div", { class: "book" });
+    this.cards = make("div", { class: "role-cards-place" });
+    this.root = make(
+      "section",
+      { class: "view text" },
+      this.bar,
+      make("div", { class: "text-said" }, this.caption, this.listed),
+      make("div", { class: "scroll" }, this.book, this.cards),
+    );
+    this.resized = new ResizeObserver(() => this.paintSoon());
+    this.resized.observe(this.book);
+    this.play = new AlignmentPlay(this);
+  }
+
+  destroy() {
+    this.resized.disconnect();
+    this.play.stop();
+  }
+
+  mounted() {
+    this.cards.replaceChildren(...cardsSection(this.app));
+    if (this.app.opening && this.cross) this.play.start();
+    this.app.opening = false;
+    this.showPinned();
+  }
+
+  get cross() {
+    return this.app.state.call.kind === "cross";
+  }
+
+  update(now, changed) {
+    if (changed) this.play.stop();
+    const rebuilt = !changed || ["call", "special", "words"].some((name) => changed.has(name));
+    if (rebuilt && (!changed || this.differs(now))) this.build(now);
+    if (!changed || ["call", "head", "group", "direction", "quiet"].some((name) => changed.has(name)))
+      this.buildBar(now);
+    if (rebuilt) this.pointed = null;
+    this.paint();
+  }
+
+  /** Whether the text shown is another one: layers of one kind share theirs. */
+  differs({ call, special, words }) {
+    const { keyTokens, queryTokens, kind } = this.app.recording.calls[call];
+    const [before, ...lens] = this.shown;
+    const same = before.keyTokens === keyTokens && before.queryTokens === queryTokens && before.kind === kind;
+    return !same || lens[0] !== special || lens[1] !== words;
+  }
+
+  // ---- what can be chosen ----------------------------------------------------------------------
+
+  buildBar(now) {
+    const { state, recording } = this.app;
+    const roles = rolesOf(recording).filter((role) => headsOfRole(recording, state.call, role).length);
+    const groups = ["head", "mean"].map((name) => [name, say(`text.${name}`)]);
+    const options = [...groups, ...roles.map((role) => [role, say("text.role", { role: say(`role.${role}`) })])];
+    const ways = ["from", "to"].map((name) => [name, say(`text.${name}`)]);
+    const box = make("input", {
+      type: "checkbox",
+      on: { change: () => state.set({ quiet: box.checked ? "on" : "off" }) },
+    });
+    box.checked = now.quiet === "on";
+    const focused = this.bar.contains(document.activeElement)
+      ? [...this.bar.querySelectorAll("button, select, input")].indexOf(document.activeElement)
+      : -1;
+    this.bar.replaceChildren(
+      ...[
+        make(
+          "div",
+          { class: "field" },
+          choice(options, now.group, (group) => state.set({ group }), { "aria-label": say("text.group") }),
+        ),
+        this.cross ? null : segments(ways, now.direction, (direction) => this.turn(direction), say("text.direction")),
+        make("label", { class: "toggle" }, box, say("text.quiet")),
+        make("span", { class: "hint wide-only" }, say(this.cross ? "text.hint.cross" : "text.hint")),
+      ].filter(Boolean),
+    );
+    this.root.classList.toggle("two", this.cross);
+    if (focused >= 0) [...this.bar.querySelectorAll("button, select, input")][focused]?.focus();
+  }
+
+  /** The other direction, with the same token pinned. */
+  turn(direction) {
+    const { state } = this.app;
+    const { offset } = state.call;
+    const { query, key } = state.now;
+    const pins =
+      direction === "to"
+        ? { query: null, key: query === null ? key : query + offset }
+        : { query: key === null || key < offset ? query : key - offset, key: null };
+    state.set({ direction, ...pins });
+  }
+
+  // ---- the text --------------------------------------------------------------------------------
+
+  build({ special, words }) {
+    const { call } = this.app.state;
+    this.shown = [call, special, words];
+    const side = (name, tokens, marks, wordsOf, spaces) => {
+      const hidden = marks.map((is) => special === "hide" && is);
+      const units = groupTokens(wordsOf, hidden, words === "merge");
+      return { side: name, tokens, marks, units, names: groupNames(units, tokens), spaces };
+    };
+    const key = side("key", call.keyTokens, call.keySpecial, call.keyWords, call.keySpaces);
+    this.blocks = { key };
+    if (this.cross) {
+      this.blocks.query = side("query", call.queryTokens, call.querySpecial, call.queryWords, call.querySpaces);
+    }
+    const blocks = Object.values(this.blocks);
+    const longest = Math.max(...blocks.map((block) => block.units.count));
+    this.book.className = `book ${longest > 300 ? "long" : longest > 60 ? "middling" : "short"}`;
+    for (const block of blocks) this.buildBlock(block);
+    this.links = this.cross ? linksLayer() : null;
+    this.book.replaceChildren(...(this.links ? [this.links] : []), ...blocks.map((block) => block.root));
+  }
+
+  buildBlock(block) {
+    const { units, names, marks, tokens, spaces, side } = block;
+    block.elements = names.map((name, unit) => {
+      const first = units.first[unit];
+      const kind = marks[first] ? "token special" : "token";
+      return make("span", { class: kind, role: "option", id: `${side}-${unit}`, "data-unit": unit }, name);
+    });
+    block.tones = new Int8Array(units.count);
+    const parts = [];
+    block.elements.forEach((element, unit) => {
+      if (spaces[units.first[unit]] && parts.length) parts.push(" ");
+      parts.push(element);
+      if (/⏎$/.test(names[unit])) parts.push(make("br", { role: "presentation" }));
+    });
+    const unitOf = (event) => {
+      const found = event.target.closest?.("[data-unit]");
+      return found ? Number(found.dataset.unit) : -1;
+    };
+    const point = (event) => this.point(side, event.pointerType === "touch" ? -1 : unitOf(event));
+    const click = (event) => {
+      if (unitOf(event) >= 0) this.pin(side, unitOf(event));
+    };
+    const label = this.cross ? say(side === "key" ? "text.source" : "text.target") : say("text.label");
+    const text = make(
+      "div",
+      {
+        class: "running",
+        role: "listbox",
+        tabindex: "0",
+        dir: textDirection(tokens, marks),
+        translate: "no",
+        "aria-label": label,
+        on: {
+          pointermove: point,
+          pointerleave: () => this.point(side, -1),
+          click,
+          keydown: (event) => this.walk(event, side),
+        },
+      },
+      ...parts,
+    );
+    block.text = text;
+    block.root = make("div", { class: `text-block ${side}` }, this.cross ? make("h2", {}, label) : "", text);
+  }
+
+  // ---- pointing and pinning --------------------------------------------------------------------
+
+  point(side, unit) {
+    if (unit >= 0) this.play.stop();
+    else if (this.play.running) return;
+    const next = unit < 0 ? null : { side, unit };
+    if (this.pointed?.side === next?.side && this.pointed?.unit === next?.unit) return;
+    this.pointed = next;
+    this.paintSoon();
+  }
+
+  /** Pins a token; pinned again, it is released. */
+  pin(side, unit) {
+    this.play.stop();
+    const pins = this.pinsOf(side, unit);
+    const { query, key } = this.app.state.now;
+    const again = pins.query === query && pins.key === key;
+    this.app.state.set(again ? { query: null, key: null } : pins);
+    this.blocks[side].text.focus({ preventScroll: true });
+  }
+
+  pinsOf(side, unit) {
+    const token = this.blocks[side].units.first[unit];
+    if (this.cross) return side === "key" ? { query: null, key: token } : { query: token, key: null };
+    const { state } = this.app;
+    const query = token - state.call.offset;
+    return state.now.direction === "to" ? { query: null, key: token } : { query: query < 0 ? null : query, key: null };
+  }
+
+  /** The pinned token: { side, unit }, or null. */
+  get pinned() {
+    const { now, call } = this.app.state;
+    const at = (side, token) => {
+      const unit = token === null ? -1 : (this.blocks[side].units.groupOf[token] ?? -1);
+      return unit < 0 ? null : { side, unit };
+    };
+    if (this.cross) return at("query", now.query) ?? at("key", now.key);
+    const token = now.direction === "to" ? now.key : now.query === null ? null : now.query + call.offset;
+    return at("key", token);
+  }
+
+  /** Arrows inside of the text walk from token to token and from line to line. */
+  walk(event, side) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const { units, elements, text } = this.blocks[side];
+    const pinned = this.pinned?.side === side ? this.pinned.unit : -1;
+    const along = text.dir === "rtl" ? { ArrowLeft: 1, ArrowRight: -1 } : { ArrowLeft: -1, ArrowRight: 1 };
+    let unit = -1;
+    if (event.key in along) unit = pinned < 0 ? 0 : pinned + along[event.key];
+    else if (event.key === "Home") unit = 0;
+    else if (event.key === "End") unit = units.count - 1;
+    else if (event.key === "ArrowUp" || event.key === "ArrowDown")
+      unit = lineAway(elements, Math.max(pinned, 0), event.key === "ArrowUp" ? -1 : 1);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (unit < 0 || unit >= units.count) return;
+    this.play.stop();
+    this.app.state.set(this.pinsOf(side, unit));
+    elements[unit].scrollIntoView({ block: "nearest" });
+  }
+
+  /** Scrolls the text, and nothing around it, to the pinned token. */
+  showPinned() {
+    const pinned = this.pinned;
+    if (!pinned) return;
+    const [box, book] = [this.blocks[pinned.side].elements[pinned.unit], this.book].map((one) =>
+      one.getBoundingClientRect(),
+    );
+    if (box.bottom > book.bottom || box.top < book.top) this.book.scrollTop += box.top - book.top - book.height / 3;
+  }
+
+  // ---- weights ---------------------------------------------------------------------------------
+
+  /** The heads that are shown: one, all of the layer, or those of a role. */
+  get heads() {
+    const { recording, state } = this.app;
+    const { group, head } = state.now;
+    if (group === "mean") return state.call.heads.map((_, one) => ({ call: state.call, head: one }));
+    const found = group === "head" ? [] : headsOfRole(recording, state.call, group);
+    return found.length ? found : [{ call: state.call, head }];
+  }
+
+  /**
+   * What the token at `here` attends to, or what attends to it: one weight for each unit of the other side.
+   * @param {{ side: string, unit: number }} here
+   */
+  weightsFrom(here) {
+    const { state } = this.app;
+    const asQuery = this.cross ? here.side === "query" : state.now.direction === "from";
+    const token = this.blocks[here.side].units.first[here.unit];
+    const other = this.blocks[this.cross ? (asQuery ? "key" : "query") : "key"];
+    const offset = this.cross ? 0 : state.call.offset;
+    const look = this.app.look();
+    const [row, column] = asQuery ? [look.rowOf(token - offset), -1] : [-1, look.columnOf(token)];
+    const weights = new Float32Array(other.units.count);
+    if (row < 0 && column < 0) return { asQuery, other, weights };
+    const found = meanOf(
+      this.heads.map(({ call, head }) => {
+        const own = this.app.lookAt(call.index);
+        return asQuery ? own.row(head, row) : own.weights(head, 0, own.rows.count, column, column + 1);
+      }),
+    );
+    const place = asQuery ? (unit) => look.columnOf(unit) : (unit) => look.rowOf(unit - offset);
+    other.units.first.forEach((first, unit) => {
+      const at = place(first);
+      if (at >= 0) weights[unit] = found[at];
+    });
+    return { asQuery, other, weights };
+  }
+
+  /** Which units of the keys' text are sinks, kept quiet. */
+  resting() {
+    const heads = this.heads;
+    const first = heads.reduce((sum, { call, head }) => sum + call.statistic("first_weight")[head], 0) / heads.length;
+    const { units, marks } = this.blocks.key;
+    const tokens = restingKeys(marks, first);
+    return units.first.map((token) => tokens[token]);
+  }
+
+  // ---- painting --------------------------------------------------------------------------------
+
+  /** The token in focus with its weights, sinks apart; null without one. */
+  seen() {
+    const here = this.pointed ?? this.pinned;
+    if (!here) return null;
+    const { asQuery, other, weights } = this.weightsFrom(here);
+    const shown = weights.slice();
+    let rested = 0;
+    if (asQuery && this.app.state.now.quiet === "on") {
+      this.resting().forEach((is, unit) => {
+        if (!is) return;
+        rested += shown[unit];
+        shown[unit] = 0;
+      });
+    }
+    return { here, asQuery, other, weights, shown, rested, ceiling: strongestColour(shown) };
+  }
+
+  paint() {
+    const seen = this.seen();
+    this.now = seen;
+    const pinned = this.pinned;
+    const shades = this.shades();
+    for (const block of Object.values(this.blocks)) {
+      this.shade(block, seen?.other === block ? seen : null, shades);
+      this.markHere(block, seen?.here, pinned);
+    }
+    this.tell(seen);
+    if (this.links) drawLinks(this, seen, new CanvasSurface(this.links.fit(this.book)));
+  }
+
+  /** The style of each tone; few tones, so that most tokens keep theirs when the pointer moves. */
+  shades() {
+    const { ramp } = this.app.inks;
+    if (this.styles?.ramp !== ramp) {
+      const texts = Array.from({ length: TONES + 1 }, (_, tone) =>
+        tone ? `background:${shadeOf(ramp, tone / TONES)};color:${readableOn(ramp, tone / TONES)}` : "",
+      );
+      this.styles = { ramp, texts };
+    }
+    return this.styles;
+  }
+
+  shade(block, seen, { ramp, texts }) {
+    const { elements, tones } = block;
+    const { scale } = this.app.state.now;
+    if (block.ramp !== ramp) tones.fill(-1);
+    block.ramp = ramp;
+    for (let unit = 0; unit < elements.length; unit += 1) {
+      const weight = seen ? seen.shown[unit] : 0;
+      const tone = weight > 0 ? Math.round(TONES * toneOf(weight / seen.ceiling, scale, DECADES)) : 0;
+      if (tones[unit] === tone) continue;
+      tones[unit] = tone;
+      elements[unit].style.cssText = texts[tone];
+    }
+  }
+
+  markHere(block, here, pinned) {
+    const { elements, text, side, tones } = block;
+    block.marked?.classList.remove("here", "pinned", "shaded");
+    block.marked?.removeAttribute("aria-selected");
+    block.marked = here?.side === side ? elements[here.unit] : null;
+    block.marked?.classList.add("here");
+    if (block.marked && tones[here.unit] > 0) block.marked.classList.add("shaded");
+    if (pinned?.side === side) {
+      text.setAttribute("aria-activedescendant", `${side}-${pinned.unit}`);
+      if (block.marked && pinned.unit === here.unit) {
+        block.marked.classList.add("pinned");
+        block.marked.setAttribute("aria-selected", "true");
+      }
+    } else text.removeAttribute("aria-activedescendant");
+  }
+
+  /** Who attends to whom, in words, with the strongest others as a list. */
+  tell(seen) {
+    const where = this.where();
+    if (!seen) {
+      this.caption.replaceChildren(
+        make("span", { class: "where" }, where),
+        " ",
+        make("span", { class: "hint" }, say("text.nothing")),
+      );
+      this.listed.replaceChildren();
+      return;
+    }
+    const { here, asQuery, other, shown, rested } = seen;
+    const own = this.blocks[here.side].names[here.unit];
+    const best = greatestPlaces(shown, MOST_LISTED);
+    const pair = (unit) => (asQuery ? [own, other.names[unit]] : [other.names[unit], own]);
+    const parts = best.length
+      ? pairParts(...pair(best[0]), shown[best[0]])
+      : [datum(own, "pair-token"), " ", make("span", { class: "hint" }, say(asQuery ? "text.blind" : "text.unseen"))];
+    const rest = rested > 0.005 ? [" ", make("small", {}, say("text.rested", { share: shareText(rested) }))] : [];
+    this.caption.replaceChildren(make("span", { class: "where" }, where, ": "), ...parts, ...rest);
+    this.caption.dataset.weight = best.length ? String(shown[best[0]]) : "";
+    this.listed.replaceChildren(
+      ...best
+        .slice(1)
+        .map((unit) =>
+          make("li", {}, datum(other.names[unit], "pair-token"), " ", datum(shareText(shown[unit]), "number")),
+        ),
+    );
+  }
+
+  /** "Layer 2 · head 1", "Layer 2 · mean of 12 heads", or the heads of a role. */
+  where() {
+    const { call, now } = this.app.state;
+    const layer = say("layer.n", { layer: call.layer });
+    const count = this.heads.length;
+    if (now.group === "mean") return `${layer} · ${say("text.mean.of", { count })}`;
+    if (now.group !== "head" && this.heads.some(({ call: one, head }) => one.roles[head]?.role === now.group))
+      return say("text.role.of", { role: say(`role.${now.group}`), count });
+    return `${layer} · ${say("text.head.n", { head: call.heads[now.head] })}`;
+  }
+
+  // ---- export ----------------------------------------------------------------------------------
+
+  pictureSize() {
+    return { width: Math.max(200, this.book.scrollWidth), height: Math.max(60, this.book.scrollHeight + 34) };
+  }
+
+  draw(surface) {
+    const { inks } = this.app;
+    surface.text(0, 10, this.caption.textContent, {
+      fill: inks.ink,
+      size: 14,
+      weight: 600,
+      limit: this.pictureSize().width,
+    });
+    const from = this.book.getBoundingClientRect();
+    const [left, top] = [from.left - this.book.scrollLeft, from.top - this.book.scrollTop - 34];
+    for (const block of Object.values(this.blocks)) {
+      const size = Number.parseFloat(getComputedStyle(block.text).fontSize);
+      block.elements.forEach((element, unit) => {
+        const box = element.getClientRects()[0];
+        if (!box) return;
+        const tone = block.tones[unit] / TONES;
+        const [x, y] = [box.left - left, box.top - top];
+        if (tone > 0) surface.rect(x, y, box.width, box.height, shadeOf(inks.ramp, tone), { radius: 4 });
+        const special = element.classList.contains("special");
+        const fill = tone > 0 ? readableOn(inks.ramp, tone) : special ? inks.faint : inks.ink;
+        const weight = element.classList.contains("here") ? 700 : 400;
+        surface.text(x + box.width / 2, y + box.height / 2, block.names[unit], {
+          fill,
+          size: special ? size * 0.7 : size,
+          anchor: "middle",
+          weight,
+        });
+      });
+    }
+  }
+}
+
+/** The unit above or below another one, nearest to it. */
+function lineAway(elements, unit, step) {
+  const box = elements[unit].getBoundingClientRect();
+  const middle = (box.left + box.right) / 2;
+  let [best, distance, line] = [unit, Infinity, null];
+  for (let at = unit + step; at >= 0 && at < elements.length; at += step) {
+    const other = elements[at].getBoundingClientRect();
+    if (Math.abs(other.top - box.top) < box.height / 2) continue;
+    line ??= other.top;
+    if (Math.abs(other.top - line) >= box.height / 2) break;
+    const away = Math.abs((other.left + other.right) / 2 - middle);
+    if (away < distance) [best, distance] = [at, away];
+  }
+  return best;
+}
