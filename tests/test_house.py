@@ -37,6 +37,7 @@ ROOMS = [
     "nn",
     "interception",
     "recording",
+    "edits",
     "heads",
     "translator",
     "views",
@@ -157,7 +158,7 @@ def test_all_is_what_is_public():
 
 
 @pytest.mark.parametrize(
-    "room", ["masks", "kernels", "nn", "recording", "heads", "translator", "lessons", "diagnosis"]
+    "room", ["masks", "kernels", "nn", "recording", "edits", "heads", "translator", "lessons", "diagnosis"]
 )
 def test_a_package_shows_only_its_public_names(room):
     module = importlib.import_module(f"regard.{room}")

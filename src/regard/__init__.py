@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from regard.version import __version__
 
 if TYPE_CHECKING:
-    from regard import errors, heads, kernels, lessons, masks, nn, recording, translator, views
+    from regard import edits, errors, heads, kernels, lessons, masks, nn, recording, translator, views
     from regard.diagnosis import doctor
+    from regard.edits.model_edit import edit
     from regard.kernels import (
         attention,
         attention_statistics,
@@ -46,6 +47,8 @@ __all__ = [
     "biases",
     "cost",
     "doctor",
+    "edit",
+    "edits",
     "errors",
     "estimate_page",
     "explain",
@@ -81,6 +84,7 @@ _ROOMS = {
     "plan": "regard.kernels",
     "reference": "regard.kernels",
     "doctor": "regard.diagnosis",
+    "edit": "regard.edits.model_edit",
     "explain": "regard.lessons",
     "load": "regard.recording",
     "watch": "regard.recording",
@@ -94,6 +98,7 @@ _ROOMS = {
 
 
 _MODULES = {
+    "edits": "regard.edits",
     "errors": "regard.errors",
     "figures": "regard.views.figures",
     "heads": "regard.heads",

@@ -11,6 +11,7 @@
     │   └── MaskSyntaxError             a mask text that cannot be parsed; points at the character
     ├── RecordingError   (ValueError)   a recording that cannot be made, or lacks what is requested
     │   └── RecordingFileError          a file that is not a recording, or an incomplete one
+    ├── EditError        (ValueError)   an edit of a model that cannot be made, or that changes nothing
     ├── FileError        (OSError)      a file that cannot be written: full disk, no permission, no folder
     ├── FontError        (ValueError)   labels in a script for which no font is installed; names the package
     ├── DataError        (ValueError)   a file of sentences that cannot be read; names the line
@@ -222,6 +223,10 @@ class RecordingError(RegardError, ValueError):
 
 class RecordingFileError(RecordingError):
     """A file that is not a recording, or an incomplete one."""
+
+
+class EditError(RegardError, ValueError):
+    """An edit of a model that cannot be made, or that changes nothing."""
 
 
 class FileError(RegardError, OSError):

@@ -22,7 +22,7 @@ MEMORY = 150_000_000
 
 NAMES = [
     *("causal", "window", "prefix", "every", "local_global", "padding", "lengths", "documents"),
-    *("dense", "everything", "nothing"),
+    *("dense", "everything", "nothing", "span"),
 ]
 NUMBERS = [0, 1, 2, 3, LENGTH, 10**6, 2**30, 2**31, 2**32, 2**62, 2**63 - 1]
 
@@ -53,6 +53,10 @@ def pattern_of(chance):
         sides = [None if chance.random() < 0.2 else number_of(chance) for _ in range(2)]
         written = chance.choice(["window({}, {})", "window(before={}, after={})", "window({}, after={})"])
         return written.format(*sides), masks.window(*sides)
+    if name == "span":
+        ends = sorted(number_of(chance) for _ in range(2))
+        written = chance.choice(["span({}, {})", "span(start={}, stop={})"])
+        return written.format(*ends), masks.span(*ends)
     if name in ("prefix", "every", "local_global"):
         number = max(number_of(chance), 1)
         return f"{name}({number})", getattr(masks, name)(number)
@@ -109,7 +113,20 @@ def test_well_formed_texts_mean_what_the_operators_mean():
 
 PIECES = [
     *("causal", "window", "prefix", "every", "local_global", "padding", "documents", "dense", "everything"),
-    *("nothing", "lengths", "before", "T", "True", "False", "None", "causal()", "window(4,0)", "[0*9]", ".T"),
+    *(
+        "nothing",
+        "span",
+        "lengths",
+        "before",
+        "T",
+        "True",
+        "False",
+        "None",
+        "causal()",
+        "window(4,0)",
+        "[0*9]",
+        ".T",
+    ),
     *("~(", "[[1],[0]]", *"&|~()[],.=*-017", "-1", "99", "2147483648", "9223372036854775807"),
     *("9223372036854775808", "1e9", "0x1", "٣", "²", "\uff11", "\x00", "\x1b[31m", "\ud800", "\u202e", "猫"),
     *("'", '"', "\\", ";", "#", "$", "@", "\n", "\u00a0"),
@@ -222,7 +239,13 @@ def test_python_numbers_and_tables_of_any_size_are_right_or_refused():
         number = chance.choice(NUMBERS) ** chance.choice([1, 2, 3]) * chance.choice(
             [1, 1, -1]
         ) + chance.randrange(3)
-        for make in (masks.prefix, masks.every, masks.local_global, lambda n: masks.window(n, 1)):
+        for make in (
+            masks.prefix,
+            masks.every,
+            masks.local_global,
+            lambda n: masks.window(n, 1),
+            lambda n: masks.span(n, n),
+        ):
             try:
                 mask = make(number)
             except RegardError:

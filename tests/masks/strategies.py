@@ -18,6 +18,7 @@ def patterns(length: int) -> st.SearchStrategy[masks.Mask]:
         st.just(masks.causal()),
         st.builds(masks.window, st.none() | small, st.none() | small),
         st.builds(masks.prefix, small),
+        st.builds(lambda *ends: masks.span(*sorted(ends)), small, small),
         st.builds(masks.every, st.integers(1, length)),
         st.builds(masks.local_global, st.integers(1, length)),
         st.builds(lambda keep: masks.padding(np.array(keep, bool)), bools),

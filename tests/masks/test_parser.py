@@ -16,6 +16,7 @@ from regard.errors import MaskError, MaskSyntaxError
         ("causal | prefix(2) & every(3)", masks.causal() | (masks.prefix(2) & masks.every(3))),
         ("(causal | prefix(2)) & every(3)", (masks.causal() | masks.prefix(2)) & masks.every(3)),
         ("~~causal", masks.causal()),
+        ("span(8, 9).T & span(2, 5)", masks.span(8, 9).T & masks.span(2, 5)),
         ("~(causal & prefix(1)).T", ~(masks.causal() & masks.prefix(1)).T),
         ("every(4).T.T", masks.every(4)),
         ("window(None, 2)", masks.window(None, 2)),

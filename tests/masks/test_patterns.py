@@ -24,6 +24,10 @@ CASES = [
     (masks.window(3, None), lambda p, j: j >= p - 3),
     (masks.prefix(3), lambda p, j: j < 3),
     (masks.prefix(3).T, lambda p, j: p < 3),
+    (masks.span(2, 5), lambda p, j: 2 <= j < 5),
+    (masks.span(2, 5).T, lambda p, j: 2 <= p < 5),
+    (masks.span(3, 3), lambda p, j: False),
+    (masks.span(4, 5).T & masks.span(1, 3), lambda p, j: p == 4 and 1 <= j < 3),
     (masks.every(3), lambda p, j: j % 3 == 0),
     (masks.every(3).T, lambda p, j: p % 3 == 0),
     (masks.local_global(3), lambda p, j: abs(p - j) <= 3 or j % 3 == 0 or p % 3 == 0),
@@ -47,6 +51,11 @@ def test_each_pattern_is_its_predicate(mask, predicate, queries, keys):
 @pytest.mark.parametrize("mask", [mask for mask, _ in CASES], ids=repr)
 def test_one_query_at_the_end_of_a_cache_sees_what_the_last_row_sees(mask):
     assert torch.equal(mask.dense(1, 9), mask.dense(9, 9)[-1:])
+
+
+def test_a_span_from_the_first_position_is_a_prefix():
+    assert masks.span(0, 4) == masks.prefix(4)
+    assert masks.span(2, 10**30) == masks.span(2, 10**31)  # longer than any sequence
 
 
 def test_padding_takes_bools_tokenizer_integers_and_lengths():
@@ -135,6 +144,9 @@ def test_operators_simplify():
         (lambda: masks.every(0), ArgumentError, "1 or more. Got stride = 0"),
         (lambda: masks.prefix(True), ArgumentError, "length is a whole number, 0 or more. Got length = True"),
         (lambda: masks.local_global(0), ArgumentError, "Got stride = 0"),
+        (lambda: masks.span(5, 3), ArgumentError, r"at least start \(start = 5\). Got stop = 3"),
+        (lambda: masks.span(-1, 3), ArgumentError, "start is a whole number, 0 or more. Got start = -1"),
+        (lambda: masks.span(0, 2.0), ArgumentError, "stop is a whole number"),
         (lambda: masks.padding(), ArgumentError, "keep or lengths"),
         (lambda: masks.padding([1, 0, 1]), MaskError, "could be truth values or lengths"),
         (lambda: masks.padding(lengths=[-1]), MaskError, "0 or more"),
@@ -179,6 +191,8 @@ HUGE = [2**30 - 1, 2**30, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, 10**30]
         (masks.every, lambda p, j: j == 0),
         (lambda n: masks.every(n).T, lambda p, j: p == 0),
         (masks.prefix, lambda p, j: True),
+        (lambda n: masks.span(2, n), lambda p, j: j >= 2),
+        (lambda n: masks.span(n - 1, n).T, lambda p, j: False),
         (masks.local_global, lambda p, j: True),
         (lambda n: masks.padding(lengths=n), lambda p, j: True),
     ],

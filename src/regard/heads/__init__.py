@@ -1,4 +1,4 @@
-"""What heads do: the table of statistics, roles, rollout, norms and differences.
+"""What heads do: the table of statistics, mass of regions, roles, rollout, norms and differences.
 
 >>> import torch, regard
 >>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
@@ -13,6 +13,8 @@ from regard.heads.attention_rollout import Rollout, rollout
 from regard.heads.head_divergence import Divergence, divergence
 from regard.heads.head_table import table
 from regard.heads.induction import induction, repeated_tokens
+from regard.heads.mass import mass
+from regard.heads.output_means import mean_outputs
 from regard.heads.role_results import Example, Head, Roles, Score
 from regard.heads.roles import roles
 from regard.heads.value_weighted import ValueWeighted, value_weighted
@@ -29,6 +31,8 @@ __all__ = [
     "ValueWeighted",
     "divergence",
     "induction",
+    "mass",
+    "mean_outputs",
     "repeated_tokens",
     "roles",
     "rollout",

@@ -89,7 +89,7 @@ def _distances(call: Call, real: Tensor, batch: int | None, bins: int) -> list[t
     which = slice(None) if batch is None else slice(batch, batch + 1)
     found = found[which]
     counts = real[which, None].to(found.device) & (found.sum(-1) > 0)
-    means = [_mean(found[..., one], counts) for one in range(found.shape[-1])]
+    means = [mean_of_heads(found[..., one], counts) for one in range(found.shape[-1])]
     # A shorter text has no keys that far away.
     return [(*(mean[head] for mean in means), *(None,) * (bins - len(means))) for head in range(call.heads)]
 
@@ -131,7 +131,7 @@ def _of_call(number: int, call: Call, real: Tensor, batch: int | None) -> list[t
     found = without_padding(call, real).statistics()
     sees = found.visible[which] > 0  # (batch, head, query)
     counts = sees & real[which, None].to(sees.device)
-    means = [_mean(value, where) for value, where in _measures(found, which, counts)]
+    means = [mean_of_heads(value, where) for value, where in _measures(found, which, counts)]
     received = _received_peak(found, which, counts, complete=bool((counts == sees).all()))
     queries = counts.sum((0, 2)).tolist()
     return [
@@ -156,7 +156,7 @@ def _measures(found: Statistics, chosen: slice, counts: Tensor) -> list[tuple[Te
     return [whole[name] for name in MEANS]
 
 
-def _mean(values: Tensor, where: Tensor) -> list[float | None]:
+def mean_of_heads(values: Tensor, where: Tensor) -> list[float | None]:
     """The mean of each head ``(batch, head, query)`` → ``(head,)``; None where nothing counts."""
     total = torch.where(where, values.double(), 0.0).sum((0, 2))
     count = where.sum((0, 2))
@@ -173,4 +173,4 @@ def _received_peak(found: Statistics, chosen: slice, counts: Tensor, *, complete
         return [None] * counts.shape[1]
     queries = counts.sum(-1)  # (batch, head)
     shares = found.received[chosen].double().amax(-1) / queries.clamp(min=1)
-    return _mean(shares[..., None], (queries > 0)[..., None])
+    return mean_of_heads(shares[..., None], (queries > 0)[..., None])

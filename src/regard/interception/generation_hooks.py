@@ -22,23 +22,26 @@ from regard.nn.beam_search import followed
 class SearchFollower:
     """Tells the writer of an observer when a beam search of regard.nn begins and ends."""
 
-    def __init__(self, observer: Observer) -> None:
-        self._observer = observer
+    def __init__(self, observer: Observer, writer: CallWriter) -> None:
+        self._observer, self._writer = observer, writer
 
     def begin(self, model: nn.Module) -> None:
         """A search begins."""
         if self._observer.is_part_of(model):
-            self._observer.writer.begin_search()
+            self._writer.begin_search()
 
     def end(self, rows: Any) -> None:
         """A search ends; ``rows (text, step)`` led to its texts, or None if it failed."""
-        self._observer.writer.end_search(rows)
+        self._writer.end_search(rows)
 
 
 @contextmanager
 def searches_followed(observer: Observer, *, transformers: bool) -> Iterator[None]:
-    """Follow the beam searches of the watched model while the block runs."""
-    with followed(SearchFollower(observer)):
+    """Follow the beam searches of the watched model while the block runs; an editor need not know of them."""
+    if observer.writer is None:
+        yield
+        return
+    with followed(SearchFollower(observer, observer.writer)):
         if transformers:
             with _generate_replaced():
                 yield
@@ -80,7 +83,7 @@ def _generate_replaced() -> Iterator[None]:
 def _following(original: Any) -> Any:
     @functools.wraps(original)
     def generate(self: Any, *args: Any, **kwargs: Any) -> Any:
-        writers = [observer.writer for observer in observers_around(self)]
+        writers = [observer.writer for observer in observers_around(self) if observer.writer is not None]
         if not writers or (_option("num_beams", self, args, kwargs) or 1) < 2:
             return original(self, *args, **kwargs)
         return _followed_search(original, writers, self, args, kwargs)

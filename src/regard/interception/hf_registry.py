@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from regard.errors import RecordingError
 from regard.interception.hf_masks import TransformersMask
-from regard.interception.observer import Observer, attend, autocast, observers_here
-from regard.interception.steps import Kind
+from regard.interception.observer import Observer, autocast, observers_here
+from regard.interception.pipeline import attend
+from regard.interception.steps import InterceptedCall, Kind
 from regard.kernels import attention_weights
 from regard.kernels.biases import Bias, t5
 from regard.kernels.inputs import Inputs, prepare
@@ -171,7 +172,7 @@ def attention_function(
     is_causal: bool | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of one module: computed by regard, written down by every observer of it."""
+    """Attention of one module, through the pipeline of every observer of it."""
     _check_softcap(module, softcap)
     given, view = attention_mask, None
     if isinstance(given, TransformersMask):
@@ -199,11 +200,18 @@ def attention_function(
     )
     seen_by = observers_here(module)
     kind = _kind(module, seen_by, inputs, view)
-    output = attend(inputs, seen_by, module, kind, **_placing(view, inputs))
+    call = InterceptedCall(inputs, module, kind, **_placing(view, inputs))
+    output, computed = attend(call, seen_by)
     weights = None
     if _wants_weights(options):
         weights = attention_weights(
-            query, key, mask=inputs.mask, bias=inputs.bias, scale=scaling, softcap=softcap, sinks=s_aux
+            computed.q,
+            computed.k,
+            mask=computed.mask,
+            bias=computed.bias,
+            scale=computed.scale,
+            softcap=computed.softcap,
+            sinks=computed.sinks,
         )
     return output.transpose(1, 2).contiguous(), weights
 

@@ -1,29 +1,18 @@
-"""Which observer watches which module, and the one place where a watched attention is computed."""
+"""Who follows which module of a running model, to write its attention calls down or to edit them."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from regard.interception.steps import (
-    AttentionStep,
-    CallPlace,
-    CallWriter,
-    FixedMaskView,
-    Kind,
-    MaskView,
-)
-from regard.kernels import Statistics, attention_statistics, attention_with_lse
-from regard.kernels.attention import attention
+from regard.interception.steps import CallEditor, CallListener, CallPlace, CallWriter, Kind
 from regard.kernels.biases import Bias
 from regard.kernels.inputs import Inputs
-from regard.kernels.single_row import single_query
 from regard.masks.mask import Both, Either, Mask
 from regard.masks.pair_patterns import Dense
 from regard.masks.patterns import Window
@@ -33,13 +22,15 @@ CROSS_WORDS = ("cross", "encoder_attn", "encdec", "multihead_attn")
 
 
 class Observer:
-    """One watch over one model: the writer of its calls, the names of its modules, and which of them runs.
+    """Follows one model for one listener: the names of its modules, and which of them runs.
 
     It sees the thread that created it and ignores all others.
     """
 
-    def __init__(self, model: nn.Module, writer: CallWriter) -> None:
-        self.writer = writer
+    def __init__(self, model: nn.Module, listener: CallListener) -> None:
+        self.listener = listener
+        self.writer = listener if isinstance(listener, CallWriter) else None
+        self.editor = listener if isinstance(listener, CallEditor) else None
         self.model = model
         self.lazy_biases: dict[int, tuple[Tensor, Bias]] = {}
         self._names = {
@@ -67,6 +58,10 @@ class Observer:
         name = self._names.get(id(module), "")
         return name or type(uncompiled(self.model)).__name__
 
+    def place(self, module: nn.Module | None, kind: Kind) -> CallPlace:
+        """The place of the next call; without a module, it is that of the module that is running."""
+        return self.listener.place(self.name_of(module or self.running), kind)
+
     @property
     def running(self) -> nn.Module | None:
         """The innermost module that is running."""
@@ -81,7 +76,7 @@ class Observer:
         if queries == keys or not queries:
             return "decoder" if looks_back(inputs.mask) else "encoder"
         # A module that attended to its own text before still does: there is a cache.
-        cached = queries < keys and self.writer.kind_before(name) in ("encoder", "decoder")
+        cached = queries < keys and self.listener.kind_before(name) in ("encoder", "decoder")
         return "decoder" if cached or looks_back(inputs.mask) else "cross"
 
     @contextmanager
@@ -105,7 +100,7 @@ class Observer:
         del args
         if self.listens:
             if not self._running:
-                self.writer.begin()
+                self.listener.begin()
             self._running.append(module)
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
@@ -171,6 +166,16 @@ def observers_running() -> list[Observer]:
     return [observer for observer in tuple(_observers) if observer.listens and observer.running is not None]
 
 
+@contextmanager
+def computing() -> Iterator[None]:
+    """Hide the attention that regard itself calls in this block from the observers."""
+    _inside.busy = True
+    try:
+        yield
+    finally:
+        _inside.busy = False
+
+
 def autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Q, K and V in the dtype that torch's own attention would give them here."""
     device = tensors[0].device.type
@@ -178,83 +183,3 @@ def autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
         return tensors
     dtype = torch.get_autocast_dtype(device)
     return tuple(x if x.dtype == torch.float64 else x.to(dtype) for x in tensors)
-
-
-# ---- computing ---------------------------------------------------------------------------------
-
-
-def attend(
-    inputs: Inputs,
-    observers: list[Observer],
-    module: nn.Module | None,
-    kind: Kind,
-    *,
-    view: MaskView | None,
-    past: int,
-    first_key: int = 0,
-) -> Tensor:
-    """The output of attention ``(batch, head, query, channel)``, after every observer has written it down.
-
-    Without a module, each observer names the call after the module that is running.
-    """
-    options: dict[str, Any] = {
-        "mask": inputs.mask,
-        "bias": inputs.bias,
-        "scale": inputs.scale,
-        "softcap": inputs.softcap,
-        "sinks": inputs.sinks,
-    }
-    places = [
-        (observer.writer, observer.writer.place(observer.name_of(module or observer.running), kind))
-        for observer in observers
-    ]
-    # For cross-attention, the position of a row among the keys is known only once all rows are there.
-    _inside.busy = True
-    try:
-        # Scores are computed in at least float32, whatever autocast would make of the products.
-        with torch.autocast(inputs.q.device.type, enabled=False):
-            output, lse, statistics = _computed(inputs, places, options, at_once=kind != "cross")
-    finally:
-        _inside.busy = False
-    step = AttentionStep(
-        inputs.q.detach(),
-        inputs.k.detach(),
-        inputs.v.detach(),
-        lse,
-        statistics,
-        view or FixedMaskView(inputs.mask, inputs.extent.queries),
-        None if inputs.bias is None else inputs.bias.detach(),
-        inputs.scale,
-        inputs.softcap,
-        None if inputs.sinks is None else inputs.sinks.detach().clone(),
-        past,
-        first_key,
-    )
-    bare = step if statistics is None else replace(step, statistics=None)
-    for writer, place in places:
-        writer.add(place, step if writer.statistics else bare)
-    return output
-
-
-def _computed(
-    inputs: Inputs, places: list[tuple[CallWriter, CallPlace]], options: dict[str, Any], *, at_once: bool
-) -> tuple[Tensor, Tensor | None, Statistics | None]:
-    """Output, lse and statistics, as far as any writer needs them, in as few passes as possible."""
-    writers = [writer for writer, place in places if place.recorded]
-    tensors = (inputs.q, inputs.k, inputs.v)
-    if not writers:
-        return attention(*tensors, **options, dropout=inputs.dropout), None, None
-    statistics = None
-    if at_once and any(writer.statistics for writer in writers):
-        # Statistics give the output of the same pass, but no gradient and no dropout.
-        learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-        alone = not learns and not inputs.dropout
-        top = max(writer.top for writer in writers)
-        statistics = attention_statistics(*(tensors if alone else tensors[:2]), **options, top=top)
-        if statistics.output is not None:
-            return statistics.output, statistics.lse, replace(statistics, output=None)
-    single = single_query(inputs)
-    if single is not None:
-        return *single, statistics
-    output, lse = attention_with_lse(*tensors, **options, dropout=inputs.dropout)
-    return output, lse, statistics

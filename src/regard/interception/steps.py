@@ -1,11 +1,11 @@
-"""One attention call as a model made it, and the protocol of whoever writes such calls down."""
+"""One attention call before and after it is computed, and the protocols of those who edit or write calls."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.kernels import Statistics
 from regard.kernels.biases import Bias
@@ -46,8 +46,25 @@ class FixedMaskView:
 
 
 @dataclass(frozen=True, eq=False)
+class InterceptedCall:
+    """One attention call of a model before it is computed."""
+
+    inputs: Inputs
+    module: nn.Module | None  # None: the module that is running
+    kind: Kind
+    view: MaskView | None  # the mask over any span of the text; None if the model gave one for this call
+    past: int  # position of the first query in its text
+    first_key: int = 0  # position of the first key in its text
+
+    @property
+    def mask_view(self) -> MaskView:
+        """The mask over any span of the text, as far as it is known."""
+        return self.view or FixedMaskView(self.inputs.mask, self.inputs.extent.queries)
+
+
+@dataclass(frozen=True, eq=False)
 class AttentionStep:
-    """One attention call, as a model made it."""
+    """One attention call, as it was computed."""
 
     q: Tensor  # (batch, head, query, channel)
     k: Tensor
@@ -78,16 +95,8 @@ class CallPlace(NamedTuple):
     recorded: bool  # whether the writer keeps the calls of this layer
 
 
-class CallWriter(Protocol):
-    """Writes down the attention calls of a model, in the order in which they are made."""
-
-    @property
-    def statistics(self) -> bool:
-        """Whether it keeps the statistics of a call in place of Q and K."""
-
-    @property
-    def top(self) -> int:
-        """How many of the greatest weights of each row belong to its statistics."""
+class CallListener(Protocol):
+    """Is told of the attention calls of a model, in the order in which they are made."""
 
     def begin(self) -> None:
         """A forward pass begins."""
@@ -97,6 +106,30 @@ class CallWriter(Protocol):
 
     def kind_before(self, name: str) -> Kind | None:
         """The kind of the last call of a module; None if it was not called yet."""
+
+
+@runtime_checkable
+class CallEditor(CallListener, Protocol):
+    """Changes calls: their inputs before they are computed, and their outputs afterwards."""
+
+    def edit_inputs(self, place: CallPlace, call: InterceptedCall) -> InterceptedCall:
+        """The call to compute in place of this one."""
+
+    def edit_output(self, place: CallPlace, call: InterceptedCall, output: Tensor) -> Tensor:
+        """The output ``(batch, head, query, channel)`` that the model gets in place of this one."""
+
+
+@runtime_checkable
+class CallWriter(CallListener, Protocol):
+    """Writes calls down as they were computed."""
+
+    @property
+    def statistics(self) -> bool:
+        """Whether it keeps the statistics of a call in place of Q and K."""
+
+    @property
+    def top(self) -> int:
+        """How many of the greatest weights of each row belong to its statistics."""
 
     def add(self, place: CallPlace, step: AttentionStep) -> None:
         """Write a call down."""

@@ -12,6 +12,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from math import prod
 from types import FunctionType
 from typing import Any
 
@@ -20,10 +22,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from regard.interception.observer import Observer, attend, autocast, observers_running
+from regard.interception.observer import Observer, autocast, observers_running
+from regard.interception.pipeline import attend
+from regard.interception.steps import InterceptedCall
 from regard.kernels import attention, attention_weights
 from regard.kernels.inputs import Inputs, prepare
-from regard.masks import MaskLike
+from regard.masks import MaskLike, dense
 from regard.masks.id_table import causal_bias, is_causal_bias
 from regard.masks.patterns import upper_left_causal
 
@@ -54,7 +58,7 @@ class AttentionFunctionMode(TorchFunctionMode):
 
     def _regard(self, observers: list[Observer], q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
         inputs = prepare(q, k, v, **options)
-        return inputs.restore(_attend(inputs, observers))
+        return inputs.restore(_attend(inputs, observers)[0])
 
     def _sdpa(
         self,
@@ -73,7 +77,7 @@ class AttentionFunctionMode(TorchFunctionMode):
         if is_causal or _begins_at_the_first_key(attn_mask):
             mask = upper_left_causal(query.shape[-2], key.shape[-2])
         inputs = prepare(*autocast(query, key, value), mask=mask, scale=scale, dropout=dropout_p)
-        return inputs.restore(_attend(inputs, observers))
+        return inputs.restore(_attend(inputs, observers)[0])
 
     def _multi_head(
         self, observers: list[Observer], *args: Any, **kwargs: Any
@@ -101,10 +105,25 @@ def _begins_at_the_first_key(attn_mask: object) -> bool:
     return not lower_right or queries == keys
 
 
-def _attend(inputs: Inputs, observers: list[Observer]) -> Tensor:
+def _attend(inputs: Inputs, observers: list[Observer]) -> tuple[Tensor, Inputs]:
+    """The output, and the inputs that it was computed from."""
+    inputs = _with_one_batch_axis(inputs)
     kind = observers[0].kind_of(inputs, observers[0].running)
     # The model says nothing about positions, so the last query is at the last key.
-    return attend(inputs, observers, None, kind, view=None, past=max(0, inputs.extent.offset))
+    return attend(InterceptedCall(inputs, None, kind, None, max(0, inputs.extent.offset)), observers)
+
+
+def _with_one_batch_axis(inputs: Inputs) -> Inputs:
+    """The inputs as if their leading axes had been one, as Q, K and V already have it."""
+    lead, mask = inputs.lead, inputs.mask
+    if len(lead) < 2:
+        return inputs
+    if len(mask.lead) > 2:
+        # A mask that differs along several axes is a tensor that the model made.
+        table = mask.dense(*inputs.extent)
+        shape = (*(lead if prod(mask.lead[:-1]) > 1 else (1,) * len(lead)), *table.shape[-3:])
+        mask = dense(table.expand(shape).flatten(0, len(lead) - 1))
+    return replace(inputs, lead=(len(inputs.q),), mask=mask)
 
 
 def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Callable[..., tuple[Tensor, Any]]:
@@ -116,8 +135,9 @@ def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Call
     def ours(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool) -> Tensor:
         chosen: MaskLike | None = upper_left_causal(q.shape[-2], k.shape[-2]) if is_causal else mask
         inputs = prepare(*autocast(q, k, v), mask=chosen, dropout=dropout)
-        inside.append(inputs)
-        return _attend(inputs, observers)
+        output, computed = _attend(inputs, observers)
+        inside.append(computed)
+        return output
 
     original = F.multi_head_attention_forward
     names = {**vars(F), "scaled_dot_product_attention": ours, "has_torch_function": lambda _: False}

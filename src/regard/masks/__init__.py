@@ -18,6 +18,7 @@ from regard.masks.patterns import (
     nothing,
     padding,
     prefix,
+    span,
     window,
 )
 
@@ -35,5 +36,6 @@ __all__ = [
     "padding",
     "parse",
     "prefix",
+    "span",
     "window",
 ]

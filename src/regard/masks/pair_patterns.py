@@ -9,7 +9,7 @@ import numpy as np
 from regard.errors import MaskError, ShapeError
 from regard.masks.extent import Array, Extent, Pairs, Strip
 from regard.masks.id_table import IdTable, aligned, as_array, as_table, with_head, without_head
-from regard.masks.mask import Mask, Verdicts, verdicts
+from regard.masks.mask import Constant, Mask, Verdicts, verdicts
 from regard.masks.table_text import write_table
 
 
@@ -147,7 +147,11 @@ class Dense(Mask):
         return tuple(size for size in self.table.values.shape[-2:] if size != 1)
 
     def select(self, index: tuple[int, ...]) -> Mask:
-        return Dense(self.table.at(index, 2)) if self.lead else self
+        if not self.lead:
+            return self
+        own = self.table.at(index, 2)
+        # One entry for all pairs is no longer a table: what it is joined with can be simplified.
+        return Constant(bool(own.values[0, 0])) if own.values.shape == (1, 1) else Dense(own)
 
     def check(self, extent: Extent) -> None:
         rows, columns = self.table.values.shape[-2:]

@@ -29,7 +29,17 @@ from numpy.typing import NDArray
 from regard.errors import MaskSyntaxError, Phrase, RegardError
 from regard.masks.mask import Both, Combined, Either, Mask, MaskCombiner
 from regard.masks.pair_patterns import dense, documents
-from regard.masks.patterns import causal, every, everything, local_global, nothing, padding, prefix, window
+from regard.masks.patterns import (
+    causal,
+    every,
+    everything,
+    local_global,
+    nothing,
+    padding,
+    prefix,
+    span,
+    window,
+)
 
 CHARACTERS = 1 << 24
 """The most characters of a text: eight per entry."""
@@ -56,7 +66,7 @@ _WORDS = {"True": True, "False": False, "None": None}
 _PATTERNS: dict[str, Callable[..., Mask]] = {
     pattern.__name__: pattern
     for pattern in (
-        *(causal, window, padding, prefix, documents),
+        *(causal, window, padding, prefix, span, documents),
         *(every, local_global, dense, everything, nothing),
     )
 }

@@ -1,4 +1,4 @@
-"""Patterns of distance and of one axis: causal, window, prefix, every, local_global, padding.
+"""Patterns of distance and of one axis: causal, window, prefix, span, every, local_global, padding.
 
 Each is a small frozen class that defines its predicate, its verdict on a tile, and its text.
 """
@@ -184,6 +184,44 @@ def prefix(length: int) -> Mask:
     [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
     """
     return Prefix(False, _whole(length, "length", least=0))
+
+
+@dataclass(frozen=True, repr=False)
+class Span(OneAxis):
+    """The positions from ``start`` up to, but not including, ``stop``."""
+
+    start: int
+    stop: int
+
+    def text(self) -> str:
+        return f"span({self.start}, {self.stop})"
+
+    def holds(self, positions: Array, pairs: Pairs) -> Array:
+        del pairs
+        return (positions >= self.start) & (positions < self.stop)
+
+
+def span(start: int, stop: int) -> Mask:
+    """Every query sees keys ``start … stop − 1``; with ``.T``, those queries see every key.
+
+    >>> span(1, 3).dense(2, 4).int().tolist()
+    [[0, 1, 1, 0], [0, 1, 1, 0]]
+    >>> (span(2, 3).T & span(0, 2)).dense(3).int().tolist()  # the edges from query 2 to keys 0 and 1
+    [[0, 0, 0], [0, 0, 0], [1, 1, 0]]
+    >>> span(0, 4)
+    prefix(4)
+    """
+    start = _whole(start, "start", least=0)
+    stop = _whole(stop, "stop", least=0)
+    if start > stop:
+        raise ArgumentError(
+            "In span(start, stop), stop is at least start (start = {start}).",
+            got="stop = {stop}",
+            do="Give the first position, and the position after the last one.",
+            start=start,
+            stop=stop,
+        )
+    return Span(False, start, stop) if start else Prefix(False, stop)
 
 
 @dataclass(frozen=True, repr=False)

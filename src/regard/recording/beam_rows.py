@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.interception.hf_masks import FunctionMask
+from regard.interception.placed_mask import PlacedMask
 from regard.interception.steps import MaskView
 from regard.masks import Mask, padding
 from regard.masks.id_table import IdTable
@@ -94,6 +95,8 @@ def mask_of_rows(mask: Mask, rows: Tensor) -> Mask:
         return ~mask_of_rows(mask.part, rows)
     if isinstance(mask, StackedMask):
         return StackedMask(tuple(replace(step, mask=mask_of_rows(step.mask, rows)) for step in mask.steps))
+    if isinstance(mask, PlacedMask):
+        return replace(mask, pattern=mask_of_rows(mask.pattern, rows))
     if isinstance(mask, Padding):
         return replace(mask, keep=_rows_of(mask.keep, rows, 1))
     if isinstance(mask, Lengths):

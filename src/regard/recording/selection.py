@@ -12,7 +12,12 @@ from regard.interception.steps import AttentionStep
 from regard.kernels.biases import Bias
 from regard.masks import Mask, dense
 from regard.masks.extent import Extent
+from regard.masks.id_table import IdTable
+from regard.masks.mask import Both, Either, Not
+from regard.masks.pair_patterns import Dense
+from regard.recording.beam_rows import mask_of_rows
 from regard.recording.kept_statistics import some_heads
+from regard.recording.step_masks import StackedMask
 
 
 def of_heads(step: AttentionStep, heads: tuple[int, ...] | None) -> AttentionStep:
@@ -47,9 +52,19 @@ def check_heads(heads: tuple[int, ...], known: int) -> None:
 
 
 def mask_of_heads(mask: Mask, heads: Sequence[int] | None, extent: Extent) -> Mask:
-    """The mask of these heads. One that differs by head is a table, and stays one."""
+    """The mask of these heads. What differs by head is a table; the other parts stay lazy."""
     if heads is None or not mask.lead or mask.lead[-1] == 1:
         return mask
+    if isinstance(mask, Both | Either):
+        return type(mask).of(*(mask_of_heads(part, heads, extent) for part in mask.parts))
+    if isinstance(mask, Not):
+        return ~mask_of_heads(mask.part, heads, extent)
+    if isinstance(mask, StackedMask):
+        return StackedMask(
+            tuple(replace(step, mask=mask_of_heads(step.mask, heads, step.extent)) for step in mask.steps)
+        )
+    if isinstance(mask, Dense):
+        return Dense(IdTable(mask.table.values[..., list(heads), :, :]))
     return dense(mask.dense(*extent)[..., list(heads), :, :])
 
 
@@ -60,11 +75,9 @@ def selected_mask(mask: Mask, batch: int | None, heads: Sequence[int] | None, ex
         return mask_of_heads(mask, heads, extent)
     if not mask.lead or mask.lead[-1] == 1:
         return mask.select((batch, 0))
-    index = range(mask.lead[-1]) if heads is None else heads
-    by_head = [mask.select((batch, head)) for head in index]
-    if len(by_head) == 1:
-        return by_head[0]
-    return dense(torch.stack([one.dense(*extent) for one in by_head])[None])
+    if heads is not None and len(heads) == 1:
+        return mask.select((batch, heads[0]))
+    return mask_of_heads(mask_of_rows(mask, torch.tensor([batch])), heads, extent)
 
 
 def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -> Bias | None:

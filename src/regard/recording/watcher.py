@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
+from typing import Any
 
 import torch
 from torch import nn
 
 from regard.checks import check_integer, check_integers
 from regard.errors import ArgumentError, DtypeError, RecordingError
-from regard.interception import hf_registry
 from regard.interception.dense_fallback import dense_weights_recorded
-from regard.interception.generation_hooks import searches_followed
-from regard.interception.observer import Observer, observed, uncompiled
-from regard.interception.torch_functions import AttentionFunctionMode, compiled_runs_eagerly, fast_path_off
+from regard.interception.model_interception import calls_intercepted
+from regard.interception.observer import Observer, uncompiled
 from regard.kernels.inputs import FLOATS
 from regard.recording.call import Call
 from regard.recording.estimate import known_layers
@@ -134,29 +133,13 @@ class Watch:
                 do="Call watch(model) again.",
             )
         with ExitStack() as stack:
-            observer = Observer(self._model, self._recorder)
-            stack.enter_context(observed(observer))
-            stack.enter_context(compiled_runs_eagerly())
-            self._listen(stack, observer)
+            stack.enter_context(calls_intercepted(Observer(self._model, self._recorder), self._hidden))
             self._stack = stack.pop_all()
         return self._recording
 
-    def _listen(self, stack: ExitStack, observer: Observer) -> None:
-        """Intercept each model of transformers in the way that it allows, and all others through torch."""
-        parts = list(hf_registry.pretrained_parts(self._model))
-        through_torch = self._model not in parts
-        for part in parts:
-            if hf_registry.uses_attention_interface(part):
-                stack.enter_context(hf_registry.attention_replaced(part))
-            elif getattr(part.config, "_attn_implementation", None) == "sdpa":
-                through_torch = True  # off the registry, but it calls torch's own function
-            else:
-                stack.enter_context(dense_weights_recorded(part, self._recorder))
-        if through_torch:
-            stack.enter_context(fast_path_off())
-            stack.enter_context(AttentionFunctionMode())
-        stack.enter_context(observer.hooks(leaves=through_torch))
-        stack.enter_context(searches_followed(observer, transformers=bool(parts)))
+    def _hidden(self, part: Any) -> AbstractContextManager[None]:
+        """A part that hides its Q and K is asked for its dense weights."""
+        return dense_weights_recorded(part, self._recorder)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -1,0 +1,41 @@
+"""Intercepts the attention calls of a model for one observer, each part in the way that it allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+from regard.interception import hf_registry
+from regard.interception.generation_hooks import searches_followed
+from regard.interception.observer import Observer, observed
+from regard.interception.torch_functions import AttentionFunctionMode, compiled_runs_eagerly, fast_path_off
+
+
+@contextmanager
+def calls_intercepted(
+    observer: Observer, hidden: Callable[[Any], AbstractContextManager[None]]
+) -> Iterator[None]:
+    """Let the observer see every call of its model while the block runs.
+
+    ``hidden`` is entered for a part that computes attention itself, where no call can be seen.
+    """
+    model = observer.model
+    parts = list(hf_registry.pretrained_parts(model))
+    through_torch = model not in parts
+    with ExitStack() as stack:
+        stack.enter_context(observed(observer))
+        stack.enter_context(compiled_runs_eagerly())
+        for part in parts:
+            if hf_registry.uses_attention_interface(part):
+                stack.enter_context(hf_registry.attention_replaced(part))
+            elif getattr(part.config, "_attn_implementation", None) == "sdpa":
+                through_torch = True  # off the registry, but it calls torch's own function
+            else:
+                stack.enter_context(hidden(part))
+        if through_torch:
+            stack.enter_context(fast_path_off())
+            stack.enter_context(AttentionFunctionMode())
+        stack.enter_context(observer.hooks(leaves=through_torch))
+        stack.enter_context(searches_followed(observer, transformers=bool(parts)))
+        yield

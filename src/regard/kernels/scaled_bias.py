@@ -1,0 +1,106 @@
+"""A bias times a factor that differs by batch element, head or query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from regard.kernels.biases import Bias, DistanceBias, Index, Sum, TensorBias
+from regard.masks.extent import Extent
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledBias(Bias):
+    """A bias times ``factors``, which broadcast to ``(batch, head, query)``; evaluated tile by tile."""
+
+    part: Bias
+    factors: Tensor  # (batch or 1, head or 1, query or 1)
+
+    @property
+    def can_forbid(self) -> bool:  # type: ignore[override]
+        return self.part.can_forbid
+
+    @property
+    def tables(self) -> tuple[Tensor, ...]:
+        return (*self.part.tables, self.factors)
+
+    @property
+    def heads(self) -> int:
+        return max(self.part.heads, self.factors.shape[1])
+
+    def check(self, batch: int, heads: int, extent: Extent) -> None:
+        self.part.check(batch, heads, extent)
+
+    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
+        factors = TensorBias(tables[-1][..., None])
+        narrowed = factors.narrow(factors.tables, batch, heads)[0][..., 0]
+        return (*self.part.narrow(tables[:-1], batch, heads), narrowed)
+
+    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
+        return ScaledBias(self.part.with_tables(tables[:-1]), tables[-1])
+
+    def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
+        own = self.factors[min(batch, len(self.factors) - 1)]
+        factors = own if own.shape[1] == 1 else own[:, i]
+        return torch.where(factors == 0, 0.0, self.part.at(batch, i, j, extent) * factors)
+
+    def crop(self, rows: slice, keys: int) -> Bias:
+        factors = self.factors if self.factors.shape[2] == 1 else self.factors[:, :, rows]
+        return ScaledBias(self.part.crop(rows, keys), factors)
+
+    def concat(self, later: Bias, rows: int) -> Bias | None:
+        if not isinstance(later, ScaledBias):
+            return None
+        part = self.part.concat(later.part, rows)
+        if part is None:
+            return None
+        if self.factors.shape[2] == later.factors.shape[2] == 1:
+            return ScaledBias(part, self.factors) if torch.equal(self.factors, later.factors) else None
+        before = self.factors.expand(-1, -1, rows)
+        return ScaledBias(part, torch.cat([before, later.factors], 2))
+
+    def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
+        factors = _factors(tables[-1], q, extent)
+        # A factor of 0 takes a bias away, even one of −inf.
+        return torch.where(factors == 0, 0.0, self.part.tile(tables[:-1], q, k, extent) * factors)
+
+    def add_gradient(
+        self,
+        grads: tuple[Tensor, ...],
+        grad_tile: Tensor,
+        tables: tuple[Tensor, ...],
+        q: Tensor,
+        k: Tensor,
+        extent: Extent,
+    ) -> None:
+        # The factors are given numbers; only the bias learns.
+        scaled = grad_tile * _factors(tables[-1], q, extent)
+        self.part.add_gradient(grads[:-1], scaled, tables[:-1], q, k, extent)
+
+
+def _factors(factors: Tensor, q: Tensor, extent: Extent) -> Tensor:
+    """The factors ``(batch or 1, head or 1, query or 1, 1)`` of a tile."""
+    return (factors if factors.shape[2] == 1 else factors[:, :, q - extent.offset])[..., None]
+
+
+def scaled(bias: Bias, factors: Tensor) -> Bias:
+    """The bias times factors ``(batch or 1, head or 1, query or 1)``.
+
+    A bias of the distance keeps its kind if only the head matters, because its small table can be scaled.
+
+    >>> from regard.kernels.biases import alibi
+    >>> scaled(alibi(2), torch.tensor([[[0.0], [1.0]]])).dense(1, 3).tolist()
+    [[[-0.0, -0.0, -0.0]], [[-0.0078125, -0.00390625, -0.0]]]
+    """
+    if isinstance(bias, Sum):
+        return Sum(tuple(scaled(part, factors) for part in bias.parts))
+    if isinstance(bias, DistanceBias) and factors.shape[0] == factors.shape[2] == 1:
+        axes = [1, 1]
+        axes[bias.head_axis] = factors.shape[1]
+        by_head = factors[0, :, 0].to(bias.table.dtype).reshape(axes[: bias.table.ndim])
+        return replace(bias, table=bias.table * by_head)
+    if isinstance(bias, TensorBias) and factors.numel() == 1:
+        return TensorBias(bias.values * factors[..., None].to(bias.values.dtype))
+    return ScaledBias(bias, factors.to(bias.tables[0].dtype))
