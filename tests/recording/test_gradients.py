@@ -1,5 +1,7 @@
 """Gradients of attention from V and dO, against autograd's gradients of dense weights and scores."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn

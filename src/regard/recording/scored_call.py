@@ -107,7 +107,7 @@ class ScoredCall(Call):
         if self.projection is None:
             raise RecordingError(
                 "This needs the output projection of {name}, which was not recorded.",
-                do="Record with watch(model, projections=True), or give it: projections={{{name!r}: linear}}.",
+                do="Record with watch(model, projections=True), or give it: projections={{{name!r}: …}}.",
                 name=self.name,
             )
         return self.projection
