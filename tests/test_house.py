@@ -38,6 +38,8 @@ ROOMS = [
     "interception",
     "recording",
     "edits",
+    "metrics",
+    "ablation",
     "heads",
     "translator",
     "views",

@@ -17,7 +17,20 @@ from typing import TYPE_CHECKING, Any
 from regard.version import __version__
 
 if TYPE_CHECKING:
-    from regard import edits, errors, heads, kernels, lessons, masks, nn, recording, translator, views
+    from regard import (
+        edits,
+        errors,
+        heads,
+        kernels,
+        lessons,
+        masks,
+        metrics,
+        nn,
+        recording,
+        translator,
+        views,
+    )
+    from regard.ablation import ablate, effects
     from regard.diagnosis import doctor
     from regard.edits.model_edit import edit
     from regard.kernels import (
@@ -40,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "__version__",
+    "ablate",
     "attention",
     "attention_statistics",
     "attention_weights",
@@ -49,6 +63,7 @@ __all__ = [
     "doctor",
     "edit",
     "edits",
+    "effects",
     "errors",
     "estimate_page",
     "explain",
@@ -60,6 +75,7 @@ __all__ = [
     "linear_attention",
     "load",
     "masks",
+    "metrics",
     "model_view",
     "nn",
     "page",
@@ -74,6 +90,7 @@ __all__ = [
 ]
 
 _ROOMS = {
+    "ablate": "regard.ablation",
     "attention": "regard.kernels",
     "attention_statistics": "regard.kernels",
     "attention_weights": "regard.kernels",
@@ -85,6 +102,7 @@ _ROOMS = {
     "reference": "regard.kernels",
     "doctor": "regard.diagnosis",
     "edit": "regard.edits.model_edit",
+    "effects": "regard.ablation",
     "explain": "regard.lessons",
     "load": "regard.recording",
     "watch": "regard.recording",
@@ -105,6 +123,7 @@ _MODULES = {
     "kernels": "regard.kernels",
     "lessons": "regard.lessons",
     "masks": "regard.masks",
+    "metrics": "regard.metrics",
     "nn": "regard.nn",
     "recording": "regard.recording",
     "translator": "regard.translator",

@@ -27,7 +27,8 @@ REGIONS = {
 
 
 def watched(name, side="right", **options):
-    model, inputs = FAMILIES[name].build().double(), inputs_of(FAMILIES[name], side)
+    model, inputs = FAMILIES[name].build(), inputs_of(FAMILIES[name], side)
+    model = model if name == "gpt_oss" else model.double()  # its experts know no float64
     with torch.no_grad(), regard.watch(model, **options) as seen:
         model(**inputs)
     return seen
@@ -140,7 +141,7 @@ def test_regions_add_up(start, stop):
     q, k, _ = tensors(1, heads=2, channels=4)
     call = call_of(q, k, mask=masks.causal())
     region = masks.span(start, stop)
-    assert torch.allclose(call.mass(region) + call.mass(~region), torch.ones(1, 2, 7), atol=1e-6)
+    assert torch.allclose(call.mass(region) + call.mass(~region), torch.ones(1, 2, 7).double())
 
 
 def test_what_is_refused():
@@ -167,5 +168,5 @@ def test_what_is_refused():
     short = watched("gpt2", "none", statistics=True)
     with pytest.raises(RecordingError, match="kept its statistics only"):
         heads.mass(short, first)
-    with pytest.raises(RecordingError, match=r"needs Q, K and V of .* Got a recording without them"):
+    with pytest.raises(RecordingError, match=r"This needs V, and .* was recorded without it"):
         seen[0].without(masks.prefix(1))

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from regard.app import output_errors
+from regard.app.commands.ablate import ablate
 from regard.app.commands.bench import bench
 from regard.app.commands.cost import cost
 from regard.app.commands.demo import demo
@@ -119,5 +120,19 @@ def main(ctx: click.Context, lang: str) -> None:
     ctx.meta[HANDED_ON] = lang
 
 
-for command in (look, heads, explain, mask, cost, bench, demo, translate, train, survey, serve, doctor):
+for command in (
+    look,
+    heads,
+    ablate,
+    explain,
+    mask,
+    cost,
+    bench,
+    demo,
+    translate,
+    train,
+    survey,
+    serve,
+    doctor,
+):
     main.add_command(command)

@@ -30,6 +30,60 @@ class Subject:
     alignment: Alignment | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class MeasuredText:
+    """A text with the model that reads it, so that it can be read again with another attention."""
+
+    model: nn.Module
+    inputs: Any
+    recording: Recording
+    tokenizer: Any = None
+
+    @property
+    def has_logits(self) -> bool:
+        """Whether the model says what comes next."""
+        return self.tokenizer is None or bool(self.model.can_generate())  # type: ignore[operator]
+
+    @property
+    def key_tokens(self) -> list[str] | None:
+        """The tokens that are keys: the source's of an encoder-decoder."""
+        tokens = self.recording.source_tokens or self.recording.tokens
+        return tokens[0] if tokens else None
+
+
+def measured_text(
+    console: Console, text: str, *, model: str | None = None, pair: str | None = None, lang: str = "en"
+) -> MeasuredText:
+    """Read a text and record it, and keep the model and its inputs."""
+    if model is None:
+        return _measured_translation(console, text, pair, lang)
+    from regard.recording import load_reader
+
+    with busy(console, TEXTS.say("reading.loading", lang, model=model)):
+        reader = load_reader(model)
+    with busy(console, TEXTS.say("reading.reading", lang)):
+        inputs = reader.inputs(text, pair=pair)
+        seen = reader.read(text, pair=pair)
+    return MeasuredText(reader.model, inputs, seen, reader.tokenizer)
+
+
+def _measured_translation(console: Console, text: str, pair: str | None, lang: str) -> MeasuredText:
+    """The embedded translator with a sentence and its own translation, or the one that is given."""
+    import torch
+
+    from regard.translator import embedded, look
+    from regard.translator.vocabulary import END, START
+
+    sentence = " ".join(text.split())
+    with busy(console, TEXTS.say("reading.translating", lang)):
+        translator = embedded()
+        seen = look(translator, sentence, translation=pair)
+    console.print(seen.translation, style="bold", markup=False, highlight=False)
+    target = [START, *translator.vocabularies.chinese.encode(seen.translation), END]
+    inputs = (torch.tensor([translator.encode(sentence)]), torch.tensor([target]))
+    return MeasuredText(translator.model, inputs, seen.recording)
+
+
 def record(
     console: Console,
     text: str,

@@ -9,7 +9,7 @@ from regard.edits.edited_call import EditedCall
 from regard.edits.scope import Numbers, Rows, Scope
 from regard.interception.placed_mask import sees_none
 from regard.interception.steps import InterceptedCall
-from regard.masks import Mask, as_mask
+from regard.masks import Mask, MaskLike, as_mask
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,7 +37,7 @@ class OnlyEdit(HeadEdit):
 
 
 def block(
-    mask: object,
+    mask: MaskLike,
     *,
     layers: Numbers = None,
     heads: Numbers = None,
@@ -57,7 +57,7 @@ def block(
 
 
 def only(
-    mask: object,
+    mask: MaskLike,
     *,
     layers: Numbers = None,
     heads: Numbers = None,

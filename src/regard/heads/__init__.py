@@ -10,6 +10,7 @@
 
 from regard.heads import survey
 from regard.heads.attention_rollout import Rollout, rollout
+from regard.heads.eviction import Eviction, eviction
 from regard.heads.head_divergence import Divergence, divergence
 from regard.heads.head_table import table
 from regard.heads.induction import induction, repeated_tokens
@@ -22,6 +23,7 @@ from regard.table import Table
 
 __all__ = [
     "Divergence",
+    "Eviction",
     "Example",
     "Head",
     "Roles",
@@ -30,6 +32,7 @@ __all__ = [
     "Table",
     "ValueWeighted",
     "divergence",
+    "eviction",
     "induction",
     "mass",
     "mean_outputs",

@@ -13,9 +13,9 @@ from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import PLACE, check_batch, check_recording, mean_of_heads, place_of
 from regard.heads.padding import real_queries
 from regard.kernels.plan import plan_extent
-from regard.masks import Mask, as_mask, everything
+from regard.masks import Mask, MaskLike, as_mask, everything
 from regard.masks.extent import Extent
-from regard.recording import Call, Recording
+from regard.recording import Call, Recording, ScoredCall
 from regard.recording.call import Positions
 from regard.table import Table, Value
 from regard.threads import each, spread
@@ -26,7 +26,7 @@ COLUMNS = (*PLACE, "queries")
 
 def mass(
     recording: Recording,
-    regions: Mapping[str, object],
+    regions: Mapping[str, MaskLike],
     *,
     rows: Positions | None = None,
     batch: int | None = None,
@@ -36,7 +36,7 @@ def mass(
     """One row per head, one column per region: the mean weight that its queries give to the region.
 
     ``Σ_{j∈M} w_ij = exp(lse_i(mask & M) − lse_i)``, averaged over the queries that see something and are
-    not padding; ``rows`` chooses some of them. A pass costs only the pairs of its region, and nothing of n×n is built.
+    not padding; ``rows`` chooses some of them. A pass costs only the pairs of its region; nothing is n×n.
 
     >>> import torch, regard
     >>> from regard import masks
@@ -62,17 +62,17 @@ def mass(
     def rows_of(at: int) -> list[tuple[Value, ...]]:
         return _of_call(*calls[at], counted[at], named, batch)
 
-    size = sum(call.q.numel() * call.keys for _, call in calls if call.q is not None)
+    size = sum(call.q.numel() * call.keys for _, call in calls if isinstance(call, ScoredCall))
     found = spread(lambda: each(rows_of, range(len(calls))), size)
     return Table((*COLUMNS, *named), [row for some in found for row in some])
 
 
 def _of_call(
-    number: int, call: Call, counted: Tensor, regions: Mapping[str, object], batch: int | None
+    number: int, call: Call, counted: Tensor, regions: Mapping[str, MaskLike], batch: int | None
 ) -> list[tuple[Value, ...]]:
     which = slice(None) if batch is None else slice(batch, batch + 1)
     weights = {name: call.mass(region)[which] for name, region in regions.items()}
-    sees = (call.mass(everything()) > 0 if call.lse is None else call.lse > -torch.inf)[which]
+    sees = (call.lse > -torch.inf if isinstance(call, ScoredCall) else call.mass(everything()) > 0)[which]
     counts = counted[which, None].to(sees.device) & sees  # (batch, head, query)
     means = [mean_of_heads(found, counts) for found in weights.values()]
     queries = counts.sum((0, 2)).tolist()
@@ -106,7 +106,7 @@ def _counted(recording: Recording, call: Call, rows: Positions | None) -> Tensor
 # ---- regions ---------------------------------------------------------------------------------
 
 
-def _checked(regions: object) -> dict[str, object]:
+def _checked(regions: object) -> dict[str, MaskLike]:
     if not isinstance(regions, Mapping) or not regions:
         raise ArgumentError(
             "Regions are masks by name.",
@@ -126,7 +126,7 @@ def _checked(regions: object) -> dict[str, object]:
     return dict(regions)
 
 
-def _check_fit(regions: Mapping[str, object], calls: list[Call]) -> None:
+def _check_fit(regions: Mapping[str, MaskLike], calls: list[Call]) -> None:
     """Raise where a region has no pair in any call: an empty answer would look like a finding."""
     extents = list(dict.fromkeys(call.extent for call in calls))
     for name, region in regions.items():

@@ -266,7 +266,10 @@ class Padding(OneAxis):
     keep: IdTable  # (lead..., length)
 
     def text(self) -> str:
-        return f"padding({write_table(without_head(self.keep.values))})"
+        values = self.keep.values
+        if values.ndim > 1 and values.shape[-2] > 1:  # each head has its own: only a table can say that
+            return f"dense({write_table(values[..., None, :])})"
+        return f"padding({write_table(without_head(values))})"
 
     @property
     def lead(self) -> tuple[int, ...]:

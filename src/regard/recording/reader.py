@@ -91,6 +91,23 @@ class Reader:
     def _read_two_sides(
         self, text: str, pair: str | None, generate: int, watching: dict[str, Any]
     ) -> Recording:
+        inputs = self._two_sides(text, pair, generate)
+        # Read again in one go: one call per layer instead of one per generated token.
+        with watch(self.model, **watching) as seen:
+            self.model(**inputs)
+        seen.tokens = self._tokens(inputs["decoder_input_ids"])
+        seen.source_tokens = self._tokens(inputs["input_ids"])
+        return seen
+
+    @torch.no_grad()
+    def inputs(self, text: str, *, pair: str | None = None) -> dict[str, torch.Tensor]:
+        """What the model reads for a text: ``model(**reader.inputs(text))``.
+
+        The decoder's side of an encoder-decoder is ``pair``, or what it generates.
+        """
+        return self._two_sides(text, pair, 0) if self.two_sided else self._inputs(text, pair, 0)
+
+    def _two_sides(self, text: str, pair: str | None, generate: int) -> dict[str, torch.Tensor]:
         inputs = self._inputs(text, None, 0)
         if pair is not None and generate:
             raise ArgumentError(
@@ -107,12 +124,7 @@ class Reader:
         else:
             self._check_writes()
             target = self.model.generate(**inputs, max_new_tokens=generate or ANSWER, do_sample=False)[:, :-1]
-        # Read again in one go: one call per layer instead of one per generated token.
-        with watch(self.model, **watching) as seen:
-            self.model(**inputs, decoder_input_ids=target)
-        seen.tokens = self._tokens(target)
-        seen.source_tokens = self._tokens(inputs["input_ids"])
-        return seen
+        return {**inputs, "decoder_input_ids": target}
 
     def _inputs(self, text: str, pair: str | None, generate: int) -> dict[str, torch.Tensor]:
         for name, given in (("text", text), ("pair", pair)):

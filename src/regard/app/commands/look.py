@@ -17,6 +17,7 @@ from regard.errors import ArgumentError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from regard.ablation import Ablation
     from regard.app.model_input import Subject
 
 PAGE = "look.html"
@@ -56,6 +57,9 @@ HEADS = 12
 @click.option("--head", type=click.IntRange(0), help="Head to begin with.")
 @click.option("--layers", type=NUMBERS, help="Record these layers alone: 0,3-5.")
 @click.option("--save", type=click.Path(path_type=Path), help="Also the recording, as .safetensors.")
+@click.option(
+    "--effects", is_flag=True, help="Measure what the answer loses without each head, for the page."
+)
 @lang_option
 @click.option("--yes", is_flag=True, help="Write a page above 200 MB too.")
 def look(
@@ -72,6 +76,7 @@ def look(
     head: int | None,
     layers: list[int] | None,
     save: Path | None,
+    effects: bool,
     lang: str,
     yes: bool,
 ) -> None:
@@ -89,6 +94,8 @@ def look(
     from regard.app.model_input import record
     from regard.views.terminal_weights import SafeConsole
 
+    if effects and (no_page or generate):
+        raise click.UsageError("--effects is for a page, of a text that is not generated.")
     atomic.check_writable(figure, save, None if no_page else out)
     console = SafeConsole()
     options = {"layers": layers} if layers is not None else {}
@@ -109,9 +116,24 @@ def look(
     if figure is not None:
         _draw(console, subject, figure, kind=kind, layer=layer, head=head, lang=lang)
     if not no_page:
-        _write_page(console, subject, out, yes=yes, lang=lang, kind=kind, layer=layer, head=head)
+        measured = _effects(console, subject, model, pair, lang) if effects else None
+        start = {"kind": kind, "layer": layer, "head": head, "effects": measured}
+        _write_page(console, subject, out, yes=yes, lang=lang, **start)
         if opened:
             webbrowser.open(out.resolve().as_uri())
+
+
+def _effects(console: Console, subject: Subject, model: str | None, pair: str | None, lang: str) -> Ablation:
+    """What the loss of the text, or the output of an encoder, loses without each head."""
+    from regard import metrics
+    from regard.ablation import ablate
+    from regard.app.model_input import measured_text, progress
+
+    other = None if pair is None else read_argument(pair)
+    again = measured_text(console, subject.text, model=model, pair=other, lang=lang)
+    with progress(TEXTS.say("ablate.sweeping", lang)) as tell:
+        metric = metrics.loss if again.has_logits else metrics.cosine
+        return ablate(again.model, again.inputs, metric, progress=tell)
 
 
 def _name(console: Console, path: Path, what: str) -> None:

@@ -12,6 +12,7 @@ from regard.views.figures.bars import bars
 from regard.views.figures.cost_curves import cost
 from regard.views.figures.distance_bars import distance
 from regard.views.figures.divergence_map import divergence
+from regard.views.figures.effect_map import effects, eviction
 from regard.views.figures.geometry import geometry
 from regard.views.figures.grid import grid
 from regard.views.figures.heatmap import heatmap
@@ -19,4 +20,17 @@ from regard.views.figures.lines import lines
 from regard.views.figures.mask_picture import mask
 from regard.views.figures.save import save
 
-__all__ = ["bars", "cost", "distance", "divergence", "geometry", "grid", "heatmap", "lines", "mask", "save"]
+__all__ = [
+    "bars",
+    "cost",
+    "distance",
+    "divergence",
+    "effects",
+    "eviction",
+    "geometry",
+    "grid",
+    "heatmap",
+    "lines",
+    "mask",
+    "save",
+]

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from regard import heads
+from regard.ablation import Ablation
 from regard.checks import is_index
 from regard.errors import ArgumentError, RecordingError
 from regard.masks import Mask
@@ -97,6 +98,7 @@ def payload_of(
     start: dict[str, Any] | None = None,
     wording: Wording | None = None,
     sentence_b: int | None = None,
+    effects: Ablation | None = None,
 ) -> Payload:
     """Everything that the page of one sequence needs.
 
@@ -119,7 +121,7 @@ def payload_of(
             "language": language,
             "start": start or {},
             "sentenceB": sentence_b,
-            "statistics": list(STATISTICS),
+            "statistics": [*(["effect"] if effects is not None else []), *STATISTICS],
             "texts": [],
             "masks": [],
             "calls": [],
@@ -129,6 +131,8 @@ def payload_of(
         _check(call, batch)
     alone = [one_sequence(call, batch) for call in calls]
     numbers = _statistics(recording.model, alone)
+    if effects is not None:
+        numbers = [np.concatenate([_effects(effects, call), own]) for call, own in zip(calls, numbers)]
     values = sum(call.v.numel() for call in alone if isinstance(call, ScoredCall) and call.v is not None)
     carried = carried_calls(alone, value_bits=16 if values <= FINE_VALUES else 8)
     for place, (call, one) in enumerate(zip(calls, alone)):
@@ -159,6 +163,15 @@ def _statistics(model: str, calls: Sequence[Call]) -> list[NDArray[np.float32]]:
         own = [next(rows) for _ in range(call.heads)]
         found.append(np.array([[row[name] for row in own] for name in STATISTICS], np.float32))
     return found
+
+
+def _effects(found: Ablation, call: Call) -> NDArray[np.float32]:
+    """What each head of a call does to the metric, ``(1, head)``; NaN where it was not tried."""
+    # Of a cosine, what it falls short of 1 is the effect.
+    sign = -1.0 if found.metric == "cosine" else 1.0
+    rows = {(row["kind"], row["layer"], row["head"]): row["difference"] for row in found.table}
+    values = [rows.get((call.kind, call.layer, head)) for head in call.head_numbers]
+    return np.array([[np.nan if value is None else sign * float(value) for value in values]], np.float32)
 
 
 def _check(call: Call, batch: int) -> None:

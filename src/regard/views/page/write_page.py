@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard import atomic
+from regard.ablation import Ablation
 from regard.errors import ArgumentError, Phrase, RecordingError
 from regard.languages import check_language
 from regard.recording import Call, DenseCall, Recording, ScoredCall
@@ -90,6 +91,7 @@ def page(
     head: int | None = None,
     words: Sequence[int] | None = None,
     source_words: Sequence[int] | None = None,
+    effects: Ablation | None = None,
     yes: bool = False,
 ) -> Path:
     """Write a recording as one HTML file that needs nothing else, and return where it is.
@@ -110,6 +112,8 @@ def page(
         head: the head to begin with.
         words: the word of each token, for merging pieces; by default found from the tokens.
         source_words: the same on the encoder's side of an encoder-decoder.
+        effects: what ``regard.ablate(model, inputs, metric)`` found by head; each head shows its own, and
+            those with the greatest come first.
         yes: write it even if it is larger than 200 MB.
 
     >>> import torch, regard
@@ -126,6 +130,7 @@ def page(
         lang=lang,
         start=Start(view, kind, layer, head),
         wording=Wording(words, source_words),
+        effects=_by_head(effects),
         yes=yes,
     )
     target = Path("attention.html" if path is None else path)
@@ -156,6 +161,7 @@ class Options:
     start: Start = field(default_factory=Start)
     wording: Wording = field(default_factory=Wording)
     sentence_b: int | None = None
+    effects: Ablation | None = None
     yes: bool = False
 
 
@@ -178,9 +184,22 @@ def payload_for(recording: Recording, options: Options) -> Payload:
         batch=options.batch,
         title=options.title,
         language=options.lang,
-        start=start_of(calls, options.start),
+        start=start_of(calls, options.start) | ({"sort": "effect"} if options.effects is not None else {}),
         wording=options.wording,
         sentence_b=options.sentence_b,
+        effects=options.effects,
+    )
+
+
+def _by_head(effects: Ablation | None) -> Ablation | None:
+    if effects is None or (isinstance(effects, Ablation) and effects.by == "head"):
+        return effects
+    raise ArgumentError(
+        "effects are what regard.ablate found by head.",
+        got="a sweep by {by}" if isinstance(effects, Ablation) else "{type}",
+        do="Pass regard.ablate(model, inputs, metric).",
+        by=getattr(effects, "by", ""),
+        type=type(effects).__name__,
     )
 
 

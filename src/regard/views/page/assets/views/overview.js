@@ -74,7 +74,7 @@ export class OverviewView {
       grid.style.setProperty("--heads", most);
       for (const call of calls) {
         const row = make("div", { class: "heads-row" });
-        row.append(...call.heads.map((_, head) => this.card(call, head, "")));
+        row.append(...call.heads.map((_, head) => this.card(call, head, "", this.badge(call, head))));
         grid.append(make("div", { class: "layer-name" }, say("layer.n", { layer: call.layer })), row);
       }
       const count = calls.reduce((sum, call) => sum + call.heads.length, 0);
@@ -110,6 +110,12 @@ export class OverviewView {
         return this.card(call, head, where, numberText(call.statistic(name)[head]));
       }),
     );
+  }
+
+  /** The effect of a head, where effects were measured. */
+  badge(call, head) {
+    const measured = this.app.recording.statistics.includes("effect");
+    return measured ? numberText(call.statistic("effect")[head]) : "";
   }
 
   card(call, head, where, number = "") {

@@ -1,0 +1,479 @@
+"""What is measured on a model when its attention is changed: the loss, a logit, a probability …
+
+>>> import regard
+>>> regard.metrics.difference(5, 7)
+difference(5, 7)
+
+A metric is one of these, or any function of the model's output that gives a number. Each reads one
+:class:`Outcome`: an output, the inputs that led to it, and the output of the same model without any edit.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.errors import ArgumentError, DtypeError, Phrase, ShapeError
+
+__all__ = [
+    "Metric",
+    "ModelInputs",
+    "Outcome",
+    "cosine",
+    "difference",
+    "kl",
+    "logit",
+    "loss",
+    "probability",
+    "token_id",
+]
+
+IGNORED = -100
+"""The label of a position that does not count, as in transformers and torch."""
+
+Token = int | str
+"""The id of a token, or its text where a tokenizer is given."""
+
+
+# ---- what goes in and what comes out ---------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ModelInputs:
+    """The arguments of a model: positional and by name, with one batch axis in front."""
+
+    args: tuple[Any, ...]
+    named: Mapping[str, Any]
+    batch: int
+    shifted: bool = True  # whether labels are the inputs themselves, one position later
+    vocabularies: frozenset[int] = frozenset()  # how many tokens the model's embeddings have
+
+    @classmethod
+    def of(cls, model: nn.Module, given: object) -> ModelInputs:
+        """Inputs from a dict for ``model(**inputs)``, a tensor, or a tuple of tensors."""
+        args: tuple[Any, ...] = ()
+        named: dict[str, Any] = {}
+        if isinstance(given, Tensor):
+            args = (given,)
+        elif isinstance(given, Mapping) or hasattr(given, "keys"):  # transformers' BatchEncoding
+            named = {name: given[name] for name in given.keys()}  # type: ignore[index,union-attr]  # noqa: SIM118
+        elif isinstance(given, tuple | list):
+            args = tuple(given)
+        sizes = [x.shape[0] for x in (*args, *named.values()) if isinstance(x, Tensor) and x.ndim]
+        if not sizes:
+            raise DtypeError(
+                "Inputs are a dict for model(**inputs), a tensor of ids, or a tuple of tensors.",
+                got="{type}",
+                do='Pass tokenizer(text, return_tensors="pt").',
+                type=type(given).__name__,
+            )
+        config = getattr(model, "config", None)
+        own_side = getattr(config, "is_encoder_decoder", False) or "MaskedLM" in type(model).__name__
+        sizes_of_tables = {part.num_embeddings for part in model.modules() if isinstance(part, nn.Embedding)}
+        own = getattr(model, "vocabulary", None)
+        known = frozenset(sizes_of_tables | ({own} if isinstance(own, int) else set()))
+        return cls(args, named, sizes[0], not own_side, known)
+
+    def run(self, model: nn.Module, times: int = 1) -> Any:
+        """The model's output for these inputs, repeated ``times`` times along the batch."""
+        args = [repeated(x, self.batch, times) for x in self.args]
+        return model(*args, **{name: repeated(x, self.batch, times) for name, x in self.named.items()})
+
+    def targets(self) -> tuple[Tensor, bool]:
+        """The tokens that should come out, −100 where none counts, and whether each is one position later."""
+        if isinstance(self.named.get("labels"), Tensor):
+            return self.named["labels"], self.shifted
+        own = [x for x in self.args if isinstance(x, Tensor) and not x.is_floating_point()]
+        side = "decoder_" if "decoder_input_ids" in self.named else ""
+        ids = self.named.get(f"{side}input_ids", own[-1] if own else None)
+        if not isinstance(ids, Tensor) or (not self.shifted and not side):
+            raise ArgumentError(
+                "The loss needs the tokens that should come out.",
+                got="inputs without labels",
+                do="Pass labels= with the inputs, −100 where nothing counts.",
+            )
+        keep = self.named.get(f"{side}attention_mask")
+        counts = ids >= 0 if not isinstance(keep, Tensor) or keep.ndim != 2 else keep > 0
+        return torch.where(counts, ids, IGNORED), True
+
+    def last(self, length: int, device: torch.device) -> Tensor:
+        """The last position of each sequence that is not padding, ``(batch,)``."""
+        side = "decoder_" if "decoder_input_ids" in self.named else ""
+        keep = self.named.get(f"{side}attention_mask")
+        if not isinstance(keep, Tensor) or tuple(keep.shape) != (self.batch, length):
+            return torch.full((self.batch,), length - 1, device=device)
+        places = torch.arange(length, device=keep.device)
+        return torch.where(keep > 0, places, 0).amax(1).to(device)
+
+
+def repeated(x: Any, batch: int, times: int) -> Any:
+    """``x`` with its batch axis repeated: all sequences, then all of them again."""
+    if times == 1 or not isinstance(x, Tensor) or not x.ndim or x.shape[0] != batch:
+        return x
+    return x.repeat(times, *(1,) * (x.ndim - 1))
+
+
+def part_of(output: Any, number: int, batch: int, times: int) -> Any:
+    """The output of one repetition out of several.
+
+    >>> part_of((torch.arange(6), "x"), 1, 2, 3)
+    (tensor([2, 3]), 'x')
+    """
+    if times == 1:
+        return output
+    if isinstance(output, Tensor):
+        whole = output.ndim > 0 and output.shape[0] == batch * times
+        return output[number * batch : (number + 1) * batch] if whole else output
+    if isinstance(output, Mapping):
+        parts = {name: part_of(x, number, batch, times) for name, x in output.items()}
+        return type(output)(**parts) if type(output) is not dict else parts
+    if isinstance(output, tuple | list):
+        return tuple(part_of(x, number, batch, times) for x in output)
+    return output
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """One run of a model: its output, what it read, and its output without any edit."""
+
+    output: Any
+    inputs: ModelInputs
+    plain: Any
+
+
+def logits_of(output: Any, inputs: ModelInputs) -> Tensor | None:
+    """The logits ``(batch, position, token)`` in an output; None if it has none."""
+    found = getattr(output, "logits", None)
+    if found is None and isinstance(output, Mapping):
+        found = output.get("logits")
+    if (
+        found is None
+        and isinstance(output, Tensor)
+        and output.shape[-1:]
+        and output.shape[-1] in inputs.vocabularies
+    ):
+        found = output
+    return found if isinstance(found, Tensor) and found.ndim == 3 else None
+
+
+def _needed_logits(output: Any, inputs: ModelInputs, metric: object) -> Tensor:
+    found = logits_of(output, inputs)
+    if found is None:
+        raise ArgumentError(
+            "{metric!r} reads the logits of the model, (batch, position, token).",
+            got="{type} without them",
+            do="Take a model with a language head, metrics.cosine, or a function of the output.",
+            metric=metric,
+            type=type(output).__name__,
+        )
+    return found
+
+
+def hidden_of(output: Any) -> Tensor:
+    """The main tensor of an output: logits, the last hidden state, or the output itself."""
+    for name in ("logits", "last_hidden_state", "pooler_output"):
+        found = getattr(output, name, None)
+        if isinstance(found, Tensor):
+            return found
+    first = next(iter(output.values())) if isinstance(output, Mapping) else output
+    first = first[0] if isinstance(first, tuple | list) else first
+    if not isinstance(first, Tensor):
+        raise ArgumentError(
+            "metrics.cosine compares the tensors that a model gives.",
+            got="{type}",
+            do="Pass a function of the output.",
+            type=type(output).__name__,
+        )
+    return first
+
+
+# ---- the metrics -----------------------------------------------------------------------------
+
+
+class Metric(ABC):
+    """A number for each sequence of an outcome."""
+
+    @abstractmethod
+    def of(self, outcome: Outcome) -> Tensor:
+        """The number of each sequence, ``(batch,)``."""
+
+    def divergence(self, outcome: Outcome) -> Tensor | None:
+        """KL of the tokens that the edited model expects, where this metric looks; None without logits."""
+        return kl.of(outcome) if logits_of(outcome.output, outcome.inputs) is not None else None
+
+
+@dataclass(frozen=True)
+class Loss(Metric):
+    """The cross-entropy of the tokens that should come out, in nats, averaged over their positions."""
+
+    def __repr__(self) -> str:
+        return "loss"
+
+    def of(self, outcome: Outcome) -> Tensor:
+        logits = _needed_logits(outcome.output, outcome.inputs, self)
+        targets, later = outcome.inputs.targets()
+        if logits.shape[:2] != targets.shape:
+            raise ShapeError(
+                "The loss reads logits at every position (batch, position = {targets}).",
+                got="logits of shape {logits}",
+                do="Call the model without logits_to_keep.",
+                targets=tuple(targets.shape),
+                logits=tuple(logits.shape),
+            )
+        if later:
+            logits, targets = logits[:, :-1], targets[:, 1:]
+        each = F.cross_entropy(logits.mT.float(), targets.to(logits.device), reduction="none")
+        counts = (targets != IGNORED).to(each)
+        return (each * counts).sum(1) / counts.sum(1)
+
+
+@dataclass(frozen=True)
+class KLDivergence(Metric):
+    """KL(before ‖ after) of the next token, in nats, averaged over the positions that are not padding."""
+
+    def __repr__(self) -> str:
+        return "kl"
+
+    def of(self, outcome: Outcome) -> Tensor:
+        after, before = (_needed_logits(x, outcome.inputs, self) for x in (outcome.output, outcome.plain))
+        each = _divergences(before, after)  # (batch, position)
+        keep = outcome.inputs.named.get("attention_mask")
+        if not isinstance(keep, Tensor) or keep.shape != each.shape:
+            return each.mean(1)
+        counts = keep.to(each)
+        return (each * counts).sum(1) / counts.sum(1)
+
+
+def _divergences(before: Tensor, after: Tensor) -> Tensor:
+    p, q = (F.log_softmax(x.float(), -1) for x in (before, after))
+    return F.kl_div(q, p, reduction="none", log_target=True).sum(-1).clamp(min=0)
+
+
+@dataclass(frozen=True)
+class AtPosition(Metric):
+    """A metric of the tokens that are expected after one position; −1 is the last that is not padding."""
+
+    position: int = -1
+
+    @abstractmethod
+    def read(self, logits: Tensor) -> Tensor:
+        """The number of each row of logits ``(batch, token)``."""
+
+    def of(self, outcome: Outcome) -> Tensor:
+        return self.read(self._row(outcome.output, outcome.inputs))
+
+    def divergence(self, outcome: Outcome) -> Tensor | None:
+        """KL at the same position."""
+        before, after = (self._row(x, outcome.inputs) for x in (outcome.plain, outcome.output))
+        return _divergences(before, after)
+
+    def _row(self, output: Any, inputs: ModelInputs) -> Tensor:
+        logits = _needed_logits(output, inputs, self)
+        length, tokens = logits.shape[1:]
+        wrong = [token for token in self.tokens if token >= tokens]
+        if wrong:
+            raise ArgumentError(
+                "A token is an id of the model (0 … {last}).",
+                got="{token}",
+                do="Take the id from the model's own tokenizer.",
+                last=tokens - 1,
+                token=wrong[0],
+            )
+        if not -length <= self.position < length:
+            raise ArgumentError(
+                "position is one of the logits (0 … {last}, or −1 for the last).",
+                got="position = {position}",
+                do="Count from 0.",
+                last=length - 1,
+                position=self.position,
+            )
+        row = torch.arange(logits.shape[0], device=logits.device)
+        if self.position == -1:
+            return logits[row, inputs.last(length, logits.device)]
+        return logits[:, self.position]
+
+    @property
+    @abstractmethod
+    def tokens(self) -> tuple[int, ...]:
+        """The ids that are read."""
+
+
+@dataclass(frozen=True, repr=False)
+class TokenLogit(AtPosition):
+    """The logit of a token."""
+
+    token: int = 0
+
+    def __repr__(self) -> str:
+        return f"logit({self.token})"
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        return (self.token,)
+
+    def read(self, logits: Tensor) -> Tensor:
+        return logits[:, self.token].float()
+
+
+@dataclass(frozen=True, repr=False)
+class TokenProbability(TokenLogit):
+    """The probability of a token."""
+
+    def __repr__(self) -> str:
+        return f"probability({self.token})"
+
+    def read(self, logits: Tensor) -> Tensor:
+        return logits.float().softmax(-1)[:, self.token]
+
+
+@dataclass(frozen=True, repr=False)
+class LogitDifference(AtPosition):
+    """The logit of a token less that of another."""
+
+    token: int = 0
+    other: int = 0
+
+    def __repr__(self) -> str:
+        return f"difference({self.token}, {self.other})"
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        return (self.token, self.other)
+
+    def read(self, logits: Tensor) -> Tensor:
+        return (logits[:, self.token] - logits[:, self.other]).float()
+
+
+@dataclass(frozen=True)
+class Cosine(Metric):
+    """The cosine between the outputs before and after, averaged over positions: 1 if nothing changed."""
+
+    def __repr__(self) -> str:
+        return "cosine"
+
+    def of(self, outcome: Outcome) -> Tensor:
+        before, after = (hidden_of(x).float() for x in (outcome.plain, outcome.output))
+        each = F.cosine_similarity(before, after, dim=-1)
+        return each.flatten(1).mean(1) if each.ndim > 1 else each
+
+
+loss = Loss()
+kl = KLDivergence()
+cosine = Cosine()
+
+
+def logit(token: Token, *, position: int = -1, tokenizer: Any = None) -> Metric:
+    """The logit of a token after ``position``, the last one by default.
+
+    ``token`` is an id, or with ``tokenizer`` a text that is one token, such as ``" Mary"``.
+    """
+    return TokenLogit(_position(position), token_id(token, tokenizer))
+
+
+def probability(token: Token, *, position: int = -1, tokenizer: Any = None) -> Metric:
+    """The probability of a token after ``position``; the arguments are those of :func:`logit`."""
+    return TokenProbability(_position(position), token_id(token, tokenizer))
+
+
+def difference(token: Token, other: Token, *, position: int = -1, tokenizer: Any = None) -> Metric:
+    """The logit of a token less that of another; the arguments are those of :func:`logit`."""
+    return LogitDifference(_position(position), token_id(token, tokenizer), token_id(other, tokenizer))
+
+
+def _position(given: object) -> int:
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise ArgumentError(
+            "position is a whole number.", got="position = {given!r}", do="−1 is the last one.", given=given
+        )
+    return given
+
+
+def token_id(token: Token, tokenizer: Any = None) -> int:
+    """The id of a token; a text must be exactly one token of the tokenizer."""
+    if isinstance(token, str):
+        if tokenizer is None:
+            raise ArgumentError(
+                "A token is an id, or a text with a tokenizer.",
+                got="{token!r} without a tokenizer",
+                do="Pass tokenizer=, or the id.",
+                token=token,
+            )
+        ids: Sequence[int] = tokenizer(token, add_special_tokens=False)["input_ids"]
+        if len(ids) != 1 or ids[0] == getattr(tokenizer, "unk_token_id", None):
+            raise ArgumentError(
+                "A token is exactly one token of the model.",
+                got="{token!r}, which is {pieces}" if ids else "{token!r}, which is none",
+                do="Try it with or without the space in front, or take its first piece.",
+                token=token,
+                pieces=" + ".join(map(repr, tokenizer.convert_ids_to_tokens(list(ids)))),
+            )
+        return int(ids[0])
+    if isinstance(token, bool) or not isinstance(token, int) or token < 0:
+        raise ArgumentError(
+            "A token is an id, or a text with a tokenizer.",
+            got="{token!r}",
+            do="Pass tokenizer=, or the id.",
+            token=token,
+        )
+    return token
+
+
+# ---- numbers ---------------------------------------------------------------------------------
+
+AnyMetric = Metric | Callable[[Any], Any]
+"""A metric, or a function of the model's output."""
+
+
+def name_of(metric: AnyMetric) -> str:
+    """What a metric is called in a title or a column."""
+    return repr(metric) if isinstance(metric, Metric) else getattr(metric, "__name__", "metric")
+
+
+def check_metric(metric: object) -> None:
+    """Raise unless this can be a metric."""
+    if not isinstance(metric, Metric) and not callable(metric):
+        raise DtypeError(
+            "A metric is one of regard.metrics, or a function of the model's output.",
+            got="{type}",
+            do="Pass metrics.loss, say.",
+            type=type(metric).__name__,
+        )
+
+
+def measured(metric: AnyMetric, outcome: Outcome, what: object) -> float:
+    """The metric of an outcome as one finite number; ``what`` says in an error what was measured."""
+    found = metric.of(outcome) if isinstance(metric, Metric) else metric(outcome.output)
+    if isinstance(found, Tensor) and (isinstance(metric, Metric) or found.numel() == 1):
+        found = float(found.detach().double().mean())
+    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        raise ArgumentError(
+            "A metric gives one finite number ({name}).",
+            got="{found} for {what}",
+            do="Return a float, such as output.logits[0, -1, 42].item().",
+            name=name_of(metric),
+            found=_shown(found),
+            what=what,
+        )
+    return float(found)
+
+
+def divergence_of(metric: AnyMetric, outcome: Outcome) -> float | None:
+    """KL of the changed distribution where the metric looks; None for a model without logits."""
+    if not isinstance(metric, Metric):
+        found = kl.of(outcome) if logits_of(outcome.output, outcome.inputs) is not None else None
+    else:
+        found = metric.divergence(outcome)
+    return None if found is None else float(found.detach().double().mean())
+
+
+def _shown(found: object) -> Phrase:
+    if isinstance(found, Tensor):
+        return Phrase("a tensor of shape {shape}", shape=tuple(found.shape))
+    return Phrase("{found}", found=repr(found)[:60])
