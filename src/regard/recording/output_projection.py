@@ -111,15 +111,20 @@ def _found(model: nn.Module, call: Call) -> Tensor:
 
 
 def find_weight(model: nn.Module, path: str) -> Tensor | None:
+    """The weight of the output projection of an attention module; None if it is not found."""
+    return _weight_of(find_projection(model, path))
+
+
+def find_projection(model: nn.Module, path: str) -> nn.Module | None:
     """The projection inside the attention module, or beside it as BERT has it; None if there is none."""
     modules = _modules(model)
     # A model that is itself the attention module is recorded under the name of its class.
     path = path if path in modules else ""
     for place in dict.fromkeys((path, path.rpartition(".")[0])):
         for name in NAMES:
-            weight = _weight_of(modules.get(f"{place}.{name}" if place else name))
-            if weight is not None:
-                return weight
+            module = modules.get(f"{place}.{name}" if place else name)
+            if _weight_of(module) is not None:
+                return module
     return None
 
 
