@@ -82,6 +82,7 @@ bench: $(VENV)/.tools ## compare regard with other tools; prints tables and writ
 	$(BIN)/python benchmarks/busy.py
 	$(BIN)/python benchmarks/ring.py
 	$(BIN)/python benchmarks/recording.py
+	$(BIN)/python benchmarks/gradients.py
 	$(BIN)/python benchmarks/roles.py
 	$(BIN)/python benchmarks/pages.py
 	$(BIN)/python benchmarks/survey.py
