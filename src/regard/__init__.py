@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from regard.ablation import ablate, effects
     from regard.diagnosis import doctor
     from regard.edits.model_edit import edit
+    from regard.heads import attribution, relevance
     from regard.kernels import (
         attention,
         attention_statistics,
@@ -58,6 +59,7 @@ __all__ = [
     "attention_statistics",
     "attention_weights",
     "attention_with_lse",
+    "attribution",
     "biases",
     "cost",
     "doctor",
@@ -82,6 +84,7 @@ __all__ = [
     "plan",
     "recording",
     "reference",
+    "relevance",
     "show",
     "translate",
     "translator",
@@ -104,6 +107,8 @@ _ROOMS = {
     "edit": "regard.edits.model_edit",
     "effects": "regard.ablation",
     "explain": "regard.lessons",
+    "attribution": "regard.heads",
+    "relevance": "regard.heads",
     "load": "regard.recording",
     "watch": "regard.recording",
     "translate": "regard.translator",

@@ -8,7 +8,7 @@ import regard
 from recording.families import FAMILIES, all_weights, inputs_of
 from regard import heads
 from regard.errors import DtypeError, RecordingError, ShapeError
-from regard.heads.output_projection import output_weight
+from regard.recording.output_projection import output_weight
 
 
 def owner_of(model, weight):

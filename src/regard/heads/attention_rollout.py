@@ -75,15 +75,7 @@ def rollout(
     check_recording(recording)
     check_number("residual", residual, 0, 1, example=0.5)
     recording = Recording(recording.model, recording.calls)  # one that grows builds its calls each time
-    calls = [call for call in recording if call.run == run]
-    if not calls:
-        raise ArgumentError(
-            "run must be one of the recorded passes (0 … {recording}).",
-            got="run = {run!r}",
-            do="Count from 0.",
-            recording=max(call.run for call in recording),
-            run=run,
-        )
+    calls = _of_run(recording, run)
     for call in calls:
         check_batch(call, batch)
     used = dict(chosen(recording, layers, heads))
@@ -102,6 +94,24 @@ def rollout(
     for call in reversed(stack):
         x = _through(kept.get(id(call)), x, batch, float(residual))
     return Rollout(x)
+
+
+def layers_of(recording: Recording, run: int, kind: str) -> list[Call]:
+    """The layers of a kind in order, all of them, in one pass over one text."""
+    return _stack(_of_run(recording, run), kind)
+
+
+def _of_run(recording: Recording, run: int) -> list[Call]:
+    calls = [call for call in recording if call.run == run]
+    if not calls:
+        raise ArgumentError(
+            "run is one of the recorded passes (0 … {recording}).",
+            got="run = {run!r}",
+            do="Count from 0.",
+            recording=max(call.run for call in recording),
+            run=run,
+        )
+    return calls
 
 
 def _two_texts(

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import DtypeError, RecordingError, ShapeError
-from regard.heads.output_projection import output_weight
 from regard.recording import Call, ScoredCall
 from regard.recording.call import Positions
+from regard.recording.output_projection import output_weight, split_heads
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +41,12 @@ class ValueWeighted:
 
 
 @torch.no_grad()
-def value_weighted(call: Call, projection: nn.Module | Tensor) -> ValueWeighted:
-    """The sizes of what keys add to the output of a head, for a call recorded with ``values=True``.
+def value_weighted(call: Call, projection: nn.Module | Tensor | None = None) -> ValueWeighted:
+    """The sizes of what keys add to the output of a head, for a call recorded with ``projections=True``.
 
-    ``projection`` is the model that was watched, in which the output projection beside the call is found;
-    or that projection itself, as a linear module or as a weight ``(width, heads · channel)``.
+    Of a call recorded with ``values=True``, ``projection`` is the model that was watched, in which the output
+    projection beside the call is found; or that projection itself, as a linear module or as a weight
+    ``(width, heads · channel)``.
 
     >>> import torch, regard
     >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
@@ -68,9 +69,19 @@ def value_weighted(call: Call, projection: nn.Module | Tensor) -> ValueWeighted:
             do="Record with watch(model, values=True).",
             name=call.name,
         )
-    weight = output_weight(projection, call).double()  # (width, heads · channel)
-    channels = call.v.shape[-1]
-    if weight.shape[1] % channels or weight.shape[1] // channels <= max(call.head_numbers):
+    heads = call.projections if projection is None else _given(call, call.v, projection)
+    # ‖v W‖² = v (W Wᵀ) vᵀ: a small square per head instead of a vector of the model's width per key.
+    gram = heads.double() @ heads.double().mT  # (head, channel, channel)
+    v = call.v.double().repeat_interleave(call.heads // call.v.shape[1], 1)  # (batch, head, key, c)
+    return ValueWeighted(call, ((v @ gram.to(v.device)) * v).sum(-1).clamp(min=0).sqrt())
+
+
+def _given(call: ScoredCall, v: Tensor, projection: nn.Module | Tensor) -> Tensor:
+    """Each head's part of the projection that was passed, ``(head, channel, width)``."""
+    weight = output_weight(projection, call)  # (width, heads · channel)
+    channels = v.shape[-1]
+    heads = split_heads(weight, call.head_numbers, channels)
+    if heads is None:
         raise ShapeError(
             "The output projection must take the channels of all heads "
             "(heads ≥ {head_numbers}, channels = {channels}).",
@@ -80,8 +91,4 @@ def value_weighted(call: Call, projection: nn.Module | Tensor) -> ValueWeighted:
             channels=channels,
             shape=weight.shape[1],
         )
-    heads = weight.unflatten(1, (-1, channels))[:, list(call.head_numbers)].movedim(1, 0)  # (head, width, c)
-    # ‖v W‖² = v (Wᵀ W) vᵀ: a small square per head instead of a vector of the model's width per key.
-    gram = heads.mT @ heads
-    v = call.v.double().repeat_interleave(call.heads // call.v.shape[1], 1)  # (batch, head, key, c)
-    return ValueWeighted(call, ((v @ gram.to(v.device)) * v).sum(-1).clamp(min=0).sqrt())
+    return heads

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import torch
+
 from regard.interception.steps import CallPlace, Kind
 
 
@@ -22,6 +24,7 @@ class CallNumbering:
         self.layers: Counter[Kind] = Counter()
         """How many layers of each kind a pass had, at most."""
         self._kinds: dict[str, Kind] = {}
+        self._places: dict[tuple[str, int], CallPlace] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -31,13 +34,23 @@ class CallNumbering:
 
     def place(self, name: str, kind: Kind) -> CallPlace:
         """The place of the next call."""
-        layer, occurrence = self._layers[kind], self._occurrences[name]
-        self._layers[kind] += 1
+        occurrence = self._occurrences[name]
         self._occurrences[name] += 1
+        known = self._places.get((name, occurrence))
+        if known is not None and recomputing():
+            return known  # a part of a pass runs again, so it cannot be numbered by counting
+        layer = self._layers[kind]
+        self._layers[kind] += 1
         self._kinds[name] = kind
         self.layers[kind] = max(self.layers[kind], layer + 1)
-        return CallPlace(name, kind, layer, occurrence, recorded=True)
+        place = self._places[name, occurrence] = CallPlace(name, kind, layer, occurrence, recorded=True)
+        return place
 
     def kind_before(self, name: str) -> Kind | None:
         """The kind of the last call of a module; None if it was not called yet."""
         return self._kinds.get(name)
+
+
+def recomputing() -> bool:
+    """Whether a backward pass is running: a forward pass inside it is one that checkpointing repeats."""
+    return bool(torch._C._current_graph_task_id() != -1)

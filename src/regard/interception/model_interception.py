@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from regard.interception import hf_registry
@@ -36,6 +36,7 @@ def calls_intercepted(
         if through_torch:
             stack.enter_context(fast_path_off())
             stack.enter_context(AttentionFunctionMode())
-        stack.enter_context(observer.hooks(leaves=through_torch))
+        repeated = AttentionFunctionMode if through_torch else nullcontext
+        stack.enter_context(observer.hooks(leaves=through_torch, repeated=repeated))
         stack.enter_context(searches_followed(observer, transformers=bool(parts)))
         yield

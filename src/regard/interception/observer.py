@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from regard.interception.call_numbering import recomputing
 from regard.interception.steps import CallEditor, CallListener, CallPlace, CallWriter, Kind
 from regard.kernels.biases import Bias
 from regard.kernels.inputs import Inputs
@@ -39,6 +40,8 @@ class Observer:
         }
         self._thread = threading.get_ident()
         self._running: list[nn.Module] = []
+        self._repeated: Callable[[], AbstractContextManager[object]] = nullcontext
+        self._repeating = ExitStack()
 
     @property
     def listens(self) -> bool:
@@ -80,12 +83,18 @@ class Observer:
         return "decoder" if cached or looks_back(inputs.mask) else "cross"
 
     @contextmanager
-    def hooks(self, *, leaves: bool) -> Iterator[None]:
+    def hooks(
+        self, *, leaves: bool, repeated: Callable[[], AbstractContextManager[object]] = nullcontext
+    ) -> Iterator[None]:
         """Follow which module is running.
+
+        ``repeated`` is entered around what checkpointing runs again in a backward pass, where torch has
+        left every function mode.
 
         Modules without children run most often and never pass themselves to an attention function;
         they matter only for functions that are called without their module (``leaves``).
         """
+        self._repeated = repeated
         with ExitStack() as stack:
             for module in self.model.modules():
                 if not leaves and module is not self.model and not any(True for _ in module.children()):
@@ -101,6 +110,8 @@ class Observer:
         if self.listens:
             if not self._running:
                 self.listener.begin()
+                if recomputing():
+                    self._repeating.enter_context(self._repeated())
             self._running.append(module)
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
@@ -109,6 +120,8 @@ class Observer:
         if self.listens and any(module is running for running in self._running):
             while self._running.pop() is not module:
                 pass
+            if not self._running:
+                self._repeating.close()
 
 
 def uncompiled(model: nn.Module) -> nn.Module:

@@ -43,16 +43,26 @@ def attend(call: InterceptedCall, observers: list[Observer]) -> tuple[Tensor, In
             call = editor.edit_inputs(place, call)
         # For cross-attention, the position of a row among the keys is known only once all rows are there.
         output, lse, statistics = _computed(call.inputs, writers, at_once=call.kind != "cross")
+        own = output = _learning(output, writers)
         for editor, place in editors:
             output = editor.edit_output(place, call, output)
     if writers:
-        _write(call, writers, lse, statistics)
+        _write(call, writers, own, lse, statistics)
     return output, call.inputs
+
+
+def _learning(output: Tensor, writers: list[tuple[CallWriter, CallPlace]]) -> Tensor:
+    """The output with a gradient, if a writer waits for it and all parameters are frozen."""
+    wanted = any(writer.gradients and place.recorded for writer, place in writers)
+    if wanted and torch.is_grad_enabled() and not output.requires_grad:
+        output.requires_grad_()
+    return output
 
 
 def _write(
     call: InterceptedCall,
     writers: list[tuple[CallWriter, CallPlace]],
+    output: Tensor,
     lse: Tensor | None,
     statistics: Statistics | None,
 ) -> None:
@@ -70,6 +80,8 @@ def _write(
         None if inputs.sinks is None else inputs.sinks.detach().clone(),
         call.past,
         call.first_key,
+        output,
+        inputs.dropout,
     )
     bare = step if statistics is None else replace(step, statistics=None)
     for writer, place in writers:

@@ -79,6 +79,8 @@ class AttentionStep:
     sinks: Tensor | None
     past: int  # position of the first query in its text
     first_key: int = 0  # position of the first key in its text
+    output: Tensor | None = None  # in the graph of the model, for writers that wait for its gradient
+    dropout: float = 0.0
 
     @property
     def stop(self) -> int:
@@ -131,6 +133,10 @@ class CallWriter(CallListener, Protocol):
     @property
     def top(self) -> int:
         """How many of the greatest weights of each row belong to its statistics."""
+
+    @property
+    def gradients(self) -> bool:
+        """Whether it waits for the gradients of outputs."""
 
     def add(self, place: CallPlace, step: AttentionStep) -> None:
         """Write a call down."""

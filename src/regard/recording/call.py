@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -133,16 +133,79 @@ class Call(ABC):
         ``(head, rows, columns)``. ``rows`` and ``columns`` are slices, single positions or lists of
         them. The result has at least float32.
         """
+        return self._part(self._block, head, rows, columns, batch)
+
+    def _part(
+        self,
+        block: Callable[[int, int, Integers, Integers], Tensor],
+        head: int | None,
+        rows: Positions,
+        columns: Positions,
+        batch: int,
+    ) -> Tensor:
+        """``block(batch, index, i, j)`` for one head, or stacked for every recorded one."""
         if head is None:
-            return torch.stack([self.weights(one, rows, columns, batch) for one in self.head_numbers])
+            return torch.stack([self._part(block, one, rows, columns, batch) for one in self.head_numbers])
         index = self._index_of(head)
         self._check_batch(batch)
         i, j = _chosen(rows, self.queries, "rows"), _chosen(columns, self.keys, "columns")
-        return self._block(batch, index, i, j)
+        return block(batch, index, i, j)
 
     @abstractmethod
     def _block(self, batch: int, index: int, i: Integers, j: Integers) -> Tensor:
         """The weights of these queries and keys, for the head at this index among the recorded ones."""
+
+    def gradient(
+        self,
+        head: int | None,
+        rows: Positions = slice(None),
+        columns: Positions = slice(None),
+        batch: int = 0,
+    ) -> Tensor:
+        """The gradient of the weights, ``∂L/∂w_ij = dO_i · v_j``, ``(rows, columns)``.
+
+        For calls recorded with ``gradients=True``; arguments are those of :meth:`weights`.
+        """
+        return self.scored().gradient(head, rows, columns, batch)
+
+    def score_gradient(
+        self,
+        head: int | None,
+        rows: Positions = slice(None),
+        columns: Positions = slice(None),
+        batch: int = 0,
+    ) -> Tensor:
+        """The gradient of the scores, ``∂L/∂s_ij = w_ij (dO_i · v_j − dO_i · O_i)``, ``(rows, columns)``.
+
+        Scores are those that go into softmax: after a softcap, with the bias.
+        """
+        return self.scored().score_gradient(head, rows, columns, batch)
+
+    def weights_times_gradient(
+        self,
+        head: int | None,
+        rows: Positions = slice(None),
+        columns: Positions = slice(None),
+        batch: int = 0,
+    ) -> Tensor:
+        """``w_ij · ∂L/∂w_ij``: to first order, what the loss owes to a weight, ``(rows, columns)``."""
+        return self.scored().weights_times_gradient(head, rows, columns, batch)
+
+    def contribution(
+        self,
+        head: int | None,
+        rows: Positions = slice(None),
+        columns: Positions = slice(None),
+        batch: int = 0,
+        *,
+        direction: Tensor,
+    ) -> Tensor:
+        """``w_ij · (v_j W_O) · u``: what key j gave to direction u of the output, ``(rows, columns)``.
+
+        For calls recorded with ``projections=True``. ``direction (width,)`` is u, the difference of two rows
+        of the unembedding, say.
+        """
+        return self.scored().contribution(head, rows, columns, batch, direction=direction)
 
     @abstractmethod
     def statistics(self, top: int | None = None, *, values: Tensor | None = None) -> Statistics:

@@ -51,11 +51,18 @@ class TensorStore:
     def __init__(self, tensors: dict[str, Tensor] | None = None) -> None:
         self.tensors = {} if tensors is None else tensors
         self._tables: dict[Mask, str] = {}
+        self._written: dict[int, tuple[str, Tensor]] = {}  # the tensor too, so that its id stays its own
 
     def put(self, name: str, tensor: Tensor) -> str:
         """Keep a tensor; a copy, because safetensors needs each to have its own memory."""
         self.tensors[name] = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
         return name
+
+    def put_once(self, name: str, tensor: Tensor) -> str:
+        """Keep a tensor; one that several calls share, as they share an output projection, is kept once."""
+        if id(tensor) not in self._written:
+            self._written[id(tensor)] = self.put(name, tensor), tensor
+        return self._written[id(tensor)][0]
 
     def put_table(self, mask: Mask, table: Tensor) -> str:
         """Keep the table of a mask, once."""
@@ -84,7 +91,7 @@ def call_to(call: Call, store: TensorStore) -> CallDescription:
         layer=call.layer,
         run=call.run,
         heads=None if call.numbers is None else list(call.numbers),
-        tensors={name: store.put(f"{place}.{name}", tensor) for name, tensor in call.tensors().items()},
+        tensors={name: store.put_once(f"{place}.{name}", tensor) for name, tensor in call.tensors().items()},
         mask=mask_to(call.mask, call.extent, store),
         **_scoring_to(call, place, store),
     )

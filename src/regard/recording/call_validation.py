@@ -30,6 +30,8 @@ AXES = {
     "v": "batch group key value",
     "lse": ROWS,
     "sinks": "head",
+    "output_gradient": "batch head query value",
+    "projection": "head value width",
     "own_weights": "batch head query key",
     "kept.output": "batch head query value",
     "kept.lse": ROWS,
@@ -47,7 +49,7 @@ AXES = {
 }
 """The axes of every tensor that a call can have; an axis has one size in all tensors of a call."""
 
-OPTIONAL = ("v", "sinks", "kept.output", "kept.top_weights", "kept.top_keys")
+OPTIONAL = ("sinks", "kept.output", "kept.top_weights", "kept.top_keys")
 INTEGERS = {"kept.visible": 0, "kept.peak_key": -1, "kept.top_keys": -1}
 """Tensors of whole numbers, with the least value of each."""
 
@@ -56,11 +58,11 @@ MINUS_INFINITE = ("lse", "kept.lse", "sinks")
 
 
 KINDS_OF_CALL = {
-    "q": ({"q", "k", "lse"}, {"v", "sinks"}),
+    "q": ({"q", "k", "lse"}, {"v", "sinks", "output_gradient", "projection"}),
     "own_weights": ({"own_weights"}, {"sinks"}),
     "kept.lse": (
         {name for name in AXES if name.startswith("kept.") and name not in OPTIONAL},
-        {name for name in OPTIONAL if name != "v"},
+        set(OPTIONAL),
     ),
 }
 """The tensors that a call of each type has, and those that it can have, by the one that tells its type.
@@ -117,6 +119,11 @@ def _check_names(names: set[str], where: str) -> None:
             where=where,
             needed=", ".join(sorted(needed)),
             wrong=wrong[0],
+        )
+    extra = sorted(names & {"output_gradient", "projection"})
+    if extra and "v" not in names:
+        raise RecordingFileError(
+            "The {extra} of {where} comes with v.", got="no v", extra=extra[0], where=where
         )
     if ("kept.top_keys" in names) != ("kept.top_weights" in names):
         raise RecordingFileError(

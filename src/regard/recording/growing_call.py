@@ -34,6 +34,7 @@ from regard.masks.extent import Extent
 from regard.recording.beam_rows import Lineage, SelectedMaskView, along, parents, without_ended
 from regard.recording.buffer import Buffer
 from regard.recording.kept_statistics import joined, placed
+from regard.recording.output_gradients import OutputGradients
 from regard.recording.scored_call import ScoredCall
 from regard.recording.selection import longer_bias, mask_of_heads
 from regard.recording.step_masks import MaskRows, StackedMask
@@ -196,9 +197,33 @@ class GrowingScoredCall(GrowingCall):
         self.buffers = {
             name: Buffer(tensor.to(options.dtype or tensor.dtype), axis=2) for name, tensor in parts.items()
         }
+        self.gradients = OutputGradients(place.name) if options.gradients else None
+        self.projection = self._projection(step)
         lse = _lse(step)
         self.own_lse = not _exact(step.q.dtype, self.buffers["q"].rows.dtype)
         self.buffers["lse"] = Buffer(lse[:, :, :0] if self.own_lse else lse, axis=2)
+        self.follow_gradient(step, 0)
+
+    def _projection(self, step: AttentionStep) -> Tensor | None:
+        """Each head's part of the output projection, if the watch keeps it and it is known."""
+        known = self.options.projections
+        if known is None:
+            return None
+        numbers = range(step.q.shape[1]) if self.options.heads is None else self.options.heads
+        return known.by_head(self.place.name, tuple(numbers), step.v.shape[-1])
+
+    # ---- gradients -----------------------------------------------------------------------------
+
+    def follow_gradient(self, step: AttentionStep, first_row: int) -> None:
+        """Wait for the gradient of the output of a step, whose rows begin at ``first_row``."""
+        if self.gradients is not None and step.output is not None:
+            self.gradients.follow(step.output, first_row, self.options.heads, step.dropout)
+
+    def repeated_by(self, place: CallPlace, step: AttentionStep) -> bool:
+        """Whether the step computes this call a second time."""
+        q = self.buffers["q"].rows
+        same = place.name == self.place.name and q.shape == step.q.shape
+        return same and torch.equal(q, step.q.detach().to(q.dtype))
 
     # ---- what comes next -----------------------------------------------------------------------
 
@@ -228,6 +253,7 @@ class GrowingScoredCall(GrowingCall):
         return ours, theirs.to(ours.dtype)
 
     def _append_rows(self, step: AttentionStep) -> None:
+        self.follow_gradient(step, self.buffers["q"].rows.shape[2])
         self.buffers["q"].append(step.q.to(self.buffers["q"].rows.dtype))
         if not self.own_lse:
             self.buffers["lse"].append(_lse(step))
@@ -336,8 +362,19 @@ class GrowingScoredCall(GrowingCall):
             scale=self.scale,
             softcap=self.softcap,
             sinks=self.sinks,
+            output_gradient=self._output_gradient(),
+            projection=self.projection,
         )
         return call.summary(self.options.top) if self.options.statistics else call
+
+    def _output_gradient(self) -> Tensor | None:
+        """dO of all rows, in the dtype in which it is kept."""
+        if self.gradients is None or not self.gradients.received:
+            return None
+        found = self.gradients.over(self.buffers["q"].rows.shape[2])
+        # Gradients are often below the smallest number of float16.
+        kept = self.options.dtype or self.buffers["v"].rows.dtype
+        return found if kept == torch.float16 else found.to(kept)
 
 
 def _lse(step: AttentionStep) -> Tensor:

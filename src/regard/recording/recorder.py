@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from torch import Tensor
 
-from regard.errors import ArgumentError
-from regard.interception.call_numbering import CallNumbering
+from regard.errors import ArgumentError, RecordingError
+from regard.interception.call_numbering import CallNumbering, recomputing
 from regard.interception.steps import AttentionStep, CallPlace, Kind
 from regard.recording.call import Call
 from regard.recording.growing_call import GrowingScoredCall, GrowingSummaryCall, begin_call
 from regard.recording.growing_dense_call import GrowingDenseCall
+from regard.recording.output_gradients import OutputGradients
+from regard.recording.scored_call import ScoredCall
 from regard.recording.selection import check_heads, of_heads
 from regard.recording.watch_options import WatchOptions
 
@@ -71,6 +73,11 @@ class Recorder:
         """How many of the greatest weights of each row belong to its statistics."""
         return self.options.top
 
+    @property
+    def gradients(self) -> bool:
+        """Whether the gradients of outputs are kept."""
+        return self.options.gradients
+
     def begin(self) -> None:
         """A module was called from outside: a forward pass begins."""
         self._numbering.begin()
@@ -85,6 +92,9 @@ class Recorder:
 
     def add(self, place: CallPlace, step: AttentionStep) -> None:
         """Record a step: as the next rows of a call, or as a new one."""
+        if recomputing():
+            self._add_again(place, step)
+            return
         if place.kind != "cross":
             self._past = step.past
         if not place.recorded:
@@ -119,6 +129,16 @@ class Recorder:
         self.put(
             place, GrowingDenseCall(place, weights, self.options, 0 if record is None else record.run + 1)
         )
+
+    def _add_again(self, place: CallPlace, step: AttentionStep) -> None:
+        """A step that checkpointing repeats. It was recorded; its output may be the one that learns."""
+        if not (place.recorded and self.options.gradients):
+            return
+        step = of_heads(step, self.options.heads)
+        for record in reversed(self.records):
+            if isinstance(record, GrowingScoredCall) and record.repeated_by(place, step):
+                record.follow_gradient(step, 0)
+                return
 
     def _continues(self, record: GrowingScoredCall | GrowingSummaryCall, step: AttentionStep) -> bool:
         if self._search is not None:
@@ -161,7 +181,31 @@ class Recorder:
 
     def calls(self) -> tuple[Call, ...]:
         """What was recorded so far."""
-        return tuple(record.call() for record in self.records)
+        calls = [record.call() for record in self.records]
+        if not self.options.gradients:
+            return tuple(calls)
+        # A backward pass that did not reach a call of its run left a gradient of 0 there.
+        runs = {call.run for call in calls if isinstance(call, ScoredCall) and call.has_gradient}
+        return tuple(
+            call.with_zero_gradient() if isinstance(call, ScoredCall) and call.run in runs else call
+            for call in calls
+        )
+
+    def end_gradients(self) -> None:
+        """Backward passes that come later are not recorded."""
+        for gradients in self._gradients():
+            gradients.end()
+
+    def check_gradients(self) -> None:
+        """Raise if gradients were to be recorded and no backward pass came."""
+        gradients = list(self._gradients())
+        if gradients and not any(one.received for one in gradients):
+            raise_no_backward(any(one.followed for one in gradients))
+
+    def _gradients(self) -> Iterator[OutputGradients]:
+        for record in self.records:
+            if isinstance(record, GrowingScoredCall) and record.gradients is not None:
+                yield record.gradients
 
     def check_layers(self) -> None:
         """Raise if a layer was asked for that no pass had."""
@@ -192,4 +236,13 @@ def raise_unknown_layers(missing: Sequence[int], known: int) -> None:
         do="Omit it to record all of them.",
         last=known - 1,
         layers=list(missing),
+    )
+
+
+def raise_no_backward(followed: bool) -> None:
+    """Raise an error that says why there are no gradients; ``followed`` if an output could have had one."""
+    raise RecordingError(
+        "With gradients=True, a backward pass runs inside the with block.",
+        got="none" if followed else "a forward pass under torch.no_grad()",
+        do="Call loss.backward() before the block ends, and run the model outside of torch.no_grad().",
     )

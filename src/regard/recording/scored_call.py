@@ -15,15 +15,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.errors import RecordingError
+from regard.errors import RecordingError, ShapeError
 from regard.interception.steps import Kind  # noqa: F401 - the inherited fields are documented here
 from regard.kernels import Statistics, attention_statistics, attention_with_lse
 from regard.kernels.biases import WHOLE, Bias
-from regard.kernels.plain_kernel import Rules, full_precision, scores_of, weights_of
+from regard.kernels.plain_kernel import MAX_SCORES, Rules, full_precision, scores_of, weights_of
 from regard.masks import Mask, padding  # noqa: F401 - the inherited fields are documented here
 from regard.masks.extent import Integers
 from regard.masks.mask import MaskLike, as_mask
-from regard.recording.call import Call, part_of, widened, widened_on_cpu
+from regard.recording.call import Call, Positions, part_of, widened, widened_on_cpu
 from regard.recording.summary_call import SummaryCall
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class ScoredCall(Call):
     scale: float = field(default=1.0, kw_only=True)
     softcap: float | None = field(default=None, kw_only=True)
     sinks: Tensor | None = field(default=None, kw_only=True)  # (head,)
+    output_gradient: Tensor | None = field(default=None, kw_only=True)  # dO (batch, head, query, v. channel)
+    projection: Tensor | None = field(default=None, kw_only=True)  # W_O (head, value channel, width)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -61,7 +63,15 @@ class ScoredCall(Call):
 
     def tensors(self) -> dict[str, Tensor]:
         """The large tensors of the call, by the names that they have in a file."""
-        found = {"q": self.q, "k": self.k, "v": self.v, "lse": self.lse, "sinks": self.sinks}
+        found = {
+            "q": self.q,
+            "k": self.k,
+            "v": self.v,
+            "lse": self.lse,
+            "sinks": self.sinks,
+            "output_gradient": self.output_gradient,
+            "projection": self.projection,
+        }
         return {name: tensor for name, tensor in found.items() if tensor is not None}
 
     @property
@@ -74,6 +84,41 @@ class ScoredCall(Call):
                 name=self.name,
             )
         return self.v
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether a backward pass was recorded."""
+        return self.output_gradient is not None
+
+    @property
+    def gradients(self) -> Tensor:
+        """dO, the gradient of the output ``(batch, head, query, value channel)``; raises RecordingError if
+        no backward pass was recorded."""
+        if self.output_gradient is None:
+            raise RecordingError(
+                "This needs the gradient that reached {name}, and no backward pass was recorded.",
+                do="Record with watch(model, gradients=True), and call loss.backward() inside the block.",
+                name=self.name,
+            )
+        return self.output_gradient
+
+    @property
+    def projections(self) -> Tensor:
+        """W_O of each head, ``(head, value channel, width)``; raises RecordingError if it is not there."""
+        if self.projection is None:
+            raise RecordingError(
+                "This needs the output projection of {name}, which was not recorded.",
+                do="Record with watch(model, projections=True), or give it: projections={{{name!r}: …}}.",
+                name=self.name,
+            )
+        return self.projection
+
+    def with_zero_gradient(self) -> Self:
+        """The call with a gradient of 0, unless it has one; it takes no memory."""
+        if self.has_gradient:
+            return self
+        v = self.values
+        return replace(self, output_gradient=v.new_zeros(()).expand(*self.q.shape[:3], v.shape[-1]))
 
     def key_head(self, index: int) -> int:
         """The key head of the query head at this index."""
@@ -101,6 +146,114 @@ class ScoredCall(Call):
         q, k = (torch.from_numpy(x).to(self.q.device) for x in (i + self.extent.offset, j))
         dtype = torch.promote_types(self.q.dtype, torch.float32)
         return self.bias.tile(tables, q, k, self.extent)[0, 0].to(dtype)
+
+    @torch.no_grad()
+    def output(self) -> Tensor:
+        """The output of every head, ``O_i = Σ_j w_ij v_j``, ``(batch, head, query, value channel)``."""
+        tensors = self._wide_with(self.values)
+        return attention_with_lse(*tensors, mask=self.mask, **self._options(), sinks=self.sinks)[0]
+
+    # ---- gradients and contributions -----------------------------------------------------------
+
+    def gradient(
+        self,
+        head: int | None,
+        rows: Positions = slice(None),
+        columns: Positions = slice(None),
+        batch: int = 0,
+    ) -> Tensor:
+        """The gradient of the weights, ``∂L/∂w_ij = dO_i · v_j``, ``(rows, columns)``.
+
+        >>> q = k = torch.zeros(1, 1, 2, 4)  # every weight is 1/2
+        >>> v = torch.tensor([[[[1.0, 0.0], [3.0, 0.0]]]])
+        >>> lse = torch.full((1, 1, 2), 2.0).log()
+        >>> call = ScoredCall("attention", "encoder", 0, q, k, lse, v, output_gradient=torch.ones(1, 1, 2, 2))
+        >>> call.gradient(head=0, rows=0)
+        tensor([[1., 3.]])
+        >>> call.score_gradient(head=0, rows=0)  # the output is 2, and so is the mean of the gradients
+        tensor([[-0.5000,  0.5000]])
+        """
+        return self._part(self._gradient_block, head, rows, columns, batch)
+
+    def score_gradient(
+        self,
+        head: int | None,
+        rows: Positions = slice(None),
+        columns: Positions = slice(None),
+        batch: int = 0,
+    ) -> Tensor:
+        """The gradient of the scores, ``∂L/∂s_ij = w_ij (dO_i · v_j − dO_i · O_i)``, ``(rows, columns)``."""
+        return self._part(self._score_gradient_block, head, rows, columns, batch)
+
+    def weights_times_gradient(
+        self,
+        head: int | None,
+        rows: Positions = slice(None),
+        columns: Positions = slice(None),
+        batch: int = 0,
+    ) -> Tensor:
+        """``w_ij · ∂L/∂w_ij``, ``(rows, columns)``."""
+        return self._part(self._product_block, head, rows, columns, batch)
+
+    def contribution(
+        self,
+        head: int | None,
+        rows: Positions = slice(None),
+        columns: Positions = slice(None),
+        batch: int = 0,
+        *,
+        direction: Tensor,
+    ) -> Tensor:
+        """``w_ij · (v_j W_O) · u``: what key j gave to direction u of the output, ``(rows, columns)``."""
+        width = self.projections.shape[-1]
+        if not isinstance(direction, Tensor) or direction.shape != (width,):
+            raise ShapeError(
+                "direction is a tensor of the width of the layer's output (width = {width}).",
+                got="{given}",
+                do="Pass a row of the unembedding, say.",
+                width=width,
+                given=tuple(direction.shape) if isinstance(direction, Tensor) else type(direction).__name__,
+            )
+
+        def block(batch: int, index: int, i: Integers, j: Integers) -> Tensor:
+            weights = self._block(batch, index, i, j)
+            given = self.given_by_keys(direction)[batch, index]  # (key,)
+            return weights * _rows(given, j).to(weights)
+
+        return self._part(block, head, rows, columns, batch)
+
+    def given_by_keys(self, direction: Tensor) -> Tensor:
+        """``(v_j W_O) · u``: what each key has to give to a direction, ``(batch, head, key)``."""
+        wide = torch.promote_types(widened(self.values).dtype, widened(self.projections).dtype)
+        inside = self.projections.to(wide) @ direction.to(self.q.device, wide)  # (head, channel)
+        group = self.heads // self.values.shape[1]
+        v = self.values.to(wide).repeat_interleave(group, 1)
+        return torch.einsum("bhkc,hc->bhk", v, inside)
+
+    def _gradient_block(self, batch: int, index: int, i: Integers, j: Integers) -> Tensor:
+        given = widened(_rows(self.gradients[batch, index], i))
+        v = widened(_rows(self.values[batch, self.key_head(index)], j))
+        wide = torch.promote_types(given.dtype, v.dtype)
+        with full_precision(given):
+            return given.to(wide) @ v.to(wide).T
+
+    def _product_block(self, batch: int, index: int, i: Integers, j: Integers) -> Tensor:
+        return self._gradient_block(batch, index, i, j) * self._block(batch, index, i, j)
+
+    def _score_gradient_block(self, batch: int, index: int, i: Integers, j: Integers) -> Tensor:
+        gradient = self._gradient_block(batch, index, i, j)
+        return self._block(batch, index, i, j) * (gradient - self._mean_gradient(batch, index, i)[:, None])
+
+    def _mean_gradient(self, batch: int, index: int, i: Integers) -> Tensor:
+        """``dO_i · O_i = Σ_j w_ij ∂L/∂w_ij`` of some rows, a few of them at a time."""
+        step, keys = max(1, MAX_SCORES // self.keys), np.arange(self.keys)
+        parts = [
+            self._product_block(batch, index, i[start : start + step], keys).sum(-1)
+            for start in range(0, max(1, len(i)), step)
+        ]
+        return torch.cat(parts)
+
+    # ---- statistics and regions ----------------------------------------------------------------
 
     def statistics(self, top: int | None = None, *, values: Tensor | None = None) -> Statistics:
         """Entropy, received attention and the others of every query and key, in one pass."""
@@ -172,6 +325,12 @@ class ScoredCall(Call):
             k=part_of(self.k, batch, key_heads),
             v=None if self.v is None else part_of(self.v, batch, key_heads),
             lse=part_of(self.lse, batch, heads),
+            output_gradient=None
+            if self.output_gradient is None
+            else part_of(self.output_gradient, batch, heads),
+            projection=self.projection
+            if self.projection is None or heads is None
+            else self.projection[list(heads)],
             bias=None if self.bias is None else _selected_bias(self.bias, batch, heads),
             sinks=self.sinks if self.sinks is None or heads is None else self.sinks[list(heads)],
             **self._selected(batch, heads),

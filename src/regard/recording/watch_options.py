@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
+from regard.recording.output_projection import OutputProjections
+
 
 @dataclass(frozen=True)
 class WatchOptions:
@@ -17,3 +19,5 @@ class WatchOptions:
     top: int = 0
     values: bool = False
     dtype: torch.dtype | None = None
+    gradients: bool = False
+    projections: OutputProjections | None = None

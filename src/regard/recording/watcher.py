@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from regard.checks import check_integer, check_integers
 from regard.errors import ArgumentError, DtypeError, RecordingError
@@ -18,6 +18,7 @@ from regard.interception.observer import Observer, uncompiled
 from regard.kernels.inputs import FLOATS
 from regard.recording.call import Call
 from regard.recording.estimate import known_layers
+from regard.recording.output_projection import OutputProjections
 from regard.recording.recorder import CallForwarder, Recorder, raise_unknown_layers
 from regard.recording.recording import Recording
 from regard.recording.watch_options import WatchOptions
@@ -31,6 +32,8 @@ def watch(
     statistics: bool = False,
     top: int = 0,
     values: bool = False,
+    gradients: bool = False,
+    projections: bool | Mapping[str, nn.Module | Tensor] = False,
     dtype: torch.dtype | None = None,
 ) -> Watch:
     """Record what every head of ``model`` attends to, in a ``with`` block; the matrix is never built.
@@ -45,7 +48,11 @@ def watch(
         statistics: keep the statistics of each call and drop Q and K.
         top: with ``statistics``, how many of the greatest weights of each row to keep.
         values: also keep V.
-        dtype: keep Q, K and V in this dtype; by default that of the model.
+        gradients: also keep V and the gradient that reaches the output of each head, from the backward
+            passes inside the block; several add up.
+        projections: also keep V and each head's part of the output projection, where it is found;
+            or name it, as in ``{"layers.0.attention": linear}``.
+        dtype: keep Q, K, V and gradients in this dtype; by default that of the model.
 
     >>> import torch, regard
     >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
@@ -76,13 +83,24 @@ def watch(
             do="Ask later: seen[0].statistics(top=…).",
             top=top,
         )
+    if statistics and (gradients or projections):
+        raise ArgumentError(
+            "Gradients and projections need Q, K and V, which watch(model, statistics=True) drops.",
+            got="statistics = True",
+            do="Omit statistics=True; seen[0].statistics() computes them on demand.",
+        )
+    known = None
+    if projections:
+        known = OutputProjections(model, projections if isinstance(projections, Mapping) else None)
     options = WatchOptions(
         _numbers("layers", layers),
         _numbers("heads", heads),
         statistics,
         check_integer("top", top, least=0, example=5),
-        values,
+        bool(values or gradients or projections),
         dtype,
+        gradients,
+        known,
     )
     _check_layers(model, options)
     return Watch(model, Recorder(options))
@@ -148,12 +166,14 @@ class Watch:
         try:
             self._stack.__exit__(kind, error, trace)
         finally:
+            self._recorder.end_gradients()
             self._recording.close()
         if error is not None:
             return
         if not self._recorder.steps:
             self._refuse_nothing()
         self._recorder.check_layers()
+        self._recorder.check_gradients()
 
     def _refuse_nothing(self) -> None:
         raise RecordingError(

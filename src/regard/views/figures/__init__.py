@@ -13,6 +13,7 @@ from regard.views.figures.cost_curves import cost
 from regard.views.figures.distance_bars import distance
 from regard.views.figures.divergence_map import divergence
 from regard.views.figures.effect_map import effects, eviction
+from regard.views.figures.explanation_figures import attribution, importance, relevance
 from regard.views.figures.geometry import geometry
 from regard.views.figures.grid import grid
 from regard.views.figures.heatmap import heatmap
@@ -21,6 +22,7 @@ from regard.views.figures.mask_picture import mask
 from regard.views.figures.save import save
 
 __all__ = [
+    "attribution",
     "bars",
     "cost",
     "distance",
@@ -30,7 +32,9 @@ __all__ = [
     "geometry",
     "grid",
     "heatmap",
+    "importance",
     "lines",
     "mask",
+    "relevance",
     "save",
 ]

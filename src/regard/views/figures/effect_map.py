@@ -73,25 +73,31 @@ def effects(
         said = sheet.say(f"effects.{found.by}", metric=found.metric, before=found.before)
         if found.by in ("layer", "key"):
             return _bars(sheet, found, grids, labels, title, said, size)
-        return _maps(sheet, found, grids, labels, largest, title, said, size)
+        names = ("layer", "head") if found.by == "head" else ("query", "key")
+        return draw_maps(sheet, names, grids, labels, largest, title, said, size)
 
 
-def _maps(
+def draw_maps(
     sheet: Sheet,
-    found: Ablation,
+    names: tuple[str, str],
     grids: Mapping[str, NDArray[np.float64]],
     labels: Sequence[str] | None,
     largest: float | None,
     title: str | None,
     said: str,
     size: float | None,
+    *,
+    signed: bool = True,
 ) -> Figure:
     """A map for each kind, with one scale of colours for all of them."""
     most = max(max(grid.shape) for grid in grids.values())
     pitch = checked_size(size, min(CELL * most, SIDE)) / most
     pictures = {kind: Reduced(np.ma.masked_invalid(grid), grid.shape) for kind, grid in grids.items()}
-    colours = _signed(list(pictures.values()), largest)
-    names = ("layer", "head") if found.by == "head" else ("query", "key")
+    colours = (
+        _signed(list(pictures.values()), largest)
+        if signed
+        else scale_for(list(pictures.values()), "linear", largest)
+    )
     left, first = 2.0, None
     for kind, picture in pictures.items():
         rows, columns = picture.shape

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
 from regard.errors import DtypeError, RecordingError
-from regard.recording import Call
+from regard.recording.call import Call
 
 NAMES = (
     "o_proj", "out_proj", "c_proj", "out_lin", "Wo", "wo", "o", "to_out.0", "to_out", "proj", "dense",
@@ -15,8 +17,49 @@ NAMES = (
 """What output projections are called, inside the attention module or beside it."""
 
 
+class OutputProjections:
+    """The output projections of a model by attention module, each head's part apart.
+
+    >>> model = nn.MultiheadAttention(6, 2)
+    >>> OutputProjections(model).by_head("MultiheadAttention", (0, 1), 3).shape
+    torch.Size([2, 3, 6])
+    """
+
+    def __init__(self, model: nn.Module, given: Mapping[str, nn.Module | Tensor] | None = None) -> None:
+        self._model = model
+        self._given = {} if given is None else {name: given_weight(one) for name, one in given.items()}
+        self._found: dict[tuple[str, tuple[int, ...], int], Tensor | None] = {}
+
+    def by_head(self, name: str, heads: tuple[int, ...], channels: int) -> Tensor | None:
+        """W_O of these heads of a module, ``(head, channel, width)``; None if it is not known.
+
+        Every call of the module gets the same tensor.
+        """
+        key = (name, heads, channels)
+        if key not in self._found:
+            weight = self._given.get(name)
+            weight = find_weight(self._model, name) if weight is None else weight
+            self._found[key] = None if weight is None else split_heads(weight, heads, channels)
+        return self._found[key]
+
+
+def split_heads(weight: Tensor, heads: tuple[int, ...], channels: int) -> Tensor | None:
+    """Each head's part ``(head, channel, width)`` of a weight; None if it is not for such heads."""
+    if weight.shape[1] % channels or weight.shape[1] // channels <= max(heads):
+        return None
+    parts = weight.detach().unflatten(1, (-1, channels))[:, list(heads)]  # (width, head, channel)
+    return parts.permute(1, 2, 0).contiguous()
+
+
 def output_weight(projection: object, call: Call) -> Tensor:
     """The weight ``(width, heads · channel)`` of the output projection of a call."""
+    if isinstance(projection, nn.Module) and _weight_of(projection) is None:
+        return _found(projection, call)
+    return given_weight(projection)
+
+
+def given_weight(projection: object) -> Tensor:
+    """The weight ``(width, heads · channel)`` of a linear module, or given as it is."""
     if isinstance(projection, Tensor):
         if projection.ndim != 2 or not projection.is_floating_point():
             raise DtypeError(
@@ -34,16 +77,22 @@ def output_weight(projection: object, call: Call) -> Tensor:
             do="Pass the model.",
             type=type(projection).__name__,
         )
-    own = _weight_of(projection)
-    return _found(projection, call) if own is None else own
+    weight = _weight_of(projection)
+    if weight is None:
+        raise DtypeError(
+            "An output projection is a linear module or its weight.",
+            got="{type}",
+            do="Pass model.layers[0].attention.out_proj, say.",
+            type=type(projection).__name__,
+        )
+    return weight
 
 
 def _found(model: nn.Module, call: Call) -> Tensor:
-    """The projection inside the attention module, or beside it as BERT has it."""
-    modules = dict(model.named_modules())
-    # A model that is itself the attention module is recorded under the name of its class.
-    path = call.name if call.name in modules else ""
-    if not path and call.name != type(model).__name__:
+    weight = find_weight(model, call.name)
+    if weight is not None:
+        return weight
+    if call.name not in _modules(model) and call.name != type(model).__name__:
         raise RecordingError(
             "The call {name!r} must come from the model that is passed.",
             got="{type}, which has no such module",
@@ -51,12 +100,6 @@ def _found(model: nn.Module, call: Call) -> Tensor:
             name=call.name,
             type=type(model).__name__,
         )
-    parent = path.rpartition(".")[0]
-    for place in dict.fromkeys((path, parent)):
-        for name in NAMES:
-            weight = _weight_of(modules.get(f"{place}.{name}" if place else name))
-            if weight is not None:
-                return weight
     raise RecordingError(
         "The output projection of {name!r} must be called {NAMES}, …, in the module or beside it.",
         got="none in {type}",
@@ -65,6 +108,29 @@ def _found(model: nn.Module, call: Call) -> Tensor:
         NAMES=", ".join(NAMES[:6]),
         type=type(model).__name__,
     )
+
+
+def find_weight(model: nn.Module, path: str) -> Tensor | None:
+    """The weight of the output projection of an attention module; None if it is not found."""
+    return _weight_of(find_projection(model, path))
+
+
+def find_projection(model: nn.Module, path: str) -> nn.Module | None:
+    """The projection inside the attention module, or beside it as BERT has it; None if there is none."""
+    modules = _modules(model)
+    # A model that is itself the attention module is recorded under the name of its class.
+    path = path if path in modules else ""
+    for place in dict.fromkeys((path, path.rpartition(".")[0])):
+        for name in NAMES:
+            module = modules.get(f"{place}.{name}" if place else name)
+            if _weight_of(module) is not None:
+                return module
+    return None
+
+
+def _modules(model: nn.Module) -> dict[str, nn.Module]:
+    """The modules by the names that calls have, which leave out what torch.compile wraps."""
+    return {name.replace("_orig_mod.", ""): module for name, module in model.named_modules()}
 
 
 def _weight_of(module: nn.Module | None) -> Tensor | None:

@@ -1,0 +1,165 @@
+"""``importance``, ``relevance`` and ``attribution``: which heads mattered, and which tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from regard.checks import check_choice, check_integer
+from regard.errors import DtypeError, ShapeError
+from regard.heads import Attribution, Relevance
+from regard.table import Table
+from regard.views.figures.bar_rows import MOST, PITCH, Row, draw_bars
+from regard.views.figures.effect_map import draw_maps
+from regard.views.figures.figure_layout import Sheet, checked_size
+from regard.views.figures.style import FAINT, house_style
+
+
+def importance(
+    found: Table, *, title: str | None = None, size: float | None = None, lang: str = "en"
+) -> Figure:
+    """The importance of every head, layer × head, a map for each kind of attention.
+
+    Args:
+        found: what ``regard.heads.importance(seen)`` gave.
+        title: by default what is shown; "" for none.
+        size: the longer side in inches.
+        lang: the language of what the figure itself says, "en" or "zh".
+
+    >>> import torch, regard
+    >>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True).eval()
+    >>> with regard.watch(model, gradients=True) as seen:
+    ...     model(torch.randn(1, 5, 16)).square().sum().backward()
+    >>> importance(regard.heads.importance(seen)).axes[0].get_ylabel()
+    'layer'
+    """
+    if not isinstance(found, Table) or not {"importance", "layer", "head", "kind"} <= set(found.columns):
+        raise DtypeError(
+            "figures.importance draws what regard.heads.importance found.",
+            got="{type}",
+            do="Pass regard.heads.importance(seen).",
+            type=type(found).__name__,
+        )
+    grids = {str(kind): _grid(found.filter(kind=kind)) for kind in dict.fromkeys(found.column("kind"))}
+    with house_style():
+        sheet = Sheet([title or ""], lang)
+        said = sheet.say("importance")
+        return draw_maps(sheet, ("layer", "head"), grids, None, None, title, said, size, signed=False)
+
+
+def _grid(table: Table) -> NDArray[np.float64]:
+    """The importance ``(layer, head)``; NaN where nothing was recorded."""
+    rows = [(int(row["layer"]), int(row["head"]), float(row["importance"])) for row in table]  # type: ignore[arg-type]
+    grid = np.full((max(row[0] for row in rows) + 1, max(row[1] for row in rows) + 1), np.nan)
+    for layer, head, value in rows:
+        grid[layer, head] = value
+    return grid
+
+
+def relevance(
+    found: Relevance,
+    labels: Sequence[str] | None = None,
+    *,
+    source_labels: Sequence[str] | None = None,
+    most: int = MOST,
+    title: str | None = None,
+    size: float | None = None,
+    lang: str = "en",
+) -> Figure:
+    """The relevance of every token for one position as bars, those of the source first.
+
+    Args:
+        found: what ``regard.relevance(seen, row=…)`` gave.
+        labels, source_labels: the tokens of the text and of the source; by default those of the recording.
+        most: how many bars; of more tokens the strongest are shown.
+        title: by default the position; "" for none.
+        size: the length of the axis in inches.
+        lang: the language of what the figure itself says, "en" or "zh".
+    """
+    if not isinstance(found, Relevance):
+        raise DtypeError(
+            "figures.relevance draws what regard.relevance found.",
+            got="{type}",
+            do="Pass regard.relevance(seen, row=0).",
+            type=type(found).__name__,
+        )
+    rows = _token_rows(found.own.numpy(), labels or found.tokens)
+    if found.source is not None:
+        rows = _token_rows(found.source.numpy(), source_labels or found.source_tokens) + rows
+    return _bars(rows, most, "relevance", {"row": found.row}, title, size, lang)
+
+
+def attribution(
+    found: Attribution,
+    labels: Sequence[str] | None = None,
+    *,
+    by: str = "head",
+    most: int = MOST,
+    title: str | None = None,
+    size: float | None = None,
+    lang: str = "en",
+) -> Figure:
+    """What each head gave to a logit as a map of layer × head, or what was taken from each token as bars.
+
+    Args:
+        found: what ``regard.attribution(…)`` gave.
+        labels: the tokens, for ``by="token"``.
+        by: "head" or "token".
+        most: how many bars; of more tokens the strongest are shown.
+        title: by default what is shown; "" for none.
+        size: the longer side in inches.
+        lang: the language of what the figure itself says, "en" or "zh".
+    """
+    if not isinstance(found, Attribution):
+        raise DtypeError(
+            "figures.attribution draws what regard.attribution found.",
+            got="{type}",
+            do="Pass regard.attribution(model, inputs, target).",
+            type=type(found).__name__,
+        )
+    check_choice("by", by, ("head", "token"))
+    if by == "token":
+        rows = _token_rows(found.by_token().numpy(), labels)
+        return _bars(rows, most, "attribution.token", {"logit": found.logit}, title, size, lang)
+    with house_style():
+        sheet = Sheet([title or ""], lang)
+        said = sheet.say("attribution.head", logit=found.logit)
+        grids = {"decoder": found.by_head().numpy()}
+        return draw_maps(sheet, ("layer", "head"), grids, None, None, title, said, size)
+
+
+def _token_rows(values: NDArray[np.float64], labels: Sequence[str] | None) -> list[Row]:
+    if labels is not None and len(labels) != len(values):
+        raise ShapeError(
+            "There is a label for every token (tokens = {tokens}).",
+            got="{labels} labels",
+            do="Pass the tokens of the same text.",
+            tokens=len(values),
+            labels=len(labels),
+        )
+    names = [str(at) if labels is None else f"{at} {labels[at]}" for at in range(len(values))]
+    return [Row(name, float(value)) for name, value in zip(names, values)]
+
+
+def _bars(
+    rows: list[Row],
+    most: int,
+    text: str,
+    values: dict[str, float],
+    title: str | None,
+    size: float | None,
+    lang: str,
+) -> Figure:
+    check_integer("most", most, example=40)
+    strongest = sorted(range(len(rows)), key=lambda at: -abs(rows[at].weight))[:most]
+    shown = [rows[at] for at in sorted(strongest)]
+    with house_style():
+        sheet = Sheet([*(row.name for row in shown), title or ""], lang)
+        axes = sheet.area(2, 1, checked_size(size, 3.4), PITCH * len(shown))
+        draw_bars(sheet, axes, shown)
+        axes.axvline(0.0, color=FAINT, linewidth=0.6)
+        sheet.title(axes, title, sheet.say(text, **values))
+        return sheet.fit()
