@@ -47,14 +47,18 @@ def test_output_lse_and_gradients(ids, in_order, rest, dtype, queries):
     assert plan_extent(mask, Extent(queries, N)).pairs == int(mask.dense(queries, N).sum())
 
 
-@pytest.mark.parametrize("options", [{"softcap": 2.0}, {"bias": biases.alibi(4)}, {"sinks": torch.zeros(4).double()}])
+@pytest.mark.parametrize(
+    "options", [{"softcap": 2.0}, {"bias": biases.alibi(4)}, {"sinks": torch.zeros(4).double()}]
+)
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_with_options(options, shuffled):
     ids = np.arange(N) % 5 if shuffled else np.arange(N) // 20
     mask = masks.causal() & masks.documents(ids)
     q, k, v = tensors(2, heads=4, queries=N, channels=8)
     assert_close(
-        regard.attention(q, k, v, mask=mask, **options), definition(q, k, v, mask=mask, **options).output, q.dtype
+        regard.attention(q, k, v, mask=mask, **options),
+        definition(q, k, v, mask=mask, **options).output,
+        q.dtype,
     )
     wanted = definition(q, k, v, mask=mask, **options)
     found = regard.attention_statistics(q, k, v, mask=mask, **options)

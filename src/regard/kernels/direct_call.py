@@ -58,7 +58,7 @@ def direct_call(q: Tensor, k: Tensor, v: Tensor, mask: MaskLike | None, scale: f
 
 def _ordinary(q: Tensor, k: Tensor, v: Tensor, scale: float | None) -> bool:
     """Whether the tensors have four axes, fit together and need no conversion."""
-    if not type(q) in PLAIN or not type(k) in PLAIN or not type(v) in PLAIN:
+    if type(q) not in PLAIN or type(k) not in PLAIN or type(v) not in PLAIN:
         return False
     of_q, of_k = q.shape, k.shape
     return (

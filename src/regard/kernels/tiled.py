@@ -79,9 +79,7 @@ def head_groups_of(
         # Without a built-in causal mask, tiles skip the empty half. Only the kernels of this file take
         # positions that are not in order.
         cut = not own_causal and (causal or any(part.by_document for part in element.parts))
-        parts = (
-            lay_out(element.mask, plan.extent, plan.region, max_rows=max_rows) if cut else element.parts
-        )
+        parts = lay_out(element.mask, plan.extent, plan.region, max_rows=max_rows) if cut else element.parts
         return HeadGroup(batch, heads, causal and own_causal, parts)
 
     if () in elements:
@@ -165,6 +163,7 @@ class _TiledGradient(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        del ctx, grads
         raise ArgumentError(
             "regard.attention has first derivatives.",
             got="a second derivative of a masked or capped call",
@@ -183,7 +182,9 @@ def _one_by_one(
 ) -> tuple[Any, Any]:
     """What torch.vmap asks for: one call for each element, and the results stacked."""
     found = [
-        function.apply(call, *(x if d is None or x is None else x.select(d, i) for x, d in zip(tensors, in_dims)))
+        function.apply(
+            call, *(x if d is None or x is None else x.select(d, i) for x, d in zip(tensors, in_dims))
+        )
         for i in range(size)
     ]
     stacked = tuple(None if column[0] is None else torch.stack(column) for column in zip(*found))
