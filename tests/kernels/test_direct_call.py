@@ -1,5 +1,9 @@
 """Calls that go straight to SDPA, and those that must not."""
 
+import sys
+from types import ModuleType
+from unittest import TestCase
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +18,7 @@ from regard.kernels import attention_with_lse
 from regard.kernels.direct_call import direct_call, may_skip_tiles
 from regard.kernels.inputs import prepare
 from regard.kernels.single_row import single_query
+from regard.masks.patterns import upper_left_causal
 
 DTYPES = st.sampled_from([torch.float64, torch.float32, torch.bfloat16])
 
@@ -120,3 +125,51 @@ def test_a_sparse_tensor_is_still_planned(lead, additive):
     assert may_skip_tiles(mask)
     assert direct_call(q, k, v, mask, None) is None
     assert_close(regard.attention(q, k, v, mask=mask), definition(q, k, v, mask=keep).output, q.dtype)
+
+
+@pytest.mark.parametrize("mask", [None, masks.causal(), masks.window(2, 0), masks.every(3)], ids=str)
+def test_leading_axes_broadcast_as_in_sdpa(mask):
+    q, k, v = tensors(2, queries=9)
+    added = None if mask is None else mask.dense(9)
+    for some in ((q[0], k, v), (q, k[0], v[0]), (q[None], k, v[0])):
+        wanted = torch.nn.functional.scaled_dot_product_attention(*some, attn_mask=added)
+        found = regard.attention(*some, mask=mask)
+        assert_close(found, wanted, q.dtype)
+
+
+@pytest.mark.parametrize("mask", [None, masks.window(2, 0)], ids=str)
+def test_mixed_dtypes_under_autocast_as_in_sdpa(mask):
+    q, k, v = tensors(2, queries=9, dtype=torch.float32)
+    added = None if mask is None else mask.dense(9)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        wanted = torch.nn.functional.scaled_dot_product_attention(q, k.bfloat16(), v, attn_mask=added)
+        found = regard.attention(q, k.bfloat16(), v, mask=mask)
+    assert found.dtype == wanted.dtype == torch.bfloat16
+    assert_close(found, wanted, torch.bfloat16)
+    with pytest.raises(regard.errors.DtypeError, match="same dtype"):
+        regard.attention(q, k.bfloat16(), v)
+
+
+def test_pytorch_samples_of_sdpa(monkeypatch):
+    """The inputs with which torch tests SDPA itself."""
+    # Torch's tests need expecttest for outputs that they compare as text; these samples do not.
+    stand_in = ModuleType("expecttest")
+    stand_in.TestCase = TestCase
+    monkeypatch.setitem(sys.modules, "expecttest", stand_in)
+    methods = pytest.importorskip("torch.testing._internal.common_methods_invocations")
+    (info,) = [op for op in methods.op_db if op.name == "nn.functional.scaled_dot_product_attention"]
+    tried = 0
+    for sample in info.sample_inputs("cpu", torch.float64, requires_grad=False):
+        options = dict(sample.kwargs)
+        if options.pop("dropout_p", 0.0):
+            continue  # random
+        q, (k, v) = sample.input, sample.args
+        wanted = torch.nn.functional.scaled_dot_product_attention(q, k, v, **options)
+        options.pop("enable_gqa", None)
+        mask = options.pop("attn_mask", None)
+        if options.pop("is_causal", False):
+            mask = upper_left_causal(q.shape[-2], k.shape[-2])
+        found = regard.attention(q, k, v, mask=mask, **options)
+        assert_close(found, wanted, torch.float64)
+        tried += 1
+    assert tried > 10

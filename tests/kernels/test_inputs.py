@@ -22,7 +22,7 @@ NAN = float("nan")
         ({"v": V.to(torch.complex64)}, DtypeError, "Got v.dtype = torch.complex64"),
         ({"k": K.double()}, DtypeError, "same dtype. Got q.dtype = torch.float32, k.dtype = torch.float64"),
         ({"k": K.to("meta")}, DeviceError, "Got q on cpu, k on meta"),
-        ({"q": Q[0]}, ShapeError, "same number of axes"),
+        ({"q": Q[0, 0]}, ShapeError, "same number of axes"),
         ({"q": Q[0, 0, 0], "k": K[0, 0, 0], "v": V[0, 0, 0]}, ShapeError, "same number of axes"),
         ({"q": Q[..., :3]}, ShapeError, r"channels \(q = 3\). Got k = 5"),
         ({"v": V[:, :, :6]}, ShapeError, r"as many values as keys \(keys = 7\). Got values = 6"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ from regard.kernels.plain_kernel import Rules, add_sinks, exp, full_precision, s
 from regard.kernels.plan import Plan, plan_extent
 from regard.kernels.tile_pass import flatten_lead
 from regard.kernels.tiled import run
-from regard.masks import MaskLike
+from regard.masks import Mask, MaskLike
 from regard.masks.extent import Extent
 
 
@@ -259,7 +259,7 @@ def run_flex(inputs: Inputs, *, compiled: bool = True) -> tuple[Tensor, Tensor]:
 
     inputs = inputs.with_positive_scale()
     attend = _compiled() if compiled else _uncompiled()
-    block_mask = inputs.mask.block_mask(*inputs.extent, device=inputs.q.device)
+    block_mask = _kept_block_mask(inputs.mask, inputs.extent, inputs.q.device)
     output, extra = attend(
         inputs.q,
         inputs.k,
@@ -272,6 +272,12 @@ def run_flex(inputs: Inputs, *, compiled: bool = True) -> tuple[Tensor, Tensor]:
     )
     output, lse = add_sinks(output, extra.lse, inputs.sinks)
     return output, lse.detach()
+
+
+@lru_cache(maxsize=64)
+def _kept_block_mask(mask: Mask, extent: Extent, device: torch.device) -> Any:
+    # All layers of a model use the same mask.
+    return mask.block_mask(*extent, device=device)
 
 
 def _softcapped(softcap: float | None) -> Callable[..., Tensor] | None:

@@ -97,7 +97,7 @@ def prepare(
 
     ``extent`` is that of the whole sequence, if the tensors hold only a shard of it.
     """
-    v = k if v is None else v
+    q, k, v = _as_sdpa_takes_them(q, k, k if v is None else v)
     lead, heads = check_tensors(q, k, v)
     has_heads = q.ndim > 2
     batch = prod(lead)
@@ -122,6 +122,19 @@ def prepare(
 
 
 # ---- tensors ---------------------------------------------------------------------------------
+
+
+def _as_sdpa_takes_them(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Leading axes added where others have more, and one dtype for all under autocast, as SDPA does."""
+    if not all(isinstance(x, Tensor) for x in tensors):
+        return tensors
+    axes = [x.ndim for x in tensors]
+    if 2 < min(axes) < max(axes):
+        tensors = tuple(x[(None,) * (max(axes) - x.ndim)] for x in tensors)
+    kinds, device = {x.dtype for x in tensors}, tensors[0].device.type
+    if len(kinds) > 1 and kinds <= set(FLOATS[1:]) and torch.is_autocast_enabled(device):
+        tensors = tuple(x.to(torch.get_autocast_dtype(device)) for x in tensors)
+    return tensors
 
 
 def check_tensors(q: Tensor, k: Tensor, v: Tensor | None) -> tuple[tuple[int, ...], int]:

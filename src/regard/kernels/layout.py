@@ -52,7 +52,7 @@ MAX_WASTE = 1.12
 """Neighbouring row tiles are joined as long as this multiplies the computed pairs by at most this factor."""
 
 CALL_PAIRS = 2048
-"""What a kernel call costs apart from its pairs, in pairs: 0.1 ms against 50 ns for 8 heads of 64 channels."""
+"""A kernel call's cost apart from its pairs, in pairs. Like the next two, an estimate, not yet measured."""
 
 MASKED_PAIR = 0.5
 """What evaluating the mask adds to the cost of a pair."""

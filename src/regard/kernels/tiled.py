@@ -167,6 +167,7 @@ class _TiledGradient(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        del ctx, grads
         raise ArgumentError(
             "regard.attention has first derivatives.",
             got="a second derivative of a masked or capped call",

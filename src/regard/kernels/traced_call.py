@@ -117,10 +117,7 @@ def _backward(
 
 def _reduced(grad: Tensor, x: Tensor, lead: tuple[int, ...]) -> Tensor:
     """The gradient of ``x``, which was broadcast to the leading axes ``lead`` and flattened."""
-    if x.ndim < 4:
-        wide = (1,) * (4 - x.ndim) + tuple(x.shape)
-    else:
-        wide = tuple(x.shape)
+    wide = (1,) * (4 - x.ndim) + tuple(x.shape)
     full = grad if grad.shape[0] == 1 else grad.reshape(*lead, *grad.shape[1:])
     while full.ndim < len(wide):
         full = full[None]
@@ -153,6 +150,7 @@ def _register() -> None:
     def _(
         grad: Tensor, output: Tensor, lse: Tensor, q: Tensor, k: Tensor, v: Tensor, *options: Any
     ) -> tuple[Tensor, ...]:
+        del grad, output, lse
         bias, sinks = options[1], options[2]
         return tuple(q.new_empty(0) if x is None else x.new_empty(x.shape) for x in (q, k, v, bias, sinks))
 
