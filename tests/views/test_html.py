@@ -52,3 +52,18 @@ def test_a_document_escapes_its_title_and_attributes():
 def test_a_skeleton_without_a_place():
     with pytest.raises(AssertionError, match="needs each of these once"):
         fill("<p></p>", {"<b>": ""})
+
+
+def test_text_has_enough_contrast():
+    """At least 4.5:1, as WCAG asks of text."""
+
+    def luminance(colour):
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        red, green, blue = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    for theme in (LIGHT, DARK):
+        for name in ("ink", "soft", "faint", "accent", "error"):
+            for paper in ("paper", "raised", "wash"):
+                low, high = sorted((luminance(theme[name]), luminance(theme[paper])))
+                assert (high + 0.05) / (low + 0.05) >= 4.5, (name, paper)

@@ -396,6 +396,25 @@ def test_a_large_recording_has_a_page_for_each_call(visit, monkeypatch):
     assert visitor.ask("[regard.state.now.call, regard.state.now.head, regard.state.now.query]") == [1, 1, 60]
 
 
+def test_the_views_of_a_large_recording_are_no_dead_end(visit, monkeypatch):
+    monkeypatch.setattr(tasks, "WHOLE_PAGE", 1000)
+    visitor = visit().open("/look/book")
+    visitor.until("window.regard?.app && document.querySelector('.app-call')")
+    assert visitor.page.url.split("#")[0].endswith("/look/book?call=0")
+    visitor.page.select_option(".app-call", "1")
+    visitor.until("location.search === '?call=1' && window.regard?.app")
+
+
+def test_an_empty_text_is_told_in_the_colour_of_errors(visit):
+    visitor = visit().open("/")
+    visitor.until("document.querySelector('textarea')")
+    visitor.page.fill("textarea", "  ")
+    visitor.page.press("textarea", "Control+Enter")
+    assert visitor.page.inner_text(".note.error") == "Type a text first."
+    visitor.page.fill("textarea", "the cat")
+    assert visitor.page.locator(".note.error").count() == 0
+
+
 # ---- modules -------------------------------------------------------------------------------------
 
 

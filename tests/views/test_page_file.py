@@ -165,6 +165,8 @@ def test_what_it_opens_first(tmp_path):
     )
     assert page.header["start"] == {"view": "matrix", "call": 1, "head": 1}
     assert (page.header["language"], page.header["title"], page.header["model"]) == ("zh", "T", "Toy")
+    page = Decoded(regard.page(seen, tmp_path / "x.html", view="lines", head=6))
+    assert page.header["start"] == {"view": "lines", "head": 2, "heads": [2]}
     page = Decoded(regard.page(seen, tmp_path / "x.html", layers=5))
     assert [call["layer"] for call in page.header["calls"]] == [5]
     assert page.header["start"] == {}

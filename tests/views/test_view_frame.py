@@ -82,3 +82,33 @@ def test_every_control_has_a_name(page):
             .map((one) => one.outerHTML)"""
         )
         assert not nameless
+
+
+def test_the_overview_goes_to_the_kind_that_is_chosen(page):
+    page.set(view="overview")
+    page.page.set_viewport_size({"width": 900, "height": 420})
+    page.page.click('.segments >> text="Cross"')
+    box = page.page.locator('.card[aria-current="true"]').bounding_box()
+    assert 0 < box["y"] < 420
+    page.page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def test_steps_open_on_a_word(page):
+    page.set(view="steps", query=None)
+    assert page.page.locator('.token-strip [aria-pressed="true"]:not(.special)').count() == 1
+
+
+def test_an_address_may_name_the_layer(page):
+    read = (
+        "(location.hash = given, new Promise((done) => setTimeout(() => done(regard.state.now.call), 300)))"
+    )
+    assert page.run(read, "#layer=1&kind=cross") == 5
+    assert page.run(read, "#layer=99") == 0
+    page.run("(location.hash = '', new Promise((done) => setTimeout(() => done(0), 300)))")
+
+
+def test_the_matrix_says_who_attends_to_whom(page):
+    page.set(view="matrix", call=4)
+    assert "the tokens being written" in page.run("regard.exportSvg()")
+    page.set(call=0)
+    assert "the tokens that attend." in page.run("regard.exportSvg()")

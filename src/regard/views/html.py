@@ -104,13 +104,14 @@ LIGHT = {
     "raised": "#ffffff",
     "ink": "#1d2025",
     "soft": "#5c636e",
-    "faint": "#8b929d",
+    "faint": "#666d78",
     "hair": "#e4e6e8",
     "accent": "#2a62c4",
     "wash": "#eef3fb",
     "void": "#fcfcfb",
     "positive": "#2f6fc0",
     "negative": "#d27a2c",
+    "error": "#b3261e",
     "shadow": "0 8px 40px rgb(20 24 32 / 14%)",
 }
 """The colours on light paper, as CSS variables: ``--paper``, ``--ink`` and so on."""
@@ -120,13 +121,14 @@ DARK = {
     "raised": "#181c21",
     "ink": "#e7e9ec",
     "soft": "#a2a9b4",
-    "faint": "#6f7783",
+    "faint": "#8b93a0",
     "hair": "#272c33",
     "accent": "#82aefc",
     "wash": "#1b2738",
     "void": "#111418",
     "positive": "#6fa5ee",
     "negative": "#e39a55",
+    "error": "#ff9a90",
     "shadow": "0 8px 40px rgb(0 0 0 / 50%)",
 }
 """The same on dark paper."""

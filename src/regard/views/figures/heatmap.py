@@ -72,14 +72,14 @@ def heatmap(
     matrix = one_matrix(
         weights, layer=layer, head=head, kind=kind, run=run, batch=batch, queries=queries, keys=keys
     )
-    look = Look(scale, largest, cmap, numbers, title, lang)
+    look = HeatmapStyle(scale, largest, cmap, numbers, title, lang)
     if width is not None:
         return drawn_to_width(lambda inches: _drawn(matrix, inches, look), width)
     return _drawn(matrix, size, look)
 
 
 @dataclass(frozen=True)
-class Look:
+class HeatmapStyle:
     """How a heat map looks."""
 
     scale: str
@@ -90,7 +90,7 @@ class Look:
     lang: str
 
 
-def _drawn(matrix: Matrix, size: float | None, look: Look) -> Picture:
+def _drawn(matrix: Matrix, size: float | None, look: HeatmapStyle) -> Picture:
     width, height = area_of(matrix.shape, size)
     picture = picture_of(matrix, width, height)
     colours = scale_for([picture], look.scale, look.largest, look.cmap)

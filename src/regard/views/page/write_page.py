@@ -249,6 +249,8 @@ def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
     numbers = calls[place].head_numbers
     if wanted.head is not None:
         start["head"] = numbers.index(_one_of("head", wanted.head, numbers))
+        if wanted.view == "lines" and wanted.heads is None:
+            start["heads"] = [start["head"]]
     if wanted.heads is not None:
         start["heads"] = [numbers.index(_one_of("heads", head, numbers)) for head in wanted.heads]
     return start

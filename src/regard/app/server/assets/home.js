@@ -56,7 +56,10 @@ class Home {
       placeholder: say("home.placeholder"),
       "aria-label": say("home.text"),
       spellcheck: "false",
-      on: { input: () => this.typed() },
+      on: {
+        input: () => this.typed(),
+        keydown: (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && this.read(),
+      },
     });
     this.area.value = this.text;
     this.model = choice(
@@ -144,10 +147,17 @@ class Home {
     const { letters } = this.state.limits;
     const count = this.area.value.length;
     this.button.disabled = count > letters;
-    this.note.textContent =
+    this.tell(
       count > letters
         ? say("home.long", { count: count.toLocaleString("en"), most: letters.toLocaleString("en") })
-        : "";
+        : "",
+    );
+  }
+
+  /** Says what went wrong, in the colour of errors; "" takes it back. */
+  tell(problem) {
+    this.note.classList.toggle("error", Boolean(problem));
+    this.note.textContent = problem;
   }
 
   dropped(event, form) {
@@ -163,7 +173,7 @@ class Home {
       this.area.value = new TextDecoder("utf-8", { fatal: true }).decode(await file.slice(0, most + 4).arrayBuffer());
       this.typed();
     } catch {
-      this.note.textContent = say("home.notext");
+      this.tell(say("home.notext"));
     }
   }
 
@@ -175,6 +185,7 @@ class Home {
     const model = this.state.models.find(({ id }) => id === this.model.value);
     const text = this.area.value;
     if (!text.trim()) {
+      this.tell(say("home.empty"));
       this.area.focus();
       return;
     }
@@ -193,7 +204,7 @@ class Home {
       store("regard.recent", [found, ...stored("regard.recent", [])].slice(0, MOST_RECENT));
       location.assign(`/${tokens > LONG_READING ? "map" : "look"}/${recording}`);
     } catch (error) {
-      this.note.textContent = error.name === "AbortError" ? "" : error.message;
+      this.tell(error.name === "AbortError" ? "" : error.message);
     } finally {
       this.running = null;
       this.button.textContent = say("home.read");
@@ -202,6 +213,7 @@ class Home {
 
   progress(job) {
     const share = Math.round(100 * job.share);
+    this.note.classList.remove("error");
     this.note.replaceChildren(
       make("span", {}, say(`stage.${job.stage}`), " ", datum(`${share}%`)),
       make("progress", { max: "100", value: String(share) }),

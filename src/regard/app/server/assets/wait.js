@@ -1,6 +1,6 @@
 // Shown until the views of a recording are written: requests them, shows progress, then opens them.
 
-import { followJob, postJson } from "/assets/map/client.js";
+import { followJob, getJson, postJson } from "/assets/map/client.js";
 import { firstLanguage } from "/assets/map/memory.js";
 import { datum, make } from "/assets/page/elements.js";
 import { say, speak } from "/assets/page/languages.js";
@@ -24,13 +24,28 @@ function show(job) {
   );
 }
 
-try {
+/** A large recording has no page of all its calls, but one for each; the first of them is opened. */
+async function isTooLarge() {
+  if (call !== null) return false;
+  const { whole } = await getJson(`/api/recordings/${encodeURIComponent(id)}`);
+  return !whole;
+}
+
+async function open() {
+  if (await isTooLarge()) {
+    location.replace(`${location.pathname}?call=0${location.hash}`);
+    return;
+  }
   const { job } = await postJson(
     `/api/recordings/${encodeURIComponent(id)}/pages`,
     call === null ? {} : { call: Number(call) },
   );
   if (job) await followJob(job, show);
   location.reload();
+}
+
+try {
+  await open();
 } catch (error) {
-  root.replaceChildren(make("p", { class: "notice" }, error.message));
+  root.replaceChildren(make("p", { class: "notice", role: "alert" }, error.message));
 }

@@ -1,6 +1,6 @@
 // The state in the address: #view=matrix&call=3&head=5, only what differs from the first state.
 
-const NUMBERS = ["call", "head", "query", "key"];
+const NUMBERS = ["call", "layer", "head", "query", "key"];
 const LISTS = ["heads", "zoom"];
 // A change of these is a new entry in the browser's history; other changes update the current entry.
 const STEPS = ["view", "call", "head"];

@@ -104,13 +104,20 @@ export class State extends Store {
 
   /** What is shown if a page begins with these values. */
   beginning(patch) {
-    return { ...this.first, ...withHead(this.first, patch) };
+    return { ...this.first, ...withHead(this.first, withCall(this.recording, patch)) };
   }
 
   /** Whether a pinned token of one call means the same in another. */
   keepsPins(one, other) {
     return one.kind === other.kind && one.run === other.run && one.queries === other.queries && one.keys === other.keys;
   }
+}
+
+/** An address may name the layer and the kind in place of the call. */
+function withCall({ calls }, patch) {
+  if (patch.call !== undefined || patch.layer === undefined) return patch;
+  const found = calls.find(({ layer, kind }) => layer === patch.layer && kind === (patch.kind ?? kind));
+  return found ? { ...patch, call: found.index } : patch;
 }
 
 /** If only the lines of the current head are shown, choosing another head shows those of that head. */

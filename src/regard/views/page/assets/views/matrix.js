@@ -182,7 +182,11 @@ export class MatrixView extends TiledView {
       surface.line(left + x, top, left + x, top + height, inks.hair);
     }
     drawAxes(surface, { viewport, space, inks, look, marked });
-    drawLegend(surface, { x: left, y: top + height + 16, width: Math.min(220, width), inks, scale: state.now.scale });
+    const legend = Math.min(220, width);
+    drawLegend(surface, { x: left, y: top + height + 16, width: legend, inks, scale: state.now.scale });
+    const beside = left + legend + 28;
+    const axes = say(look.call.kind === "cross" ? "matrix.axes.cross" : "matrix.axes");
+    surface.text(beside, top + height + 20, axes, { fill: inks.soft, size: 12, limit: this.size.width - beside });
   }
 
   drawCells(surface) {

@@ -38,6 +38,17 @@ export class OverviewView {
     for (const card of this.cards) {
       card.root.setAttribute("aria-current", String(card.call.index === now.call && card.head === now.head));
     }
+    if (changed?.has("call")) this.reveal();
+  }
+
+  mounted() {
+    if (this.app.state.now.call > 0) this.reveal();
+  }
+
+  /** Brings the current head into sight. */
+  reveal() {
+    const current = this.cards.find(({ root }) => root.getAttribute("aria-current") === "true");
+    current?.root.scrollIntoView({ block: "center" });
   }
 
   build(now) {
@@ -95,7 +106,7 @@ export class OverviewView {
           make(
             "small",
             {},
-            say("overview.heads", { layers: calls.length, heads: count }),
+            say(calls.length === 1 ? "overview.heads.one" : "overview.heads", { layers: calls.length, heads: count }),
             " · ",
             say("size", { queries: calls[0].queries, keys: calls[0].keys }),
           ),

@@ -20,10 +20,11 @@ export class StepsView {
     this.root = make("section", { class: "view steps" }, this.strip, this.body);
   }
 
-  /** The query shown: the pinned one, else the last. */
+  /** The query shown: the pinned one, else the last that is not a special token. */
   get query() {
     const { call, now } = this.app.state;
-    return now.query ?? call.queries - 1;
+    const last = call.querySpecial.lastIndexOf(false);
+    return now.query ?? (last < 0 ? call.queries - 1 : last);
   }
 
   update(now, changed) {
