@@ -183,10 +183,10 @@ def _telling(call: Call, rows: Text, columns: Text, chosen: slice) -> NDArray[np
     """Pairs worth seeing: a word that attends to another word, neither its neighbour nor its equal."""
     queries = np.arange(call.queries)[chosen]
     keys = np.arange(call.keys)
-    own = np.array([_is_word(rows, query, least=2) for query in queries])
-    others = np.array([_is_word(columns, key, least=4) for key in keys])
+    own = np.array([_is_word(rows, int(query), least=2) for query in queries])
+    others = np.array([_is_word(columns, key, least=4) for key in range(call.keys)])
     others &= keys > 0
-    pairs = own[:, None] & others
+    pairs: NDArray[np.bool_] = own[:, None] & others
     if call.kind == "cross":
         return pairs
     spelled = {
@@ -195,7 +195,8 @@ def _telling(call: Call, rows: Text, columns: Text, chosen: slice) -> NDArray[np
     of_rows = np.array([spelled[token.lower()] for token in rows.tokens])[queries]
     of_columns = np.array([spelled[token.lower()] for token in columns.tokens])
     distance = np.abs(queries[:, None] + call.extent.offset - keys)
-    return pairs & (distance > NEAR) & (distance <= FAR) & (of_rows[:, None] != of_columns)
+    pairs &= (distance > NEAR) & (distance <= FAR) & (of_rows[:, None] != of_columns)
+    return pairs
 
 
 def _is_word(text: Text, place: int, *, least: int) -> bool:
