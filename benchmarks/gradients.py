@@ -15,8 +15,10 @@ import os
 os.environ["HF_HUB_OFFLINE"] = "1"
 from transformers import LlamaConfig, LlamaForCausalLM
 torch.manual_seed(0)
-config = LlamaConfig(hidden_size=576, intermediate_size=1536, num_hidden_layers={layers}, num_attention_heads=9,
-                     num_key_value_heads=3, vocab_size=49152, max_position_embeddings=8192, tie_word_embeddings=True)
+config = LlamaConfig(
+    hidden_size=576, intermediate_size=1536, num_hidden_layers={layers}, num_attention_heads=9,
+    num_key_value_heads=3, vocab_size=49152, max_position_embeddings=8192, tie_word_embeddings=True,
+)
 model = LlamaForCausalLM(config).requires_grad_(False)
 model.model.embed_tokens.register_forward_hook(lambda module, args, output: output.requires_grad_())
 ids = torch.randint(1000, (1, {n}))

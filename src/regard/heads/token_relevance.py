@@ -89,7 +89,7 @@ def relevance(
         check_batch(call, batch)
         call.gradients  # raises before the work begins  # noqa: B018
     if stacks["cross"]:
-        own, source = _two_texts(*stacks.values(), batch, row)
+        own, source = _two_texts(stacks["encoder"], stacks["decoder"], stacks["cross"], batch, row)
         return _named(recording, batch, row, own, source)
     if bool(stacks["encoder"]) == bool(stacks["decoder"]):
         raise RecordingError(

@@ -48,6 +48,7 @@ def estimate(
     statistics: bool = False,
     top: int = 0,
     values: bool = False,
+    gradients: bool = False,
 ) -> Estimate:
     """The size of ``watch(model, …)`` over a text of ``queries`` tokens.
 
@@ -76,7 +77,9 @@ def estimate(
         rows = source if stack.kind == "encoder" else queries
         columns = queries if stack.kind == "decoder" else source
         per_head = rows * (44 + 12 * top) + columns * 4 if statistics else rows * 4
-        numbers = stack.heads * rows + stack.key_heads * columns * (2 if values else 1)
+        # Q and, of the same shape, dO for each query; K and V for each key.
+        numbers = stack.heads * rows * (2 if gradients else 1)
+        numbers += stack.key_heads * columns * (2 if values or gradients else 1)
         own = 0 if statistics else numbers * stack.channels * wide.itemsize
         calls += count
         size += count * batch * (stack.heads * per_head + own)

@@ -47,7 +47,7 @@ def split_heads(weight: Tensor, heads: tuple[int, ...], channels: int) -> Tensor
     """Each head's part ``(head, channel, width)`` of a weight; None if it is not for such heads."""
     if weight.shape[1] % channels or weight.shape[1] // channels <= max(heads):
         return None
-    parts = weight.detach().unflatten(1, (-1, channels))[:, list(heads)]  # (width, head, channel)
+    parts: Tensor = weight.detach().unflatten(1, (-1, channels))[:, list(heads)]  # (width, head, channel)
     return parts.permute(1, 2, 0).contiguous()
 
 
