@@ -185,9 +185,9 @@ def test_generation_with_a_cache_is_the_same_as_without(two_sided, case):
         options = {}
     prompt = torch.randint(3, 29, (BATCH, TARGET))
     with regard.edit(model.eval(), GENERATED[case]):
-        with_cache = own.generate(model, prompt, maximum=12, **options)
-        without = own.generate(model, prompt, maximum=12, cache=False, **options)
-    plain = own.generate(model, prompt, maximum=12, **options)
+        with_cache = own.generate(model, prompt, max_new_tokens=12, **options)
+        without = own.generate(model, prompt, max_new_tokens=12, cache=False, **options)
+    plain = own.generate(model, prompt, max_new_tokens=12, **options)
     assert torch.equal(with_cache.tokens, without.tokens)
     assert (with_cache.log_probabilities - without.log_probabilities).abs().max() < CLOSE
     assert (with_cache.log_probabilities - plain.log_probabilities).abs().max() > 10 * CLOSE

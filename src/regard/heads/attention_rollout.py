@@ -105,7 +105,7 @@ def _of_run(recording: Recording, run: int) -> list[Call]:
     calls = [call for call in recording if call.run == run]
     if not calls:
         raise ArgumentError(
-            "run is one of the recorded passes (0 … {recording}).",
+            "run must be one of the recorded passes (0 … {recording}).",
             got="run = {run!r}",
             do="Count from 0.",
             recording=max(call.run for call in recording),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -52,7 +53,13 @@ def direct_call(q: Tensor, k: Tensor, v: Tensor, mask: MaskLike | None, scale: f
         else:
             return None
     return F.scaled_dot_product_attention(
-        q, k, v, attn_mask=mask, is_causal=causal, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
+        q,
+        k,
+        v,
+        attn_mask=cast("Tensor | None", mask),
+        is_causal=causal,
+        scale=scale,
+        enable_gqa=q.shape[1] != k.shape[1],
     )
 
 

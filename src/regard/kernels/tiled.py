@@ -341,6 +341,7 @@ def _place(output: Tensor, lse: Tensor, tile_pass: TilePass) -> None:
     shape = (*tile_pass.q.shape[:-1], output.shape[-1])
     own, own_lse = output.new_zeros(shape), lse.new_full(tile_pass.q.shape[:-1], -torch.inf)
     each(_invoke, tile_pass.forward(own, own_lse))
+    assert tile_pass.queries is not None
     output.index_copy_(2, tile_pass.queries, own)
     lse.index_copy_(2, tile_pass.queries, own_lse)
 

@@ -105,14 +105,14 @@ def _backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     inputs = _inputs(q, k, v, *options)
     rows = [x.reshape(inputs.q.shape[0], inputs.heads, *x.shape[-2:]) for x in (grad, output)]
-    found = run_backward(
-        inputs, plan_extent(inputs.mask, inputs.extent), *rows, lse.reshape(inputs.q.shape[:-1])
-    )
+    plan = plan_extent(inputs.mask, inputs.extent)
+    found: tuple[Any, ...] = run_backward(inputs, plan, rows[0], rows[1], lse.reshape(inputs.q.shape[:-1]))
     of_q, of_k, of_v, of_sinks, *of_tables = found
     of_tensors = [_reduced(own, x, inputs.lead) for own, x in zip((of_q, of_k, of_v), (q, k, v))]
     bias, sinks = options[1], options[2]
     of_bias = q.new_empty(0) if bias is None else _reduced(of_tables[0], bias, inputs.lead)
-    return (*of_tensors, of_bias, q.new_empty(0) if sinks is None else of_sinks)  # type: ignore[return-value]
+    of_q, of_k, of_v = of_tensors
+    return of_q, of_k, of_v, of_bias, q.new_empty(0) if sinks is None else of_sinks
 
 
 def _reduced(grad: Tensor, x: Tensor, lead: tuple[int, ...]) -> Tensor:

@@ -9,10 +9,11 @@ Chinese, Japanese or Korean, nothing could be read any more: that is an error th
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib import font_manager
@@ -86,8 +87,9 @@ def families_for(texts: Iterable[str]) -> list[str]:
 def _own_families() -> list[str]:
     """The first installed font that the user has set for each family."""
     own = []
-    for family in mpl.rcParams["font.family"]:
-        names = mpl.rcParams[f"font.{family}"] if family in font_manager.font_family_aliases else [family]
+    settings: Mapping[str, Any] = dict(mpl.rcParams.items())
+    for family in settings["font.family"]:
+        names = settings[f"font.{family}"] if family in font_manager.font_family_aliases else [family]
         own.append(next((name for name in names if _signs_of(name)), LATIN))
     return [name for name in dict.fromkeys(own) if name != LATIN]
 

@@ -117,7 +117,7 @@ def _drawn(matrix: Matrix, size: float | None, look: HeatmapStyle) -> Picture:
 def _in_words(matrix: Matrix, picture: Reduced, title: str, lang: str) -> str:
     """The title, the size and the strongest pair."""
     values = np.ma.filled(picture.values, -np.inf)
-    row, column = np.unravel_index(int(values.argmax()), values.shape)
+    row, column = map(int, np.unravel_index(int(values.argmax()), values.shape))
     names = {"title": title, "queries": matrix.shape[0], "keys": matrix.shape[1]}
     if not picture.whole or matrix.queries is None or matrix.keys is None or not np.isfinite(values.max()):
         return TEXTS.say("alt.map", lang, **names).removeprefix(": ")
