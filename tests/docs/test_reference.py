@@ -17,7 +17,7 @@ PAGES = ["commands.md", "commands.zh-CN.md"]
 
 
 def test_every_public_name_is_rendered_without_a_warning(tmp_path):
-    site = script("make_site")
+    site, before = script("make_site"), set(vars(regard))
     site.write_reference(tmp_path)  # warnings are errors
     for room in site.ROOMS:
         page = (tmp_path / f"{room.replace('.', '/')}.html").read_text(encoding="utf-8")
@@ -28,7 +28,7 @@ def test_every_public_name_is_rendered_without_a_warning(tmp_path):
             shown = value.__name__ in site.ROOMS if isinstance(value, ModuleType) else f'id="{name}"' in page
             assert shown, f"{room}.{name}"
     # Building does not change the package: names still load on first use.
-    assert "attention_weights" not in vars(regard)
+    assert "attention_weights" in before or "attention_weights" not in vars(regard)
 
 
 def test_everything_public_in_regard_is_in_the_reference():

@@ -45,6 +45,8 @@ def test_everything_is_told_of():
         "ValueWeighted",
         "Divergence",
         "Eviction",
+        "Attribution",
+        "Relevance",
     }  # results
     assert [name for name in heads.__all__ if name not in shown and f"{name}(" not in PAGE] == []
     assert [role for role in ROLES if f"| `{role}` |" not in STATISTICS] == []

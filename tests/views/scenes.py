@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+import regard
 from regard import biases, masks
+from regard.ablation import Ablation
+from regard.ablation.sweep import PLACES
+from regard.heads import Table
 from regard.kernels import reference
 from regard.recording import Recording, ScoredCall
 
@@ -72,3 +76,40 @@ def softmax(*shape, seed=0):
     scores = 2 * np.random.default_rng(seed).normal(size=shape)
     powers = np.exp(scores - scores.max(-1, keepdims=True))
     return powers / powers.sum(-1, keepdims=True)
+
+
+def swept(by):
+    """What a sweep over an encoder-decoder finds."""
+    places = {"head": (0, 1), "layer": (0,), "key": (2,), "edge": (1, 0)}[by]
+    rows_found = [(kind, *places, 1.0, 1.5, 0.5, 0.1) for kind in ("encoder", "decoder", "cross")]
+    return Ablation(by, "loss", 1.0, Table((*PLACES[by], "before", "after", "difference", "kl"), rows_found))
+
+
+def cut():
+    """What eviction finds in a small decoder."""
+    decoder = language_model()
+    with torch.no_grad(), regard.watch(decoder) as read:
+        decoder(torch.arange(1, 40)[None])
+    return regard.heads.eviction(read)
+
+
+def language_model():
+    """A small decoder, the same each time."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+
+
+def learned():
+    """A small encoder with the gradients of a loss."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True).eval()
+        with regard.watch(model, gradients=True) as found:
+            model(torch.randn(1, 5, 16)).square().sum().backward()
+    return found
+
+
+def attributed():
+    """What the heads of a small decoder gave to a logit."""
+    return regard.attribution(language_model(), torch.tensor([[3, 1, 4, 1, 5]]), target=9)

@@ -5,20 +5,19 @@ import re
 import matplotlib.text
 import numpy as np
 import pytest
-import torch
 
 import regard
 from regard import figures
-from regard.ablation import Ablation
 from regard.ablation.sweep import PLACES
 from regard.errors import ArgumentError
-from regard.heads import Table, divergence
+from regard.heads import divergence
 from regard.translator import embedded, look
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.page.display_tokens import text_of
+from views.scenes import attributed, cut, learned, swept
 
 WORD = re.compile(r"[A-Za-z]{2,}")
-NAMES = {"Jensen", "Shannon", "causal", "Seq", "MiB", "KiB", "loss"}
+NAMES = {"Jensen", "logit", "dO", "Shannon", "causal", "Seq", "MiB", "KiB", "loss"}
 NAMES |= {"recent", "received", "observed", "norm", "oracle"}
 """Names of people, masks, models, units, metrics and policies, which are the same in both languages."""
 
@@ -32,22 +31,11 @@ def rows(*shape):
     return np.random.default_rng(0).dirichlet(np.ones(shape[-1]), shape[:-1])
 
 
-def swept(by):
-    """What a sweep over an encoder-decoder finds."""
-    places = {"head": (0, 1), "layer": (0,), "key": (2,), "edge": (1, 0)}[by]
-    rows_found = [(kind, *places, 1.0, 1.5, 0.5, 0.1) for kind in ("encoder", "decoder", "cross")]
-    return Ablation(by, "loss", 1.0, Table((*PLACES[by], "before", "after", "difference", "kl"), rows_found))
-
-
-def cut():
-    """What eviction finds in a small decoder."""
-    decoder = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
-    with torch.no_grad(), regard.watch(decoder) as read:
-        decoder(torch.arange(1, 40)[None])
-    return regard.heads.eviction(read)
-
-
 FIGURES = {
+    "importance": lambda seen, **lang: figures.importance(regard.heads.importance(learned()), **lang),
+    "relevance": lambda seen, **lang: figures.relevance(regard.relevance(learned(), row=-1), **lang),
+    "attribution": lambda seen, **lang: figures.attribution(attributed(), **lang),
+    "attribution of tokens": lambda seen, **lang: figures.attribution(attributed(), by="token", **lang),
     **{f"effects by {by}": lambda seen, by=by, **lang: figures.effects(swept(by), **lang) for by in PLACES},
     "effects of one kind": lambda seen, **lang: figures.effects(swept("head"), kind="cross", **lang),
     "effects of layers of one kind": lambda seen, **lang: figures.effects(

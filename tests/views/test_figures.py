@@ -24,7 +24,19 @@ from regard.views.figures.geometry import THINNEST, WIDEST, SpaceArrow, space_of
 from regard.views.figures.lines import MOST, strands_of
 from regard.views.figures.mask_picture import verdict_map
 from regard.views.figures.weight_matrix import Matrix, matrices_of
-from views.scenes import HEADS, KEYS, QUERIES, call_and_weights, recording, softmax, words
+from views.scenes import (
+    HEADS,
+    KEYS,
+    QUERIES,
+    attributed,
+    call_and_weights,
+    cut,
+    learned,
+    recording,
+    softmax,
+    swept,
+    words,
+)
 
 CLOSE = {"atol": 2e-6, "rtol": 0}
 
@@ -464,6 +476,11 @@ def test_kinds_and_runs():
 def every_figure():
     weights = softmax(2, 5, 5)
     return {
+        "effects": lambda: figures.effects(swept("head"), title="t0"),
+        "eviction": lambda: figures.eviction(cut(), title="t0"),
+        "importance": lambda: figures.importance(heads.importance(learned()), title="t0"),
+        "relevance": lambda: figures.relevance(heads.relevance(learned(), row=-1), words(5), title="t0"),
+        "attribution": lambda: figures.attribution(attributed(), title="t0"),
         "heatmap": lambda: figures.heatmap(weights[0], queries=words(5)),
         "grid": lambda: figures.grid(weights, queries=words(5)),
         "lines": lambda: figures.lines(weights, queries=words(5)),

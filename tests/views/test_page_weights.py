@@ -157,7 +157,7 @@ def test_calls_of_an_encoder_decoder(opened, tmp_path):
     assert facts == [
         [0, "m.encoder", "encoder", 0, "ABCDEFGHIJK", "ABCDEFGHIJK"],
         [1, "m.decoder", "decoder", 1, "abcde", "abcde"],
-        [2, "m.cross", "cross", 2, "abcde", "ABCDEFGHIJK"],
+        [2, "m.cross", "cross", 2, "bcde…", "ABCDEFGHIJK"],
     ]
     assert page.ask("opened.calls.map((call) => call.offset)") == [0, 0, 6]
 

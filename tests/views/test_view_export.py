@@ -19,7 +19,7 @@ def test_a_view_is_exported_as_svg(page, view):
     if view == "text":
         assert {"猫", "坐", "</s>", "cats", "believ", "[CLS]"} <= words
     if view == "steps":
-        assert {"cats", "[CLS]", "1.0000", "3  在"} <= words
+        assert {"cats", "[CLS]", "1.0000", "3  地"} <= words
     if view == "heads":
         assert {"cross.1.attention", "Entropy"} <= words
     if view == "overview":

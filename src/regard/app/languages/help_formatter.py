@@ -7,7 +7,7 @@ follow a line with ``\\b``, stay as they are, but for their comments. What nobod
 English; a test demands that there is nothing of the kind.
 
 >>> formatter = ChineseFormatter(width=78)
->>> formatter.write_dl([("--steps INTEGER", "How many queries.  [default: 16; x>=1]")])
+>>> formatter.write_dl([("--steps INTEGER", "Number of queries.  [default: 16; x>=1]")])
 >>> formatter.getvalue()
 '--steps 整数  查询的数目。  [默认：16；x>=1]\\n'
 """

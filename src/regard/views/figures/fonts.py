@@ -9,7 +9,7 @@ Chinese, Japanese or Korean, nothing could be read any more: that is an error th
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -87,7 +87,7 @@ def families_for(texts: Iterable[str]) -> list[str]:
 def _own_families() -> list[str]:
     """The first installed font that the user has set for each family."""
     own = []
-    settings: Mapping[str, Any] = dict(mpl.rcParams.items())
+    settings: Any = mpl.rcParams  # its stubs know only names written out
     for family in settings["font.family"]:
         names = settings[f"font.{family}"] if family in font_manager.font_family_aliases else [family]
         own.append(next((name for name in names if _signs_of(name)), LATIN))
