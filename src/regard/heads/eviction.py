@@ -1,6 +1,6 @@
 """Which keys a cache can drop: how much attention later queries lose under each policy.
 
-A text is read up to a position, then the cache of every key head is cut to a budget, and the text goes on.
+A text is read up to a position, then the cache of every key head is cut to a budget, and reading continues.
 With ``R_j = Σ_{i later} w_ij`` the attention that later queries give to key j, the mean weight that they
 keep is ``Σ_{j kept} R_j / later queries``. So one pass gives the answer for all policies and budgets,
 exactly, and no matrix is built. What it costs the model in the end, :meth:`Eviction.edit` lets you measure.

@@ -50,7 +50,7 @@ class TransformersMask:
     one_by_one: bool  # whether the function takes single indices only
     make_tensor: Callable[[], Tensor | None] = field(repr=False)
     # The last answer of ``after``: the view before it (weakly, or each would hold all before it), the
-    # length, and whether this view goes on where that one ended.
+    # length, and whether this view continues where that one ended.
     _goes_on: list[tuple[ReferenceType[MaskView], int, bool]] = field(
         default_factory=list, init=False, repr=False
     )

@@ -52,7 +52,7 @@ class ChineseFormatter(click.HelpFormatter):
         return _NAMES.sub(lambda name: self.say(name[0]), text)
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        """How a command is called; what is too long for the line goes on under the arguments."""
+        """How a command is called; a long line continues under the arguments."""
         first = f"{self.say('Usage:' if prefix is None else prefix.strip())}{prog} "
         lines = wrap(self.say_names(args), max(self.width - columns_of(first), _NARROWEST))
         self.write(first + ("\n" + " " * columns_of(first)).join(lines) + "\n")

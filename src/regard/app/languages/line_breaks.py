@@ -18,7 +18,7 @@ _WHOLE = re.compile(r'\[[^\[\]]*\]|"[^"]*"')
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """The lines of a text, each at most so many columns wide; a word wider than that is cut."""
+    """The lines of a text, each at most ``width`` columns wide; a longer word is cut."""
     lines = [""]
     for piece in _pieces(text, width):
         for part in _cut(piece, width):

@@ -200,6 +200,6 @@ def _telling(call: Call, rows: Text, columns: Text, chosen: slice) -> NDArray[np
 
 
 def _is_word(text: Text, place: int, *, least: int) -> bool:
-    """Whether a token is a word of at least so many letters, or of ideographs; words of grammar are short."""
+    """Whether a token is a word of ``least`` or more characters, or of ideographs."""
     token = text.tokens[place]
     return not text.special[place] and token.isalpha() and (len(token) >= least or is_unspaced(token))
