@@ -17,7 +17,7 @@ import torch
 from harness import THREADS, Row, in_new_process, medians, report
 
 from regard.heads.survey import Corpus
-from regard.heads.survey.corpus_batches import Bookmark
+from regard.heads.survey.corpus_batches import BatchPosition
 from regard.heads.survey.survey_run import SurveyRun, prepare
 from regard.heads.survey.tokenized_batch import TokenizedBatch
 from regard.recording.reader import Reader, load_reader
@@ -104,7 +104,7 @@ def cost_row(texts: list[str], rounds: int) -> Row:
         first = run()
         batches = [
             TokenizedBatch.of(batch.parts, first.subject.words, first.subject.padding)
-            for batch in first.batches.after(Bookmark())
+            for batch in first.batches.after(BatchPosition())
         ]
 
         @torch.no_grad()

@@ -23,7 +23,7 @@ def always_tiled(monkeypatch):
     """Plans as if every sequence were long, so that short tests reach the tiled paths."""
     from importlib import import_module
 
-    plan = import_module("regard.kernels.plan")  # regard.kernels.plan is also the function
+    plan = import_module("regard.kernels.planner")
     monkeypatch.setattr(plan, "MAX_MASKED_PAIRS", 0)
     plan._kept_plan.cache_clear()
     yield

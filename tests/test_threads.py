@@ -271,7 +271,7 @@ def test_linear_attention_does_not_depend_on_the_number_of_threads(causal, monke
 
     wanted = made()
     monkeypatch.setattr(threads, "WORTH", 0)
-    monkeypatch.setattr(import_module("regard.kernels.linear_attention"), "WORTH", 0)
+    monkeypatch.setattr(import_module("regard.kernels.linear_kernel"), "WORTH", 0)
     torch.set_num_threads(3)
     try:
         found = made()

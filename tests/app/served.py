@@ -18,7 +18,7 @@ from regard import masks, watch
 from regard.app.server.limits import Limits
 from regard.app.server.recording_store import RecordingStore
 from regard.app.server.run_server import Server, make_app
-from regard.app.server.safety import Door
+from regard.app.server.safety import ServerAddress
 from regard.app.server.served_models import heard, held
 from regard.recording import Recording
 from views.planes import made
@@ -68,7 +68,7 @@ class Words:
     def described(self) -> dict[str, Any]:
         return {"id": self.id, "label": self.label, "kind": "encoder", "longest": None, "pair": False}
 
-    def read(self, request, limits, tell) -> Recording:
+    def read(self, request, limits, report) -> Recording:
         del limits
         words = request.text.split()
         chance = torch.Generator().manual_seed(len(words))
@@ -76,10 +76,10 @@ class Words:
 
         def slow(share: float, stage: str | None = None) -> None:
             time.sleep(self.pause)
-            tell(share, stage)
+            report(share, stage)
 
         with (
-            held(self.lock, tell),
+            held(self.lock, report),
             heard(self.model, slow),
             torch.no_grad(),
             watch(self.model, values=True) as seen,
@@ -94,7 +94,7 @@ def served(
     *,
     models: list[Any] | None = None,
     keep: Path | None = None,
-    door: Door | None = None,
+    server_address: ServerAddress | None = None,
     lang: str | None = None,
     **limits: Any,
 ) -> Any:
@@ -102,7 +102,9 @@ def served(
     own = Limits(**limits)
     library = RecordingStore(own.recording_bytes, keep)
     library.give(Path("/somewhere/secret/book.safetensors"), book())
-    return make_app([Words()] if models is None else models, library, door or Door(), own, lang=lang)
+    return make_app(
+        [Words()] if models is None else models, library, server_address or ServerAddress(), own, lang=lang
+    )
 
 
 def client(app: Any) -> TestClient:

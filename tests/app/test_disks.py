@@ -17,7 +17,7 @@ from regard import atomic
 from regard.app.main import main
 from regard.app.server.limits import Limits
 from regard.app.server.recording_store import RecordingStore
-from regard.app.server.tasks import Desk
+from regard.app.server.server_state import ServerState
 from regard.errors import FileError, RecordingError
 from regard.heads import table
 from regard.views.figures import heatmap, save
@@ -172,20 +172,20 @@ def test_a_disk_that_fills_up_under_a_training(kilobytes, tmp_path):
 
 def test_a_reading_that_cannot_be_kept_is_not_lost(disk):
     folder, _ = disk
-    desk = Desk([], RecordingStore(10**9, keep=folder), Limits())
-    entry = desk.library.add("a text", recordings()["layers"])
-    assert desk._save(entry, lambda *_: None) is False
-    assert desk.library.get(entry.id) is entry
+    server_state = ServerState([], RecordingStore(10**9, keep=folder), Limits())
+    entry = server_state.library.add("a text", recordings()["layers"])
+    assert server_state._save(entry, lambda *_: None) is False
+    assert server_state.library.get(entry.id) is entry
 
 
 def test_a_reading_with_nan_is_not_lost(tmp_path):
-    desk = Desk([], RecordingStore(10**9, keep=tmp_path), Limits())
+    server_state = ServerState([], RecordingStore(10**9, keep=tmp_path), Limits())
     seen = recordings()["layers"]
     seen[0].q[0, 0, 0, 0] = torch.nan
-    entry = desk.library.add("a text", seen)
+    entry = server_state.library.add("a text", seen)
     with pytest.raises(RecordingError):
-        desk.library.save(entry)
-    assert desk._save(entry, lambda *_: None) is False
+        server_state.library.save(entry)
+    assert server_state._save(entry, lambda *_: None) is False
 
 
 # ---- without a disk of one's own -----------------------------------------------------------------

@@ -105,7 +105,7 @@ def served(monkeypatch, *arguments, **environment):
     """What the command prints, and the language that its pages get."""
     found = {}
     monkeypatch.setattr(run_server, "make_app", lambda *things, lang: found.update(lang=lang))
-    monkeypatch.setattr(run_server, "serve", lambda app, door, ready, limits: ready())
+    monkeypatch.setattr(run_server, "serve", lambda app, server_address, ready, limits: ready())
     shown = CliRunner(env=environment).invoke(main, ["serve", *arguments])
     assert shown.exit_code == 0, shown.output
     return shown.output, found["lang"]

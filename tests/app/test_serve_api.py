@@ -19,8 +19,8 @@ def http():
 
 
 @pytest.fixture(scope="module")
-def desk(http):
-    return http.app.desk
+def server_state(http):
+    return http.app.server_state
 
 
 def build(http, **place):
@@ -54,8 +54,8 @@ def test_a_recording_and_its_tokens(http):
 
 
 @pytest.mark.parametrize("sinks", ["show", "first"])
-def test_tiles_of_every_level_are_the_definition(http, desk, sinks):
-    call = desk.library.get("book").calls[1]
+def test_tiles_of_every_level_are_the_definition(http, server_state, sinks):
+    call = server_state.library.get("book").calls[1]
     wanted = exact(call, None if sinks == "show" else np.arange(1097) == 0)[0, 1]
     build(http, call=1, head=1, sinks=sinks)
     for level in range(4):
@@ -72,8 +72,8 @@ def test_tiles_of_every_level_are_the_definition(http, desk, sinks):
     assert entropy.shape == (1097,)
 
 
-def test_a_peak(http, desk):
-    wanted = exact(desk.library.get("book").calls[0])[0, 0]
+def test_a_peak(http, server_state):
+    wanted = exact(server_state.library.get("book").calls[0])[0, 0]
     found = http.get("/api/recordings/book/peaks/0/0/3/100/50").json()
     block = wanted[800:808, 400:408]
     assert found["weight"] == pytest.approx(block.max(), abs=1e-6)
@@ -186,7 +186,7 @@ def test_bodies_that_are_refused(http):
 # ---- reading ---------------------------------------------------------------------------------------
 
 
-def test_a_text_is_read_and_looked_at(http, desk):
+def test_a_text_is_read_and_looked_at(http, server_state):
     answer = http.post("/api/readings", json={"model": "words", "text": "the cat sat"})
     assert answer.status_code == 202
     job = finished(http, answer.json()["job"])
@@ -194,7 +194,7 @@ def test_a_text_is_read_and_looked_at(http, desk):
     name = job["result"]["recording"]
     found = http.get(f"/api/recordings/{name}").json()
     assert found["title"] == "the cat sat"
-    wanted = desk.library.get(name).calls[0].weights(1).numpy()
+    wanted = server_state.library.get(name).calls[0].weights(1).numpy()
     np.testing.assert_array_equal(numbers(http.get(f"/api/recordings/{name}/tiles/0/1/0/0/0")), wanted)
     # Nobody else is told of it.
     assert name not in http.get("/api/state").text
@@ -231,8 +231,8 @@ def test_a_page_that_would_be_too_large_is_refused(monkeypatch):
 
 def test_the_map_of_statistics_alone_is_refused():
     app = served()
-    entry = app.desk.library.get("book")
-    app.desk.library.give(Path("short.safetensors"), Recording("Toy", [entry.calls[0].summary(0)]))
+    entry = app.server_state.library.get("book")
+    app.server_state.library.give(Path("short.safetensors"), Recording("Toy", [entry.calls[0].summary(0)]))
     with client(app) as http:
         assert http.get("/api/recordings/short").json()["calls"][0]["weights"] is False
         answer = http.post("/api/recordings/short/maps", json={})
@@ -254,15 +254,17 @@ def test_recordings_of_texts_are_bounded_and_the_given_stay():
         assert http.get(f"/api/recordings/{names[0]}").status_code == 404
         assert http.get(f"/api/recordings/{names[-1]}").status_code == 200
         assert http.get("/api/recordings/book").status_code == 200
-        desk = http.app.desk
-        assert desk.library.nbytes <= 20_000
+        server_state = http.app.server_state
+        assert server_state.library.nbytes <= 20_000
         # What was made of those that have gone does not keep them in memory.
-        assert {place[0] for place in desk.planes._held} == {name for name in names if name in desk.library}
+        assert {place[0] for place in server_state.planes._held} == {
+            name for name in names if name in server_state.library
+        }
 
 
 def test_the_interface_is_described(http):
     found = http.get("/openapi.json").json()
-    assert found == schema(http.app.desk.limits)
+    assert found == schema(http.app.server_state.limits)
     routes = {route.path for route in http.app.app.routes if route.path.startswith("/api")}
     assert routes == set(found["paths"])
 

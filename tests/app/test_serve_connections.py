@@ -9,7 +9,7 @@ import pytest
 
 from app.served import running, served
 from regard.app.server.clients import client_at
-from regard.app.server.safety import Door
+from regard.app.server.safety import ServerAddress
 
 
 def address_of(base):
@@ -42,7 +42,7 @@ def send_on(connection, seconds=8):
 
 
 def app_of(port):
-    return served(models=[], door=Door(port=port))
+    return served(models=[], server_address=ServerAddress(port=port))
 
 
 def test_half_open_connections_shut_nobody_out():

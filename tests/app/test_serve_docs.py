@@ -8,8 +8,8 @@ import numpy as np
 from app.served import running, served
 from regard.app.main import main
 from regard.app.server.limits import Limits
-from regard.app.server.safety import Door
-from regard.app.server.tasks import WHOLE_PAGE
+from regard.app.server.safety import ServerAddress
+from regard.app.server.server_state import WHOLE_PAGE
 
 TEXT = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
 
@@ -51,12 +51,12 @@ def test_the_example_runs():
     kept = {}
 
     def app_of(port):
-        kept["app"] = served(door=Door(port=port))
+        kept["app"] = served(server_address=ServerAddress(port=port))
         return kept["app"]
 
     with running(app_of) as base:
         names = {}
         exec(code.replace("http://127.0.0.1:8000", base), names)
         names["server"].close()
-    entry = kept["app"].desk.library.get(names["name"])
+    entry = kept["app"].server_state.library.get(names["name"])
     np.testing.assert_array_equal(names["weights"], entry.calls[0].weights(1))

@@ -38,17 +38,17 @@ def ended(job, seconds=10.0):
     return job
 
 
-def forever(tell):
+def forever(report):
     while True:
-        tell(0.5)
+        report(0.5)
         time.sleep(0.01)
 
 
 def test_a_job_tells_how_far_it_is(jobs):
     go_on = threading.Event()
 
-    def work(tell):
-        tell(0.25, "reading")
+    def work(report):
+        report(0.25, "reading")
         go_on.wait(5)
         return {"answer": 42}
 
@@ -81,7 +81,7 @@ def test_one_key_is_one_job(jobs):
     assert queue.submit("mapping", forever, key="other").job is not job.job
     queue.cancel(job)
     queue.cancel(again)
-    assert queue.submit("mapping", lambda tell: {}, key="map").job is not job.job
+    assert queue.submit("mapping", lambda report: {}, key="map").job is not job.job
 
 
 def test_a_job_that_nobody_asks_about_ends(jobs):
@@ -102,10 +102,10 @@ def test_a_job_that_takes_too_long_ends(jobs):
 
 
 def test_errors_of_regard_are_told_and_others_are_not(jobs, caplog):
-    def refuses(tell):
+    def refuses(report):
         raise TextError("A text has a word.", got="none", do="Write one.")
 
-    def breaks(tell):
+    def breaks(report):
         raise OSError("/home/somebody/secret.txt")
 
     queue = jobs()
@@ -114,7 +114,7 @@ def test_errors_of_regard_are_told_and_others_are_not(jobs, caplog):
     assert broken.state == "failed"
     assert "secret" not in str(broken.described())
     assert "secret.txt" in caplog.text  # the terminal says it
-    assert ended(queue.submit("reading", lambda tell: {})).state == "done"  # the thread lives on
+    assert ended(queue.submit("reading", lambda report: {})).state == "done"  # the thread lives on
 
 
 # ---- over HTTP -----------------------------------------------------------------------------------

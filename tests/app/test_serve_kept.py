@@ -9,8 +9,8 @@ from app.served import client, finished, served, translation
 from regard.app.main import main
 from regard.app.server.limits import Limits
 from regard.app.server.recording_store import RecordingStore
-from regard.app.server.run_server import door_of, make_app, open_library
-from regard.app.server.safety import Door
+from regard.app.server.run_server import make_app, open_library, server_address_of
+from regard.app.server.safety import ServerAddress
 from regard.errors import ArgumentError
 from regard.recording import Recording
 
@@ -20,7 +20,7 @@ def post(http, text):
 
 
 def offered(library):
-    with client(make_app([], library, Door())) as http:
+    with client(make_app([], library, ServerAddress())) as http:
         return http.get("/api/state").json()["recordings"]
 
 
@@ -39,7 +39,7 @@ def test_kept_recordings_are_offered_after_a_restart(tmp_path):
     library = open_library([], tmp_path, Limits())
     found = offered(library)
     assert sorted(one["title"].split("-", 2)[2] for one in found) == ["the-cat-sat", "the-dog"]
-    with client(make_app([], library, Door())) as http:
+    with client(make_app([], library, ServerAddress())) as http:
         for one in found:
             assert http.get(f"/api/recordings/{one['id']}").status_code == 200
             assert http.get(f"/api/recordings/{one['id']}/tiles/0/0/0/0/0").status_code == 200
@@ -85,7 +85,7 @@ def test_the_command_names_what_it_skipped(tmp_path, monkeypatch, lang, said):
 
     (tmp_path / "bad.safetensors").write_bytes(b"bad")
     monkeypatch.setattr(served_models, "load_models", lambda names: [])
-    monkeypatch.setattr(run_server, "serve", lambda app, door, ready, limits: ready())
+    monkeypatch.setattr(run_server, "serve", lambda app, server_address, ready, limits: ready())
     found = CliRunner().invoke(main, ["serve", "--keep", str(tmp_path), "--lang", lang])
     assert found.exit_code == 0, found.output
     assert said in found.output
@@ -121,7 +121,7 @@ def test_half_characters_in_a_file_break_nothing(tmp_path):
         object.__setattr__(call, "name", f"{call.name} \udc80")
     library = RecordingStore(10**9)
     (entry,) = library.give(Path("/x/f\udcffile.safetensors"), seen)
-    with client(make_app([], library, Door())) as http:
+    with client(make_app([], library, ServerAddress())) as http:
         assert http.get("/api/state").json()["recordings"][0]["model"] == "half \ufffd model"
         described = http.get(f"/api/recordings/{entry.id}")
         assert described.status_code == 200
@@ -147,13 +147,13 @@ TOKENS = [
 
 @pytest.mark.parametrize("token", TOKENS)
 def test_any_token_opens_by_the_printed_address(token):
-    door = door_of("127.0.0.1", 8000, token)
-    with client(served(door=door)) as http:
+    server_address = server_address_of("127.0.0.1", 8000, token)
+    with client(served(server_address=server_address)) as http:
         assert http.get("/api/state").status_code == 401
         bearer = {"authorization": f"Bearer {token}".encode()}
         assert http.get("/api/state", headers=bearer).status_code == 200
         assert http.get("/api/state", headers={"authorization": b"Bearer \xff\xfe"}).status_code == 401
-        answer = http.get(door.address, follow_redirects=False)
+        answer = http.get(server_address.address, follow_redirects=False)
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         assert token not in answer.headers["set-cookie"]
         assert http.get("/api/state").status_code == 200  # by the cookie
@@ -162,22 +162,22 @@ def test_any_token_opens_by_the_printed_address(token):
 
 
 def test_the_way_to_the_page_survives_the_token():
-    door = door_of("127.0.0.1", 8000, "long enough")
-    with client(served(door=door)) as http:
+    server_address = server_address_of("127.0.0.1", 8000, "long enough")
+    with client(served(server_address=server_address)) as http:
         answer = http.get("/map/a%3Fb%20c?x=%26%23&token=long+enough", follow_redirects=False)
         assert answer.headers["location"] == "/map/a%3Fb%20c?x=%26%23"
 
 
 def test_a_cookie_is_not_the_token():
-    door = door_of("127.0.0.1", 8000, "long enough")
-    with client(served(door=door)) as http:
+    server_address = server_address_of("127.0.0.1", 8000, "long enough")
+    with client(served(server_address=server_address)) as http:
         assert http.get("/api/state", headers={"cookie": "regard-8000=long enough"}).status_code == 401
 
 
 @pytest.mark.parametrize("token", ["half a \udcff token", "two\nlines of it", "a\x00bcdefgh"])
 def test_tokens_that_nobody_can_type_are_refused(token):
     with pytest.raises(ArgumentError, match="characters that can be typed"):
-        door_of("0.0.0.0", 8000, token)
+        server_address_of("0.0.0.0", 8000, token)
 
 
 # ---- tokens of a text ----------------------------------------------------------------------------

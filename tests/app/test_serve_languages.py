@@ -75,7 +75,7 @@ def test_the_guard_speaks_too(http):
 
 
 def test_a_job_that_fails_says_so_in_the_language_of_whoever_asks(http):
-    def refuses(tell):
+    def refuses(report):
         raise TextError("A text must have at least one word.", got="none", do="Shorten it.")
 
     queue = Jobs(Limits())

@@ -66,7 +66,7 @@ def test_a_model_of_a_folder_reads_over_http(model, folder):
         body = {"model": "model-0", "text": "the cat sat on the mat", "generate": 4}
         job = finished(http, http.post("/api/readings", json=body).json()["job"])
         assert job["state"] == "done", job
-        entry = http.app.desk.library.get(job["result"]["recording"])
+        entry = http.app.server_state.library.get(job["result"]["recording"])
         wanted = model.reader.read("the cat sat on the mat", generate=4)
         assert entry.recording.tokens == wanted.tokens
         assert entry.calls[1].v is not None

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from app.served import Words, client, running, served
 from regard.app.main import main
-from regard.app.server.run_server import door_of
-from regard.app.server.safety import Door, Guard
+from regard.app.server.run_server import server_address_of
+from regard.app.server.safety import RequestGuard, ServerAddress
 from regard.errors import ArgumentError
 
 
@@ -36,11 +36,11 @@ def test_own_names_are_answered(http, host):
 
 
 def test_a_server_for_others_is_reached_by_numbers_and_its_own_name():
-    door = Door("0.0.0.0", 8000, "secret-secret", frozenset({"box.lan"}))
-    assert door.knows("192.168.1.7:8000")
-    assert door.knows("box.lan:8000")
-    assert not door.knows("evil.example:8000")
-    assert not Door("127.0.0.1", 8000).knows("192.168.1.7:8000")
+    server_address = ServerAddress("0.0.0.0", 8000, "secret-secret", frozenset({"box.lan"}))
+    assert server_address.knows("192.168.1.7:8000")
+    assert server_address.knows("box.lan:8000")
+    assert not server_address.knows("evil.example:8000")
+    assert not ServerAddress("127.0.0.1", 8000).knows("192.168.1.7:8000")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_documents_have_no_script_inside(http):
 
 @pytest.fixture
 def locked():
-    with client(served(door=Door("127.0.0.1", 8000, "correct horse"))) as found:
+    with client(served(server_address=ServerAddress("127.0.0.1", 8000, "correct horse"))) as found:
         yield found
 
 
@@ -118,13 +118,13 @@ def test_the_token_opens_once_and_then_the_cookie_does(locked):
 
 
 def test_other_addresses_always_have_a_token():
-    assert door_of("127.0.0.1", 8000, None).token is None
-    assert door_of("127.0.0.1", 8000, "long enough").token == "long enough"
-    made = [door_of("0.0.0.0", 8000, None).token for _ in range(2)]
+    assert server_address_of("127.0.0.1", 8000, None).token is None
+    assert server_address_of("127.0.0.1", 8000, "long enough").token == "long enough"
+    made = [server_address_of("0.0.0.0", 8000, None).token for _ in range(2)]
     assert made[0] != made[1]
     assert len(made[0]) >= 32
     with pytest.raises(ArgumentError, match=r"A token needs at least 8 characters\. Got 3"):
-        door_of("0.0.0.0", 8000, "abc")
+        server_address_of("0.0.0.0", 8000, "abc")
 
 
 # ---- time and size ---------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def test_a_body_that_never_ends_is_not_waited_for():
     async def app(scope, receive, send):
         raise AssertionError("not reached")
 
-    guard = Guard(app, Door(), body_bytes=100, body_seconds=0.05)
+    guard = RequestGuard(app, ServerAddress(), body_bytes=100, body_seconds=0.05)
     sent = []
 
     async def receive():
@@ -162,7 +162,9 @@ def test_a_client_that_leaves_ends_its_job():
     model = Words(pause=0.05, layers=60)
 
     def app_of(port):
-        return keep.setdefault("app", served(models=[model], door=Door(port=port), patience=2.0))
+        return keep.setdefault(
+            "app", served(models=[model], server_address=ServerAddress(port=port), patience=2.0)
+        )
 
     keep = {}
     with running(app_of) as base:
@@ -173,7 +175,7 @@ def test_a_client_that_leaves_ends_its_job():
         assert held["state"] == "running"
         with pytest.raises(httpx.ReadTimeout):
             httpx.get(url, params={"after": 10**6, "wait": 20}, timeout=0.3)
-        found = keep["app"].desk.jobs._subscriptions[job["id"]]
+        found = keep["app"].server_state.jobs._subscriptions[job["id"]]
         for _ in range(100):
             if found.over:
                 break
@@ -207,7 +209,7 @@ def test_an_address_that_is_taken_is_an_error_in_words():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(ArgumentError, match="needs a free address"):
-            serve(None, Door("127.0.0.1", taken.getsockname()[1]), lambda: None)
+            serve(None, ServerAddress("127.0.0.1", taken.getsockname()[1]), lambda: None)
 
 
 def test_without_starlette_the_command_says_what_to_install(monkeypatch):

@@ -14,7 +14,7 @@ from schemathesis.specs.openapi.checks import (
 from app.served import running, served
 from regard.app.server.limits import Limits
 from regard.app.server.openapi import schema
-from regard.app.server.safety import Door
+from regard.app.server.safety import ServerAddress
 
 CHECKS = [
     not_a_server_error,
@@ -31,7 +31,9 @@ OPERATIONS = [(method, path) for path, methods in DESCRIBED["paths"].items() for
 @pytest.fixture(scope="module")
 def described():
     # A full queue is one of the answers that may come.
-    with running(lambda port: served(door=Door(port=port), waiting=3, patience=1.0)) as base:
+    with running(
+        lambda port: served(server_address=ServerAddress(port=port), waiting=3, patience=1.0)
+    ) as base:
         yield schemathesis.openapi.from_url(f"{base}/openapi.json")
 
 

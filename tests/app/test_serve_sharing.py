@@ -16,7 +16,7 @@ from app.test_serve_jobs import ended, forever
 from regard.app.server.jobs import MOST_SHARED, Jobs
 from regard.app.server.limits import Limits
 from regard.app.server.refused import RefusedError
-from regard.app.server.safety import Door
+from regard.app.server.safety import ServerAddress
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_one_client_cannot_hold_all_slots(jobs):
         queue.submit("reading", forever, client="a")
     assert refused.value.status == 429
     # Two of its jobs run, so that one thread is free for others at once.
-    assert ended(queue.submit("reading", lambda tell: {}, client="b")).state == "done"
+    assert ended(queue.submit("reading", lambda report: {}, client="b")).state == "done"
     queue.cancel(first[0])
     queue.cancel(first[4])
     until(lambda: first[2].state == "running")
@@ -60,7 +60,7 @@ def test_the_client_with_fewer_jobs_comes_first(jobs):
     go_on = threading.Event()
 
     def work(name):
-        def run(tell):
+        def run(report):
             order.append(name)
             go_on.wait(10)
             return {}
@@ -122,7 +122,7 @@ def test_ended_jobs_do_not_pile_up(jobs, monkeypatch):
     monkeypatch.setattr("regard.app.server.jobs.MOST_KEPT", 3)
     queue = jobs()
     for _ in range(10):
-        last = ended(queue.submit("mapping", lambda tell: {}))
+        last = ended(queue.submit("mapping", lambda report: {}))
     assert len(queue._subscriptions) <= 5
     assert queue.get(last.id) is last
 
@@ -133,10 +133,10 @@ def test_a_tab_that_closes_does_not_cancel_the_map_of_another(monkeypatch):
     go_on = threading.Event()
     build = tasks.build
 
-    def slow(plane, tell):
+    def slow(plane, report):
         while not go_on.wait(0.01):
-            tell(0.1)
-        return build(plane, tell)
+            report(0.1)
+        return build(plane, report)
 
     monkeypatch.setattr(tasks, "build", slow)
     with client(served(models=[])) as http:
@@ -152,7 +152,7 @@ def test_a_tab_that_closes_does_not_cancel_the_map_of_another(monkeypatch):
 
 def test_over_http_the_share_is_that_of_the_address():
     def app_of(port):
-        return served(models=[Words(pause=0.05, layers=40)], door=Door(port=port))
+        return served(models=[Words(pause=0.05, layers=40)], server_address=ServerAddress(port=port))
 
     with running(app_of) as base, httpx.Client(base_url=base) as http:
         answers = [http.post("/api/readings", json={"model": "words", "text": "a b"}) for _ in range(6)]
@@ -167,12 +167,12 @@ def test_over_http_the_share_is_that_of_the_address():
 SERVER = """
 import sys
 from app.served import Words, served
-from regard.app.server.safety import Door
+from regard.app.server.safety import ServerAddress
 from regard.app.server.run_server import serve
 
-door = Door(port=int(sys.argv[1]))
-app = served(models=[Words(pause=0.05, layers=200)], door=door, workers=1)
-serve(app, door, lambda: print("ready", flush=True))
+server_address = ServerAddress(port=int(sys.argv[1]))
+app = served(models=[Words(pause=0.05, layers=200)], server_address=server_address, workers=1)
+serve(app, server_address, lambda: print("ready", flush=True))
 """
 
 

@@ -19,7 +19,7 @@ from fuzz.rounds import cases
 from regard.app.server.connections import Connection
 from regard.app.server.limits import Limits
 from regard.app.server.run_server import Server, make_app, open_library
-from regard.app.server.safety import Door
+from regard.app.server.safety import ServerAddress
 
 SECONDS = 30
 """After which an answer counts as hanging, on a machine that is busy."""
@@ -317,12 +317,12 @@ def in_own_loop(work):
 def test_requests_of_all_kinds_get_an_answer_below_500(tmp_path, caplog):
     translation().save(tmp_path / "kept.safetensors")
     damaged = (tmp_path / "kept.safetensors").read_bytes()[:3000]
-    app = make_app([Words()], library_of(None), Door(), SHORT)
+    app = make_app([Words()], library_of(None), ServerAddress(), SHORT)
     requests = [request_of(chance, damaged) for _, chance in cases(400)]
     good = b"GET /api/state HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nConnection: close\r\n\r\n"
     with caplog.at_level(logging.ERROR):
         *answers, last = in_own_loop(lambda: Sockets(app).all([*requests, good]))
-    app.desk.jobs.close()
+    app.server_state.jobs.close()
     counts = Counter()
     for sent, answer in zip(requests, answers):
         if answer.startswith(b"HTTP/1.1 100"):
@@ -352,7 +352,7 @@ def test_damaged_recordings_in_the_kept_folder_are_skipped_or_served(tmp_path):
         )
     skipped = {}
     library = open_library([], tmp_path, SHORT, skipped.__setitem__)
-    app = make_app([], library, Door(), SHORT)
+    app = make_app([], library, ServerAddress(), SHORT)
     paths = ["/api/state"]
     for name in library.given:
         paths += [
@@ -362,7 +362,7 @@ def test_damaged_recordings_in_the_kept_folder_are_skipped_or_served(tmp_path):
         f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nConnection: close\r\n\r\n".encode() for path in paths
     ]
     answers = in_own_loop(lambda: Sockets(app).all(requests))
-    app.desk.jobs.close()
+    app.server_state.jobs.close()
     assert all(b"200" <= answer[9:12] < b"500" for answer in answers)
     print(f"{len(library.given)} offered, {len(skipped)} skipped")
 

@@ -159,7 +159,7 @@ def memory_of(group, rank, count):
 def main():
     rank, count, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     torch.set_num_threads(1)
-    plan = import_module("regard.kernels.plan")  # regard.kernels.plan is also the function
+    plan = import_module("regard.kernels.planner")
     plan.MAX_MASKED_PAIRS = 0  # as if the text were long, so that tiles are cut
     with connected(rank, count, folder):
         for mask, option, dtype in CASES:

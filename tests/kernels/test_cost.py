@@ -15,7 +15,7 @@ import regard
 from masks.strategies import expressions
 from regard import masks
 from regard.errors import ArgumentError, DtypeError, MaskSyntaxError, ShapeError
-from regard.kernels.cost import step_in_words
+from regard.kernels.cost_model import step_in_words
 from regard.languages import columns_of
 from regard.masks.extent import Extent
 from regard.masks.tiles import count_by_distance

@@ -10,7 +10,7 @@ import regard
 from parity import assert_close, definition, tensors
 from regard import biases, masks
 from regard.kernels import attention_with_lse, layout
-from regard.kernels.plan import plan_extent
+from regard.kernels.planner import plan_extent
 from regard.masks.extent import Extent
 
 N = 83

@@ -96,7 +96,7 @@ def test_a_carried_state_goes_on_where_it_stopped(sizes):
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_gradients(causal, monkeypatch):
-    module = import_module("regard.kernels.linear_attention")
+    module = import_module("regard.kernels.linear_kernel")
     monkeypatch.setattr(module, "CHUNK", 4)
     monkeypatch.setattr(module, "SEGMENT", 8)
     q, k, v = tensors(2, heads=2, key_heads=1, queries=11, channels=3, values=2, grad=True)

@@ -17,7 +17,7 @@ from regard.kernels.attention import run_flex
 from regard.kernels.inputs import prepare
 from regard.masks.extent import Extent
 
-plan = import_module("regard.kernels.plan")  # regard.kernels.plan is also the function
+plan = import_module("regard.kernels.planner")
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ HUGE = [2**30 - 1, 2**30, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, 10**30]
     ],
 )
 def test_huge_numbers_mean_what_they_say(huge, pattern, predicate):
-    from regard.kernels.plan import plan
+    from regard.kernels.planner import plan
 
     try:
         mask = pattern(huge)

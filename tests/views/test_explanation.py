@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import regard
-from regard.views.explanation import Explanation, Grid, Look, Step
+from regard.views.explanation import Explanation, Grid, Step, StrongestKeys
 from regard.views.explanation.explanation_terminal import show_explanation
 
 EVIL = "</style><script>alert(1)</script>|[bold]x[/]`*_"
@@ -21,7 +21,14 @@ def evil():
     )
     bars = Grid((EVIL, "b"), ("",), ((0.25,), (-float("inf"),)), "", True)
     step = Step("s", EVIL, EVIL, "w = <x_i>", (2, 40), (grid, bars))
-    return Explanation(EVIL, (EVIL,), "en", (step,), EVIL, (Look(EVIL, ((EVIL, 0.5),)), Look("b", (), EVIL)))
+    return Explanation(
+        EVIL,
+        (EVIL,),
+        "en",
+        (step,),
+        EVIL,
+        (StrongestKeys(EVIL, ((EVIL, 0.5),)), StrongestKeys("b", (), EVIL)),
+    )
 
 
 def drawn(explanation, width):

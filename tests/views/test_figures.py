@@ -21,7 +21,7 @@ from regard.recording import Call, DenseCall, Recording, ScoredCall
 from regard.views.figures.distance_bars import bin_of, shares_by_distance
 from regard.views.figures.downsampling import reduced
 from regard.views.figures.geometry import THINNEST, WIDEST, SpaceArrow, space_of
-from regard.views.figures.lines import MOST, strands_of
+from regard.views.figures.lines import MOST, drawn_lines
 from regard.views.figures.mask_picture import verdict_map
 from regard.views.figures.weight_matrix import Matrix, matrices_of
 from views.scenes import (
@@ -285,10 +285,10 @@ def test_lines_of_one_query(seen_and_weights):
 
 def test_of_very_many_lines_the_strongest_are_drawn():
     weights = softmax(211, 223)
-    strands = strands_of(*matrices_of(weights), 0.0)
-    assert len(strands.weights) == MOST
-    np.testing.assert_array_equal(strands.weights, np.sort(weights.ravel())[-MOST:])
-    np.testing.assert_array_equal(weights[strands.queries, strands.keys], strands.weights)
+    drawn = drawn_lines(*matrices_of(weights), 0.0)
+    assert len(drawn.weights) == MOST
+    np.testing.assert_array_equal(drawn.weights, np.sort(weights.ravel())[-MOST:])
+    np.testing.assert_array_equal(weights[drawn.queries, drawn.keys], drawn.weights)
 
 
 def test_nothing_to_draw():

@@ -12,7 +12,7 @@ from PIL import Image
 from regard import masks
 from regard.errors import ArgumentError, RecordingError, ShapeError
 from regard.recording import DenseCall
-from regard.views.map import Kept, Plane, build, encoded, hidden_keys, peak, tile
+from regard.views.map import ByteCache, Plane, build, encoded, hidden_keys, peak, tile
 from views.planes import blocks, exact, made, with_lse
 from views.recordings import CASES
 
@@ -137,13 +137,13 @@ def test_a_pass_can_be_stopped():
 
     heard = []
 
-    def tell(share):
+    def report(share):
         heard.append(share)
         if len(heard) == 2:
             raise StopError
 
     with pytest.raises(StopError):
-        build(Plane(made(2311, 2311, mask=masks.everything()), 0), tell)
+        build(Plane(made(2311, 2311, mask=masks.everything()), 0), report)
     assert len(heard) == 2
 
 
@@ -185,7 +185,7 @@ def test_cells_as_numbers_and_as_a_picture():
 
 
 def test_kept_is_bounded_and_the_newest_stays():
-    kept = Kept(100, len)
+    kept = ByteCache(100, len)
     kept.put("large", "x" * 500)
     assert kept.get("large") is not None
     kept.put("small", "x")

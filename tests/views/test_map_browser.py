@@ -12,11 +12,11 @@ from playwright.sync_api import Error
 from app.served import Words, running, served, translation
 from regard.app.server import tasks
 from regard.app.server.assets import assets
-from regard.app.server.safety import Door
+from regard.app.server.safety import ServerAddress
 from regard.texts import read_table
 from views.planes import exact
 
-SETTLED = "window.regard?.app?.margins && regard.app.sheet.idle"
+SETTLED = "window.regard?.app?.margins && regard.app.layer.idle"
 
 
 class Visitor:
@@ -68,8 +68,8 @@ def kept():
 def base(kept):
     def app_of(port):
         kept["model"] = Words()
-        kept["app"] = served(models=[kept["model"]], door=Door(port=port))
-        kept["app"].desk.library.give(Path("two.safetensors"), translation())
+        kept["app"] = served(models=[kept["model"]], server_address=ServerAddress(port=port))
+        kept["app"].server_state.library.give(Path("two.safetensors"), translation())
         return kept["app"]
 
     with running(app_of) as address:
@@ -114,7 +114,7 @@ def book(one_page):
 
 @pytest.fixture(scope="module")
 def wanted(base, kept):
-    return exact(kept["app"].desk.library.get("book").calls[1])[0, 1]
+    return exact(kept["app"].server_state.library.get("book").calls[1])[0, 1]
 
 
 def readout(visitor):
@@ -123,7 +123,7 @@ def readout(visitor):
 
 def cell(visitor, level, row, column):
     """A cell of the first tile of a level, as the page holds it."""
-    tile = f"regard.app.sheet.get({level}, 0, 0)"
+    tile = f"regard.app.layer.get({level}, 0, 0)"
     return visitor.ask(f"{tile}.values[{row} * {tile}.columns + {column}]")
 
 
@@ -144,7 +144,7 @@ def test_a_text_is_typed_and_looked_at(visit, kept):
     visitor.page.click("button.primary")
     visitor.until("location.pathname.startsWith('/look/') && window.regard?.state")
     assert visitor.ask("regard.recording.calls[0].keyTokens") == ["the", "cat", "sat", "on", "the", "mat"]
-    entry = kept["app"].desk.library.get(visitor.ask("location.pathname.split('/')[2]"))
+    entry = kept["app"].server_state.library.get(visitor.ask("location.pathname.split('/')[2]"))
     shown = np.array(visitor.ask("Array.from(regard.recording.calls[0].weights(1, 0, 6, 0, 6))")).reshape(
         6, 6
     )
@@ -178,7 +178,7 @@ def test_zooming_to_a_cell_reads_the_weight(book, wanted):
         if visitor.ask("regard.app.view.viewport.cellWidth") > 35:
             break
         visitor.page.mouse.wheel(0, -400)
-    visitor.until("regard.app.view.level === 0 && regard.app.sheet.idle")
+    visitor.until("regard.app.view.level === 0 && regard.app.layer.idle")
     visitor.page.mouse.move(*place_of(visitor, query, key))
     visitor.until("document.querySelector('.pair-readout').dataset.weight")
     found = readout(visitor)
@@ -223,7 +223,7 @@ def test_far_out_the_pointer_tells_the_greatest_of_its_block(book, wanted):
 
 
 def test_sinks_hidden_and_means(book, kept):
-    call = kept["app"].desk.library.get("book").calls[1]
+    call = kept["app"].server_state.library.get("book").calls[1]
     hidden = exact(call, np.arange(1097) == 0)[0, 1]
     visitor = book("call=1&head=1&sinks=first&show=mean&query=500&key=400")
     visitor.until("regard.app.pinnedWeight !== null")
@@ -239,7 +239,7 @@ def test_sinks_hidden_and_means(book, kept):
 
 def test_calls_of_other_shapes(visit, kept):
     visitor = visit().open("/map/two").settled()
-    weights = exact(kept["app"].desk.library.get("two").calls[2])[0, 1]
+    weights = exact(kept["app"].server_state.library.get("two").calls[2])[0, 1]
     visitor.page.click("text=Cross")
     visitor.page.keyboard.press("]")
     visitor.until("regard.state.call.kind === 'cross' && regard.state.now.head === 1").settled()
@@ -314,7 +314,7 @@ def test_a_phone(visit, wanted):
     visitor.open("/map/book#call=1&head=1").settled()
     assert visitor.ask("document.documentElement.scrollWidth") <= 390
     visitor.page.click(".zoom-tools button:last-child")
-    visitor.until("regard.state.now.zoom !== null && regard.app.sheet.idle")
+    visitor.until("regard.state.now.zoom !== null && regard.app.layer.idle")
     visitor.page.touchscreen.tap(
         *place_of(
             visitor,
@@ -370,7 +370,7 @@ def test_a_reading_is_cancelled_and_a_closed_page_ends_its_job(visit, kept, monk
     visitor.page.fill("textarea", "to be left")
     visitor.page.click("button.primary")
     visitor.until("document.querySelector('progress')")
-    jobs = kept["app"].desk.jobs
+    jobs = kept["app"].server_state.jobs
     (last,) = [job for job in jobs._open if not job.over and job.kind == "reading" and job.stop is None]
     visitor.page.close()
     end = time.monotonic() + 20

@@ -17,7 +17,7 @@ from regard.errors import ArgumentError, RecordingError
 from regard.masks.extent import Extent
 from regard.recording import Recording, ScoredCall
 from regard.views.page import base85, rounding_error
-from regard.views.page.array_packing import Shelf
+from regard.views.page.array_packing import ArrayStore
 from regard.views.page.base85 import DIGITS, in_digits
 from regard.views.page.mask_intervals import intervals
 from regard.views.page.quantisation import quantise
@@ -77,10 +77,10 @@ def test_rows_of_zeros_and_of_next_to_nothing():
     ids=lambda array: f"{array.dtype} × {array.size}",
 )
 def test_arrays_come_back(array):
-    shelf = Shelf()
-    place = shelf.put(array)
-    assert shelf.put(array.copy()) == place
-    np.testing.assert_array_equal(array_of(shelf.described[place], shelf.texts[place]), array)
+    arrays = ArrayStore()
+    place = arrays.put(array)
+    assert arrays.put(array.copy()) == place
+    np.testing.assert_array_equal(array_of(arrays.described[place], arrays.texts[place]), array)
 
 
 @given(st.binary(max_size=40))
@@ -99,23 +99,23 @@ def test_digits_go_on_after_what_is_written_at_once(monkeypatch):
 
 
 def test_an_array_of_noise_is_left_whole_and_one_of_likes_is_taken_apart():
-    shelf = Shelf()
+    arrays = ArrayStore()
     noise = np.random.default_rng(0).integers(-32768, 32768, 3000).astype(np.int16)
     for numbers in (noise, noise >> 12):
-        shelf.put(numbers)
-    assert [len(array["planes"]) for array in shelf.described] == [1, 2]
+        arrays.put(numbers)
+    assert [len(array["planes"]) for array in arrays.described] == [1, 2]
 
 
 def test_three_bytes_come_back():
     numbers = np.array([0, 1, -1, 2**23 - 1, -(2**23) + 1, 12345, -54321], np.int32)
-    shelf = Shelf()
-    shelf.put(numbers, bits=24)
-    np.testing.assert_array_equal(array_of(shelf.described[0], shelf.texts[0]), numbers)
+    arrays = ArrayStore()
+    arrays.put(numbers, bits=24)
+    np.testing.assert_array_equal(array_of(arrays.described[0], arrays.texts[0]), numbers)
 
 
 def test_arrays_of_other_types_are_not_taken_for_equal():
-    shelf = Shelf()
-    assert shelf.put(np.zeros(8, np.int8)) != shelf.put(np.zeros(8, np.uint8))
+    arrays = ArrayStore()
+    assert arrays.put(np.zeros(8, np.int8)) != arrays.put(np.zeros(8, np.uint8))
 
 
 # ---- masks ---------------------------------------------------------------------------------------

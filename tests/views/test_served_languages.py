@@ -7,7 +7,7 @@ import pytest
 
 from app.served import Words, running, served, translation
 from regard.app.server.assets import assets, document
-from regard.app.server.safety import Door
+from regard.app.server.safety import ServerAddress
 from regard.texts import read_table
 from views.test_map_browser import Visitor
 
@@ -33,10 +33,10 @@ def told(request):
     def app_of(port):
         app = served(
             models=[Words(), Words("translator", "English → Chinese (embedded)")],
-            door=Door(port=port),
+            server_address=ServerAddress(port=port),
             lang=request.param,
         )
-        app.desk.library.give(Path("two.safetensors"), translation())
+        app.server_state.library.give(Path("two.safetensors"), translation())
         return app
 
     with running(app_of) as address:

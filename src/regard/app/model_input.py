@@ -102,7 +102,7 @@ def record(
     with busy(console, TEXTS.say("reading.loading", lang, model=model)):
         reader = load_reader(model)
     says = TEXTS.say("reading.reading", lang)
-    with busy(console, says) as sign, progress(says, sign) as tell, _steps(reader.model, tell):
+    with busy(console, says) as sign, progress(says, sign) as report, _steps(reader.model, report):
         seen = reader.read(text, pair=pair, generate=generate, **watching)
     return Subject(text, model, seen)
 
@@ -156,7 +156,7 @@ def progress(says: str, sign: Status | None = None) -> Iterator[Callable[[int, i
     begun, task = time.monotonic(), None
     bar = Progress(console=Console(stderr=True), transient=True)
 
-    def tell(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         nonlocal task
         if not bar.console.is_terminal or time.monotonic() - begun < SOON:
             return
@@ -168,14 +168,14 @@ def progress(says: str, sign: Status | None = None) -> Iterator[Callable[[int, i
         bar.update(task, completed=done)
 
     try:
-        yield tell
+        yield report
     finally:
         if task is not None:
             bar.stop()
 
 
 @contextmanager
-def _steps(model: nn.Module, tell: Callable[[int, int], None]) -> Iterator[None]:
+def _steps(model: nn.Module, report: Callable[[int, int], None]) -> Iterator[None]:
     """Every module of the model reports, before it runs, how many have run."""
     parts = [module for module in model.modules() if next(module.children(), None) is None]
     done = 0
@@ -184,7 +184,7 @@ def _steps(model: nn.Module, tell: Callable[[int, int], None]) -> Iterator[None]
         nonlocal done
         del module, args
         done += 1
-        tell(min(done, len(parts)), len(parts))
+        report(min(done, len(parts)), len(parts))
 
     hooks = [part.register_forward_pre_hook(hook) for part in parts]
     try:

@@ -35,7 +35,7 @@ def doctor(*, lang: str = "en") -> Diagnosis:
 def examine(lang: str = "en") -> Iterator[Check]:
     """Every check as soon as it is done."""
     check_language(lang)
-    say = _Say(lang)
+    say = _CheckTexts(lang)
     # Before torch is imported here, for what it finds must be set by then.
     half = _guarded("half_precision", _half_precision, say)
     for name, check in (("regard", _regard), ("python", _python), ("torch", _torch), ("packages", _packages)):
@@ -57,7 +57,7 @@ def examine(lang: str = "en") -> Iterator[Check]:
         yield _guarded("speed", _speed, say)
 
 
-class _Say:
+class _CheckTexts:
     """Makes checks in one language."""
 
     def __init__(self, lang: str) -> None:
@@ -74,7 +74,7 @@ class _Say:
         return self("comma")
 
 
-def _guarded(name: str, check: Callable[[_Say], Check], say: _Say) -> Check:
+def _guarded(name: str, check: Callable[[_CheckTexts], Check], say: _CheckTexts) -> Check:
     try:
         return check(say)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is what was found
@@ -84,11 +84,11 @@ def _guarded(name: str, check: Callable[[_Say], Check], say: _Say) -> Check:
 # ---- what is installed -----------------------------------------------------------------------
 
 
-def _regard(say: _Say) -> Check:
+def _regard(say: _CheckTexts) -> Check:
     return say.check("regard", "ok", __version__, version=__version__)
 
 
-def _python(say: _Say) -> Check:
+def _python(say: _CheckTexts) -> Check:
     version = platform.python_version()
     found = f"{version}{say.comma}{platform.system()} {platform.release()} {platform.machine()}"
     values = {"version": version, "platform": platform.platform()}
@@ -105,7 +105,7 @@ def _has_torch() -> bool:
     return bool(torch.__version__)
 
 
-def _torch(say: _Say) -> Check:
+def _torch(say: _CheckTexts) -> Check:
     import torch
 
     needed = [one for one in package_checks.requirements().get("", []) if one.name == "torch"]
@@ -115,7 +115,7 @@ def _torch(say: _Say) -> Check:
     return say.check("torch", "ok", version, version=version)
 
 
-def _packages(say: _Say) -> Check:
+def _packages(say: _CheckTexts) -> Check:
     needed = [one for one in package_checks.requirements().get("", []) if one.name != "torch"]
     values = {one.name: one.installed for one in needed}
     found = say.comma.join(map(str, needed)) or say("packages.unknown")
@@ -125,11 +125,11 @@ def _packages(say: _Say) -> Check:
     return say.check("packages", "ok", found, **values)
 
 
-def _install(say: _Say, lacking: list[package_checks.Package]) -> str:
+def _install(say: _CheckTexts, lacking: list[package_checks.Package]) -> str:
     return say("do.install", packages=" ".join(f'"{one.wanted}"' for one in lacking))
 
 
-def _extras(say: _Say) -> Iterator[Check]:
+def _extras(say: _CheckTexts) -> Iterator[Check]:
     for extra, needed in package_checks.requirements().items():
         if extra:
             name = f"extra.{extra}"
@@ -143,7 +143,7 @@ def _extras(say: _Say) -> Iterator[Check]:
 # ---- the machine -----------------------------------------------------------------------------
 
 
-def _cpu(say: _Say) -> Check:
+def _cpu(say: _CheckTexts) -> Check:
     name, usable, cores = machine.cpu_name(), machine.usable_cores(), os.cpu_count() or 1
     values: dict[str, object] = {"name": name, "usable": usable, "cores": cores}
     found = f"{name}{say.comma}{say('cpu.cores', usable=usable, cores=cores)}"
@@ -155,7 +155,7 @@ def _cpu(say: _Say) -> Check:
     return say.check("cpu", "ok", found, **values)
 
 
-def _threads(say: _Say) -> Check:
+def _threads(say: _CheckTexts) -> Check:
     import torch
 
     threads, usable = torch.get_num_threads(), machine.usable_cores()
@@ -169,7 +169,7 @@ def _threads(say: _Say) -> Check:
     return say.check("threads", "ok", found, **values)
 
 
-def _gpu(say: _Say) -> Check:
+def _gpu(say: _CheckTexts) -> Check:
     import torch
 
     names = [torch.cuda.get_device_name(place) for place in range(torch.cuda.device_count())]
@@ -178,7 +178,7 @@ def _gpu(say: _Say) -> Check:
     return say.check("gpu", "ok", say.comma.join(names) or say("gpu.none"), devices=names)
 
 
-def _half_precision(say: _Say) -> Check:
+def _half_precision(say: _CheckTexts) -> Check:
     chosen = os.environ.get(machine.SETTING, "")
     half = machine.half_precision(again=True)
     values = {"outcome": half.outcome, "setting": half.setting or None, "detail": half.detail}
@@ -198,7 +198,7 @@ def _half_precision(say: _Say) -> Check:
     return say.check("half_precision", "ok", found, **values)
 
 
-def _caches(say: _Say) -> Check:
+def _caches(say: _CheckTexts) -> Check:
     folders = system_checks.caches()
     closed = [folder for folder in folders.values() if not system_checks.writable(folder)]
     values = {
@@ -210,14 +210,14 @@ def _caches(say: _Say) -> Check:
     return say.check("caches", "ok", say("caches.open", names=say.comma.join(folders)), **values)
 
 
-def _browser(say: _Say) -> Check:
+def _browser(say: _CheckTexts) -> Check:
     found = system_checks.browser()
     if found is None:
         return say.check("browser", "note", say("missing"), say("do.browser"), path=None)
     return say.check("browser", "ok", found, path=found)
 
 
-def _output(say: _Say) -> Check:
+def _output(say: _CheckTexts) -> Check:
     encoding, whole = system_checks.output_encoding()
     if not whole:
         return say.check("output", "note", encoding, say("do.output"), encoding=encoding)
@@ -227,7 +227,7 @@ def _output(say: _Say) -> Check:
 # ---- computing -------------------------------------------------------------------------------
 
 
-def _kernel(say: _Say) -> Check:
+def _kernel(say: _CheckTexts) -> Check:
     from regard.diagnosis import kernel_checks
     from regard.kernels import fused_kernel
 
@@ -241,7 +241,7 @@ def _kernel(say: _Say) -> Check:
     return say.check("kernel", "ok", found, **values)
 
 
-def _row_pass(say: _Say) -> Check:
+def _row_pass(say: _CheckTexts) -> Check:
     from regard.diagnosis import kernel_checks
     from regard.kernels.compiled_pass import compiled_pass, reason_without
 
@@ -258,7 +258,7 @@ def _row_pass(say: _Say) -> Check:
     return say.check("row_pass", "ok", found, **values)
 
 
-def _speed(say: _Say) -> Check:
+def _speed(say: _CheckTexts) -> Check:
     from regard.diagnosis import kernel_checks
 
     found = kernel_checks.ratios()

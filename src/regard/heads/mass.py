@@ -12,7 +12,7 @@ from regard.errors import ArgumentError, MaskError
 from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import PLACE, check_batch, check_recording, mean_of_heads, place_of
 from regard.heads.padding import real_queries
-from regard.kernels.plan import plan_extent
+from regard.kernels.planner import plan_extent
 from regard.masks import Mask, MaskLike, as_mask, everything
 from regard.masks.extent import Extent
 from regard.recording import Call, Recording, ScoredCall

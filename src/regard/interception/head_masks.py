@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regard.kernels.attention import attention, attention_with_lse
 from regard.kernels.inputs import Inputs
-from regard.kernels.plan import plan_extent
+from regard.kernels.planner import plan_extent
 from regard.kernels.single_row import single_query
 from regard.masks import Mask, dense
 from regard.masks.extent import Bools

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from regard.kernels import biases, reference
 from regard.kernels.attention import attention, attention_weights, attention_with_lse
-from regard.kernels.cost import Cost, cost
-from regard.kernels.linear_attention import LinearState, linear_attention, linear_attention_with_state
-from regard.kernels.plan import Plan, plan
+from regard.kernels.cost_model import Cost, cost
+from regard.kernels.linear_kernel import LinearState, linear_attention, linear_attention_with_state
+from regard.kernels.planner import Plan, plan
 from regard.kernels.statistics import attention_statistics
 from regard.kernels.statistics_totals import Statistics
 

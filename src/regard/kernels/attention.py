@@ -23,7 +23,7 @@ from regard.kernels.biases import BiasLike
 from regard.kernels.direct_call import allowed_by, dense_mask, direct_call
 from regard.kernels.inputs import Inputs, prepare
 from regard.kernels.plain_kernel import Rules, add_sinks, exp, full_precision, scores_of
-from regard.kernels.plan import Plan, plan_extent
+from regard.kernels.planner import Plan, plan_extent
 from regard.kernels.tile_pass import flatten_lead
 from regard.kernels.tiled import run
 from regard.masks import Mask, MaskLike

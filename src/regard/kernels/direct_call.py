@@ -19,7 +19,7 @@ from torch.nn import Parameter
 
 from regard.kernels.inputs import FLOATS, STEEP
 from regard.kernels.layout import TILE, Run
-from regard.kernels.plan import DENSE_FRACTION, Plan, plan_extent
+from regard.kernels.planner import DENSE_FRACTION, Plan, plan_extent
 from regard.masks import Mask, MaskLike
 from regard.masks.extent import Extent
 

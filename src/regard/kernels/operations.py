@@ -1,6 +1,6 @@
 """The operations that each step of attention takes, and the bytes that it keeps.
 
-The conventions are in :mod:`regard.kernels.cost`. For matrix products, the operations are those that
+The conventions are in :mod:`regard.kernels.cost_model`. For matrix products, the operations are those that
 ``torch.utils.flop_counter.FlopCounterMode`` counts when the step runs.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from regard.kernels.linear_attention import CHUNK
+from regard.kernels.linear_kernel import CHUNK
 from regard.masks.extent import Extent
 
 SOFTMAX = 5

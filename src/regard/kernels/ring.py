@@ -25,7 +25,7 @@ from torch import Tensor
 from regard.errors import RegardError
 from regard.kernels.inputs import Inputs, check_tensors, prepare
 from regard.kernels.plain_kernel import add_sinks, merge
-from regard.kernels.plan import plan_extent
+from regard.kernels.planner import plan_extent
 from regard.kernels.shards import Ring, agree, check_group, gather_ring
 from regard.kernels.statistics_pass import MAX_ROWS
 from regard.kernels.statistics_rows import collect

@@ -23,7 +23,7 @@ from regard.kernels import fused_kernel
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MAX_TILE_ROWS, lay_out
 from regard.kernels.plain_kernel import BackwardRows, add_sinks, finite_lse, full_precision, merge
-from regard.kernels.plan import ElementPlan, Plan
+from regard.kernels.planner import ElementPlan, Plan
 from regard.kernels.tile_pass import WHOLE, HeadGroup, TiledCall, TilePass
 from regard.threads import each, spread
 

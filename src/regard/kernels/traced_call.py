@@ -19,7 +19,7 @@ from regard.errors import ArgumentError
 from regard.kernels.attention import planned
 from regard.kernels.biases import BiasLike
 from regard.kernels.inputs import Inputs, check_tensors, prepare
-from regard.kernels.plan import plan_extent
+from regard.kernels.planner import plan_extent
 from regard.kernels.tiled import run_backward
 from regard.masks import Mask, MaskLike, parse
 

@@ -1,4 +1,4 @@
-"""我 喜欢 AI by hand, with vectors of two numbers: every step fits on a sheet of paper.
+"""我 喜欢 AI by hand, with vectors of two numbers: every step fits on a layout of paper.
 
 我 = (1.0, 0.5), 喜欢 = (0.8, 0.6), AI = (0.5, 1.0); queries, keys and values are the vectors themselves.
 The query 我 has the scores 1.0·1.0 + 0.5·0.5 = 1.25, 1.0·0.8 + 0.5·0.6 = 1.10, 1.0·0.5 + 0.5·1.0 = 1.00.
@@ -20,7 +20,7 @@ VECTORS = ((1.0, 0.5), (0.8, 0.6), (0.5, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
-class Hand:
+class HandCalculation:
     """The row of 我, step by step."""
 
     trace: Trace
@@ -58,7 +58,7 @@ class Hand:
         )
 
 
-def calculate_by_hand() -> Hand:
+def calculate_by_hand() -> HandCalculation:
     """The query 我 on the three words.
 
     >>> found = calculate_by_hand()
@@ -67,10 +67,10 @@ def calculate_by_hand() -> Hand:
     >>> found.weights.round(3), found.output.round(3)
     (array([0.365, 0.329, 0.306]), array([0.781, 0.686]))
     """
-    return Hand(attention(VECTORS[:1], VECTORS, VECTORS))
+    return HandCalculation(attention(VECTORS[:1], VECTORS, VECTORS))
 
 
-def draw_hand(found: Hand, lang: str = "en") -> Figure:
+def draw_hand(found: HandCalculation, lang: str = "en") -> Figure:
     """Scores, scaled scores and weights as bars."""
     return draw(
         Bars("q · k", WORDS, found.dots),

@@ -8,7 +8,7 @@ import numpy as np
 
 from regard.kernels.reference import Numbers
 from regard.lessons.facts import text as say
-from regard.views.explanation import Grid, Look
+from regard.views.explanation import Grid, StrongestKeys
 
 MOST = 3
 """The number of keys named for each word."""
@@ -22,10 +22,12 @@ def grid_of(
     return Grid(tuple(rows), tuple(columns), numbers, title, weights)
 
 
-def looks_of(words: Sequence[str], keys: Sequence[str], weights: Numbers, lang: str) -> tuple[Look, ...]:
+def looks_of(
+    words: Sequence[str], keys: Sequence[str], weights: Numbers, lang: str
+) -> tuple[StrongestKeys, ...]:
     """For each word the three that it attends to most; ``weights`` is (query, key)."""
     return tuple(
-        Look(
+        StrongestKeys(
             word,
             tuple(
                 (keys[key], float(row[key])) for key in np.argsort(-row, kind="stable")[:MOST] if row[key] > 0

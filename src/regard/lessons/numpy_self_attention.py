@@ -16,7 +16,7 @@ from regard.views.figures import heatmap
 
 
 @dataclass(frozen=True, eq=False)
-class Scratch:
+class NumpySelfAttention:
     """Every step of self-attention with W_q, W_k and W_v."""
 
     trace: Trace
@@ -37,7 +37,9 @@ class Scratch:
         )
 
 
-def attend_from_scratch(seed: int = 42, *, length: int = 3, width: int = 4, channels: int = 3) -> Scratch:
+def attend_from_scratch(
+    seed: int = 42, *, length: int = 3, width: int = 4, channels: int = 3
+) -> NumpySelfAttention:
     """``np.random.seed(seed)``, then x, W_q, W_k and W_v in this order, all standard normal.
 
     >>> attend_from_scratch().weights.round(3)[0]
@@ -47,9 +49,9 @@ def attend_from_scratch(seed: int = 42, *, length: int = 3, width: int = 4, chan
     chance = np.random.RandomState(seed)
     x = chance.randn(length, width)
     w_q, w_k, w_v = (chance.randn(width, channels) for _ in range(3))
-    return Scratch(attention(x @ w_q, x @ w_k, x @ w_v))
+    return NumpySelfAttention(attention(x @ w_q, x @ w_k, x @ w_v))
 
 
-def draw_scratch(found: Scratch, lang: str = "en") -> Figure:
+def draw_scratch(found: NumpySelfAttention, lang: str = "en") -> Figure:
     """The weights as a heat map with numbers."""
     return heatmap(found.weights, title=text("demo.scratch.claim", lang), lang=lang)

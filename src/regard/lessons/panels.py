@@ -12,7 +12,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from regard.views.figures.bar_rows import PITCH, draw_bars, rows_of
-from regard.views.figures.figure_layout import Sheet
+from regard.views.figures.figure_layout import FigureLayout
 from regard.views.figures.style import ACCENT, FAINT, MAP, PAPER, QUIET, SIGNED_MAP, head_style, house_style
 
 SIDE = 2.1
@@ -66,33 +66,33 @@ def draw(*panels: Panel, title: str = "") -> Figure:
     ['a', 'b']
     """
     with house_style():
-        sheet = Sheet([title, *(word for panel in panels for word in _words(panel))])
+        layout = FigureLayout([title, *(word for panel in panels for word in _words(panel))])
         left, first = 1.0, None
         lines = max(panel.title.count("\n") + 1 for panel in panels)
         for panel in panels:
-            axes = sheet.area(left, 1.5, *_size(panel))
-            _DRAWN[type(panel)](sheet, axes, panel)
-            axes.set_title(sheet.sentence(panel.title), family=sheet.families, fontsize=8.5)
+            axes = layout.area(left, 1.5, *_size(panel))
+            _DRAWN[type(panel)](layout, axes, panel)
+            axes.set_title(layout.sentence(panel.title), family=layout.families, fontsize=8.5)
             # The labels around the cells are measured, and the panel is moved to the right of the last one.
-            box = axes.get_tightbbox(sheet.renderer)
+            box = axes.get_tightbbox(layout.renderer)
             assert box is not None
-            moved = left + max(0.0, left - box.x0 / sheet.figure.dpi)
+            moved = left + max(0.0, left - box.x0 / layout.figure.dpi)
             place = axes.get_position(original=True)
-            paper = float(sheet.figure.get_size_inches()[0])
+            paper = float(layout.figure.get_size_inches()[0])
             axes.set_position((moved / paper, place.y0, place.width, place.height))
-            left = moved + (box.x1 / sheet.figure.dpi - left) + GAP
+            left = moved + (box.x1 / layout.figure.dpi - left) + GAP
             first = first or axes
         if title and first is not None:
             first.annotate(
-                sheet.sentence(title),
+                layout.sentence(title),
                 (0, 1),
                 (0, 16 + 11 * lines),
                 xycoords="axes fraction",
                 textcoords="offset points",
-                family=sheet.families,
+                family=layout.families,
                 fontsize=10,
             )
-        return sheet.fit()
+        return layout.fit()
 
 
 def _words(panel: Panel) -> list[str]:
@@ -108,7 +108,7 @@ def _size(panel: Panel) -> tuple[float, float]:
     return SIDE, SIDE
 
 
-def _cells(sheet: Sheet, axes: Axes, panel: Cells) -> None:
+def _cells(layout: FigureLayout, axes: Axes, panel: Cells) -> None:
     values = np.asarray(panel.values)
     count, wide = values.shape
     if values.dtype == np.bool_:
@@ -125,16 +125,16 @@ def _cells(sheet: Sheet, axes: Axes, panel: Cells) -> None:
             interpolation="nearest",
         )
     axes.spines[:].set_visible(False)
-    sheet.label(axes, "y", panel.rows, count, SIDE / count, size=7.5)
-    sheet.label(axes, "x", panel.columns, wide, SIDE / wide, size=7.5)
+    layout.label(axes, "y", panel.rows, count, SIDE / count, size=7.5)
+    layout.label(axes, "x", panel.columns, wide, SIDE / wide, size=7.5)
     for side, name in zip("yx", panel.sides):
         if name:
-            sheet.side_name(axes, side, name)
+            layout.side_name(axes, side, name)
 
 
-def _curves(sheet: Sheet, axes: Axes, panel: Curves) -> None:
+def _curves(layout: FigureLayout, axes: Axes, panel: Curves) -> None:
     for place, (name, values) in enumerate(panel.series.items()):
-        axes.plot(panel.places, values, label=sheet.text(name), **head_style(place))
+        axes.plot(panel.places, values, label=layout.text(name), **head_style(place))
     if panel.logarithmic:
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
@@ -144,16 +144,16 @@ def _curves(sheet: Sheet, axes: Axes, panel: Curves) -> None:
     axes.grid(visible=True)
     if len(panel.series) > 1:
         axes.legend(
-            loc="upper center", bbox_to_anchor=(0.5, -0.22), prop={"family": sheet.families, "size": 7.5}
+            loc="upper center", bbox_to_anchor=(0.5, -0.22), prop={"family": layout.families, "size": 7.5}
         )
     if panel.side:
-        sheet.side_name(axes, "x", panel.side)
+        layout.side_name(axes, "x", panel.side)
 
 
-def _bars(sheet: Sheet, axes: Axes, panel: Bars) -> None:
+def _bars(layout: FigureLayout, axes: Axes, panel: Bars) -> None:
     weights = np.asarray(panel.weights, np.float64)
     values = None if panel.values is None else np.asarray(panel.values, np.float64)
-    draw_bars(sheet, axes, rows_of(weights, list(panel.names), values))
+    draw_bars(layout, axes, rows_of(weights, list(panel.names), values))
     if panel.least is not None:
         axes.axvline(panel.least, color=QUIET, linewidth=0.8, linestyle=(0, (3, 2)))
         for bar, weight in zip(axes.patches, weights):

@@ -19,7 +19,7 @@ from regard.nn import RotaryPositions, SinusoidalPositions
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class PositionTable:
     """The table of sinusoidal positions, and products over the distance."""
 
     table: Numbers  # (position, channel)
@@ -57,7 +57,7 @@ def _spread(products: Numbers) -> float:
     return max(float(np.ptp(np.diagonal(products, distance))) for distance in range(1 - length, length))
 
 
-def place_tokens(length: int = 96, *, width: int = 64, seed: int = 0) -> Places:
+def place_tokens(length: int = 96, *, width: int = 64, seed: int = 0) -> PositionTable:
     """Products between all positions, of sinusoidal vectors and of one query and key turned.
 
     >>> found = place_tokens()
@@ -69,10 +69,10 @@ def place_tokens(length: int = 96, *, width: int = 64, seed: int = 0) -> Places:
     q, k = torch.randn(2, 1, 1, 1, width, generator=chance)
     turn = RotaryPositions(width, length=length)
     turned = [turn(x.expand(1, 1, length, width))[0, 0].double() for x in (q, k)]
-    return Places(table.numpy(), (table @ table.T).numpy(), (turned[0] @ turned[1].T).numpy())
+    return PositionTable(table.numpy(), (table @ table.T).numpy(), (turned[0] @ turned[1].T).numpy())
 
 
-def draw_places(found: Places, lang: str = "en") -> Figure:
+def draw_places(found: PositionTable, lang: str = "en") -> Figure:
     """The table as a heat map, and both products over the distance."""
     length = len(found.table)
     distances = range(length)

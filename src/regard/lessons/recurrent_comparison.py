@@ -26,7 +26,7 @@ from regard.nn import MultiHeadAttention
 
 
 @dataclass(frozen=True)
-class Compared:
+class LengthComparison:
     """Both nets at one length."""
 
     length: int
@@ -41,11 +41,11 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Order:
+class RecurrentComparison:
     """The comparison at every length."""
 
     width: int
-    rows: tuple[Compared, ...]
+    rows: tuple[LengthComparison, ...]
     shuffled: float  # how much attention without positions changes when its tokens are permuted
 
     def facts(self) -> tuple[Fact, ...]:
@@ -78,7 +78,7 @@ def compare_order(
     heads: int = 4,
     rounds: int = 3,
     seed: int = 0,
-) -> Order:
+) -> RecurrentComparison:
     """``torch.nn.GRU`` and multi-head attention on the same tokens ``(1, length, width)``.
 
     The reach is ``|∂ last output / ∂ first token|`` as a share of the same for the last token.
@@ -101,17 +101,17 @@ def compare_order(
         places = torch.randperm(32)
     with torch.no_grad():
         shuffled = float((attend(x)[:, places] - attend(x[:, places])).abs().max())
-    return Order(width, rows, shuffled)
+    return RecurrentComparison(width, rows, shuffled)
 
 
 def _compare(
     recurrent: Callable[[Tensor], Tensor], attend: Callable[[Tensor], Tensor], x: Tensor, rounds: int
-) -> Compared:
+) -> LengthComparison:
     length = x.shape[1]
     with torch.no_grad():
         seconds = [_seconds(net, x, rounds) for net in (recurrent, attend)]
     reach = [_reach(net, x) for net in (recurrent, attend)]
-    return Compared(length, length, 1, length - 1, 1, *seconds, *reach)
+    return LengthComparison(length, length, 1, length - 1, 1, *seconds, *reach)
 
 
 def _seconds(net: Callable[[Tensor], Tensor], x: Tensor, rounds: int) -> float:
@@ -133,7 +133,7 @@ def _reach(net: Callable[[Tensor], Tensor], x: Tensor) -> float:
     return float(first / last)
 
 
-def draw_order(found: Order, lang: str = "en") -> Figure:
+def draw_order(found: RecurrentComparison, lang: str = "en") -> Figure:
     """Time and reach over the length."""
     lengths = [row.length for row in found.rows]
     recurrent, attend = text("order.recurrent", lang), text("order.attention", lang)

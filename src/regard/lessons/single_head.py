@@ -74,7 +74,7 @@ class LinearSelfAttention(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class Single:
+class SingleHead:
     """Both heads on the same tokens, with and without a mask."""
 
     before: float  # the largest difference with different weights
@@ -91,7 +91,7 @@ class Single:
         )
 
 
-def compare_single(length: int = 6, *, width: int = 12, channels: int = 8, seed: int = 0) -> Single:
+def compare_single(length: int = 6, *, width: int = 12, channels: int = 8, seed: int = 0) -> SingleHead:
     """A bare head and one of linear layers, before and after they have the same weights.
 
     >>> found = compare_single()
@@ -106,7 +106,7 @@ def compare_single(length: int = 6, *, width: int = 12, channels: int = 8, seed:
     with torch.no_grad():
         before = _apart(bare(x), linear(x))
         linear.take(bare)
-        return Single(
+        return SingleHead(
             before,
             _apart(bare(x), linear(x)),
             _apart(bare(x, causal()), linear(x, causal())),
@@ -119,7 +119,7 @@ def _apart(a: Tensor, b: Tensor) -> float:
     return float((a - b).abs().max())
 
 
-def draw_single(found: Single, lang: str = "en") -> Figure:
+def draw_single(found: SingleHead, lang: str = "en") -> Figure:
     """The causal weights of both."""
     sides = (text("axis.query", lang), text("axis.key", lang))
     return draw(

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from regard.errors import ArgumentError, ShapeError
 from regard.kernels import linear_attention, linear_attention_with_state
-from regard.kernels.linear_attention import FeatureMap
+from regard.kernels.linear_kernel import FeatureMap
 from regard.nn.cache import LinearCache
 from regard.nn.head_projections import ProjectedHeads
 

@@ -62,7 +62,7 @@ def head_view(
     >>> head_view(weights, ["I", "love", "AI"], html_action="return").data[:15]
     '<!doctype html>'
     """
-    given = Given(
+    given = BertVizInput(
         attention,
         tokens,
         encoder_attention,
@@ -103,7 +103,7 @@ def model_view(
     >>> model_view(weights, ["I", "love", "AI"], html_action="return").data[:15]
     '<!doctype html>'
     """
-    given = Given(
+    given = BertVizInput(
         attention,
         tokens,
         encoder_attention,
@@ -131,7 +131,7 @@ def model_view(
 
 
 @dataclass(frozen=True)
-class Given:
+class BertVizInput:
     """The weights and tokens that were passed."""
 
     attention: Any = None
@@ -169,11 +169,13 @@ class WeightsWithTokens(Recording):
 
 
 def recording_of(
-    given: Given, include_layers: Sequence[int] | None = None, include_heads: Sequence[int] | None = None
+    given: BertVizInput,
+    include_layers: Sequence[int] | None = None,
+    include_heads: Sequence[int] | None = None,
 ) -> Recording:
     """The weights as a recording.
 
-    >>> recording_of(Given(attention=[torch.eye(2).expand(1, 3, 2, 2)], tokens=["a", "b"]))[0]
+    >>> recording_of(BertVizInput(attention=[torch.eye(2).expand(1, 3, 2, 2)], tokens=["a", "b"]))[0]
     <decoder 'attention.0', layer 0: 1 × 3 heads, 2 queries × 2 keys, dense>
     """
     calls: list[Call] = []
@@ -199,7 +201,7 @@ def recording_of(
     return WeightsWithTokens(calls, rows, columns)
 
 
-def _sides(given: Given) -> list[tuple[str, Kind | None, Sequence[str], Sequence[str]]]:
+def _sides(given: BertVizInput) -> list[tuple[str, Kind | None, Sequence[str], Sequence[str]]]:
     """The name, the kind and the tokens on both sides of each sort of weights that was passed."""
     two_sided = [
         name

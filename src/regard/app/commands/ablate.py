@@ -101,14 +101,19 @@ def _sweep(
     from regard.views.figures import effects, save
     from regard.views.terminal_effects import show_effects
 
-    with _stoppable() as stop, progress(TEXTS.say("ablate.sweeping", lang)) as tell:
+    with _stoppable() as stop, progress(TEXTS.say("ablate.sweeping", lang)) as report:
         found = swept(
-            subject.model, subject.inputs, _metric(subject, target, against), by=by, progress=tell, stop=stop
+            subject.model,
+            subject.inputs,
+            _metric(subject, target, against),
+            by=by,
+            progress=report,
+            stop=stop,
         )
     looks = None
     if by == "head":
-        with progress(TEXTS.say("reading.roles", lang)) as tell:
-            looks = roles(subject.recording, progress=tell)
+        with progress(TEXTS.say("reading.roles", lang)) as report:
+            looks = roles(subject.recording, progress=report)
     tokens = subject.key_tokens
     show_effects(console, found, roles=looks, tokens=tokens, most=most, lang=lang)
     if out is not None:

@@ -96,7 +96,7 @@ def _table(found: Cost, length: int, what: str, lang: str) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from regard.kernels.cost import step_in_words
+    from regard.kernels.cost_model import step_in_words
     from regard.lessons.facts import text
     from regard.views.figures.units import binary, si
 

@@ -83,8 +83,8 @@ def heads(
             quiet, read_argument(text), model=model, pair=other, generate=generate, lang=lang, **options
         ).recording
     if roles:
-        with progress(TEXTS.say("reading.roles", lang)) as tell:
-            played = measured.roles(seen, progress=tell)
+        with progress(TEXTS.say("reading.roles", lang)) as report:
+            played = measured.roles(seen, progress=report)
         if not (as_csv or as_json):
             show_table(console, played, most or 10**9, sort, descending=not ascending, lang=lang)
             return

@@ -144,9 +144,9 @@ def _effects(console: Console, subject: Subject, model: str | None, pair: str | 
 
     other = None if pair is None else read_argument(pair)
     again = measured_text(console, subject.text, model=model, pair=other, lang=lang)
-    with progress(TEXTS.say("ablate.sweeping", lang)) as tell:
+    with progress(TEXTS.say("ablate.sweeping", lang)) as report:
         metric = metrics.loss if again.has_logits else metrics.cosine
-        return ablate(again.model, again.inputs, metric, progress=tell)
+        return ablate(again.model, again.inputs, metric, progress=report)
 
 
 def _alignment_start() -> dict[str, Any]:
@@ -225,8 +225,8 @@ def _say(console: Console, subject: Subject, lang: str) -> None:
     console.print()
     telling, numbers = (TEXTS.say(key, lang) for key in ("look.telling", "look.numbers"))
     console.print(Text.assemble((telling, "bold cyan"), "   ", numbers))
-    with progress(TEXTS.say("reading.roles", lang)) as tell:
-        found = roles(subject.recording, progress=tell)
+    with progress(TEXTS.say("reading.roles", lang)) as report:
+        found = roles(subject.recording, progress=report)
     show_telling(console, found, most=HEADS, lang=lang)
     console.print()
 

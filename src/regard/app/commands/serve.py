@@ -75,7 +75,7 @@ def serve(
     from regard.views.terminal_weights import SafeConsole
 
     try:
-        from regard.app.server.run_server import door_of, make_app, open_library
+        from regard.app.server.run_server import make_app, open_library, server_address_of
         from regard.app.server.run_server import serve as answer
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
@@ -90,7 +90,7 @@ def serve(
 
     console = SafeConsole()
     limits = Limits(tokens=max_tokens)
-    door = door_of(host, port, token)
+    server_address = server_address_of(host, port, token)
     skipped: list[str] = []
     with console.status(TEXTS.say("serve.opening", lang)):
         library = open_library(
@@ -102,10 +102,10 @@ def serve(
             ),
         )
         offered = load_models(models)
-    app = make_app(offered, library, door, limits, lang=lang if _asked_for(context) else None)
+    app = make_app(offered, library, server_address, limits, lang=lang if _asked_for(context) else None)
 
     def ready() -> None:
-        said = TEXTS.say("serve.ready", lang, address=escape(door.address))
+        said = TEXTS.say("serve.ready", lang, address=escape(server_address.address))
         console.print(said, highlight=False, soft_wrap=True)
         for line in skipped:
             console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
@@ -114,7 +114,7 @@ def serve(
             console.print(f"  {line}", highlight=False, markup=False)
         console.print(TEXTS.say("serve.ends", lang), highlight=False)
 
-    answer(app, door, ready, limits)
+    answer(app, server_address, ready, limits)
 
 
 def _asked_for(context: click.Context) -> bool:

@@ -69,7 +69,7 @@ def error_texts() -> set[str]:
     return {text for text in found if text and re.search("[A-Za-z]{2}", _SAME.sub(" ", text))}
 
 
-class _Remembering(ChineseFormatter):
+class _RecordingFormatter(ChineseFormatter):
     """Remembers what it looks up."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ def help_texts(program: click.Group) -> set[str]:
     # With its settings: click keeps the help option that it once made for a command.
     top = LanguageContext(program, info_name="regard", **program.context_settings)
     top.meta[LANGUAGE] = "zh"
-    formatter = _Remembering()
+    formatter = _RecordingFormatter()
     program.format_help(top, formatter)
     for name, command in program.commands.items():
         command.format_help(LanguageContext(command, parent=top, info_name=name), formatter)

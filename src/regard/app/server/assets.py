@@ -78,7 +78,7 @@ def page_of(payload: Payload, lang: str | None = None) -> bytes:
 
     The server's policy forbids scripts inside a document, which data elements are not: no browser runs them.
     """
-    modules = map(_module, ("app/first.js", "page/main.js", "app/bar.js"))
+    modules = map(_module, ("app/first_language.js", "page/main.js", "app/bar.js"))
     return _served(title_of(payload), page_body([*data_elements(payload), *modules]), lang)
 
 

@@ -2,7 +2,7 @@
 
 Threads rather than processes, because torch releases Python's lock inside its kernels, so that the server
 responds while a job computes; a model is in memory only once; and a recording need not be copied to be
-shown. A thread cannot be killed, so work calls ``tell`` every few milliseconds, which raises if the job
+shown. A thread cannot be killed, so work calls ``report`` every few milliseconds, which raises if the job
 was cancelled, took too long, or nobody is waiting for it.
 """
 
@@ -43,14 +43,14 @@ class StoppedError(BaseException):
     """Ends the work of a job from inside; not an Exception, so that nothing on the way catches it."""
 
 
-class Tell(Protocol):
+class ProgressReporter(Protocol):
     """How work reports its progress; raises if the work should stop."""
 
     def __call__(self, share: float, stage: str | None = None) -> None:
         """``share`` runs from 0 to 1 within a stage."""
 
 
-Work = Callable[[Tell], dict[str, Any]]
+Work = Callable[[ProgressReporter], dict[str, Any]]
 
 
 @dataclass
@@ -147,7 +147,7 @@ class Jobs:
     """The queue and its threads.
 
     >>> jobs = Jobs(Limits())
-    >>> job = jobs.submit("adding", lambda tell: {"sum": 1 + 1})
+    >>> job = jobs.submit("adding", lambda report: {"sum": 1 + 1})
     >>> while not job.over:
     ...     time.sleep(0.01)
     >>> job.state, job.described()["result"]
@@ -282,7 +282,7 @@ class Jobs:
         return best if best is not None and running[best.client] < self.limits.client_running else None
 
     def _work(self, job: Job) -> None:
-        def tell(share: float, stage: str | None = None) -> None:
+        def report(share: float, stage: str | None = None) -> None:
             job.share = min(1.0, max(0.0, share))
             job.stage = stage or job.stage
             job.version += 1
@@ -298,8 +298,8 @@ class Jobs:
                 raise StoppedError
 
         try:
-            tell(0.0)
-            result = job.work(tell)
+            report(0.0)
+            result = job.work(report)
         except StoppedError:
             self._finish(job, "cancelled", error=job.stop)
         except RegardError as error:
@@ -352,6 +352,6 @@ class Jobs:
                 subscription.job.subscriptions.remove(subscription)
 
 
-def _nothing(tell: Tell) -> dict[str, Any]:
-    del tell
+def _nothing(report: ProgressReporter) -> dict[str, Any]:
+    del report
     return {}

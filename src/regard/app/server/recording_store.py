@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.errors import RecordingFileError, RegardError
 from regard.views.html import visible_text
-from regard.views.map import Kept
+from regard.views.map import ByteCache
 
 if TYPE_CHECKING:
     from regard.recording import Call, Recording
@@ -113,7 +113,7 @@ class RecordingStore:
 
     def __init__(self, limit: int, keep: Path | None = None) -> None:
         self.given: dict[str, StoredRecording] = {}
-        self._typed: Kept[StoredRecording] = Kept(limit, lambda entry: entry.recording.nbytes)
+        self._typed: ByteCache[StoredRecording] = ByteCache(limit, lambda entry: entry.recording.nbytes)
         self._lock = threading.Lock()
         self.keep = keep
 

@@ -31,7 +31,7 @@ from regard.app.server.openapi import schema
 from regard.app.server.recording_store import StoredRecording
 from regard.app.server.refused import Json, RefusedError, answer_with, wanted_language
 from regard.app.server.request_validation import check_choice, parsed_body, parsed_parameters
-from regard.app.server.tasks import Desk
+from regard.app.server.server_state import ServerState
 from regard.errors import RegardError
 from regard.version import __version__
 from regard.views.map import TILE, Levels, Plane, encoded, peak, tile
@@ -46,10 +46,10 @@ DAY = 86_400
 
 
 class Routes:
-    """The endpoints, over the models, recordings and jobs of one ``Desk``."""
+    """The endpoints, over the models, recordings and jobs of one ``ServerState``."""
 
-    def __init__(self, desk: Desk, *, threads: int = 2) -> None:
-        self.desk = desk
+    def __init__(self, server_state: ServerState, *, threads: int = 2) -> None:
+        self.server_state = server_state
         # Tiles have their own threads, so that they never wait for a job.
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="regard-tile")
 
@@ -92,15 +92,17 @@ class Routes:
         """One of the documents of the app."""
         del request
         return Response(
-            document(name, self.desk.lang), media_type="text/html", headers={"cache-control": "no-store"}
+            document(name, self.server_state.lang),
+            media_type="text/html",
+            headers={"cache-control": "no-store"},
         )
 
     async def look(self, request: Request) -> Response:
         """The page of a recording; until it is written, a document that requests it and waits."""
         entry = self._entry(request)
         call = self._call(entry, _parameters(request, PageParameters).call)
-        found = self.desk.pages.get((entry.id, call))
-        content = document("wait", self.desk.lang) if found is None else found
+        found = self.server_state.pages.get((entry.id, call))
+        content = document("wait", self.server_state.lang) if found is None else found
         return Response(content, media_type="text/html", headers={"cache-control": "no-store"})
 
     async def asset(self, request: Request) -> Response:
@@ -113,19 +115,19 @@ class Routes:
     async def openapi(self, request: Request) -> Response:
         """The description of the interface."""
         del request
-        return Json(schema(self.desk.limits))
+        return Json(schema(self.server_state.limits))
 
     # ---- what there is ---------------------------------------------------------------------------
 
     async def state(self, request: Request) -> Response:
         """Models, recordings given at the start, limits."""
         del request
-        limits = self.desk.limits
+        limits = self.server_state.limits
         return Json(
             {
                 "version": __version__,
-                "models": [model.described() for model in self.desk.models.values()],
-                "recordings": [entry.brief() for entry in self.desk.library.given.values()],
+                "models": [model.described() for model in self.server_state.models.values()],
+                "recordings": [entry.brief() for entry in self.server_state.library.given.values()],
                 "limits": {
                     "tokens": limits.tokens,
                     "letters": limits.characters,
@@ -139,7 +141,7 @@ class Routes:
     async def recording(self, request: Request) -> Response:
         """A recording without its numbers."""
         entry = self._entry(request)
-        described = {**entry.described(), "whole": self.desk.whole(entry)}
+        described = {**entry.described(), "whole": self.server_state.whole(entry)}
         return Json(described, headers={"cache-control": "no-store"})
 
     async def texts(self, request: Request) -> Response:
@@ -153,9 +155,11 @@ class Routes:
 
     async def read(self, request: Request) -> Response:
         """Start to read a text."""
-        said = parsed_body(await _json(request), reading_request(self.desk.limits))
-        check_choice("model", said.model, list(self.desk.models))
-        return self._begun(self.desk.read(self.desk.models[said.model], said, client_of(request.scope)))
+        said = parsed_body(await _json(request), reading_request(self.server_state.limits))
+        check_choice("model", said.model, list(self.server_state.models))
+        return self._begun(
+            self.server_state.read(self.server_state.models[said.model], said, client_of(request.scope))
+        )
 
     async def build(self, request: Request) -> Response:
         """Start to build the coarse levels of a head."""
@@ -165,14 +169,14 @@ class Routes:
         head = entry.calls[call].head_numbers[0] if said.head is None else said.head
         client = client_of(request.scope)
         return self._begun(
-            await self._in_thread(lambda: self.desk.build(entry, call, head, said.sinks, client))
+            await self._in_thread(lambda: self.server_state.build(entry, call, head, said.sinks, client))
         )
 
     async def write_page(self, request: Request) -> Response:
         """Start to write the page of a recording, or of one of its calls."""
         entry = self._entry(request)
         call = self._call(entry, parsed_body(await _json(request), PageRequest).call)
-        return self._begun(self.desk.write_page(entry, call, client_of(request.scope)))
+        return self._begun(self.server_state.write_page(entry, call, client_of(request.scope)))
 
     def _begun(self, job: Subscription | None) -> Response:
         if job is None:
@@ -183,7 +187,7 @@ class Routes:
         """The progress of a job, now or as soon as its version is greater than ``after``."""
         job = self._job(request)
         said = _parameters(request, JobPollParameters)
-        end = time.monotonic() + min(said.wait, self.desk.limits.poll_seconds)
+        end = time.monotonic() + min(said.wait, self.server_state.limits.poll_seconds)
         job.watchers += 1
         try:
             while not job.over and job.version <= said.after and time.monotonic() < end:
@@ -199,7 +203,7 @@ class Routes:
     async def cancel(self, request: Request) -> Response:
         """Cancel a job; it stops unless another client waits for it."""
         job = self._job(request)
-        self.desk.jobs.cancel(job)
+        self.server_state.jobs.cancel(job)
         return Json(job.described(wanted_language(request.headers)))
 
     # ---- the map ---------------------------------------------------------------------------------
@@ -214,7 +218,11 @@ class Routes:
         def work() -> tuple[bytes, tuple[int, int]]:
             plane = self._plane(entry, said)
             levels = self._levels(entry, said)
-            if levels is None and said.level <= plane.coarsest and self.desk.needs_levels(plane, said.level):
+            if (
+                levels is None
+                and said.level <= plane.coarsest
+                and self.server_state.needs_levels(plane, said.level)
+            ):
                 raise RefusedError(
                     409,
                     "Level {level} of this head is not built yet.",
@@ -254,13 +262,13 @@ class Routes:
     # ---- what a request is about -----------------------------------------------------------------
 
     def _entry(self, request: Request) -> StoredRecording:
-        entry = self.desk.library.get(request.path_params["recording"])
+        entry = self.server_state.library.get(request.path_params["recording"])
         if entry is None:
             raise RefusedError(404, "This recording is no longer available.", do="Read the text again.")
         return entry
 
     def _job(self, request: Request) -> Subscription:
-        job = self.desk.jobs.get(request.path_params["job"])
+        job = self.server_state.jobs.get(request.path_params["job"])
         if job is None:
             raise RefusedError(404, "This job no longer exists.", do="Start it again.")
         return job
@@ -283,10 +291,10 @@ class Routes:
         return entry, said
 
     def _plane(self, entry: StoredRecording, said: HeadParameters) -> Plane:
-        return self.desk.plane(entry, said.call, said.head, said.sinks)
+        return self.server_state.plane(entry, said.call, said.head, said.sinks)
 
     def _levels(self, entry: StoredRecording, said: HeadParameters) -> Levels | None:
-        return self.desk.levels.get((entry.id, said.call, said.head, said.sinks))
+        return self.server_state.levels.get((entry.id, said.call, said.head, said.sinks))
 
 
 def _by_method(ends: dict[str, Callable[[Request], Awaitable[Response]]]) -> Any:

@@ -23,9 +23,9 @@ from regard.app.server.limits import Limits
 from regard.app.server.recording_store import RecordingStore, remove_parts
 from regard.app.server.refused import RefusedError, answer_with
 from regard.app.server.routes import Routes
-from regard.app.server.safety import Door, Guard, is_loopback
+from regard.app.server.safety import RequestGuard, ServerAddress, is_loopback
 from regard.app.server.served_models import Model
-from regard.app.server.tasks import Desk
+from regard.app.server.server_state import ServerState
 from regard.errors import ArgumentError, RecordingFileError, RegardError, reason
 from regard.views.html import visible_text
 
@@ -33,24 +33,24 @@ from regard.views.html import visible_text
 def make_app(
     models: list[Model],
     library: RecordingStore,
-    door: Door,
+    server_address: ServerAddress,
     limits: Limits | None = None,
     *,
     lang: str | None = None,
 ) -> ASGIApp:
-    """The app behind its guard; ``app.desk`` has its models, recordings and jobs.
+    """The app behind its guard; ``app.server_state`` has its models, recordings and jobs.
 
     ``lang`` is the initial language of its pages; by default that of the reader's browser.
     """
     limits = limits or Limits()
-    desk = Desk(models, library, limits, lang)
-    routes = Routes(desk)
+    server_state = ServerState(models, library, limits, lang)
+    routes = Routes(server_state)
 
     @contextlib.asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
         del app
         yield
-        desk.jobs.close()
+        server_state.jobs.close()
         routes.close()
 
     app = Starlette(
@@ -58,8 +58,8 @@ def make_app(
         lifespan=life,
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
-    guard = Guard(app, door, body_bytes=limits.body_bytes, body_seconds=limits.body_seconds)
-    guard.desk = desk  # type: ignore[attr-defined]
+    guard = RequestGuard(app, server_address, body_bytes=limits.body_bytes, body_seconds=limits.body_seconds)
+    guard.server_state = server_state  # type: ignore[attr-defined]
     return guard
 
 
@@ -117,8 +117,8 @@ def open_library(
     return library
 
 
-def door_of(host: str, port: int, token: str | None) -> Door:
-    """The door for an address; a public one needs a token, generated if none is given."""
+def server_address_of(host: str, port: int, token: str | None) -> ServerAddress:
+    """The server_address for an address; a public one needs a token, generated if none is given."""
     if token is not None and len(token) < 8:
         raise ArgumentError(
             "A token needs at least 8 characters.",
@@ -136,24 +136,26 @@ def door_of(host: str, port: int, token: str | None) -> Door:
         )
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(24)
-    return Door(host, port, token)
+    return ServerAddress(host, port, token)
 
 
-def serve(app: ASGIApp, door: Door, ready: Callable[[], None], limits: Limits | None = None) -> None:
+def serve(
+    app: ASGIApp, server_address: ServerAddress, ready: Callable[[], None], limits: Limits | None = None
+) -> None:
     """Serve until interrupted; ``ready`` is called when the address is bound."""
-    family = socket.AF_INET6 if ":" in door.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in server_address.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((door.host, door.port))
+        listener.bind((server_address.host, server_address.port))
     except OSError as error:
         listener.close()
         raise ArgumentError(
             "The server needs a free address.",
             got="{host}:{port}: {reason}",
             do="Choose another --port.",
-            host=door.host,
-            port=door.port,
+            host=server_address.host,
+            port=server_address.port,
             reason=reason(error),
         ) from error
     server = Server(app, limits or Limits())
@@ -188,7 +190,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop the jobs first, so that pending requests about them are answered."""
-        jobs = getattr(getattr(self._app, "desk", None), "jobs", None)
+        jobs = getattr(getattr(self._app, "server_state", None), "jobs", None)
         if jobs is not None:
             jobs.stop()
         await super().shutdown(sockets)

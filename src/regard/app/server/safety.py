@@ -57,7 +57,7 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Door:
+class ServerAddress:
     """The names under which the server can be reached, and its token."""
 
     host: str = "127.0.0.1"
@@ -103,12 +103,14 @@ class Door:
         return self.token is None or (cookie is not None and _same(cookie, self.cookie_value))
 
 
-class Guard:
+class RequestGuard:
     """Wraps the app: checks every request, and adds security headers to every answer."""
 
-    def __init__(self, app: ASGIApp, door: Door, *, body_bytes: int, body_seconds: float) -> None:
+    def __init__(
+        self, app: ASGIApp, server_address: ServerAddress, *, body_bytes: int, body_seconds: float
+    ) -> None:
         self.app = app
-        self.door = door
+        self.server_address = server_address
         self.body_bytes = body_bytes
         self.body_seconds = body_seconds
 
@@ -143,7 +145,7 @@ class Guard:
         """Raise unless the request is allowed; returns where to redirect it, if anywhere."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or not self.door.knows(hosts[0]):
+        if len(hosts) != 1 or not self.server_address.knows(hosts[0]):
             raise RefusedError(
                 421, "The Host header must name this server.", do="Use the address that it printed."
             )
@@ -157,22 +159,26 @@ class Guard:
         return self._token(scope, headers)
 
     def _token(self, scope: Scope, headers: Headers) -> Response | None:
-        if self.door.token is None:
+        if self.server_address.token is None:
             return None
         bearer = headers.get("authorization", "")
-        if bearer.startswith("Bearer ") and self.door.opens(_sent(bearer[7:])):
+        if bearer.startswith("Bearer ") and self.server_address.opens(_sent(bearer[7:])):
             return None
-        if self.door.admits(_cookie(headers, self.door.cookie)):
+        if self.server_address.admits(_cookie(headers, self.server_address.cookie)):
             return None
         said = parse_qsl(scope["query_string"].decode("utf-8", "replace"), keep_blank_values=True)
         given = dict(said).get("token")
-        if given is not None and scope["method"] == "GET" and self.door.opens(given):
+        if given is not None and scope["method"] == "GET" and self.server_address.opens(given):
             rest = urlencode([(name, value) for name, value in said if name != "token"])
             # Removed from the URL, where it would be visible, copied and kept in the history.
             place = quote(_local(scope["path"]), safe="/")
             answer = RedirectResponse(place + (f"?{rest}" if rest else ""), status_code=303)
             answer.set_cookie(
-                self.door.cookie, self.door.cookie_value, httponly=True, samesite="strict", path="/"
+                self.server_address.cookie,
+                self.server_address.cookie_value,
+                httponly=True,
+                samesite="strict",
+                path="/",
             )
             return answer
         raise RefusedError(

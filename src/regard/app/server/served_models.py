@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from regard.app.server.api_types import ReadingRequest
-from regard.app.server.jobs import Tell
+from regard.app.server.jobs import ProgressReporter
 from regard.app.server.limits import Limits
 from regard.errors import ArgumentError, RecordingError, TextError
 
@@ -36,7 +36,7 @@ class Model(Protocol):
     def described(self) -> dict[str, Any]:
         """Its description for the browser."""
 
-    def read(self, request: ReadingRequest, limits: Limits, tell: Tell) -> Recording:
+    def read(self, request: ReadingRequest, limits: Limits, report: ProgressReporter) -> Recording:
         """The recording of a text."""
 
 
@@ -56,7 +56,7 @@ class ReaderModel:
         most = int(longest) if longest < 10**9 else None
         return {"id": self.id, "label": self.label, "kind": kind, "longest": most, "pair": True}
 
-    def read(self, request: ReadingRequest, limits: Limits, tell: Tell) -> Recording:
+    def read(self, request: ReadingRequest, limits: Limits, report: ProgressReporter) -> Recording:
         """The recording of a text, after its size has been checked."""
         from regard.recording import estimate
 
@@ -75,7 +75,7 @@ class ReaderModel:
                     count=count,
                     size=size,
                 )
-        with held(self._lock, tell), heard(self.reader.model, tell):
+        with held(self._lock, report), heard(self.reader.model, report):
             return self.reader.read(
                 request.text, pair=request.pair, generate=request.generate, values=count <= VALUES_UP_TO
             )
@@ -95,7 +95,7 @@ class TranslatorModel:
         longest = self.translator.model.length
         return {"id": self.id, "label": self.label, "kind": "translator", "longest": longest, "pair": True}
 
-    def read(self, request: ReadingRequest, limits: Limits, tell: Tell) -> Recording:
+    def read(self, request: ReadingRequest, limits: Limits, report: ProgressReporter) -> Recording:
         """The recording of a translation."""
         from regard.translator import look
 
@@ -108,7 +108,7 @@ class TranslatorModel:
             )
         sentence = " ".join(request.text.split())
         check_tokens(len(self.translator.encode(sentence)), limits)
-        with held(self._lock, tell), heard(self.translator.model, tell):
+        with held(self._lock, report), heard(self.translator.model, report):
             return look(self.translator, sentence, translation=request.pair, values=True).recording
 
 
@@ -146,10 +146,10 @@ def _embedded() -> Any:
 
 
 @contextmanager
-def held(lock: threading.Lock, tell: Tell) -> Iterator[None]:
+def held(lock: threading.Lock, report: ProgressReporter) -> Iterator[None]:
     """Hold the lock of a model; waiting for it can be stopped."""
     while not lock.acquire(timeout=0.2):
-        tell(0.0, "waiting")
+        report(0.0, "waiting")
     try:
         yield
     finally:
@@ -157,7 +157,7 @@ def held(lock: threading.Lock, tell: Tell) -> Iterator[None]:
 
 
 @contextmanager
-def heard(model: nn.Module, tell: Tell) -> Iterator[None]:
+def heard(model: nn.Module, report: ProgressReporter) -> Iterator[None]:
     """Every module of the model reports the progress before it runs, which can also stop the reading."""
     parts = [module for module in model.modules() if next(module.children(), None) is None]
     done = 0
@@ -167,7 +167,7 @@ def heard(model: nn.Module, tell: Tell) -> Iterator[None]:
         del module, args
         done += 1
         # A model that generates runs its modules many times; then only stopping matters.
-        tell(min(1.0, done / len(parts)), "reading")
+        report(min(1.0, done / len(parts)), "reading")
 
     hooks = [part.register_forward_pre_hook(hook) for part in parts]
     try:

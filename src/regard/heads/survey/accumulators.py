@@ -108,7 +108,7 @@ class Accumulators:
 
         ``bar`` is the score that an example must reach to be worth keeping, for every head.
         """
-        best = _Best.blank(call.batch, call.heads, texts)
+        best = _TextScores.blank(call.batch, call.heads, texts)
         for rows in measured(call, texts):
             self._add_measures(at, rows)
             self._add_distances(at, rows)
@@ -144,7 +144,7 @@ class Accumulators:
         call: Call,
         texts: TokenizedBatch,
         parts: Sequence[DocumentPart],
-        best: _Best,
+        best: _TextScores,
         bar: Tensor,
     ) -> None:
         score = best.score().cpu().numpy()  # (batch, head), −inf where a text does not compete
@@ -212,7 +212,7 @@ class Accumulators:
 
 
 @dataclass(eq=False)
-class _Best:
+class _TextScores:
     """The running excitement of each text and head; see ``examples``."""
 
     total: Tensor  # (batch, head): Σ over tokens of the greatest weight on another
@@ -222,7 +222,7 @@ class _Best:
     key: Tensor
 
     @classmethod
-    def blank(cls, batch: int, heads: int, texts: TokenizedBatch) -> _Best:
+    def blank(cls, batch: int, heads: int, texts: TokenizedBatch) -> _TextScores:
         zeros = torch.zeros((batch, heads), dtype=torch.float64, device=texts.ids.device)
         none = torch.full_like(zeros, -1, dtype=torch.int64)
         return cls(

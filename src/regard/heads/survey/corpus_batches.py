@@ -65,7 +65,7 @@ class CorpusBatch:
 
 
 @dataclass(frozen=True)
-class Bookmark:
+class BatchPosition:
     """Where a stretch begins: its number and that of its first batch."""
 
     stretch: int = 0
@@ -92,11 +92,11 @@ class CorpusBatches:
             else min(CHARACTERS, max(MIN_CHARACTERS, CHARACTERS_PER_TOKEN * self.longest))
         )
 
-    def after(self, bookmark: Bookmark) -> Iterator[CorpusBatch]:
-        """Every batch from a bookmark on. What lies before is read over, not tokenized."""
-        number = bookmark.batch
+    def after(self, position: BatchPosition) -> Iterator[CorpusBatch]:
+        """Every batch from a position on. What lies before is read over, not tokenized."""
+        number = position.batch
         for index, documents in enumerate(_stretches(self.corpus.documents(self.characters))):
-            if index < bookmark.stretch:
+            if index < position.stretch:
                 continue
             for batch in self._batches(index, number, documents):
                 number += 1

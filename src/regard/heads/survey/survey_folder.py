@@ -38,7 +38,7 @@ from regard.checked_files import (
 from regard.errors import Phrase, SurveyError, reason
 from regard.folder_lock import locked
 from regard.heads.survey.accumulators import Accumulators
-from regard.heads.survey.corpus_batches import Bookmark, Failure
+from regard.heads.survey.corpus_batches import BatchPosition, Failure
 
 IDENTITY = "survey.json"
 STATE = "state.safetensors"
@@ -54,7 +54,7 @@ class FailureFile:
 
 @dataclass
 class SurveyPosition:
-    """Which batches were done: all of the stretches before the bookmark, and some after it."""
+    """Which batches were done: all of the stretches before the position, and some after it."""
 
     generation: int = 0
     stretch: int = 0
@@ -71,9 +71,9 @@ class SurveyPosition:
         return FailureFile(self.failed_bytes, self.failed_digest)
 
     @property
-    def bookmark(self) -> Bookmark:
+    def position(self) -> BatchPosition:
         """Where to continue reading."""
-        return Bookmark(self.stretch, self.first)
+        return BatchPosition(self.stretch, self.first)
 
 
 @dataclass

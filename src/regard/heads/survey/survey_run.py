@@ -205,7 +205,7 @@ class SurveyRun:
         clock = _ProgressClock(self.batches.corpus, report)
         saved = time.monotonic()
         try:
-            for batch in self.batches.after(position.bookmark):
+            for batch in self.batches.after(position.position):
                 if batch.stretch != progress.stretch:
                     progress.stretch, progress.first = batch.stretch, batch.number
                 progress.upto = batch.number + 1

@@ -1,5 +1,5 @@
 """A calculation explained step by step: one payload for the terminal, Markdown, HTML and JSON."""
 
-from regard.views.explanation.explanation_payload import Explanation, Grid, Look, Step
+from regard.views.explanation.explanation_payload import Explanation, Grid, Step, StrongestKeys
 
-__all__ = ["Explanation", "Grid", "Look", "Step"]
+__all__ = ["Explanation", "Grid", "Step", "StrongestKeys"]

@@ -37,7 +37,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Look:
+class StrongestKeys:
     """What one word attends to most, strongest first; ``nothing`` is said of a word that sees nothing."""
 
     word: str
@@ -57,7 +57,7 @@ class Explanation:
     lang: str
     steps: tuple[Step, ...]
     looks_title: str
-    looks: tuple[Look, ...]
+    looks: tuple[StrongestKeys, ...]
 
     def __str__(self) -> str:
         return self.to_markdown()

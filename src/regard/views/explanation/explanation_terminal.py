@@ -8,7 +8,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from regard.views.explanation.explanation_payload import Explanation, Grid, Look, Step, number, shape_of
+from regard.views.explanation.explanation_payload import (
+    Explanation,
+    Grid,
+    Step,
+    StrongestKeys,
+    number,
+    shape_of,
+)
 from regard.views.terminal_weights import bar, shade
 
 INDENT = 3
@@ -93,7 +100,7 @@ def _cut(name: str, widest: int = WIDEST) -> str:
     return short + "…"
 
 
-def _looks(looks: tuple[Look, ...], width: int) -> Table:
+def _looks(looks: tuple[StrongestKeys, ...], width: int) -> Table:
     table = Table(box=None, padding=(0, 1), show_header=False)
     for look in looks:
         for place, (word, weight) in enumerate(look.strongest):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from regard.views.figures.figure_layout import Sheet
+from regard.views.figures.figure_layout import FigureLayout
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.style import ACCENT, FAINT, QUIET
 from regard.views.figures.weight_matrix import Numbers
@@ -63,14 +63,14 @@ def rows_of(
     return rows
 
 
-def draw_bars(sheet: Sheet, axes: Axes, rows: Sequence[Row]) -> None:
+def draw_bars(layout: FigureLayout, axes: Axes, rows: Sequence[Row]) -> None:
     """Horizontal bars from top to bottom, each with its number."""
     weights = [row.weight for row in rows]
     axes.barh(range(len(rows)), weights, height=0.68, color=[FAINT if row.other else ACCENT for row in rows])
     axes.set(
         ylim=(len(rows) - 0.5, -0.5), xlim=(min(0.0, *weights, 0.0), max(0.0, *weights, 0.0) * 1.02 or 1.0)
     )
-    sheet.label(axes, "y", [row.name for row in rows], len(rows), PITCH)
+    layout.label(axes, "y", [row.name for row in rows], len(rows), PITCH)
     axes.tick_params(axis="y", length=0)
     axes.spines["bottom"].set_visible(False)
     axes.set_xticks([])

@@ -11,7 +11,7 @@ from regard.checks import check_integer
 from regard.errors import ArgumentError, ShapeError
 from regard.recording import Call, Recording
 from regard.views.figures.bar_rows import MOST, PITCH, draw_bars, listed, rows_of
-from regard.views.figures.figure_layout import Sheet, checked_size
+from regard.views.figures.figure_layout import FigureLayout, checked_size
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.style import house_style
 from regard.views.figures.weight_matrix import Numbers, checked_labels, numbers_of, one_matrix
@@ -57,11 +57,11 @@ def bars(
     if shown_values is not None:
         said = f"Σ w v = {listed(row @ shown_values)}"
     with house_style():
-        sheet = Sheet([*(one.name for one in rows), title or "", said], lang)
-        axes = sheet.area(2, 1, checked_size(size, 3.4), PITCH * len(rows))
-        draw_bars(sheet, axes, rows)
-        sheet.title(axes, title, said)
-        return sheet.fit()
+        layout = FigureLayout([*(one.name for one in rows), title or "", said], lang)
+        axes = layout.area(2, 1, checked_size(size, 3.4), PITCH * len(rows))
+        draw_bars(layout, axes, rows)
+        layout.title(axes, title, said)
+        return layout.fit()
 
 
 def _row(

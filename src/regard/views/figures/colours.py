@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 from regard.checks import check_choice, check_positive
 from regard.errors import ArgumentError
 from regard.views.figures.downsampling import Reduced, range_of
-from regard.views.figures.figure_layout import Sheet
+from regard.views.figures.figure_layout import FigureLayout
 from regard.views.figures.style import FAINT, HATCH, PAPER, SIGNED_MAP, TEXT
 
 DECADES = 4
@@ -109,10 +109,12 @@ def paint(axes: Axes, picture: Reduced, scale: Scale) -> AxesImage:
     return image
 
 
-def colour_key(sheet: Sheet, image: AxesImage, scale: Scale, box: tuple[float, float, float, float]) -> None:
+def colour_key(
+    layout: FigureLayout, image: AxesImage, scale: Scale, box: tuple[float, float, float, float]
+) -> None:
     """The key of the colours, as a narrow bar."""
-    axes = sheet.area(*box)
-    bar = sheet.figure.colorbar(image, cax=axes)
+    axes = layout.area(*box)
+    bar = layout.figure.colorbar(image, cax=axes)
     bar.outline.set_visible(False)
     assert scale.norm.vmin is not None
     assert scale.norm.vmax is not None

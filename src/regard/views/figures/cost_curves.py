@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from regard.errors import ArgumentError, ShapeError
-from regard.views.figures.figure_layout import Sheet, checked_size, shortened
+from regard.views.figures.figure_layout import FigureLayout, checked_size, shortened
 from regard.views.figures.style import FAINT, head_style, house_style
 from regard.views.figures.units import binary, si
 from regard.views.figures.weight_matrix import Numbers, numbers_of
@@ -61,24 +61,24 @@ def cost(
     names = list(dict.fromkeys(key for _, series, _ in panels for key in series))
     side = checked_size(size, SIDE)
     with house_style():
-        sheet = Sheet([*names, title or ""], lang)
-        widest = max(sheet.width_of(shortened(sheet.text(name)), 8) for name in names)
+        layout = FigureLayout([*names, title or ""], lang)
+        widest = max(layout.width_of(shortened(layout.text(name)), 8) for name in names)
         for place, (name, series, unit) in enumerate(panels):
-            axes = sheet.area(1 + place * (side + widest + 0.9), 1, side, side)
-            _panel(sheet, axes, places, series, names, unit, side)
-            sheet.side_name(axes, "x", sheet.say("tokens"))
-            axes.set_title(sheet.say(name), fontsize=8.5, family=sheet.families)
+            axes = layout.area(1 + place * (side + widest + 0.9), 1, side, side)
+            _panel(layout, axes, places, series, names, unit, side)
+            layout.side_name(axes, "x", layout.say("tokens"))
+            axes.set_title(layout.say(name), fontsize=8.5, family=layout.families)
             if place == 0 and title:
                 axes.annotate(
-                    sheet.sentence(title),
+                    layout.sentence(title),
                     (0, 1),
                     (0, 22),
                     xycoords="axes fraction",
                     textcoords="offset points",
-                    family=sheet.families,
+                    family=layout.families,
                     fontsize=10,
                 )
-        return sheet.fit()
+        return layout.fit()
 
 
 def _checked_lengths(lengths: Sequence[int]) -> Numbers:
@@ -116,7 +116,7 @@ def _checked(name: str, values: Sequence[float], count: int) -> Numbers:
 
 
 def _panel(
-    sheet: Sheet,
+    layout: FigureLayout,
     axes: Axes,
     lengths: Numbers,
     series: Mapping[str, Numbers],
@@ -137,11 +137,11 @@ def _panel(
     shown = lengths[:: max(1, ceil(len(lengths) / _MOST_TICKS))]
     axes.set_xticks(shown, [f"{length:,.0f}" for length in shown])
     room = side / max(len(shown) - 1, 1)
-    if max(sheet.width_of(f"{length:,.0f}", 8) for length in shown) > room - 0.05:
+    if max(layout.width_of(f"{length:,.0f}", 8) for length in shown) > room - 0.05:
         axes.tick_params(axis="x", labelrotation=45)
     axes.minorticks_off()
     axes.grid(visible=True)
-    _name_lines(sheet, axes, lengths, series, names, side)
+    _name_lines(layout, axes, lengths, series, names, side)
 
 
 def _powers(low: float, high: float, base: int) -> list[float]:
@@ -167,7 +167,7 @@ def _powers(low: float, high: float, base: int) -> list[float]:
 
 
 def _name_lines(
-    sheet: Sheet,
+    layout: FigureLayout,
     axes: Axes,
     lengths: Numbers,
     series: Mapping[str, Numbers],
@@ -181,11 +181,11 @@ def _name_lines(
     placed = spread([heights[name] for name in series], _LINE)
     for name, height in zip(series, placed):
         axes.annotate(
-            shortened(sheet.text(name)),
+            shortened(layout.text(name)),
             (lengths[~np.isnan(series[name])][-1], ends[name]),
             (1 + 0.14 / side, height / side),
             textcoords="axes fraction",
-            family=sheet.families,
+            family=layout.families,
             fontsize=8,
             color=head_style(names.index(name))["color"],
             va="center",

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from regard.views.figures.figure_layout import Sheet, checked_size
+from regard.views.figures.figure_layout import FigureLayout, checked_size
 from regard.views.figures.style import QUIET, head_style, house_style
 from regard.views.figures.weight_matrix import Matrix, matrices_of
 
@@ -49,32 +49,32 @@ def distance(
     names = bin_names(len(shares[0]))
     width = checked_size(size, WIDTH)
     with house_style():
-        sheet = Sheet([title or ""], lang)
-        axes = sheet.area(1, 1, width, HEIGHT * width / WIDTH)
+        layout = FigureLayout([title or ""], lang)
+        axes = layout.area(1, 1, width, HEIGHT * width / WIDTH)
         for place, (matrix, share) in enumerate(zip(matrices, shares)):
-            name = "" if matrix.head is None else sheet.say("head.n", head=matrix.head)
+            name = "" if matrix.head is None else layout.say("head.n", head=matrix.head)
             axes.plot(share, marker="o", markersize=3, label=name, **head_style(place))
         axes.set_ylim(0, None)
         axes.set_xlim(-0.3, len(names) - 0.7)
-        sheet.label(axes, "x", names, len(names), width / len(names), size=8)
+        layout.label(axes, "x", names, len(names), width / len(names), size=8)
         ticks = [tick for tick in axes.get_yticks() if tick <= axes.get_ylim()[1]]
         axes.set_yticks(ticks, [f"{100 * tick:.3g} %" for tick in ticks])
         axes.grid(visible=True, axis="y")
-        sheet.side_name(axes, "x", sheet.say("distance"))
-        sheet.side_name(axes, "y", sheet.say("share"))
+        layout.side_name(axes, "x", layout.say("distance"))
+        layout.side_name(axes, "y", layout.say("share"))
         if len(matrices) > 1:
             axes.legend(
                 loc="upper left",
                 bbox_to_anchor=(1.01, 1.0),
                 borderaxespad=0,
                 labelcolor=QUIET,
-                prop={"family": sheet.families, "size": 8},
+                prop={"family": layout.families, "size": 8},
                 handlelength=1.8,
                 ncols=1 + (len(matrices) - 1) // 14,
             )
         said = matrices[0].name(lang) if len(matrices) == 1 else matrices[0].layer_name(lang)
-        sheet.title(axes, title, said)
-        return sheet.fit()
+        layout.title(axes, title, said)
+        return layout.fit()
 
 
 def shares_by_distance(matrix: Matrix) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from regard.errors import ArgumentError, DtypeError
 from regard.heads import Divergence
 from regard.views.figures.colours import colour_key, paint, scale_for
 from regard.views.figures.downsampling import reduced
-from regard.views.figures.figure_layout import Sheet, checked_size, planned
+from regard.views.figures.figure_layout import FigureLayout, checked_size, planned
 from regard.views.figures.style import DOTS, QUIET, house_style
 from regard.views.figures.weight_matrix import one_matrix
 
@@ -72,19 +72,19 @@ def divergence(
     picture = reduced(matrix, rows=max(1, int(side * DOTS)), columns=max(1, int(side * DOTS)))
     colours = scale_for([picture], "linear", 1.0)
     with house_style():
-        sheet = Sheet([*labels, title or ""], lang)
-        axes = sheet.area(1, 1 + TREE, side, side)
+        layout = FigureLayout([*labels, title or ""], lang)
+        axes = layout.area(1, 1 + TREE, side, side)
         image = paint(axes, picture, colours)
         _name_heads(axes, labels, side / len(labels))
-        sheet.side_name(axes, "y", sheet.say("layer.head"))
-        sheet.side_name(axes, "x", sheet.say("layer.head"))
+        layout.side_name(axes, "y", layout.say("layer.head"))
+        layout.side_name(axes, "x", layout.say("layer.head"))
         if clusters is not None:
             _draw_borders(axes, [len(group) for group in found.clusters(clusters)])
-        colour_key(sheet, image, colours, (1 + side + 0.12, 1 + TREE, 0.11, max(side, 0.9)))
-        tree = sheet.area(1, 1, side, TREE - 0.06)
+        colour_key(layout, image, colours, (1 + side + 0.12, 1 + TREE, 0.11, max(side, 0.9)))
+        tree = layout.area(1, 1, side, TREE - 0.06)
         _draw_tree(tree, found)
-        sheet.title(tree, title, sheet.say("divergence"))
-        return sheet.fit()
+        layout.title(tree, title, layout.say("divergence"))
+        return layout.fit()
 
 
 def _name_heads(axes: Axes, labels: list[str], pitch: float) -> None:

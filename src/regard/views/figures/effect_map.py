@@ -14,7 +14,7 @@ from regard.heads.eviction import Eviction
 from regard.views.figures.bar_rows import MOST, PITCH, Row, draw_bars
 from regard.views.figures.colours import Scale, colour_key, paint, scale_for
 from regard.views.figures.downsampling import Reduced
-from regard.views.figures.figure_layout import Sheet, checked_size
+from regard.views.figures.figure_layout import FigureLayout, checked_size
 from regard.views.figures.style import FAINT, head_style, house_style
 
 CELL, SIDE = 0.3, 6.3
@@ -69,16 +69,16 @@ def effects(
             labels_count=len(labels),
         )
     with house_style():
-        sheet = Sheet([*(labels or ()), title or ""], lang)
-        said = sheet.say(f"effects.{found.by}", metric=found.metric, before=found.before)
+        layout = FigureLayout([*(labels or ()), title or ""], lang)
+        said = layout.say(f"effects.{found.by}", metric=found.metric, before=found.before)
         if found.by in ("layer", "key"):
-            return _bars(sheet, found, grids, labels, title, said, size)
+            return _bars(layout, found, grids, labels, title, said, size)
         names = ("layer", "head") if found.by == "head" else ("query", "key")
-        return draw_maps(sheet, names, grids, labels, largest, title, said, size)
+        return draw_maps(layout, names, grids, labels, largest, title, said, size)
 
 
 def draw_maps(
-    sheet: Sheet,
+    layout: FigureLayout,
     names: tuple[str, str],
     grids: Mapping[str, NDArray[np.float64]],
     labels: Sequence[str] | None,
@@ -101,31 +101,31 @@ def draw_maps(
     left, first = 2.0, None
     for kind, picture in pictures.items():
         rows, columns = picture.shape
-        axes = sheet.area(left, 1, pitch * columns, pitch * rows)
+        axes = layout.area(left, 1, pitch * columns, pitch * rows)
         image = paint(axes, picture, colours)
         # Edges go from queries, the last tokens of the text, to keys.
-        sheet.label(axes, "y", None if labels is None else list(labels)[-rows:], rows, pitch)
-        sheet.label(axes, "x", labels, columns, pitch)
+        layout.label(axes, "y", None if labels is None else list(labels)[-rows:], rows, pitch)
+        layout.label(axes, "x", labels, columns, pitch)
         if first is None:
-            sheet.side_name(axes, "y", sheet.say(names[0]))
-        sheet.side_name(axes, "x", _side(sheet, names[1], kind if len(pictures) > 1 else ""))
+            layout.side_name(axes, "y", layout.say(names[0]))
+        layout.side_name(axes, "x", _side(layout, names[1], kind if len(pictures) > 1 else ""))
         left += pitch * columns + 0.45
         first = first or axes
     assert first is not None
     tall = pitch * max(picture.shape[0] for picture in pictures.values())
-    colour_key(sheet, image, colours, (left - 0.33, 1, 0.11, max(min(tall, 3.0), 0.9)))
-    sheet.title(first, title, said)
-    return sheet.fit()
+    colour_key(layout, image, colours, (left - 0.33, 1, 0.11, max(min(tall, 3.0), 0.9)))
+    layout.title(first, title, said)
+    return layout.fit()
 
 
-def _side(sheet: Sheet, name: str, kind: str) -> str:
+def _side(layout: FigureLayout, name: str, kind: str) -> str:
     """What the columns are, and of which kind where there are several."""
     if not kind:
-        return sheet.say(name)
+        return layout.say(name)
     return (
-        sheet.say(f"kind.{kind}.head")
+        layout.say(f"kind.{kind}.head")
         if name == "head"
-        else sheet.say(f"kind.{kind}.key", key=sheet.say("key"))
+        else layout.say(f"kind.{kind}.key", key=layout.say("key"))
     )
 
 
@@ -137,7 +137,7 @@ def _signed(pictures: Sequence[Reduced], largest: float | None) -> Scale:
 
 
 def _bars(
-    sheet: Sheet,
+    layout: FigureLayout,
     found: Ablation,
     grids: Mapping[str, NDArray[np.float64]],
     labels: Sequence[str] | None,
@@ -147,25 +147,25 @@ def _bars(
 ) -> Figure:
     several = len(grids) > 1
     rows = [
-        Row(_bar_name(sheet, found.by, kind if several else "", at, labels), float(value))
+        Row(_bar_name(layout, found.by, kind if several else "", at, labels), float(value))
         for kind, grid in grids.items()
         for at, value in enumerate(grid[0])
         if np.isfinite(value)
     ]
     weakest = sorted(range(len(rows)), key=lambda at: abs(rows[at].weight))[: max(0, len(rows) - MOST)]
     shown = [row for at, row in enumerate(rows) if at not in set(weakest)]
-    axes = sheet.area(2, 1, checked_size(size, 3.4), PITCH * len(shown))
-    draw_bars(sheet, axes, shown)
+    axes = layout.area(2, 1, checked_size(size, 3.4), PITCH * len(shown))
+    draw_bars(layout, axes, shown)
     axes.axvline(0.0, color=FAINT, linewidth=0.6)
-    sheet.title(axes, title, said)
-    return sheet.fit()
+    layout.title(axes, title, said)
+    return layout.fit()
 
 
-def _bar_name(sheet: Sheet, by: str, kind: str, at: int, labels: Sequence[str] | None) -> str:
+def _bar_name(layout: FigureLayout, by: str, kind: str, at: int, labels: Sequence[str] | None) -> str:
     if by == "layer":
-        return sheet.say(f"kind.{kind}.layer" if kind else "layer.n", layer=at)
+        return layout.say(f"kind.{kind}.layer" if kind else "layer.n", layer=at)
     name = f"{at} {labels[at]}" if labels and at < len(labels) else str(at)
-    return sheet.say(f"kind.{kind}.key", key=name) if kind else name
+    return layout.say(f"kind.{kind}.key", key=name) if kind else name
 
 
 def eviction(
@@ -190,8 +190,8 @@ def eviction(
         )
     side = checked_size(size, 3.4)
     with house_style():
-        sheet = Sheet([title or ""], lang)
-        axes = sheet.area(2, 1, side, 0.8 * side)
+        layout = FigureLayout([title or ""], lang)
+        axes = layout.area(2, 1, side, 0.8 * side)
         for place, policy in enumerate(found.policies):
             per_head = np.array(
                 [found.table.filter(policy=policy, budget=budget).column("kept") for budget in found.budgets],
@@ -204,8 +204,8 @@ def eviction(
         axes.set_xticks(found.budgets, [f"{budget:g}" for budget in found.budgets])
         axes.set_ylim(top=1.0)
         axes.grid(axis="y")
-        sheet.side_name(axes, "x", sheet.say("eviction.budget"))
-        sheet.side_name(axes, "y", sheet.say("eviction.kept"))
-        axes.legend(loc="lower right", prop={"family": sheet.families, "size": 8})
-        sheet.title(axes, title, sheet.say("eviction", start=found.start, length=found.length))
-        return sheet.fit()
+        layout.side_name(axes, "x", layout.say("eviction.budget"))
+        layout.side_name(axes, "y", layout.say("eviction.kept"))
+        axes.legend(loc="lower right", prop={"family": layout.families, "size": 8})
+        layout.title(axes, title, layout.say("eviction", start=found.start, length=found.length))
+        return layout.fit()

@@ -14,7 +14,7 @@ from regard.heads import Attribution, Relevance
 from regard.table import Table
 from regard.views.figures.bar_rows import MOST, PITCH, Row, draw_bars
 from regard.views.figures.effect_map import draw_maps
-from regard.views.figures.figure_layout import Sheet, checked_size
+from regard.views.figures.figure_layout import FigureLayout, checked_size
 from regard.views.figures.style import FAINT, house_style
 
 
@@ -45,9 +45,9 @@ def importance(
         )
     grids = {str(kind): _grid(found.filter(kind=kind)) for kind in dict.fromkeys(found.column("kind"))}
     with house_style():
-        sheet = Sheet([title or ""], lang)
-        said = sheet.say("importance")
-        return draw_maps(sheet, ("layer", "head"), grids, None, None, title, said, size, signed=False)
+        layout = FigureLayout([title or ""], lang)
+        said = layout.say("importance")
+        return draw_maps(layout, ("layer", "head"), grids, None, None, title, said, size, signed=False)
 
 
 def _grid(table: Table) -> NDArray[np.float64]:
@@ -125,10 +125,10 @@ def attribution(
         rows = _token_rows(found.by_token().numpy(), labels)
         return _bars(rows, most, "attribution.token", {"logit": found.logit}, title, size, lang)
     with house_style():
-        sheet = Sheet([title or ""], lang)
-        said = sheet.say("attribution.head", logit=found.logit)
+        layout = FigureLayout([title or ""], lang)
+        said = layout.say("attribution.head", logit=found.logit)
         grids = {"decoder": found.by_head().numpy()}
-        return draw_maps(sheet, ("layer", "head"), grids, None, None, title, said, size)
+        return draw_maps(layout, ("layer", "head"), grids, None, None, title, said, size)
 
 
 def _token_rows(values: NDArray[np.float64], labels: Sequence[str] | None) -> list[Row]:
@@ -157,9 +157,9 @@ def _bars(
     strongest = sorted(range(len(rows)), key=lambda at: -abs(rows[at].weight))[:most]
     shown = [rows[at] for at in sorted(strongest)]
     with house_style():
-        sheet = Sheet([*(row.name for row in shown), title or ""], lang)
-        axes = sheet.area(2, 1, checked_size(size, 3.4), PITCH * len(shown))
-        draw_bars(sheet, axes, shown)
+        layout = FigureLayout([*(row.name for row in shown), title or ""], lang)
+        axes = layout.area(2, 1, checked_size(size, 3.4), PITCH * len(shown))
+        draw_bars(layout, axes, shown)
         axes.axvline(0.0, color=FAINT, linewidth=0.6)
-        sheet.title(axes, title, sheet.say(text, **values))
-        return sheet.fit()
+        layout.title(axes, title, layout.say(text, **values))
+        return layout.fit()

@@ -22,7 +22,7 @@ from regard.errors import ArgumentError
 from regard.languages import columns_of
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.fonts import families_for, readable
-from regard.views.figures.style import DOTS, PAPER, QUIET, Picture
+from regard.views.figures.style import DOTS, PAPER, QUIET, StyledFigure
 
 POINT = 1 / 72
 """Inches."""
@@ -49,13 +49,13 @@ SMALLEST, USUAL = 5.5, 8.5
 """Font size, in points."""
 
 
-class Sheet:
+class FigureLayout:
     """Paper on which axes are placed in inches from the upper left corner, then cut by :meth:`fit`."""
 
     def __init__(self, texts: Sequence[str] = (), lang: str = "en") -> None:
         self.lang = lang
         self.families = families_for([*texts, *TEXTS.table(lang).values()])
-        self.figure = Picture(figsize=(10, 10), dpi=DOTS)
+        self.figure = StyledFigure(figsize=(10, 10), dpi=DOTS)
         self.filled: dict[Axes, Bbox] = {}  # what axes really fill, in pixels, where that is less than all
         self.renderer = self.figure.canvas.get_renderer()  # type: ignore[attr-defined]
 
@@ -77,7 +77,7 @@ class Sheet:
         width, _, _ = self.renderer.get_text_width_height_descent(self.text(text), font, False)
         return float(width) / DOTS
 
-    def fit(self) -> Picture:
+    def fit(self) -> StyledFigure:
         """The figure, cut to what is on it; every area keeps its size in inches."""
         boxes = [self.filled.get(axes) or axes.get_tightbbox(self.renderer) for axes in self.figure.axes]
         box = Bbox.union([box for box in boxes if box is not None]).transformed(
@@ -128,7 +128,7 @@ class Sheet:
             axes.set_xticks(plan.positions, shown, **font, rotation=90)  # type: ignore[arg-type]
 
     def text(self, text: str) -> str:
-        """A token as it can be drawn with the fonts of this sheet."""
+        """A token as it can be drawn with the fonts of this layout."""
         return readable([text], self.families)[0]
 
     def sentence(self, text: str) -> str:
@@ -136,7 +136,7 @@ class Sheet:
         return "\n".join(self.text(line) if line else "" for line in text.split("\n"))
 
     def say(self, key: str, /, **values: object) -> str:
-        """A text of regard's own, in the language of this sheet."""
+        """A text of regard's own, in the language of this layout."""
         return TEXTS.say(key, self.lang, **values)
 
     def side_name(self, axes: Axes, side: str, name: str) -> None:
@@ -246,7 +246,7 @@ WIDTHS = {"column": 3.3, "page": 6.9}
 """Inches of one column and of both, as most journals print them."""
 
 
-def drawn_to_width(draw: Callable[[float], Picture], width: float | str) -> Picture:
+def drawn_to_width(draw: Callable[[float], StyledFigure], width: float | str) -> StyledFigure:
     """The figure that ``draw(size)`` makes, at the size at which the whole paper has this width."""
     if isinstance(width, str) and width not in WIDTHS:
         raise ArgumentError(
@@ -270,7 +270,7 @@ def drawn_to_width(draw: Callable[[float], Picture], width: float | str) -> Pict
     return _widened(best or figure, wanted)
 
 
-def _widened(figure: Picture, width: float) -> Picture:
+def _widened(figure: StyledFigure, width: float) -> StyledFigure:
     """The figure on paper of this width: labels turn or vanish with the size, and some widths are skipped."""
     found, height = figure.get_size_inches()
     if found < width:
@@ -281,7 +281,7 @@ def _widened(figure: Picture, width: float) -> Picture:
     return figure
 
 
-def _area_width(figure: Picture) -> float:
+def _area_width(figure: StyledFigure) -> float:
     """Inches of all panels side by side."""
     boxes = {round(box.x0, 4): box.width for box in (axes.get_position() for axes in figure.axes)}
     return float(sum(boxes.values()) * figure.get_size_inches()[0])

@@ -16,7 +16,7 @@ from mpl_toolkits.mplot3d.axes3d import Axes3D
 from regard.errors import ArgumentError, ShapeError
 from regard.kernels.reference import attention
 from regard.views.figures.bar_rows import PITCH, draw_bars, rows_of
-from regard.views.figures.figure_layout import Sheet, checked_size, shortened
+from regard.views.figures.figure_layout import FigureLayout, checked_size, shortened
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.style import ACCENT, DOTS, FAINT, QUIET, house_style
 from regard.views.figures.weight_matrix import Numbers, checked_labels, numbers_of
@@ -82,21 +82,21 @@ def geometry(
     space = space_of(q, k)
     side = checked_size(size, SIDE)
     with house_style():
-        sheet = Sheet([*names, name, title or ""], lang)
-        axes = sheet.area(1, 1, side, side, projection="3d")
+        layout = FigureLayout([*names, name, title or ""], lang)
+        axes = layout.area(1, 1, side, side, projection="3d")
         assert isinstance(axes, Axes3D)
-        _draw_space(sheet, axes, space, weights, names, name)
-        filled = sheet.filled[axes]
+        _draw_space(layout, axes, space, weights, names, name)
+        filled = layout.filled[axes]
         rows = rows_of(weights, names, most=MOST_BARS, placed=labels is None, lang=lang)
         height = PITCH * len(rows)
         middle = 10 - (filled.y0 + filled.y1) / 2 / DOTS  # from the upper edge, as areas are placed
-        widest = max(sheet.width_of(shortened(sheet.text(one)), 8.5) for one in names)
-        chart = sheet.area(filled.x1 / DOTS + widest + 0.45, middle - height / 2, 1.8, height)
-        draw_bars(sheet, chart, rows)
-        chart.set_title(sheet.say("weights"), fontsize=8.5, color=QUIET, family=sheet.families)
-        said = sheet.say("geometry", channels=space.channels, share=100 * space.share)
-        _title(sheet, axes, filled, ("" if space.channels <= 3 else said) if title is None else title)
-        return sheet.fit()
+        widest = max(layout.width_of(shortened(layout.text(one)), 8.5) for one in names)
+        chart = layout.area(filled.x1 / DOTS + widest + 0.45, middle - height / 2, 1.8, height)
+        draw_bars(layout, chart, rows)
+        chart.set_title(layout.say("weights"), fontsize=8.5, color=QUIET, family=layout.families)
+        said = layout.say("geometry", channels=space.channels, share=100 * space.share)
+        _title(layout, axes, filled, ("" if space.channels <= 3 else said) if title is None else title)
+        return layout.fit()
 
 
 def _checked(query: object, keys: object) -> tuple[Numbers, Numbers]:
@@ -147,7 +147,7 @@ def space_of(query: Numbers, keys: Numbers) -> Space:
 
 
 def _draw_space(
-    sheet: Sheet, axes: Axes3D, space: Space, weights: Numbers, names: Sequence[str], name: str
+    layout: FigureLayout, axes: Axes3D, space: Space, weights: Numbers, names: Sequence[str], name: str
 ) -> None:
     tips = np.vstack([space.keys, space.query[None]])
     reach = float(np.abs(tips).max()) or 1.0
@@ -163,16 +163,16 @@ def _draw_space(
         line[:, direction] = ends
         axes.plot(*line.T, color=FAINT, linewidth=0.6)
     named = np.argsort(-weights, kind="stable")[:MOST_NAMES]
-    names = [sheet.text(one) if i in named else "" for i, one in enumerate(names)]
+    names = [layout.text(one) if i in named else "" for i, one in enumerate(names)]
     for key, weight, label in zip(space.keys, weights, names):
-        _arrow(sheet, axes, key, reach, ACCENT, THINNEST + WIDEST * float(weight), label)
-    _arrow(sheet, axes, space.query, reach, _QUERY, 2.0, sheet.text(name))
-    sheet.filled[axes] = _filled(
-        sheet, axes, [*names, name], _beyond(tips, reach), np.diag(low), np.diag(high)
+        _arrow(layout, axes, key, reach, ACCENT, THINNEST + WIDEST * float(weight), label)
+    _arrow(layout, axes, space.query, reach, _QUERY, 2.0, layout.text(name))
+    layout.filled[axes] = _filled(
+        layout, axes, [*names, name], _beyond(tips, reach), np.diag(low), np.diag(high)
     )
 
 
-def _title(sheet: Sheet, axes: Axes3D, filled: Bbox, title: str) -> None:
+def _title(layout: FigureLayout, axes: Axes3D, filled: Bbox, title: str) -> None:
     """The title above what is filled, which is less than the axes."""
     if not title:
         return
@@ -180,12 +180,12 @@ def _title(sheet: Sheet, axes: Axes3D, filled: Bbox, title: str) -> None:
     bottom = filled.y1 + 0.12 * DOTS
     left, y = axes.transAxes.inverted().transform((filled.x0, bottom))
     axes.text2D(
-        left, y, sheet.sentence(title), transform=axes.transAxes, fontsize=size, family=sheet.families
+        left, y, layout.sentence(title), transform=axes.transAxes, fontsize=size, family=layout.families
     )
     lines = title.split("\n")
-    width = max(sheet.width_of(line, size) for line in lines) * DOTS
+    width = max(layout.width_of(line, size) for line in lines) * DOTS
     height = 1.3 * size * DOTS / 72 * len(lines)
-    sheet.filled[axes] = Bbox.union([filled, Bbox.from_bounds(filled.x0, bottom, width, height)])
+    layout.filled[axes] = Bbox.union([filled, Bbox.from_bounds(filled.x0, bottom, width, height)])
 
 
 def _beyond(tips: Numbers, reach: float) -> Numbers:
@@ -194,19 +194,21 @@ def _beyond(tips: Numbers, reach: float) -> Numbers:
     return tips * (1 + 0.12 * reach / np.where(lengths, lengths, np.inf))
 
 
-def _filled(sheet: Sheet, axes: Axes3D, names: Sequence[str], places: Numbers, *ends: Numbers) -> Bbox:
+def _filled(
+    layout: FigureLayout, axes: Axes3D, names: Sequence[str], places: Numbers, *ends: Numbers
+) -> Bbox:
     """What the arrows and names take on the paper, in pixels; matplotlib does not measure text in 3D axes."""
-    sheet.figure.draw_without_rendering()
+    layout.figure.draw_without_rendering()
     x, y, _ = proj3d.proj_transform(*np.vstack([places, *ends]).T, axes.get_proj())
     points = axes.transData.transform(np.column_stack([x, y]))
     room = np.zeros_like(points)
-    room[: len(names), 0] = [sheet.width_of(shown, 8.5) * DOTS / 2 for shown in map(shortened, names)]
+    room[: len(names), 0] = [layout.width_of(shown, 8.5) * DOTS / 2 for shown in map(shortened, names)]
     room[: len(names), 1] = 8.5 * DOTS / 72 / 2
     return Bbox([(points - room).min(0), (points + room).max(0)])
 
 
 def _arrow(
-    sheet: Sheet, axes: Axes3D, tip: Numbers, reach: float, colour: str, width: float, label: str
+    layout: FigureLayout, axes: Axes3D, tip: Numbers, reach: float, colour: str, width: float, label: str
 ) -> None:
     # A line down to the plane of the first two axes shows where in space the tip is.
     floor = np.array([tip, tip * [1, 1, 0]])
@@ -219,7 +221,7 @@ def _arrow(
         shortened(label),
         color=colour,
         fontsize=8.5,
-        family=sheet.families,
+        family=layout.families,
         ha="center",
         va="center",
         zorder=10,

@@ -17,8 +17,8 @@ from regard.errors import ArgumentError
 from regard.recording import Call, Recording
 from regard.views.figures.colours import colour_key, paint, scale_for
 from regard.views.figures.downsampling import Reduced, picture_of
-from regard.views.figures.figure_layout import Sheet, area_of, checked_size, drawn_to_width, planned
-from regard.views.figures.style import QUIET, Picture, house_style
+from regard.views.figures.figure_layout import FigureLayout, area_of, checked_size, drawn_to_width, planned
+from regard.views.figures.style import QUIET, StyledFigure, house_style
 from regard.views.figures.weight_matrix import Matrix, calls_of, matrices_of
 
 SIDE = 2.4
@@ -77,7 +77,7 @@ def grid(
             grid, weights, layer=layer, heads=heads, kind=kind, run=run, batch=batch, queries=queries,
             keys=keys, scale=scale, largest=largest, cmap=cmap, columns=columns, title=title, lang=lang,
         )  # fmt: skip
-        return drawn_to_width(lambda inches: cast(Picture, again(size=inches)), width)
+        return drawn_to_width(lambda inches: cast(StyledFigure, again(size=inches)), width)
     if isinstance(weights, Recording) and layer is None:
         calls = _one_of_each_layer(calls_of(weights, kind=kind, run=run))
         if len(calls) > 1:
@@ -91,24 +91,24 @@ def grid(
     side_by_side = _columns(columns, len(matrices))
     with house_style():
         first = matrices[0]
-        sheet = Sheet([*(first.queries or ()), *(first.keys or ()), title or ""], lang)
+        layout = FigureLayout([*(first.queries or ()), *(first.keys or ()), title or ""], lang)
         step, down = across + 0.18, height + 0.32
         panels = [
-            sheet.area(1 + place % side_by_side * step, 1 + place // side_by_side * down, across, height)
+            layout.area(1 + place % side_by_side * step, 1 + place // side_by_side * down, across, height)
             for place in range(len(matrices))
         ]
         images = [paint(axes, picture, colours) for axes, picture in zip(panels, pictures)]
         for place, (axes, matrix) in enumerate(zip(panels, matrices)):
-            name = sheet.say("head.n", head=matrix.head) if matrix.head is not None else ""
-            axes.set_title(name, fontsize=8.5, pad=3.5, color=QUIET, family=sheet.families)
+            name = layout.say("head.n", head=matrix.head) if matrix.head is not None else ""
+            axes.set_title(name, fontsize=8.5, pad=3.5, color=QUIET, family=layout.families)
             leftmost, lowest = place % side_by_side == 0, place + side_by_side >= len(matrices)
-            _label_shared(sheet, axes, matrix, across, height, leftmost, lowest)
+            _label_shared(layout, axes, matrix, across, height, leftmost, lowest)
         rows = ceil(len(matrices) / side_by_side)
         right = 1 + side_by_side * step - 0.18 + 0.14
         tall = min(rows * down - 0.32, 3.0)
-        colour_key(sheet, images[0], colours, (right, 1, 0.11, tall))
-        _title_above(sheet, panels[0], title, first.layer_name(lang))
-        return sheet.fit()
+        colour_key(layout, images[0], colours, (right, 1, 0.11, tall))
+        _title_above(layout, panels[0], title, first.layer_name(lang))
+        return layout.fit()
 
 
 def _columns(columns: int | None, count: int) -> int:
@@ -119,40 +119,46 @@ def _columns(columns: int | None, count: int) -> int:
 
 
 def _label_shared(
-    sheet: Sheet, axes: Axes, matrix: Matrix, width: float, height: float, leftmost: bool, lowest: bool
+    layout: FigureLayout,
+    axes: Axes,
+    matrix: Matrix,
+    width: float,
+    height: float,
+    leftmost: bool,
+    lowest: bool,
 ) -> None:
     """Tokens only at the left and at the bottom, because all panels have the same."""
     axes.set_xticks([])
     axes.set_yticks([])
     rows, columns = matrix.shape
     if leftmost:
-        _label(sheet, axes, "y", matrix.queries, rows, height / rows)
+        _label(layout, axes, "y", matrix.queries, rows, height / rows)
     if lowest:
-        _label(sheet, axes, "x", matrix.keys, columns, width / columns)
+        _label(layout, axes, "x", matrix.keys, columns, width / columns)
 
 
 def _label(
-    sheet: Sheet, axes: Axes, side: str, labels: Sequence[str] | None, count: int, pitch: float
+    layout: FigureLayout, axes: Axes, side: str, labels: Sequence[str] | None, count: int, pitch: float
 ) -> None:
     if count <= LABELLED and planned(count, pitch, 7.5).step == 1:
-        sheet.label(axes, side, labels, count, pitch, size=7.5)
+        layout.label(axes, side, labels, count, pitch, size=7.5)
     else:
         # Positions are more useful than every twentieth token.
-        sheet.label(axes, side, None, count, pitch, size=7.5)
-        sheet.side_name(axes, side, sheet.say("query" if side == "y" else "key"))
+        layout.label(axes, side, None, count, pitch, size=7.5)
+        layout.side_name(axes, side, layout.say("query" if side == "y" else "key"))
 
 
-def _title_above(sheet: Sheet, axes: Axes, title: str | None, otherwise: str) -> None:
+def _title_above(layout: FigureLayout, axes: Axes, title: str | None, otherwise: str) -> None:
     said = otherwise if title is None else title
     if said:
-        sheet.figure.alt = said
+        layout.figure.alt = said
         axes.annotate(
-            sheet.sentence(said),
+            layout.sentence(said),
             (0, 1),
             (0, 21),
             xycoords="axes fraction",
             textcoords="offset points",
-            family=sheet.families,
+            family=layout.families,
             fontsize=10,
         )
 
@@ -201,40 +207,40 @@ def _thumbnails(
             pictures[row, numbers[matrix.head]] = picture_of(matrix, width, height)
     colours = scale_for(list(pictures.values()), scale, largest, cmap)
     with house_style():
-        sheet = Sheet([title or ""], lang)
+        layout = FigureLayout([title or ""], lang)
         across, down = width + 0.07, height + 0.07
         panels: dict[tuple[int, int], Axes] = {}
         image: AxesImage | None = None
         for (row, column), picture in pictures.items():
-            axes = panels[row, column] = sheet.area(1 + column * across, 1 + row * down, width, height)
+            axes = panels[row, column] = layout.area(1 + column * across, 1 + row * down, width, height)
             image = paint(axes, picture, colours)
             axes.set_xticks([])
             axes.set_yticks([])
-        _name_rows_and_columns(sheet, panels, calls, wanted)
+        _name_rows_and_columns(layout, panels, calls, wanted)
         assert image is not None
         tall = min(len(calls) * down - 0.07, 3.0)
-        colour_key(sheet, image, colours, (1 + len(wanted) * across + 0.07, 1, 0.11, max(tall, 0.8)))
-        _title_above(sheet, panels[min(panels)], title, sheet.say("model", model=recording.model))
-        return sheet.fit()
+        colour_key(layout, image, colours, (1 + len(wanted) * across + 0.07, 1, 0.11, max(tall, 0.8)))
+        _title_above(layout, panels[min(panels)], title, layout.say("model", model=recording.model))
+        return layout.fit()
 
 
 def _name_rows_and_columns(
-    sheet: Sheet, panels: dict[tuple[int, int], Axes], calls: list[Call], heads: Sequence[int]
+    layout: FigureLayout, panels: dict[tuple[int, int], Axes], calls: list[Call], heads: Sequence[int]
 ) -> None:
     for row, call in enumerate(calls):
         first = min(column for one, column in panels if one == row)
         panels[row, first].set_ylabel(
-            sheet.say("layer.n", layer=call.layer),
+            layout.say("layer.n", layer=call.layer),
             rotation=0,
             ha="right",
             va="center",
             fontsize=7.5,
             color=QUIET,
-            family=sheet.families,
+            family=layout.families,
         )
     for column, head in enumerate(heads):
         top = min(row for row, one in panels if one == column)
-        name = sheet.say("head.n", head=head) if column == 0 else str(head)
+        name = layout.say("head.n", head=head) if column == 0 else str(head)
         panels[top, column].set_title(
-            name, fontsize=7.5, color=QUIET, pad=3, loc="center", family=sheet.families
+            name, fontsize=7.5, color=QUIET, pad=3, loc="center", family=layout.families
         )

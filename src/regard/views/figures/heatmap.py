@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from regard.views.figures.colours import Scale, colour_key, paint, scale_for
 from regard.views.figures.downsampling import Reduced, picture_of
-from regard.views.figures.figure_layout import Sheet, area_of, drawn_to_width
+from regard.views.figures.figure_layout import FigureLayout, area_of, drawn_to_width
 from regard.views.figures.figure_texts import TEXTS
-from regard.views.figures.style import Picture, house_style
+from regard.views.figures.style import StyledFigure, house_style
 from regard.views.figures.weight_matrix import Matrix, one_matrix
 
 ROOM_FOR_A_NUMBER = 0.34
@@ -90,28 +90,28 @@ class HeatmapStyle:
     lang: str
 
 
-def _drawn(matrix: Matrix, size: float | None, look: HeatmapStyle) -> Picture:
+def _drawn(matrix: Matrix, size: float | None, look: HeatmapStyle) -> StyledFigure:
     width, height = area_of(matrix.shape, size)
     picture = picture_of(matrix, width, height)
     colours = scale_for([picture], look.scale, look.largest, look.cmap)
     numbers, title, lang = look.numbers, look.title, look.lang
     with house_style():
-        sheet = Sheet([*(matrix.queries or ()), *(matrix.keys or ()), title or ""], lang)
-        axes = sheet.area(1, 1, width, height)
+        layout = FigureLayout([*(matrix.queries or ()), *(matrix.keys or ()), title or ""], lang)
+        axes = layout.area(1, 1, width, height)
         image = paint(axes, picture, colours)
         tall, wide = height / matrix.shape[0], width / matrix.shape[1]
-        sheet.label(axes, "y", matrix.queries, matrix.shape[0], tall)
-        sheet.label(axes, "x", matrix.keys, matrix.shape[1], wide)
-        sheet.side_names(axes, matrix.kind, width, height)
-        sheet.say_masked(axes, np.ma.getmaskarray(picture.values), width, height)
+        layout.label(axes, "y", matrix.queries, matrix.shape[0], tall)
+        layout.label(axes, "x", matrix.keys, matrix.shape[1], wide)
+        layout.side_names(axes, matrix.kind, width, height)
+        layout.say_masked(axes, np.ma.getmaskarray(picture.values), width, height)
         fits = picture.whole and wide >= ROOM_FOR_A_NUMBER and tall >= 0.16
         if numbers or (numbers is None and fits):
             _print_numbers(axes, picture, colours, wide)
         else:
-            colour_key(sheet, image, colours, (1 + width + 0.12, 1, 0.11, max(height, 0.9)))
-        sheet.title(axes, title, matrix.name(lang))
-        sheet.figure.alt = _in_words(matrix, picture, sheet.figure.alt, lang)
-        return sheet.fit()
+            colour_key(layout, image, colours, (1 + width + 0.12, 1, 0.11, max(height, 0.9)))
+        layout.title(axes, title, matrix.name(lang))
+        layout.figure.alt = _in_words(matrix, picture, layout.figure.alt, lang)
+        return layout.fit()
 
 
 def _in_words(matrix: Matrix, picture: Reduced, title: str, lang: str) -> str:

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from regard.checks import check_number
-from regard.views.figures.figure_layout import POINT, Sheet, checked_size, planned, shortened
+from regard.views.figures.figure_layout import POINT, FigureLayout, checked_size, planned, shortened
 from regard.views.figures.fonts import readable
 from regard.views.figures.style import QUIET, head_style, house_style
 from regard.views.figures.weight_matrix import Matrix, Numbers, matrices_of
@@ -34,7 +34,7 @@ MOST = 4000
 
 
 @dataclass(frozen=True)
-class Strands:
+class DrawnLines:
     """The weights that are drawn, strongest last, so that they are on top."""
 
     queries: NDArray[np.int64]
@@ -80,36 +80,36 @@ def lines(
     matrices = matrices_of(
         weights, layer=layer, heads=heads, kind=kind, run=run, batch=batch, queries=queries, keys=keys
     )
-    found = [strands_of(matrix, least, query) for matrix in matrices]
+    found = [drawn_lines(matrix, least, query) for matrix in matrices]
     first = matrices[0]
     longest = max(first.shape)
     height = checked_size(size, min(PITCH * longest, TALLEST))
     pitch = height / longest
     with house_style():
-        sheet = Sheet([*(first.queries or ()), *(first.keys or ()), title or ""], lang)
+        layout = FigureLayout([*(first.queries or ()), *(first.keys or ()), title or ""], lang)
         width = min(max(1.6, 0.55 * height), 3.2)
-        axes = sheet.area(3, 1, width, height)
+        axes = layout.area(3, 1, width, height)
         axes.set(xlim=(0, 1), ylim=(longest - 0.5, -0.5))
         axes.axis("off")
         gap = 0.06 / width
         widest = min(WIDEST, max(1.0, 1.2 * pitch / POINT))
-        for place, strands in enumerate(found):
+        for place, drawn in enumerate(found):
             # Heads are shifted a little, so that equal lines do not cover each other.
             shift = (place - (len(found) - 1) / 2) * min(0.7 / len(found), 0.26)
-            _draw(axes, strands, head_style(place), shift, gap, widest)
+            _draw(axes, drawn, head_style(place), shift, gap, widest)
         for x, side, labels, count in (
             (0, "right", first.queries, first.shape[0]),
             (1, "left", first.keys, first.shape[1]),
         ):
-            _tokens(sheet, axes, x, side, labels, count, pitch)
+            _tokens(layout, axes, x, side, labels, count, pitch)
         said = first.name(lang) if len(found) == 1 else first.layer_name(lang)
-        sheet.title(axes, title, said)
+        layout.title(axes, title, said)
         if len(found) > 1:
-            _legend(sheet, axes, matrices)
-        return sheet.fit()
+            _legend(layout, axes, matrices)
+        return layout.fit()
 
 
-def strands_of(matrix: Matrix, least: float, query: int | None = None) -> Strands:
+def drawn_lines(matrix: Matrix, least: float, query: int | None = None) -> DrawnLines:
     """The weights of at least ``least``, and of those the strongest :data:`MOST`, in ascending order."""
     kept: list[tuple[NDArray[np.int64], NDArray[np.int64], Numbers]] = []
     blocks = matrix.blocks() if query is None else [matrix.row(query)]
@@ -119,7 +119,7 @@ def strands_of(matrix: Matrix, least: float, query: int | None = None) -> Strand
         kept.append((rows + start, columns, block.values[rows, columns]))
         if sum(len(weights) for _, _, weights in kept) > 4 * MOST:
             kept = [_strongest(kept)]
-    return Strands(*_strongest(kept))
+    return DrawnLines(*_strongest(kept))
 
 
 def _strongest(
@@ -131,13 +131,13 @@ def _strongest(
 
 
 def _draw(
-    axes: Axes, strands: Strands, style: dict[str, Any], shift: float, gap: float, widest: float
+    axes: Axes, drawn: DrawnLines, style: dict[str, Any], shift: float, gap: float, widest: float
 ) -> None:
-    ends = np.empty((len(strands.weights), 2, 2))
+    ends = np.empty((len(drawn.weights), 2, 2))
     ends[:, 0, 0], ends[:, 1, 0] = gap, 1 - gap
-    ends[:, 0, 1], ends[:, 1, 1] = strands.queries + shift, strands.keys + shift
+    ends[:, 0, 1], ends[:, 1, 1] = drawn.queries + shift, drawn.keys + shift
     # Weak lines are paler too: many of them together would otherwise hide the strong ones.
-    strength = np.clip(strands.weights, 0.0, 1.0)
+    strength = np.clip(drawn.weights, 0.0, 1.0)
     colours = np.tile(to_rgba(style["color"]), (len(strength), 1))
     colours[:, 3] = 0.25 + 0.65 * strength
     axes.add_collection(
@@ -153,7 +153,13 @@ def _draw(
 
 
 def _tokens(
-    sheet: Sheet, axes: Axes, x: float, side: str, labels: Sequence[str] | None, count: int, pitch: float
+    layout: FigureLayout,
+    axes: Axes,
+    x: float,
+    side: str,
+    labels: Sequence[str] | None,
+    count: int,
+    pitch: float,
 ) -> None:
     plan = planned(count, pitch, numbers=labels is None)
     for position in plan.positions:
@@ -163,17 +169,17 @@ def _tokens(
         axes.text(
             x,
             position,
-            shortened(readable([name], sheet.families)[0]),
+            shortened(readable([name], layout.families)[0]),
             ha=side,
             va="center_baseline" if pitch > 2 * plan.size * POINT else "center",
             fontsize=plan.size,
-            family=sheet.families,
+            family=layout.families,
         )
 
 
-def _legend(sheet: Sheet, axes: Axes, matrices: Sequence[Matrix]) -> None:
+def _legend(layout: FigureLayout, axes: Axes, matrices: Sequence[Matrix]) -> None:
     handles = [
-        Line2D([], [], linewidth=1.8, label=sheet.say("head.n", head=matrix.head), **head_style(place))
+        Line2D([], [], linewidth=1.8, label=layout.say("head.n", head=matrix.head), **head_style(place))
         for place, matrix in enumerate(matrices)
     ]
     axes.legend(
@@ -182,7 +188,7 @@ def _legend(sheet: Sheet, axes: Axes, matrices: Sequence[Matrix]) -> None:
         bbox_to_anchor=(0.5, 0),
         ncols=min(len(handles), 4),
         labelcolor=QUIET,
-        prop={"family": sheet.families, "size": 8},
+        prop={"family": layout.families, "size": 8},
         handlelength=2.2,
         columnspacing=1.2,
     )

@@ -16,7 +16,7 @@ from regard.kernels import plan
 from regard.masks import Mask, MaskLike, as_mask, parse
 from regard.masks.extent import Extent, Strip
 from regard.masks.mask import ALL, NONE, extent_of, verdicts
-from regard.views.figures.figure_layout import Sheet, area_of, shortened
+from regard.views.figures.figure_layout import FigureLayout, area_of, shortened
 from regard.views.figures.style import ACCENT, DOTS, PAPER, QUIET, house_style
 from regard.views.figures.weight_matrix import checked_labels
 
@@ -77,8 +77,8 @@ def mask(
     picture = verdict_map(one, extent, tall, wide)
     pairs = plan(one, *extent).pairs
     with house_style():
-        sheet = Sheet([*(row_labels or ()), *(column_labels or ()), title or ""], lang)
-        axes = sheet.area(1, 1, width, height)
+        layout = FigureLayout([*(row_labels or ()), *(column_labels or ()), title or ""], lang)
+        axes = layout.area(1, 1, width, height)
         rows, columns = picture.shape
         axes.imshow(
             picture,
@@ -91,14 +91,14 @@ def mask(
         )
         axes.set(xlim=(-0.5, extent.keys - 0.5), ylim=(extent.queries - 0.5, -0.5))
         axes.spines[:].set_visible(False)
-        sheet.label(axes, "y", row_labels, extent.queries, height / extent.queries)
-        sheet.label(axes, "x", column_labels, extent.keys, width / extent.keys)
-        sheet.side_name(axes, "y", sheet.say("query"))
-        sheet.side_name(axes, "x", sheet.say("key"))
+        layout.label(axes, "y", row_labels, extent.queries, height / extent.queries)
+        layout.label(axes, "x", column_labels, extent.keys, width / extent.keys)
+        layout.side_name(axes, "y", layout.say("query"))
+        layout.side_name(axes, "x", layout.say("key"))
         _lines_between(axes, extent)
-        said = sheet.say("mask.count", pairs=pairs, all=prod(extent), share=100 * pairs / prod(extent))
-        _title(sheet, axes, title, shortened(repr(one), _LONGEST_NAME), said, width)
-        return sheet.fit()
+        said = layout.say("mask.count", pairs=pairs, all=prod(extent), share=100 * pairs / prod(extent))
+        _title(layout, axes, title, shortened(repr(one), _LONGEST_NAME), said, width)
+        return layout.fit()
 
 
 def verdict_map(mask: Mask, extent: Extent, tall: int, wide: int) -> NDArray[np.uint8]:
@@ -157,13 +157,13 @@ def _lines_between(axes: Axes, extent: Extent) -> None:
         axes.axvline(edge - 0.5, color="white", linewidth=0.8)
 
 
-def _title(sheet: Sheet, axes: Axes, title: str | None, name: str, said: str, width: float) -> None:
+def _title(layout: FigureLayout, axes: Axes, title: str | None, name: str, said: str, width: float) -> None:
     """The name and the count: in one line where it fits, else in two."""
-    whole = sheet.say("mask", mask=name, count=said)
-    if title is None and sheet.width_of(whole, 10) > width + 1:
-        axes.set_title(said, fontsize=8.5, color=QUIET, pad=6, family=sheet.families)
+    whole = layout.say("mask", mask=name, count=said)
+    if title is None and layout.width_of(whole, 10) > width + 1:
+        axes.set_title(said, fontsize=8.5, color=QUIET, pad=6, family=layout.families)
         axes.annotate(
             name, (0, 1), (0, 21), xycoords="axes fraction", textcoords="offset points", fontsize=10
         )
     else:
-        sheet.title(axes, title, whole)
+        layout.title(axes, title, whole)

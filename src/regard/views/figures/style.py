@@ -1,7 +1,7 @@
 """The house style: one quiet look for every figure, which nothing outside of it can see.
 
 matplotlib reads its settings when an artist is made, and again when it is drawn. So a figure of
-regard is built under the style and carries it along: :class:`Picture` draws itself under it too,
+regard is built under the style and carries it along: :class:`StyledFigure` draws itself under it too,
 whatever the user has set in between. Fonts, colours, lines and formats that the user has set in
 ``matplotlib.rcParams`` before go over the style.
 """
@@ -125,7 +125,7 @@ def house_style(own: Mapping[Any, Any] | None = None) -> Iterator[None]:
         yield
 
 
-class Picture(Figure):
+class StyledFigure(Figure):
     """A matplotlib figure that draws itself in the house style, also into files and notebooks.
 
     It belongs to no window and pyplot does not know it.

@@ -11,7 +11,7 @@
 (150, 150)
 """
 
-from regard.views.map.byte_cache import Kept
+from regard.views.map.byte_cache import ByteCache
 from regard.views.map.levels import Levels, build
 from regard.views.map.map_tile import KINDS, Peak, peak, tile
 from regard.views.map.plane import HIDING, TILE, Plane, hidden_keys
@@ -22,7 +22,7 @@ __all__ = [
     "KINDS",
     "TILE",
     "TYPES",
-    "Kept",
+    "ByteCache",
     "Levels",
     "Peak",
     "Plane",

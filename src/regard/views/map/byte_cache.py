@@ -10,12 +10,12 @@ from typing import Any, Generic, TypeVar
 Value = TypeVar("Value")
 
 
-class Kept(Generic[Value]):
+class ByteCache(Generic[Value]):
     """A cache bounded by bytes, for any number of threads.
 
     The newest is kept even if it alone exceeds the bound, because a request is waiting for it.
 
-    >>> kept = Kept(10, len)
+    >>> kept = ByteCache(10, len)
     >>> for text in ("aaaa", "bbbb", "cccc"):
     ...     kept.put(text[0], text)
     >>> kept.get("a") is None, kept.get("b"), kept.nbytes

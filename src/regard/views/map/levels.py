@@ -39,14 +39,14 @@ PER_WEIGHT = 128
 class _Progress:
     """Tells how many of all rows are done, one thread at a time."""
 
-    def __init__(self, rows: int, tell: Callable[[float], None]) -> None:
-        self._rows, self._tell = rows, tell
+    def __init__(self, rows: int, report: Callable[[float], None]) -> None:
+        self._rows, self._report = rows, report
         self._done, self._lock = 0, threading.Lock()
 
     def add(self, rows: int) -> None:
         with self._lock:
             self._done += rows
-            self._tell(self._done / self._rows)
+            self._report(self._done / self._rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +75,10 @@ def base_level(plane: Plane) -> int:
 
 
 @torch.no_grad()
-def build(plane: Plane, tell: Callable[[float], None] = lambda share: None) -> Levels:
+def build(plane: Plane, report: Callable[[float], None] = lambda share: None) -> Levels:
     """All kept levels and the margins, in one pass.
 
-    ``tell`` is called every few rows with the share that is done; the pass ends if it raises.
+    ``report`` is called every few rows with the share that is done; the pass ends if it raises.
     """
     base = base_level(plane)
     step = 2**base
@@ -87,7 +87,7 @@ def build(plane: Plane, tell: Callable[[float], None] = lambda share: None) -> L
     sums, maxima = (torch.zeros(shape if keeps else (0, 0)) for _ in range(2))
     received, entropy = torch.zeros(plane.keys, dtype=torch.float64), torch.zeros(plane.queries)
     height = max(1, AT_ONCE // max(1, plane.keys * step)) * step
-    progress = _Progress(plane.queries, tell)
+    progress = _Progress(plane.queries, report)
 
     def stretch(tops: range) -> Tensor:
         """Some rows, a few at a time; what they gave to each key."""

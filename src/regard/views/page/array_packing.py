@@ -26,14 +26,14 @@ WORTH = 0.95
 _TYPES = ("int8", "uint8", "int16", "int24", "uint32", "float32", "float64")
 
 
-class Shelf:
+class ArrayStore:
     """Arrays by number; equal ones are kept once.
 
-    >>> shelf = Shelf()
+    >>> arrays = ArrayStore()
     >>> numbers = np.arange(5, dtype=np.int16)
-    >>> shelf.put(numbers), shelf.put(np.ones(3, np.uint8)), shelf.put(numbers.copy())
+    >>> arrays.put(numbers), arrays.put(np.ones(3, np.uint8)), arrays.put(numbers.copy())
     (0, 1, 0)
-    >>> shelf.described[0]
+    >>> arrays.described[0]
     {'type': 'int16', 'planes': [[10, 0]]}
     """
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias, relative
 from regard.masks.extent import Extent
-from regard.views.page.array_packing import Shelf
+from regard.views.page.array_packing import ArrayStore
 from regard.views.page.quantisation import Quantised, quantise
 
 
@@ -35,11 +35,11 @@ class CarriedBias:
             parts.append(TensorBias(torch.from_numpy(self.table.decoded())[None]))
         return parts[0] if len(parts) == 1 else Sum(tuple(parts))
 
-    def described(self, shelf: Shelf) -> dict[str, Any]:
+    def described(self, arrays: ArrayStore) -> dict[str, Any]:
         """Where its arrays are."""
         return {
-            "line": None if self.line is None else shelf.put(self.line),
-            "table": None if self.table is None else shelf.put_rows(self.table),
+            "line": None if self.line is None else arrays.put(self.line),
+            "table": None if self.table is None else arrays.put_rows(self.table),
         }
 
 

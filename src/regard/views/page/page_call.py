@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.kernels import attention_with_lse
 from regard.recording import Call, DenseCall, ScoredCall
 from regard.threads import each, spread
-from regard.views.page.array_packing import Shelf
+from regard.views.page.array_packing import ArrayStore
 from regard.views.page.head_groups import Piece, pieces_of
 from regard.views.page.page_bias import CarriedBias, carried
 from regard.views.page.quantisation import Quantised, quantise
@@ -24,7 +24,7 @@ from regard.views.page.thumbnails import thumbnail, thumbnail_of_weights
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class RoundedCall:
     """Q, K, lse and bias as the browser will have them, and how far its weights are off."""
 
     q: Quantised
@@ -35,8 +35,8 @@ class Shown:
     compared: int  # rows whose weights were compared
 
 
-Carried = Callable[[Shelf], dict[str, Any]]
-"""A call ready for the page: adds its arrays to the shelf and describes it."""
+Carried = Callable[[ArrayStore], dict[str, Any]]
+"""A call ready for the page: adds its arrays to the arrays and describes it."""
 
 
 def carried_calls(calls: Sequence[Call], *, value_bits: int) -> list[Carried]:
@@ -58,17 +58,17 @@ def carried_scores(call: ScoredCall, *, value_bits: int) -> Carried:
     shown = rounded(call, pieces)
     values = None if call.v is None else quantise(call.v[0].numpy(), value_bits, short_scales=True)
     pictures = [thumbnail(piece, _lse(piece, piece.q.dtype)) for piece in pieces]
-    return lambda shelf: {
+    return lambda arrays: {
         "channels": pieces[0].q.shape[-1],
-        "q": shelf.put_rows(shown.q),
-        "k": shelf.put_rows(shown.k),
-        "v": None if values is None else shelf.put_rows(values),
-        "lse": shelf.put(shown.lse),
-        "bias": None if shown.bias is None else shown.bias.described(shelf),
+        "q": arrays.put_rows(shown.q),
+        "k": arrays.put_rows(shown.k),
+        "v": None if values is None else arrays.put_rows(values),
+        "lse": arrays.put(shown.lse),
+        "bias": None if shown.bias is None else shown.bias.described(arrays),
         "scale": call.scale,
         "softcap": call.softcap,
         "sinks": None if call.sinks is None else call.sinks.tolist(),
-        "thumbnails": described_pictures(pictures, shelf),
+        "thumbnails": described_pictures(pictures, arrays),
         "error": shown.error,
         "compared": shown.compared,
     }
@@ -81,15 +81,15 @@ def carried_weights(call: DenseCall) -> Carried:
     shown = quantise(exact, 16)
     picture = thumbnail_of_weights(weights)
     error = float(np.abs(shown.decoded() - exact).max(initial=0.0))
-    return lambda shelf: {
-        "weights": shelf.put_rows(shown),
-        "thumbnails": described_pictures([picture], shelf),
+    return lambda arrays: {
+        "weights": arrays.put_rows(shown),
+        "thumbnails": described_pictures([picture], arrays),
         "error": error,
         "compared": call.queries,
     }
 
 
-def rounded(call: ScoredCall, pieces: Sequence[Piece]) -> Shown:
+def rounded(call: ScoredCall, pieces: Sequence[Piece]) -> RoundedCall:
     """The call with as few bits as keep every weight within the bound."""
     q, k = call.q[0], call.k[0]
     rows = rows_to_compare(q, call.keys)
@@ -106,7 +106,7 @@ def rounded(call: ScoredCall, pieces: Sequence[Piece]) -> Shown:
         )
         if error <= bound:
             break
-    return Shown(own_q, own_k, lse.numpy(), own_bias, error, len(rows))
+    return RoundedCall(own_q, own_k, lse.numpy(), own_bias, error, len(rows))
 
 
 def _as_pieces(pieces: Sequence[Piece], q: Quantised, k: Quantised, bias: CarriedBias | None) -> list[Piece]:
@@ -129,7 +129,7 @@ def _lse(piece: Piece, dtype: torch.dtype) -> Tensor:
     return attention_with_lse(q, k, k, **piece.options())[1][0]
 
 
-def described_pictures(pictures: Sequence[NDArray[np.uint8]], shelf: Shelf) -> dict[str, Any]:
+def described_pictures(pictures: Sequence[NDArray[np.uint8]], arrays: ArrayStore) -> dict[str, Any]:
     """Small pictures ``(head, row, column)``."""
     heads = np.concatenate(pictures)
-    return {"values": shelf.put(heads), "rows": heads.shape[1], "columns": heads.shape[2]}
+    return {"values": arrays.put(heads), "rows": heads.shape[1], "columns": heads.shape[2]}

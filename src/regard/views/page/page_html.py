@@ -77,5 +77,5 @@ def unpacker() -> str:
 def data_elements(payload: Payload) -> Iterator[str]:
     """The header and the arrays, each in an element that no browser runs."""
     yield f'<script type="application/json" data-regard="header">{json_in_html(payload.header)}</script>'
-    for text in payload.shelf.texts:
+    for text in payload.arrays.texts:
         yield f'<script type="application/octet-stream" data-regard="array">{text}</script>'

@@ -23,7 +23,7 @@ from regard.errors import ArgumentError, RecordingError
 from regard.masks import Mask
 from regard.masks.extent import Extent
 from regard.recording import Call, Recording, ScoredCall
-from regard.views.page.array_packing import Shelf
+from regard.views.page.array_packing import ArrayStore
 from regard.views.page.base85 import DIGITS
 from regard.views.page.display_tokens import Text, numbered, text_of
 from regard.views.page.head_groups import pieces_of
@@ -58,7 +58,7 @@ class Payload:
     """The header being built, and its arrays."""
 
     header: dict[str, Any]
-    shelf: Shelf = field(default_factory=Shelf)
+    arrays: ArrayStore = field(default_factory=ArrayStore)
     _texts: dict[Text, int] = field(default_factory=dict)
     _masks: dict[tuple[Mask, Extent], int | None] = field(default_factory=dict)
 
@@ -87,7 +87,7 @@ class Payload:
         found = intervals(mask, extent)
         if found is None:
             return None
-        described = {"first": self.shelf.put(found.first), "bounds": self.shelf.put(found.bounds)}
+        described = {"first": self.arrays.put(found.first), "bounds": self.arrays.put(found.bounds)}
         masks: list[dict[str, int]] = self.header["masks"]
         if described not in masks:
             masks.append(described)
@@ -154,11 +154,11 @@ def payload_of(
             "heads": list(call.head_numbers),
             "queries": call.queries,
             "keys": call.keys,
-            "statistics": payload.shelf.put(numbers[place]),
+            "statistics": payload.arrays.put(numbers[place]),
             "roles": roles.described(call),
             "queryText": payload.put_text(rows),
             "keyText": payload.put_text(columns),
-            **carried[place](payload.shelf),
+            **carried[place](payload.arrays),
         }
         if isinstance(one, ScoredCall):
             described["masks"] = [payload.put_mask(piece.mask, call.extent) for piece in pieces_of(one)]
@@ -166,7 +166,7 @@ def payload_of(
     payload.header["cards"] = cards(alone, roles)
     if payload.header["start"].get("view", "text") == "text":
         payload.header["start"] |= opening(alone, texts, roles, payload.header["start"])
-    payload.header["arrays"] = payload.shelf.described
+    payload.header["arrays"] = payload.arrays.described
     return payload
 
 

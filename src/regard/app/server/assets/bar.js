@@ -1,8 +1,8 @@
 // The thin bar above the views and the map, with links between them and back to the texts.
 
+import { chooseLook, firstLanguage } from "/assets/map/browser_storage.js";
 import { getJson } from "/assets/map/client.js";
 import { lookAddress, mapAddress } from "/assets/map/links.js";
-import { chooseLook, firstLanguage } from "/assets/map/memory.js";
 import { readAddress } from "/assets/page/address.js";
 import { choice, make } from "/assets/page/elements.js";
 import { say } from "/assets/page/languages.js";

@@ -1,7 +1,7 @@
 // The first page: a form for a text and a model, the progress of its job, and lists of recordings.
 
+import { chooseLook, chosenLook, firstLanguage, store, stored } from "/assets/map/browser_storage.js";
 import { followJob, getJson, postJson } from "/assets/map/client.js";
-import { chooseLook, chosenLook, firstLanguage, store, stored } from "/assets/map/memory.js";
 import { choice, datum, make } from "/assets/page/elements.js";
 import { say, speak } from "/assets/page/languages.js";
 import { wearTheme } from "/assets/page/theme.js";

@@ -1,7 +1,7 @@
 // Shown until the views of a recording are written: requests them, shows progress, then opens them.
 
+import { firstLanguage } from "/assets/map/browser_storage.js";
 import { followJob, getJson, postJson } from "/assets/map/client.js";
-import { firstLanguage } from "/assets/map/memory.js";
 import { datum, make } from "/assets/page/elements.js";
 import { say, speak } from "/assets/page/languages.js";
 import { wearTheme } from "/assets/page/theme.js";

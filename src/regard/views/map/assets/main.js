@@ -7,14 +7,14 @@ import { Help } from "/assets/page/help.js";
 import { say, speak } from "/assets/page/languages.js";
 import { inksOf, wearTheme } from "/assets/page/theme.js";
 import { foldTool, languageTool, themeTool, tool } from "/assets/page/tools.js";
+import { chooseLook, chosenLook, firstLanguage } from "./browser_storage.js";
 import { followJob, getJson, getNumbers, postJson } from "./client.js";
 import { MapSearch, renderMapControls } from "./controls.js";
 import { listenForMapKeys, mapHelp } from "./keys.js";
 import { lookAddress } from "./links.js";
-import { chooseLook, chosenLook, firstLanguage } from "./memory.js";
-import { Place } from "./place.js";
+import { MapState } from "./map_state.js";
 import { TokenSearch } from "./search.js";
-import { Sheet } from "./sheet.js";
+import { TileLayer } from "./tile_layer.js";
 import { MapView } from "./view.js";
 
 const REMEMBERED = ["theme", "palette", "language"];
@@ -25,7 +25,7 @@ class MapApp {
     this.texts = texts;
     this.root = root;
     this.path = `/api/recordings/${encodeURIComponent(recording.id)}`;
-    this.state = new Place(recording);
+    this.state = new MapState(recording);
     Object.assign(
       this.state.first,
       this.state.fit({ ...this.state.first, ...chosenLook(), language: firstLanguage() }),
@@ -35,7 +35,7 @@ class MapApp {
     this.matches = [];
     this.margins = null;
     this.pinnedWeight = null;
-    this.sheet = null;
+    this.layer = null;
     this.pinning = 0;
   }
 
@@ -74,7 +74,7 @@ class MapApp {
     }
     if (changed.has("palette")) this.inks = inksOf(now);
     if (["call", "head", "sinks", "show"].some((name) => changed.has(name)))
-      this.openSheet(["call", "head", "sinks"].some((name) => changed.has(name)));
+      this.openLayer(["call", "head", "sinks"].some((name) => changed.has(name)));
     if (["query", "key", "call", "head", "sinks"].some((name) => changed.has(name))) this.weighPinned();
     this.view.update(now, changed);
     if (changed.has("call")) this.search.look();
@@ -105,7 +105,7 @@ class MapApp {
       this.facts,
       this.help.dialog,
     );
-    this.openSheet(!this.sheet);
+    this.openLayer(!this.layer);
     this.weighPinned();
     this.view.update(now, null);
     this.view.mounted();
@@ -161,54 +161,54 @@ class MapApp {
   // ---- the head in sight ------------------------------------------------------------------------
 
   /** The tiles of the present head; levels and margins are built by the server, once for a head. */
-  openSheet(rebuild) {
+  openLayer(rebuild) {
     const { now, call } = this.state;
-    const built = !rebuild && this.sheet?.built;
-    this.sheet?.stop();
-    this.sheet = new Sheet(this.path, call, now, (error) => this.arrived(error));
-    this.sheet.built = built;
+    const built = !rebuild && this.layer?.built;
+    this.layer?.stop();
+    this.layer = new TileLayer(this.path, call, now, (error) => this.arrived(error));
+    this.layer.built = built;
     if (rebuild) this.margins = null;
     if (!call.weights) {
       this.say(make("p", {}, say("map.nothing")));
       return;
     }
-    if (!built) this.buildLevels(this.sheet);
+    if (!built) this.buildLevels(this.layer);
     else this.say(null);
   }
 
-  async buildLevels(sheet) {
+  async buildLevels(layer) {
     this.building?.abort();
     const control = new AbortController();
     this.building = control;
     try {
       const { job } = await postJson(`${this.path}/maps`, {
-        call: sheet.call.index,
-        head: sheet.head,
-        sinks: sheet.sinks,
+        call: layer.call.index,
+        head: layer.head,
+        sinks: layer.sinks,
       });
-      if (job) await followJob(job, (now) => this.sheet === sheet && this.showProgress(now), control.signal);
-      if (this.sheet !== sheet) return;
-      sheet.built = true;
+      if (job) await followJob(job, (now) => this.layer === layer && this.showProgress(now), control.signal);
+      if (this.layer !== layer) return;
+      layer.built = true;
       this.say(null);
       const { values } = await getNumbers(
-        `${this.path}/margins/${sheet.call.index}/${sheet.head}?sinks=${sheet.sinks}`,
+        `${this.path}/margins/${layer.call.index}/${layer.head}?sinks=${layer.sinks}`,
         control.signal,
       );
       if (
-        this.sheet !== sheet &&
-        (this.sheet.head !== sheet.head || this.sheet.call !== sheet.call || this.sheet.sinks !== sheet.sinks)
+        this.layer !== layer &&
+        (this.layer.head !== layer.head || this.layer.call !== layer.call || this.layer.sinks !== layer.sinks)
       )
         return;
-      this.sheet.built = true;
-      this.margins = { received: values.subarray(0, sheet.call.keys), entropy: values.subarray(sheet.call.keys) };
+      this.layer.built = true;
+      this.margins = { received: values.subarray(0, layer.call.keys), entropy: values.subarray(layer.call.keys) };
       this.view.layout();
     } catch (error) {
-      if (error.name === "AbortError" || this.sheet !== sheet) return;
+      if (error.name === "AbortError" || this.layer !== layer) return;
       this.say(
         make("p", {}, error.message),
         make(
           "button",
-          { type: "button", class: "primary", on: { click: () => this.openSheet(true) } },
+          { type: "button", class: "primary", on: { click: () => this.openLayer(true) } },
           say("map.again"),
         ),
       );
@@ -233,10 +233,10 @@ class MapApp {
   arrived(error) {
     if (error?.status === 409) {
       // The server has dropped the levels since then, so it builds them again.
-      this.sheet.built = false;
-      this.buildLevels(this.sheet);
+      this.layer.built = false;
+      this.buildLevels(this.layer);
     } else if (error) this.say(make("p", {}, error.message));
-    this.view.progress.hidden = this.sheet.idle;
+    this.view.progress.hidden = this.layer.idle;
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => this.view.paint());
   }

@@ -10,7 +10,7 @@ import { Viewport } from "/assets/page/viewport.js";
 import { getJson } from "./client.js";
 import { drawMargins, MARGIN_DEPTH } from "./margins.js";
 import { PairReadout } from "./readout.js";
-import { TILE_SIDE } from "./sheet.js";
+import { TILE_SIDE } from "./tile_layer.js";
 
 const LONGEST_NAME = 92;
 const ASK_AFTER = 70;
@@ -42,7 +42,7 @@ export class MapView extends TiledView {
 
   /** Resolves when every tile in sight is there. */
   async ready() {
-    while (!this.app.sheet.idle) await new Promise((resolve) => setTimeout(resolve, 30));
+    while (!this.app.layer.idle) await new Promise((resolve) => setTimeout(resolve, 30));
   }
 
   update(_now, changed) {
@@ -104,14 +104,14 @@ export class MapView extends TiledView {
   }
 
   get coarsest() {
-    return this.app.sheet.coarsest;
+    return this.app.layer.coarsest;
   }
 
   /** Asks for the tiles in sight, the middle first. */
   refine() {
     const { level } = this;
-    this.app.sheet.want(middleFirst(this.range(level)).map((place) => [level, ...place]));
-    this.progress.hidden = this.app.sheet.idle;
+    this.app.layer.want(middleFirst(this.range(level)).map((place) => [level, ...place]));
+    this.progress.hidden = this.app.layer.idle;
     const step = 2 ** level;
     this.scale.textContent =
       step === 1 ? `1 : 1 · ${say("map.exact")}` : say("map.level", { step: `${step} × ${step}` });
@@ -138,7 +138,7 @@ export class MapView extends TiledView {
   cellAt({ row, column }) {
     const { level } = this;
     if (level === 0) {
-      const tile = this.app.sheet.get(0, Math.floor(row / TILE_SIDE), Math.floor(column / TILE_SIDE));
+      const tile = this.app.layer.get(0, Math.floor(row / TILE_SIDE), Math.floor(column / TILE_SIDE));
       const weight = tile ? tile.values[(row % TILE_SIDE) * tile.columns + (column % TILE_SIDE)] : null;
       return { query: row, key: column, weight, pairs: 1 };
     }
@@ -152,9 +152,9 @@ export class MapView extends TiledView {
   async asked(pair) {
     const { level } = this;
     const key = `${level}/${pair.row >> level}/${pair.column >> level}`;
-    const { sheet } = this.app;
+    const { layer } = this.app;
     if (!this.peaks.has(key)) {
-      const path = `${sheet.path}/peaks/${sheet.call.index}/${sheet.head}/${key}?sinks=${sheet.sinks}`;
+      const path = `${layer.path}/peaks/${layer.call.index}/${layer.head}/${key}?sinks=${layer.sinks}`;
       this.peaks.set(
         key,
         getJson(path).then(
@@ -244,7 +244,7 @@ export class MapView extends TiledView {
   }
 
   tileAt(level, down, across) {
-    return this.app.sheet.get(level, down, across);
+    return this.app.layer.get(level, down, across);
   }
 
   /** Whether every tile in sight has arrived. */

@@ -1,6 +1,7 @@
 // The page: a header, a bar of controls, one view, a line of facts. Everything follows the state.
 
 import { followAddress } from "./address.js";
+import { CallView, LENS } from "./call_view.js";
 import { renderControls } from "./controls.js";
 import { openRecording } from "./data/payload.js";
 import { datum, make, press } from "./elements.js";
@@ -8,7 +9,6 @@ import { download, exportName, exportPng, exportSvg } from "./export.js";
 import { Help, pageHelp } from "./help.js";
 import { listenForKeys } from "./keyboard.js";
 import { say, speak, TEXTS } from "./languages.js";
-import { LENS, Look } from "./look.js";
 import { numberText } from "./numbers.js";
 import { State, VIEWS } from "./state.js";
 import { inksOf, wearTheme } from "./theme.js";
@@ -40,7 +40,7 @@ class App {
     this.root = root;
     this.state = new State(recording);
     this.help = new Help(pageHelp);
-    this.looks = new Map();
+    this.callViews = new Map();
     this.opening = true; // until the first view has been shown
     this.closest = "matrix"; // the view that opens one head: the one used last
   }
@@ -60,11 +60,11 @@ class App {
 
   lookAt(index) {
     const name = [index, ...LENS.map((part) => this.state.now[part])].join(" ");
-    if (!this.looks.has(name)) {
-      if (this.looks.size > 400) this.looks.clear();
-      this.looks.set(name, new Look(this.recording.calls[index], this.state.now));
+    if (!this.callViews.has(name)) {
+      if (this.callViews.size > 400) this.callViews.clear();
+      this.callViews.set(name, new CallView(this.recording.calls[index], this.state.now));
     }
-    return this.looks.get(name);
+    return this.callViews.get(name);
   }
 
   /** Opens one head in the view for single heads that was used last. */

@@ -1,8 +1,8 @@
 // What the page shows: one flat record of plain values. Every change goes through `set`, which drops values
 // that do not fit the recording, so views never meet an impossible state.
 
+import { NO_LENS } from "./call_view.js";
 import { PALETTES } from "./colours.js";
-import { NO_LENS } from "./look.js";
 import { rolesOf } from "./roles.js";
 import { isIndex, Store } from "./store.js";
 import { THEMES } from "./theme.js";

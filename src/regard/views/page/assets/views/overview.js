@@ -1,8 +1,8 @@
 // Overview: every head as a small picture, by layer, or in the order of a statistic.
 
+import { LENS } from "../call_view.js";
 import { choice, datum, make, press } from "../elements.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
-import { LENS } from "../look.js";
 import { numberText } from "../numbers.js";
 import { allHeads, sortHeads } from "../ranking.js";
 import { plays, roleBadge, roleChoice, roleTitle } from "../roles.js";

@@ -1,8 +1,8 @@
 // Steps: the whole calculation of one query, with real numbers.
 
+import { LENS, NO_LENS } from "../call_view.js";
 import { datum, make, press } from "../elements.js";
 import { say } from "../languages.js";
-import { LENS, NO_LENS } from "../look.js";
 import { numberText } from "../numbers.js";
 import { greatestSize, vectorRow } from "../vector.js";
 import { drawSteps, stepsPaper } from "./steps_picture.js";

@@ -8,7 +8,7 @@ import { THEMES } from "/assets/page/theme.js";
 const LONG_TEXT = 64;
 
 /** The state of the map; the same shape as the page's, so that both share addresses. */
-export class Place extends Store {
+export class MapState extends Store {
   constructor(recording) {
     super(recording, firstPlace(recording));
   }

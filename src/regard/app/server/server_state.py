@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from regard.app.server.api_types import ReadingRequest
 from regard.app.server.assets import page_of
-from regard.app.server.jobs import Jobs, Subscription, Tell, log
+from regard.app.server.jobs import Jobs, ProgressReporter, Subscription, log
 from regard.app.server.limits import Limits
 from regard.app.server.recording_store import RecordingStore, StoredRecording, title_of
 from regard.app.server.served_models import Model
 from regard.errors import ArgumentError, RecordingError
-from regard.views.map import Kept, Levels, Plane, build, hidden_keys
+from regard.views.map import ByteCache, Levels, Plane, build, hidden_keys
 from regard.views.map.levels import base_level
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Place = tuple[str, int, int, str]
 """Which map: recording, call, head as the model numbers it, hidden keys."""
 
 
-class Desk:
+class ServerState:
     """The models, recordings and jobs of one server, and their results."""
 
     def __init__(
@@ -37,9 +37,9 @@ class Desk:
         self.limits = limits
         self.lang = lang  # the initial language of pages; None leaves it to the browser
         self.jobs = Jobs(limits)
-        self.planes: Kept[Plane] = Kept(limits.plane_bytes, lambda plane: plane.nbytes)
-        self.levels: Kept[Levels] = Kept(limits.level_bytes, lambda levels: levels.nbytes)
-        self.pages: Kept[bytes] = Kept(limits.page_bytes, len)
+        self.planes: ByteCache[Plane] = ByteCache(limits.plane_bytes, lambda plane: plane.nbytes)
+        self.levels: ByteCache[Levels] = ByteCache(limits.level_bytes, lambda levels: levels.nbytes)
+        self.pages: ByteCache[bytes] = ByteCache(limits.page_bytes, len)
         self._lock = threading.Lock()
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -47,11 +47,11 @@ class Desk:
     def read(self, model: Model, request: ReadingRequest, client: str = "") -> Subscription:
         """Read a text; the result names the recording."""
 
-        def work(tell: Tell) -> dict[str, Any]:
-            recording = model.read(request, self.limits, tell)
+        def work(report: ProgressReporter) -> dict[str, Any]:
+            recording = model.read(request, self.limits, report)
             entry = self.library.add(title_of(request.text), recording)
             self._forget()
-            kept = self._save(entry, tell)
+            kept = self._save(entry, report)
             # The user asked to keep recordings, and should know that this one is not kept.
             unsaved = not kept and self.library.keep is not None
             return {"recording": entry.id, "title": entry.title, "kept": kept, "unsaved": unsaved}
@@ -63,11 +63,11 @@ class Desk:
         for kept in (self.planes, self.levels, self.pages):
             kept.drop(lambda place: place[0] not in self.library)
 
-    def _save(self, entry: StoredRecording, tell: Tell) -> bool:
+    def _save(self, entry: StoredRecording, report: ProgressReporter) -> bool:
         """Whether it is on disk now; a recording that cannot be saved can still be shown."""
         if self.library.keep is None:
             return False
-        tell(0.0, "saving")
+        report(0.0, "saving")
         try:
             self.library.save(entry)
         except Exception as error:  # noqa: BLE001 - whatever it is, the reading itself has succeeded
@@ -108,8 +108,8 @@ class Desk:
             return None
         plane = self.plane(entry, call, head, sinks)
 
-        def work(tell: Tell) -> dict[str, Any]:
-            self.levels.put(place, build(plane, lambda share: tell(share)))
+        def work(report: ProgressReporter) -> dict[str, Any]:
+            self.levels.put(place, build(plane, lambda share: report(share)))
             return {"recording": entry.id, "call": call, "head": head, "sinks": sinks}
 
         return self.jobs.submit("mapping", work, key=("map", *place), client=client)
@@ -122,11 +122,13 @@ class Desk:
             return None
         self.check_page(entry, call)
 
-        def work(tell: Tell) -> dict[str, Any]:
+        def work(report: ProgressReporter) -> dict[str, Any]:
             from regard.views.page.page_payload import payload_of
 
             calls = list(entry.calls) if call is None else [entry.calls[call]]
-            payload = payload_of(entry.recording, _Walked(calls, tell), batch=entry.batch, title=entry.title)
+            payload = payload_of(
+                entry.recording, _CallsWithProgress(calls, report), batch=entry.batch, title=entry.title
+            )
             self.pages.put((entry.id, call), page_of(payload, self.lang))
             return {"recording": entry.id, "call": call}
 
@@ -166,14 +168,14 @@ def _page_bytes(calls: Sequence[Call]) -> int:
     return estimate_page(Recording("", calls)).nbytes
 
 
-class _Walked(list["Call"]):
+class _CallsWithProgress(list["Call"]):
     """Calls that report the progress of an iteration over them, which can also stop it."""
 
-    def __init__(self, calls: list[Call], tell: Tell) -> None:
+    def __init__(self, calls: list[Call], report: ProgressReporter) -> None:
         super().__init__(calls)
-        self._tell = tell
+        self._report = report
 
     def __iter__(self) -> Iterator[Call]:
         for at in range(len(self)):
-            self._tell(at / len(self))
+            self._report(at / len(self))
             yield self[at]

@@ -9,7 +9,7 @@ const MOST_KEPT = 240;
 // Levels from here on come from a pass over the whole head, which the server makes on demand.
 const FIRST_BUILT = 3;
 
-export class Sheet {
+export class TileLayer {
   /** Tiles of the head that the state names, from below the address `path`; `onTile(error or null)` hears of each. */
   constructor(path, call, { head, show, sinks }, onTile) {
     this.path = path;

@@ -37,7 +37,7 @@ import numpy as np
 from regard.checks import check_integer
 from regard.errors import ArgumentError, DtypeError, Phrase, ShapeError
 from regard.kernels.operations import CostStep, Setting, linear_steps, softmax_steps
-from regard.kernels.plan import plan
+from regard.kernels.planner import plan
 from regard.languages import Texts, padded
 from regard.masks import Mask, MaskLike, as_mask, causal, parse
 from regard.masks.extent import Extent

@@ -7,7 +7,7 @@ export const NO_LENS = { special: "show", words: "apart", sinks: "show", pair: "
 export const LENS = Object.keys(NO_LENS);
 
 /** A call through a lens: tokens hidden, words merged, sinks removed. */
-export class Look {
+export class CallView {
   constructor(call, { special, words, sinks, pair }) {
     this.call = call;
     this.sinks = sinkKeys(call.keySpecial, sinks);
