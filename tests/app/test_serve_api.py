@@ -219,9 +219,9 @@ def test_a_page_is_written_and_opened(http):
 
 
 def test_a_page_that_would_be_too_large_is_refused(monkeypatch):
-    from regard.app.server import tasks
+    from regard.app.server import server_state as state_module
 
-    monkeypatch.setattr(tasks, "WHOLE_PAGE", 1000)
+    monkeypatch.setattr(state_module, "WHOLE_PAGE", 1000)
     with client(served()) as http:
         answer = http.post("/api/recordings/book/pages", json={})
         assert answer.status_code == 422

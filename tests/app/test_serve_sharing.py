@@ -128,17 +128,17 @@ def test_ended_jobs_do_not_pile_up(jobs, monkeypatch):
 
 
 def test_a_tab_that_closes_does_not_cancel_the_map_of_another(monkeypatch):
-    from regard.app.server import tasks
+    from regard.app.server import server_state as state_module
 
     go_on = threading.Event()
-    build = tasks.build
+    build = state_module.build
 
     def slow(plane, report):
         while not go_on.wait(0.01):
             report(0.1)
         return build(plane, report)
 
-    monkeypatch.setattr(tasks, "build", slow)
+    monkeypatch.setattr(state_module, "build", slow)
     with client(served(models=[])) as http:
         mine, yours = (
             http.post("/api/recordings/book/maps", json={"head": 1}).json()["job"] for _ in range(2)

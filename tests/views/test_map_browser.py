@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import Error
 
 from app.served import Words, running, served, translation
-from regard.app.server import tasks
+from regard.app.server import server_state as state_module
 from regard.app.server.assets import assets
 from regard.app.server.safety import ServerAddress
 from regard.texts import read_table
@@ -382,7 +382,7 @@ def test_a_reading_is_cancelled_and_a_closed_page_ends_its_job(visit, kept, monk
 
 
 def test_a_large_recording_has_a_page_for_each_call(visit, monkeypatch):
-    monkeypatch.setattr(tasks, "WHOLE_PAGE", 1000)
+    monkeypatch.setattr(state_module, "WHOLE_PAGE", 1000)
     visitor = visit().open("/map/book#call=1&head=1&query=60&key=7").settled()
     visitor.page.click(".pair-links a")
     visitor.until("location.pathname === '/look/book' && window.regard?.state?.now.view === 'lines'")
@@ -397,7 +397,7 @@ def test_a_large_recording_has_a_page_for_each_call(visit, monkeypatch):
 
 
 def test_the_views_of_a_large_recording_are_no_dead_end(visit, monkeypatch):
-    monkeypatch.setattr(tasks, "WHOLE_PAGE", 1000)
+    monkeypatch.setattr(state_module, "WHOLE_PAGE", 1000)
     visitor = visit().open("/look/book")
     visitor.until("window.regard?.app && document.querySelector('.app-call')")
     assert visitor.page.url.split("#")[0].endswith("/look/book?call=0")
