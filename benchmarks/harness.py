@@ -32,16 +32,21 @@ class Row:
     met: bool
 
 
-def seconds(work: Work) -> float:
-    start = time.perf_counter()
+def seconds(work: Work, clock: Callable[[], float] = time.perf_counter) -> float:
+    start = clock()
     work()
-    return time.perf_counter() - start
+    return clock() - start
 
 
-def medians(ours: Work, peer: Work, *, rounds: int) -> tuple[float, float]:
-    """Median seconds of both, taken in turns so that a slow moment of the machine hits both."""
+def medians(
+    ours: Work, peer: Work, *, rounds: int, clock: Callable[[], float] = time.perf_counter
+) -> tuple[float, float]:
+    """Median seconds of both, taken in turns so that a slow moment of the machine hits both.
+
+    On one thread, ``clock=time.process_time`` leaves out the time in which a neighbour had the core.
+    """
     ours(), peer()
-    times = [(seconds(ours), seconds(peer)) for _ in range(rounds)]
+    times = [(seconds(ours, clock), seconds(peer, clock)) for _ in range(rounds)]
     return statistics.median(t[0] for t in times), statistics.median(t[1] for t in times)
 
 
@@ -100,11 +105,12 @@ def report(name: str, title: str, rows: list[Row]) -> None:
     for row in rows:
         table.add_row(row.work, row.ours, row.peer, row.ratio, row.wanted, "✓" if row.met else "✗")
     Console(width=150).print(table)
+    threads = torch.get_num_threads()
     lines = [
         f"# {title}",
         "",
-        f"{THREADS} threads, torch {torch.__version__}, Python {platform.python_version()}, "
-        f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}. Both sides in one run, medians.",
+        f"{threads} thread{'s' * (threads > 1)}, torch {torch.__version__}, "
+        f"Python {platform.python_version()}, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}. Both sides in one run, medians.",
         "",
         "| work | regard | peer | ratio | wanted | met |",
         "|---|---|---|---|---|---|",

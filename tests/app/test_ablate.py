@@ -52,6 +52,17 @@ def test_a_decoder_with_two_tokens_in_chinese(model_folders, tmp_path):
     assert [row["layer"] for row in json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))] == [0, 1]
 
 
+def test_by_key_a_decoder_names_what_it_wrote_and_cross_attention_the_source():
+    shown = run("ablate", CAT, "--by", "key", "--most", 30)
+    assert shown.exit_code == 0, shown.output
+    rows = [line.split() for line in shown.output.splitlines()]
+    named = {
+        (row[0], int(row[1])): row[2] for row in rows if row and row[0] in ("encoder", "decoder", "cross")
+    }
+    assert named["encoder", 1] == named["cross", 1] == "cat"
+    assert named["decoder", 1] == regard.translate(CAT)[0]
+
+
 def test_by_key_names_the_tokens(model_folders):
     shown = run(
         "ablate", "the cat sat on the mat", "--model", model_folders["gpt2"], "--by", "key", "--target", "dog"

@@ -89,7 +89,7 @@ def test_the_terminal_shows_the_strongest_with_their_roles(decoder):
     chinese = printed(found, roles=roles, lang="zh")
     assert "逐个去掉注意力头时 loss 的变化" in chinese
     keys = regard.ablate(decoder, IDS, metrics.loss, by="key")
-    assert "t3" in printed(keys, tokens=seen.tokens[0])
+    assert "t3" in printed(keys, tokens={"decoder": seen.tokens[0]})
 
 
 def test_a_stopped_sweep_says_so(decoder):

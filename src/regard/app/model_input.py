@@ -45,10 +45,11 @@ class MeasuredText:
         return self.tokenizer is None or bool(self.model.can_generate())  # type: ignore[operator]
 
     @property
-    def key_tokens(self) -> list[str] | None:
-        """The tokens that are keys: the source's of an encoder-decoder."""
-        tokens = self.recording.source_tokens or self.recording.tokens
-        return tokens[0] if tokens else None
+    def key_tokens(self) -> dict[str, list[str]]:
+        """The tokens that are keys, by kind: a decoder attends to what it wrote, cross to the source."""
+        calls = {call.kind: call for call in self.recording.calls}
+        found = {kind: self.recording.key_tokens(call) for kind, call in calls.items()}
+        return {kind: tokens for kind, tokens in found.items() if tokens is not None}
 
 
 def measured_text(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rich.cells import cell_len
@@ -31,13 +31,13 @@ def show_effects(
     found: Ablation,
     *,
     roles: Roles | None = None,
-    tokens: Sequence[str] | None = None,
+    tokens: Mapping[str, Sequence[str]] | None = None,
     most: int = 12,
     lang: str = "en",
 ) -> None:
     """Print the edits with the greatest effect: where, the difference with its bar, and the role of the head.
 
-    ``tokens`` are those of the text, for sweeps by key or edge; ``most`` rows are printed.
+    ``tokens`` are those that are keys, by kind of call, for sweeps by key; ``most`` rows are printed.
     """
     check_language(lang)
     if not isinstance(found, Ablation):
@@ -92,13 +92,13 @@ def _columns(found: Ablation, several: bool) -> list[str]:
     return ["kind"] * several + places[found.by]
 
 
-def _place(row: Record, name: str, tokens: Sequence[str] | None, lang: str) -> Text:
+def _place(row: Record, name: str, tokens: Mapping[str, Sequence[str]] | None, lang: str) -> Text:
     if name == "kind":
         return Text(named("kind", str(row["kind"]), lang))
     if name == "token":
-        key = row["key"]
-        known = tokens is not None and isinstance(key, int) and key < len(tokens)
-        return Text(text_of([tokens[key]]).tokens[0] if known else "", "magenta")  # type: ignore[index]
+        key, own = row["key"], (tokens or {}).get(str(row["kind"]), ())
+        known = isinstance(key, int) and key < len(own)
+        return Text(text_of([own[key]]).tokens[0] if known else "", "magenta")  # type: ignore[index]
     return Text(str(row[name]), "bold")
 
 

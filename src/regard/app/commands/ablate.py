@@ -120,7 +120,7 @@ def _sweep(
         (found.table.to_csv if out.suffix == ".csv" else found.table.to_json)(out)
         console.print(str(out), style="bold", markup=False, highlight=False)
     if figure is not None:
-        labels = tokens if by == "key" and len(found.kinds) == 1 else None
+        labels = tokens.get(found.kinds[0]) if by == "key" and len(found.kinds) == 1 else None
         save(effects(found, labels=labels, lang=lang), figure)
         console.print(str(figure), style="bold", markup=False, highlight=False)
 
