@@ -110,7 +110,8 @@ def report(name: str, title: str, rows: list[Row]) -> None:
         f"# {title}",
         "",
         f"{threads} thread{'s' * (threads > 1)}, torch {torch.__version__}, "
-        f"Python {platform.python_version()}, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}. Both sides in one run, medians.",
+        f"Python {platform.python_version()}, {platform.machine()}, "
+        f"{torch.backends.cpu.get_cpu_capability()}. Both sides in one run, medians.",
         "",
         "| work | regard | peer | ratio | wanted | met |",
         "|---|---|---|---|---|---|",
