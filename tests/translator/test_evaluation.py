@@ -1,7 +1,9 @@
+import re
+
 import pytest
 
 from regard.errors import ArgumentError
-from regard.translator import score
+from regard.translator import everyday_sentences, score
 
 
 def test_a_case_counted_by_hand():
@@ -21,3 +23,13 @@ def test_every_reference_counts_and_sentences_may_have_different_numbers():
 def test_references_are_asked_for(made, references):
     with pytest.raises(ArgumentError, match="needs references"):
         score(made, references)
+
+
+def test_everyday_sentences_are_two_hundred_with_references_in_simplified_chinese():
+    sentences = everyday_sentences()
+    assert len({sentence.english for sentence in sentences}) == len(sentences) == 200
+    for sentence in sentences:
+        assert sentence.english.isascii()
+        assert 1 <= len(sentence.references) <= 3
+        assert len(set(sentence.references)) == len(sentence.references)
+        assert all(re.fullmatch(r"[\u4e00-\u9fff，、？。]+", chinese) for chinese in sentence.references)

@@ -9,7 +9,7 @@ from typing import Any as _Any
 
 from regard.translator.alignment import Alignment, AlignmentHead, align, measure_heads
 from regard.translator.embedded import embedded, embedded_alignment_head, translate
-from regard.translator.evaluation import Scores, evaluate, score
+from regard.translator.evaluation import Scores, evaluate, everyday_sentences, score
 from regard.translator.export import export
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_pairs import CorpusSplit, HeldOut, Pair, read_pairs, split
@@ -40,6 +40,7 @@ __all__ = [
     "embedded",
     "embedded_alignment_head",
     "evaluate",
+    "everyday_sentences",
     "export",
     "load_translator",
     "look",
