@@ -92,6 +92,14 @@ def test_the_terminal_shows_the_strongest_with_their_roles(decoder):
     assert "t3" in printed(keys, tokens={"decoder": seen.tokens[0]})
 
 
+def test_each_kind_has_the_labels_of_its_own_keys(decoder):
+    keys = regard.ablate(decoder, IDS, metrics.loss, by="key")
+    drawn = figures.effects(keys, labels={"decoder": list("abcdefghi"), "cross": ["x"]})
+    assert "3 d" in [tick.get_text() for tick in drawn.axes[0].get_yticklabels()]
+    with pytest.raises(ShapeError, match=r"keys = 9\). Got 1 labels"):
+        figures.effects(keys, labels={"decoder": ["x"]})
+
+
 def test_a_stopped_sweep_says_so(decoder):
     found = regard.ablate(decoder, IDS, metrics.loss, together=2, stop=lambda: True)
     assert "Stopped: the other edits were not tried." in printed(found)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from regard.app.languages import TEXTS
@@ -38,6 +38,7 @@ class MeasuredText:
     inputs: Any
     recording: Recording
     tokenizer: Any = None
+    unread: Mapping[str, Sequence[str]] = field(default_factory=dict)  # in the inputs, not in the recording
 
     @property
     def has_logits(self) -> bool:
@@ -49,7 +50,7 @@ class MeasuredText:
         """The tokens that are keys, by kind: a decoder attends to what it wrote, cross to the source."""
         calls = {call.kind: call for call in self.recording.calls}
         found = {kind: self.recording.key_tokens(call) for kind, call in calls.items()}
-        return {kind: tokens for kind, tokens in found.items() if tokens is not None}
+        return {kind: [*tokens, *self.unread.get(kind, ())] for kind, tokens in found.items() if tokens}
 
 
 def measured_text(
@@ -73,7 +74,7 @@ def _measured_translation(console: Console, text: str, pair: str | None, lang: s
     import torch
 
     from regard.translator import embedded, look
-    from regard.translator.vocabulary import END, START
+    from regard.translator.vocabulary import END, SPECIALS, START
 
     sentence = " ".join(text.split())
     with busy(console, TEXTS.say("reading.translating", lang)):
@@ -82,7 +83,8 @@ def _measured_translation(console: Console, text: str, pair: str | None, lang: s
     console.print(seen.translation, style="bold", markup=False, highlight=False)
     target = [START, *translator.vocabularies.chinese.encode(seen.translation), END]
     inputs = (torch.tensor([translator.encode(sentence)]), torch.tensor([target]))
-    return MeasuredText(translator.model, inputs, seen.recording)
+    # The last character is followed by the end, which is never read when it is written.
+    return MeasuredText(translator.model, inputs, seen.recording, unread={"decoder": [SPECIALS[END]]})
 
 
 def record(

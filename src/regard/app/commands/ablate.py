@@ -99,6 +99,7 @@ def _sweep(
     from regard.app.model_input import progress
     from regard.heads import roles
     from regard.views.figures import effects, save
+    from regard.views.page.display_tokens import text_of
     from regard.views.terminal_effects import show_effects
 
     with _stoppable() as stop, progress(TEXTS.say("ablate.sweeping", lang)) as report:
@@ -120,7 +121,7 @@ def _sweep(
         (found.table.to_csv if out.suffix == ".csv" else found.table.to_json)(out)
         console.print(str(out), style="bold", markup=False, highlight=False)
     if figure is not None:
-        labels = tokens.get(found.kinds[0]) if by == "key" and len(found.kinds) == 1 else None
+        labels = {kind: text_of(own).tokens for kind, own in tokens.items()} if by == "key" else None
         save(effects(found, labels=labels, lang=lang), figure)
         console.print(str(figure), style="bold", markup=False, highlight=False)
 

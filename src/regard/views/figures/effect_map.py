@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -25,7 +26,7 @@ def effects(
     found: Ablation,
     *,
     kind: str | None = None,
-    labels: Sequence[str] | None = None,
+    labels: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     largest: float | None = None,
     title: str | None = None,
     size: float | None = None,
@@ -38,7 +39,7 @@ def effects(
     Args:
         found: what ``regard.ablate(...)`` returned.
         kind: encoder, decoder or cross alone; by default every kind that was changed.
-        labels: the tokens, for a sweep by key or by edge.
+        labels: the tokens, for a sweep by key or by edge; by kind, where kinds have different keys.
         largest: the difference that gets the last colour; by default the greatest one.
         title: by default what was measured; "" for none.
         size: the longer side in inches.
@@ -59,22 +60,34 @@ def effects(
         )
     kinds = found.kinds if kind is None else (kind,)
     grids = {one: found.grid(one) for one in kinds}
-    keys = grids[kinds[-1]].shape[1]
-    if labels is not None and len(labels) != keys:
-        raise ShapeError(
-            "There is a label for every key (keys = {keys}).",
-            got="{labels_count} labels",
-            do="Pass the tokens of the same text.",
-            keys=keys,
-            labels_count=len(labels),
-        )
+    tokens = _checked_labels(labels, grids)
     with house_style():
-        layout = FigureLayout([*(labels or ()), title or ""], lang)
+        layout = FigureLayout([*chain(*tokens.values()), title or ""], lang)
         said = layout.say(f"effects.{found.by}", metric=found.metric, before=found.before)
         if found.by in ("layer", "key"):
-            return _bars(layout, found, grids, labels, title, said, size)
+            return _bars(layout, found, grids, tokens, title, said, size)
         names = ("layer", "head") if found.by == "head" else ("query", "key")
-        return draw_maps(layout, names, grids, labels, largest, title, said, size)
+        return draw_maps(layout, names, grids, tokens.get(kinds[-1]), largest, title, said, size)
+
+
+def _checked_labels(
+    labels: Sequence[str] | Mapping[str, Sequence[str]] | None, grids: Mapping[str, NDArray[np.float64]]
+) -> Mapping[str, Sequence[str]]:
+    """The labels of each kind."""
+    if labels is None:
+        return {}
+    last = list(grids)[-1]
+    by_kind = labels if isinstance(labels, Mapping) else dict.fromkeys(grids, labels)
+    for kind in set(by_kind) & set(grids) if isinstance(labels, Mapping) else {last}:
+        if len(by_kind[kind]) != grids[kind].shape[1]:
+            raise ShapeError(
+                "There is a label for every key (keys = {keys}).",
+                got="{labels_count} labels",
+                do="Pass the tokens of the same text.",
+                keys=grids[kind].shape[1],
+                labels_count=len(by_kind[kind]),
+            )
+    return by_kind
 
 
 def draw_maps(
@@ -140,14 +153,14 @@ def _bars(
     layout: FigureLayout,
     found: Ablation,
     grids: Mapping[str, NDArray[np.float64]],
-    labels: Sequence[str] | None,
+    labels: Mapping[str, Sequence[str]],
     title: str | None,
     said: str,
     size: float | None,
 ) -> Figure:
     several = len(grids) > 1
     rows = [
-        Row(_bar_name(layout, found.by, kind if several else "", at, labels), float(value))
+        Row(_bar_name(layout, found.by, kind if several else "", at, labels.get(kind)), float(value))
         for kind, grid in grids.items()
         for at, value in enumerate(grid[0])
         if np.isfinite(value)
