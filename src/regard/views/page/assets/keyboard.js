@@ -1,6 +1,7 @@
 // The keyboard: one table of keys.
 
 import { chooseHead } from "./controls.js";
+import { nextQuantity } from "./quantities.js";
 import { VIEWS } from "./state.js";
 
 const TYPING = "input, select, textarea";
@@ -26,6 +27,8 @@ function actionFor({ key, shiftKey }, app) {
     return () => (what === "layer" ? stepLayer(app, step) : stepHead(app, step));
   }
   if (key >= "1" && key <= String(VIEWS.length)) return () => state.set({ view: VIEWS[Number(key) - 1] });
+  if (key === "w" && app.recording.what.length > 1)
+    return () => state.set({ what: nextQuantity(app.recording, state.now.what) });
   if (key === "?") return () => app.help.toggle();
   if (key === "Escape") return () => (app.help.isOpen ? app.help.close() : state.set({ query: null, key: null }));
   if (app.view.zoomBy) {

@@ -2,7 +2,7 @@
 
 import { datum, make } from "./elements.js";
 import { say } from "./languages.js";
-import { shareText, weightText } from "./numbers.js";
+import { quantityText, shareText } from "./numbers.js";
 
 /** A line "query → key  weight", kept up to date by `show`. */
 export class Readout {
@@ -26,8 +26,10 @@ export class Readout {
     if (pair.row >= 0 && pair.column >= 0) parts.push(make("span", { class: "arrow", "aria-hidden": "true" }, "→"));
     if (pair.column >= 0) parts.push(named("matrix.key", pair.column, look.columnNames[pair.column]));
     if (pair.row >= 0 && pair.column >= 0) {
-      const value = pair.masked ? say("matrix.masked") : datum(weightText(pair.weight), "number");
-      parts.push(make("span", { class: "value" }, make("small", {}, say("matrix.weight")), value));
+      const { what } = look;
+      const value = pair.masked ? say("matrix.masked") : datum(quantityText(pair.weight, what), "number");
+      const name = make("small", { title: say(`${look.named}.about`) }, say(look.named));
+      parts.push(make("span", { class: "value" }, name, value));
     }
     if (pair.note) parts.push(make("small", {}, pair.note));
     if (pair.removed > 0) parts.push(make("small", {}, say("removed.row", { share: shareText(pair.removed) })));

@@ -31,6 +31,7 @@ function firstState(recording) {
     group: "head", // the text: one "head", the "mean" of its layer, or the heads of a role
     quiet: "on", // the text: whether sinks are left unshaded
     ...NO_LENS,
+    what: "weight", // what is shown of a pair: "weight", "gradient", their "product", or the "contribution"
     scale: longest > LONG ? "log" : "linear",
     theme: "auto",
     palette: "blue",
@@ -65,6 +66,7 @@ function fitState(recording, fallback, raw) {
   among("words", ["apart", "merge"]);
   among("sinks", ["show", "first", "special"]);
   among("pair", recording.sentenceB ? PAIRS : ["all"]);
+  among("what", recording.what);
   among("scale", ["linear", "log"]);
   among("theme", THEMES);
   among("palette", PALETTES);
@@ -75,7 +77,7 @@ function fitState(recording, fallback, raw) {
   among("embed", [true, false]);
   among("direction", ["from", "to"]);
   among("quiet", ["on", "off"]);
-  among("group", ["head", "mean", ...rolesOf(recording)]);
+  among("group", ["head", "mean", ...(recording.relevance.length ? ["relevance"] : []), ...rolesOf(recording)]);
   among("role", ["", ...rolesOf(recording)]);
   keep("filter", (value) => typeof value === "string" && value.length < 200);
   keep(

@@ -2,13 +2,15 @@
 
 import { choice, datum, make, press } from "../elements.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
-import { numberText } from "../numbers.js";
+import { numberText, valueText } from "../numbers.js";
 import { allHeads, filterHeads, sortHeads } from "../ranking.js";
 import { plays, roleChoice, rolesOf, roleTitle } from "../roles.js";
 import { shorten } from "../surface.js";
 
 const MOST_EXPORTED = 400;
 const LINE = 24;
+// The column that sums up a quantity; all others are about weights.
+const OWN_COLUMNS = { gradient: "importance", product: "importance", contribution: "contribution" };
 
 export class HeadsView {
   constructor(app) {
@@ -30,11 +32,12 @@ export class HeadsView {
     this.count = make("span", { class: "hint", role: "status" });
     this.table = make("table", { class: "numbers" });
     this.empty = make("p", { class: "hint", hidden: true }, say("heads.none"));
+    this.note = make("p", { class: "hint" });
     this.root = make(
       "section",
       { class: "view heads" },
       make("div", { class: "view-bar" }, this.filter, kinds.length > 1 ? this.kinds : null, this.roles, this.count),
-      make("div", { class: "scroll" }, this.table, this.empty, make("p", { class: "hint" }, say("heads.note"))),
+      make("div", { class: "scroll" }, this.table, this.empty, this.note),
     );
     this.greatest = new Map(recording.statistics.map((name) => [name, greatestOf(recording, name)]));
     this.several = kinds.length > 1;
@@ -44,7 +47,10 @@ export class HeadsView {
   update(now, changed) {
     if (this.filter.value !== now.filter) this.filter.value = now.filter;
     this.kinds.value = now.kinds;
-    if (!changed || ["filter", "kinds", "role", "sort", "descending"].some((name) => changed.has(name)))
+    const own = OWN_COLUMNS[now.what];
+    const about = own ? say("heads.what", { what: say(this.app.named), column: statisticName(own) }) : "";
+    this.note.textContent = [about, say("heads.note")].filter(Boolean).join(" ");
+    if (!changed || ["filter", "kinds", "role", "sort", "descending", "what"].some((name) => changed.has(name)))
       this.build(now);
     for (const row of this.rows) {
       row.root.setAttribute("aria-selected", String(row.call.index === now.call && row.head === now.head));
@@ -102,8 +108,9 @@ export class HeadsView {
     );
     const cells = this.app.recording.statistics.map((name) => {
       const value = call.statistic(name)[head];
-      const cell = make("td", { "data-value": value, "data-name": name }, datum(numberText(value)));
-      const share = Math.max(0, value / this.greatest.get(name));
+      const cell = make("td", { "data-value": value, "data-name": name }, datum(statisticText(name, value)));
+      cell.classList.toggle("chosen", name === OWN_COLUMNS[this.app.state.now.what]);
+      const share = Math.max(0, Math.abs(value) / this.greatest.get(name));
       if (Number.isFinite(share)) cell.style.setProperty("--share", share.toFixed(4));
       return cell;
     });
@@ -135,7 +142,7 @@ export class HeadsView {
       ...statistics.map((name) => ({
         title: statisticName(name),
         width: 92,
-        text: ({ call, head }) => numberText(call.statistic(name)[head]),
+        text: ({ call, head }) => statisticText(name, call.statistic(name)[head]),
       })),
       { title: say("heads.name"), width: 300, left: true, text: ({ call }) => call.name },
     ];
@@ -164,6 +171,11 @@ export class HeadsView {
   }
 }
 
+/** Importances and contributions are of any size; all other statistics have three places. */
+function statisticText(name, value) {
+  return Object.values(OWN_COLUMNS).includes(name) ? valueText(value) : numberText(value);
+}
+
 function roleName(call, head) {
   const found = call.roles[head];
   return found ? say(`role.${found.role}`) : "–";
@@ -177,5 +189,5 @@ function describeHead({ call, head }) {
 
 function greatestOf(recording, name) {
   const values = recording.calls.flatMap((call) => [...call.statistic(name)]).filter(Number.isFinite);
-  return Math.max(1e-9, ...values);
+  return values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-30);
 }

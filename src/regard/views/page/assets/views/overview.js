@@ -1,8 +1,9 @@
 // Overview: every head as a small picture, by layer, or in the order of a statistic.
 
-import { LENS } from "../call_view.js";
+import { SHOWN } from "../call_view.js";
 import { choice, datum, make, press } from "../elements.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
+import { legendElement } from "../legend.js";
 import { numberText } from "../numbers.js";
 import { allHeads, sortHeads } from "../ranking.js";
 import { plays, roleBadge, roleChoice, roleTitle } from "../roles.js";
@@ -19,6 +20,7 @@ export class OverviewView {
     this.cards = [];
     this.bar = make("div", { class: "view-bar" });
     this.body = make("div", { class: "scroll" });
+    this.legend = make("span", { class: "legend-place" });
     this.root = make("section", { class: "view overview" }, this.bar, this.body);
   }
 
@@ -31,9 +33,10 @@ export class OverviewView {
   }
 
   update(now, changed) {
-    const rebuilt = !changed || ["sort", "descending", "role"].some((name) => changed.has(name));
+    const rebuilt = !changed || ["sort", "descending", "role", "what"].some((name) => changed.has(name));
     if (rebuilt) this.build(now);
-    const repaint = ["scale", "palette", ...LENS];
+    if (!rebuilt && (changed.has("scale") || changed.has("palette"))) this.showLegend();
+    const repaint = ["scale", "palette", ...SHOWN];
     if (rebuilt || repaint.some((name) => changed.has(name))) this.paintAll();
     for (const card of this.cards) {
       card.root.setAttribute("aria-current", String(card.call.index === now.call && card.head === now.head));
@@ -66,10 +69,17 @@ export class OverviewView {
         hidden: !sorted,
       }),
       ...roleChoice(this.app),
+      this.legend,
       make("span", { class: "hint" }, statisticMeaning(sorted)),
     );
+    this.showLegend();
     this.cards = [];
     this.body.replaceChildren(...(sorted ? [this.flat(sorted, now.descending)] : this.grouped()));
+  }
+
+  /** One scale for all heads, so that they can be compared. */
+  showLegend() {
+    this.legend.replaceChildren(...[legendElement(this.app.shading(), this.app.inks)].filter(Boolean));
   }
 
   /** One block for each run and kind, one row for each layer. */
@@ -164,7 +174,7 @@ export class OverviewView {
   *pictures(cards) {
     for (const card of cards) {
       card.root.classList.toggle("waiting", !this.app.lookAt(card.call.index).plain);
-      this.paintCard(card, thumbnailOf(card.call, card.head));
+      this.paintCard(card, thumbnailOf(card.call, card.head, this.app.state.now.what));
       yield;
     }
     for (const card of cards) {
@@ -177,7 +187,7 @@ export class OverviewView {
   }
 
   paintCard(card, picture) {
-    paintThumbnail(card.canvas, picture, this.app.inks.ramp, this.app.state.now.scale);
+    paintThumbnail(card.canvas, picture, this.app.shading());
   }
 
   // ---- export -----------------------------------------------------------------------------------
