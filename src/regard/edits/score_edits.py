@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,7 +41,7 @@ def _even_score(inputs: Inputs) -> Tensor:
     ``n · exp(c) = Σ_j exp(s_ij)``, so c is the lse of the row less log n.
     """
     ones = inputs.v.new_ones(()).expand(*inputs.v.shape[:3], 1)
-    where = {"mask": inputs.mask, "scale": inputs.scale}
+    where: dict[str, Any] = {"mask": inputs.mask, "scale": inputs.scale}
     scored = {**where, "bias": inputs.bias, "softcap": inputs.softcap}
     with torch.no_grad():
         lse = attention_with_lse(inputs.q, inputs.k, ones, **scored)[1]

@@ -227,8 +227,11 @@ def bias_to(bias: Bias, place: str, store: TensorStore) -> dict[str, Any]:
         factors = store.put(f"{place}.factors", bias.factors)
         return {"scaled": bias_to(bias.part, f"{place}.0", store), "factors": factors}
     if isinstance(bias, CappedBias):
-        names = (store.put(f"{place}.capped.{name}", getattr(bias, name)) for name in ("q", "k", "factors"))
-        capped: dict[str, Any] = to_builtins(CappedDescription(*names, bias.scale, bias.softcap))
+        q, k, factors = (
+            store.put(f"{place}.capped.{name}", table)
+            for name, table in zip(("q", "k", "factors"), bias.tables)
+        )
+        capped: dict[str, Any] = to_builtins(CappedDescription(q, k, factors, bias.scale, bias.softcap))
         return capped
     table = store.put(f"{place}.bias", bias.tables[0])
     written: dict[str, Any] = to_builtins(_one_bias(bias, table))
