@@ -27,7 +27,7 @@ from regard.app.commands.translate import translate
 from regard.app.languages import (
     HANDED_ON,
     LANGUAGE,
-    ChineseError,
+    ChineseMessage,
     LanguageContext,
     chinese_usage_error,
     lang_option,
@@ -107,7 +107,7 @@ def _said_in(lang: str) -> Iterator[None]:
 def _refusal(error: RegardError, lang: str) -> click.ClickException:
     """The error as click prints it."""
     return (
-        ChineseError(safe(error.in_words("zh"))) if lang == "zh" else click.ClickException(safe(str(error)))
+        ChineseMessage(safe(error.in_words("zh"))) if lang == "zh" else click.ClickException(safe(str(error)))
     )
 
 
