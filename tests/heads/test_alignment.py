@@ -71,7 +71,7 @@ def test_known_pairs(cross):
     assert even["auc"] == pytest.approx(0.5)
     one_key = found.filter(head=0)[0]
     assert one_key["precision"] == 0
-    assert one_key["auc"] == pytest.approx((0.5 * 5 / 6))  # one key weighs more, the others as much
+    assert one_key["auc"] == pytest.approx(0.5 * 5 / 6)  # one key weighs more, the others as much
 
 
 def test_chunks_change_nothing(cross, monkeypatch):

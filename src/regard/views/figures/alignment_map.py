@@ -7,8 +7,9 @@ from matplotlib.figure import Figure
 from regard.errors import DtypeError
 from regard.heads.token_alignment import Alignment
 from regard.views.figures.figure_texts import TEXTS, place_name
-from regard.views.figures.heatmap import heatmap
+from regard.views.figures.heat_map import HeatmapStyle, draw_heatmap
 from regard.views.figures.style import COLOURS
+from regard.views.figures.weight_matrix import Matrix, shown_tokens
 
 DOT = 4.0
 """Points of the mark of a pair where cells are large."""
@@ -48,15 +49,15 @@ def alignment(
         )
     rows = {position: at for at, position in enumerate(found.queries)}
     columns = {position: at for at, position in enumerate(found.keys)}
-    figure = heatmap(
-        found.weights,
-        queries=found.query_tokens,
-        keys=found.key_tokens,
-        numbers=False,
-        title=_title(found, lang) if title is None else title,
-        size=size,
-        lang=lang,
+    matrix = Matrix(
+        found.weights.shape,
+        lambda rows: (found.weights[rows], None),
+        shown_tokens(found.query_tokens),
+        shown_tokens(found.key_tokens),
+        kind=found.kind,
     )
+    title = _title(found, lang) if title is None else title
+    figure = draw_heatmap(matrix, size, HeatmapStyle("linear", None, None, False, title, lang))
     few = max(found.weights.shape) <= CELLS_WITH_DOTS
     figure.axes[0].plot(
         [columns[pair.key] for pair in found.pairs],
