@@ -65,7 +65,7 @@ def test_a_span_of_one_text_is_divided_by_its_own_weight():
 def test_known_pairs(cross):
     pairs = [(i, PERMUTED[i]) for i in range(4)]
     found = heads.alignment(cross, pairs=pairs)
-    assert [row["head"] for row in found][0] == 1
+    assert found[0]["head"] == 1
     assert (found[0]["precision"], found[0]["auc"]) == (1, 1)
     even = found.filter(head=2)[0]
     assert even["auc"] == pytest.approx(0.5)
