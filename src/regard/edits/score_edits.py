@@ -14,7 +14,7 @@ from regard.edits.edited_call import EditedCall
 from regard.edits.scope import Numbers, Rows, Scope
 from regard.errors import ArgumentError
 from regard.interception.steps import InterceptedCall
-from regard.kernels.attention import attention, attention_with_lse
+from regard.kernels import attention, attention_with_lse
 from regard.kernels.biases import Bias, TensorBias
 from regard.kernels.capped_bias import CappedBias
 from regard.kernels.inputs import LARGEST_SCALE, Inputs

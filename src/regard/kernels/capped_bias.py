@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.errors import ShapeError
 from regard.kernels.biases import Bias, Index, TensorBias
-from regard.kernels.plain_kernel import Rules, scores_of
+from regard.kernels.plain_kernel import ScoreOptions, scores_of
 from regard.kernels.scaled_bias import concat_factors, factors_of
 from regard.masks.extent import Extent
 
@@ -43,8 +43,8 @@ class CappedBias(Bias):
         return self.q.shape[1]
 
     @property
-    def _rules(self) -> Rules:
-        return Rules(self.scale, self.softcap)
+    def _rules(self) -> ScoreOptions:
+        return ScoreOptions(self.scale, self.softcap)
 
     def check(self, batch: int, heads: int, extent: Extent) -> None:
         for tensor, length in ((self.q, extent.queries), (self.k, extent.keys)):
