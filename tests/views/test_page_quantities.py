@@ -8,7 +8,7 @@ import torch
 
 import regard
 from regard.errors import ArgumentError, RecordingError, ShapeError
-from regard.heads.value_weighted import value_weighted
+from regard.heads.value_norms import value_weighted
 from regard.recording import Recording
 from regard.views.page.page_payload import payload_of
 from views import stage

@@ -12,9 +12,9 @@ from regard.checks import check_integer
 from regard.deprecation import renamed_arguments
 from regard.recording import Recording
 from regard.views.page.page_html import document
-from regard.views.page.page_payload import Wording
+from regard.views.page.page_payload import TokenDisplay
 from regard.views.page.page_relevance import rows_asked
-from regard.views.page.write_page import Options, Start, payload_for
+from regard.views.page.write_page import PageOptions, PageStart, payload_for
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -81,13 +81,13 @@ def show(
     >>> show(seen)._repr_html_().startswith("<iframe")
     True
     """
-    options = Options(
+    options = PageOptions(
         batch=batch,
         layers=layers,
         title=title,
         lang=lang,
-        start=Start(view, kind, layer, head, compact=compact, what=what),
-        wording=Wording(words, source_words),
+        start=PageStart(view, kind, layer, head, compact=compact, what=what),
+        wording=TokenDisplay(words, source_words),
         direction=direction,
         relevance=rows_asked(relevance),
         force=force,
@@ -95,7 +95,7 @@ def show(
     return displayed(recording, options, height)
 
 
-def displayed(recording: Recording, options: Options, height: int) -> Display:
+def displayed(recording: Recording, options: PageOptions, height: int) -> Display:
     """The page with these options, to be shown in a notebook."""
     check_integer("height", height, example=720)
     return Display(document(payload_for(recording, options)), height)

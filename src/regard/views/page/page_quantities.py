@@ -21,11 +21,11 @@ from torch import Tensor
 
 from regard.errors import ArgumentError
 from regard.heads.head_importance import gate_gradients
-from regard.heads.value_weighted import value_weighted
+from regard.heads.value_norms import value_weighted
 from regard.kernels.plain_kernel import weights_of
 from regard.recording import Call, ScoredCall
 from regard.views.page.array_packing import ArrayStore
-from regard.views.page.head_groups import Piece
+from regard.views.page.head_groups import HeadSlice
 from regard.views.page.quantisation import Quantised, quantise
 from regard.views.page.rounding_error import exact_weights, rows_to_compare, softmax_of
 from regard.views.page.thumbnails import block_size
@@ -118,8 +118,8 @@ def given_by_keys(call: ScoredCall, direction: Tensor | None) -> Tensor:
 
 def carried_quantities(
     call: ScoredCall,
-    pieces: Sequence[Piece],
-    shown: Sequence[Piece],
+    pieces: Sequence[HeadSlice],
+    shown: Sequence[HeadSlice],
     lse: Tensor,
     what: Sequence[str],
     direction: Tensor | None,
@@ -189,7 +189,7 @@ class _Sources:
     given: Tensor | None  # (head, key)
 
     def values(
-        self, piece: Piece, weights: Tensor, rows: Tensor, names: Sequence[str]
+        self, piece: HeadSlice, weights: Tensor, rows: Tensor, names: Sequence[str]
     ) -> Iterator[tuple[str, Tensor]]:
         """The quantities ``(head, row, key)`` of some queries, from their weights."""
         gradient = None
@@ -207,8 +207,8 @@ class _Sources:
 
 
 def _errors(
-    pieces: Sequence[Piece],
-    shown: Sequence[Piece],
+    pieces: Sequence[HeadSlice],
+    shown: Sequence[HeadSlice],
     lse: Tensor,
     exact: _Sources,
     rounded: _Sources,
@@ -232,7 +232,9 @@ def _errors(
     return errors, greatest
 
 
-def _pictures(pieces: Sequence[Piece], exact: _Sources, names: Sequence[str]) -> dict[str, QuantityPicture]:
+def _pictures(
+    pieces: Sequence[HeadSlice], exact: _Sources, names: Sequence[str]
+) -> dict[str, QuantityPicture]:
     """A small picture of each quantity, a few rows at a time."""
     parts: dict[str, list[Tensor]] = {name: [] for name in names}
     for piece in pieces:
