@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.recording import Recording
-    from regard.translator import Alignment
+    from regard.translator import TranslationAlignment
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class RecordedText:
     """A text, the name of the model that read it, the recording and the alignment."""
 
     text: str
     model: str
     recording: Recording
-    alignment: Alignment | None = None
+    alignment: TranslationAlignment | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ def record(
     next_tokens: bool = False,
     lang: str = "en",
     **watching: Any,
-) -> Subject:
+) -> RecordedText:
     """Read a text and record it, showing what takes time."""
     if model is None:
         return _by_the_translator(console, text, pair, generate, lang, watching)
@@ -108,12 +108,12 @@ def record(
     says = TEXTS.say("reading.reading", lang)
     with busy(console, says) as sign, progress(says, sign) as report, _steps(reader.model, report):
         seen = reader.read(text, pair=pair, generate=generate, next_tokens=next_tokens, **watching)
-    return Subject(text, model, seen)
+    return RecordedText(text, model, seen)
 
 
 def _by_the_translator(
     console: Console, text: str, pair: str | None, generate: int, lang: str, watching: dict[str, Any]
-) -> Subject:
+) -> RecordedText:
     if generate:
         raise ArgumentError(
             "The built-in translator always writes its whole translation.",
@@ -131,7 +131,7 @@ def _by_the_translator(
         aligned = None
         if "layers" not in watching and "heads" not in watching:
             aligned = alignment_of(seen, translator.vocabularies.english, embedded_alignment_head())
-    return Subject(sentence, TEXTS.say("reading.translator", lang), seen.recording, aligned)
+    return RecordedText(sentence, TEXTS.say("reading.translator", lang), seen.recording, aligned)
 
 
 @contextmanager

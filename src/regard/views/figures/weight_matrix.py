@@ -28,7 +28,7 @@ BLOCK = 2**18
 
 
 @dataclass(frozen=True)
-class Block:
+class RowBlock:
     """Some neighbouring rows of a matrix."""
 
     start: int
@@ -68,7 +68,7 @@ class Matrix:
         """Such as "layer 2", for a figure of several heads; empty where nothing is known."""
         return place_name(self.layer, None, self.kind, lang)
 
-    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+    def blocks(self, rows: int | None = None) -> Iterator[RowBlock]:
         """All rows from the first to the last, ``rows`` at a time."""
         queries, keys = self.shape
         step = rows or max(1, BLOCK // keys)
@@ -88,9 +88,9 @@ class Matrix:
                     start=start + row,
                     column=column,
                 )
-            yield Block(start, values, hidden)
+            yield RowBlock(start, values, hidden)
 
-    def row(self, query: int) -> Block:
+    def row(self, query: int) -> RowBlock:
         """One row alone."""
         if not is_index(query, self.shape[0]):
             raise ArgumentError(
@@ -122,8 +122,8 @@ def matrices_of(
     """
     if isinstance(given, Recording):
         call = call_of(given, layer=layer, kind=kind, run=run)
-        queries = _shown(given.row_tokens(call, batch)) if queries is None else queries
-        keys = _shown(given.key_tokens(call, batch)) if keys is None else keys
+        queries = shown_tokens(given.row_tokens(call, batch)) if queries is None else queries
+        keys = shown_tokens(given.key_tokens(call, batch)) if keys is None else keys
     elif isinstance(given, Call):
         call = given
     else:
@@ -138,7 +138,7 @@ def matrices_of(
     return [_of_call(call, head, batch, *labels) for head in chosen]
 
 
-def _shown(tokens: Sequence[str] | None) -> Sequence[str] | None:
+def shown_tokens(tokens: Sequence[str] | None) -> Sequence[str] | None:
     """Recorded tokens without the marks of their tokenizer, as pages show them."""
     return None if tokens is None else text_of(tokens).tokens
 
