@@ -24,6 +24,7 @@ from regard.errors import ArgumentError, RecordingError
 from regard.masks import Mask
 from regard.masks.extent import Extent
 from regard.recording import Call, Recording, ScoredCall
+from regard.recording.next_tokens import NextTokens
 from regard.views.page.array_packing import ArrayStore
 from regard.views.page.base85 import DIGITS
 from regard.views.page.display_tokens import SideTokens, numbered, text_of
@@ -181,6 +182,8 @@ def payload_of(
         one.described(payload.arrays) for one in relevance_rows(recording, calls, batch, relevance)
     ]
     payload.header["cards"] = cards(alone, roles)
+    if recording.next_tokens is not None and batch == 0:
+        payload.header["next"] = _next_tokens(recording.next_tokens, payload.arrays)
     start = payload.header["start"]
     if start.get("view", "text") == "text":
         start |= opening(alone, texts, roles, start)
@@ -191,6 +194,18 @@ def payload_of(
         start["query"] = min((one["row"] for one in payload.header["relevance"]), default=None)
     payload.header["arrays"] = payload.arrays.described
     return payload
+
+
+def _next_tokens(found: NextTokens, arrays: ArrayStore) -> dict[str, Any]:
+    """What comes next at each position, with tokens as they are shown."""
+    return {
+        "words": list(text_of(found.words).tokens),
+        "ranks": found.best.shape[1],
+        "best": arrays.put(found.best.numpy().astype(np.uint32).ravel()),
+        "probabilities": arrays.put(found.probabilities.float().numpy().ravel()),
+        "own": arrays.put(found.own.float().numpy()),
+        "generated": found.generated,
+    }
 
 
 def _statistics(

@@ -2,6 +2,7 @@
 
 import { Arrays } from "./arrays.js";
 import { Call } from "./call.js";
+import { NextTokens } from "./next_tokens.js";
 
 const PAGE_FORMAT = "regard page 2";
 
@@ -31,5 +32,7 @@ export async function openRecording(root) {
     own: arrays.at(own),
     source: source === null ? null : arrays.at(source),
   }));
-  return { model, title, language, start, sentenceB, statistics, calls, cards, what, directed, relevance };
+  const next = header.next ? new NextTokens(header.next, arrays) : null;
+  const shown = { what, directed, relevance };
+  return { model, title, language, start, sentenceB, statistics, calls, cards, next, ...shown };
 }
