@@ -40,13 +40,7 @@ test("sizes begin at the faint end, and 0 is a size", () => {
 
 test("the bar says the numbers at its ends, and where there are greater ones", () => {
   const texts = (how) => new Shading({ ramp: signedRamp(true), scale: "linear", ...how }).ticks.map(([, text]) => text);
-  assert.deepEqual(texts({ signed: true, greatest: 0.5, what: "gradient" }), [
-    "−0.500",
-    "−0.250",
-    "0",
-    "0.250",
-    "0.500",
-  ]);
+  assert.deepEqual(texts({ signed: true, greatest: 0.5, what: "gradient" }), ["−0.500", "0", "0.500"]);
   assert.deepEqual(texts({ signed: true, greatest: 0.5, what: "gradient", beyond: true }), [
     "≤ −0.500",
     "0",

@@ -58,19 +58,10 @@ export class Shading {
         [0.5, size(middle)],
         [1, `${beyond ? "≥ " : ""}${size(1)}`],
       ];
-    // Signs of inequality take the room of the numbers between.
-    if (beyond)
-      return [
-        [0, `≤ ${size(-1)}`],
-        [0.5, low],
-        [1, `≥ ${size(1)}`],
-      ];
     return [
-      [0, size(-1)],
-      [0.25, size(-middle)],
+      [0, `${beyond ? "≤ " : ""}${size(-1)}`],
       [0.5, low],
-      [0.75, size(middle)],
-      [1, size(1)],
+      [1, `${beyond ? "≥ " : ""}${size(1)}`],
     ];
   }
 
