@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.recording import Recording
-    from regard.translator import Alignment
+    from regard.translator import TranslationAlignment
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class RecordedText:
     text: str
     model: str
     recording: Recording
-    alignment: Alignment | None = None
+    alignment: TranslationAlignment | None = None
 
 
 @dataclass(frozen=True, eq=False)

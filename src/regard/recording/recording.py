@@ -9,6 +9,7 @@ from typing import Any
 from regard.checks import is_integer
 from regard.errors import ArgumentError, Phrase, RecordingError, ShapeError
 from regard.interception.steps import Kind
+from regard.notebook_table import html_table
 from regard.recording.call import Call
 from regard.recording.recorder import Recorder
 
@@ -55,6 +56,14 @@ class Recording:
     def __repr__(self) -> str:
         count = len(self)
         return f"<Recording of {self.model}: {count} call{'' if count == 1 else 's'}>"
+
+    def _repr_html_(self) -> str:
+        columns = ("call", "name", "kind", "layer", "run", "batch", "heads", "queries", "keys", "MB")
+        rows = (
+            (number, call.name, call.kind, call.layer, call.run, *call.shape, call.nbytes / 1e6)
+            for number, call in enumerate(self.calls)
+        )
+        return html_table(columns, rows, f"{self!r:.200}"[1:-1])
 
     def __len__(self) -> int:
         return len(self._calls) if self._recorder is None else len(self._recorder.records)

@@ -3,7 +3,8 @@
 A mask is a text, or a list that begins with its kind: ``["&", mask, …]``, ``["|", mask, …]``,
 ``["~", mask]``, ``["table", tensor name]``, ``["rows", [start, stop, mask], …]`` or ``["placed", position of
 key 0, position of the first query or -1, mask]``. A bias is ``{"kind": …, "table": tensor name}``,
-``{"sum": [bias, …]}`` or ``{"scaled": bias, "factors": tensor name}``.
+``{"sum": [bias, …]}``, ``{"scaled": bias, "factors": tensor name}`` or ``{"capped": tensor name of Q, "k": …,
+"factors": …, "scale": …, "softcap": …}``.
 """
 
 from __future__ import annotations
@@ -87,6 +88,16 @@ class ScaledDescription(Struct, frozen=True):
 
     scaled: dict[str, Any]
     factors: str
+
+
+class CappedDescription(Struct, frozen=True):
+    """Softcapped scores times factors; ``capped`` is Q."""
+
+    capped: str
+    k: str
+    factors: str
+    scale: Finite
+    softcap: Positive
 
 
 class SumDescription(Struct, frozen=True):
