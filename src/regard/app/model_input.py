@@ -94,6 +94,7 @@ def record(
     model: str | None = None,
     pair: str | None = None,
     generate: int = 0,
+    next_tokens: bool = False,
     lang: str = "en",
     **watching: Any,
 ) -> RecordedText:
@@ -106,7 +107,7 @@ def record(
         reader = load_reader(model)
     says = TEXTS.say("reading.reading", lang)
     with busy(console, says) as sign, progress(says, sign) as report, _steps(reader.model, report):
-        seen = reader.read(text, pair=pair, generate=generate, **watching)
+        seen = reader.read(text, pair=pair, generate=generate, next_tokens=next_tokens, **watching)
     return RecordedText(text, model, seen)
 
 
