@@ -198,8 +198,8 @@ def test_recordings_without_gradients_have_weights_alone(tmp_path):
         ({"what": "meaning"}, ArgumentError, "Choose one of them"),
         ({"direction": torch.ones(3)}, ArgumentError, "projections=True"),
         ({"relevance": 2}, RecordingError, "no backward pass was recorded"),
-        ({"relevance": "all"}, ArgumentError, "relevance is a row or several"),
-        ({"relevance": []}, ArgumentError, "relevance is a row or several"),
+        ({"relevance": "all"}, ArgumentError, "relevance must be a row or several"),
+        ({"relevance": []}, ArgumentError, "relevance must be a row or several"),
     ],
 )
 def test_what_was_not_recorded_is_refused(tmp_path, options, error, said):

@@ -99,7 +99,7 @@ def check_what(what: str, known: Sequence[str]) -> str:
     if what in known:
         return what
     raise ArgumentError(
-        "what is one of those that the page can show ({known}).",
+        "what must be one of those that the page can show ({known}).",
         got="what = {what!r}",
         do="Record with watch(model, {missing}=True)." if what in QUANTITIES else "Choose one of them.",
         known=", ".join(known),

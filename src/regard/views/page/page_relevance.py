@@ -53,7 +53,7 @@ def rows_asked(rows: int | Sequence[int] | None) -> list[int] | None:
     found = [rows] if isinstance(rows, int) else list(rows)
     if not found or not all(is_integer(row) for row in found):
         raise ArgumentError(
-            "relevance is a row or several.",
+            "relevance must be a row or several.",
             got="{rows!r}",
             do="Pass relevance=-1 for the last one.",
             rows=rows,

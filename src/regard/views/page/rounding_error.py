@@ -59,5 +59,5 @@ def softmax_of(scores: Tensor, sinks: Tensor | None) -> Tensor:
     if sinks is not None:
         sink = sinks.to(scores.dtype)[:, None, None].expand(-1, scores.shape[1], 1)
         return torch.softmax(torch.cat([scores, sink], -1), -1)[..., :-1]
-    # A row of −inf alone is 0 / 0 for torch; it sees nothing.
+    # A row of only −inf is 0 / 0 for torch; it sees nothing.
     return torch.softmax(scores, -1).nan_to_num_(0.0)
