@@ -10,11 +10,7 @@ import { languageTool, themeTool } from "/assets/page/tools.js";
 const LONG_READING = 1500; // tokens from which the map is the better first view
 const MOST_RECENT = 12;
 const COUNT_AFTER = 350; // milliseconds without a keystroke until tokens are counted
-const EXAMPLES = {
-  translator: ["The cat sat on the mat.", "I love playing football.", "She gave the apple to him."],
-  encoder: ["The animal didn't cross the street because it was too tired.", "He sat on the bank of the river."],
-  decoder: ["The capital of France is", "When Mary and John went to the store, John gave a drink to"],
-};
+const EXAMPLES = { translator: 3, encoder: 2, decoder: 2 }; // texts of each kind of model
 
 class Home {
   constructor(state, root) {
@@ -158,9 +154,10 @@ class Home {
     this.options.hidden = this.pairLabel.hidden && this.generateLabel.hidden;
     this.examples.replaceChildren(
       make("span", {}, say("home.examples")),
-      ...EXAMPLES[model.kind].map((text) =>
-        make("button", { type: "button", class: "quiet", on: { click: () => this.fill(text) } }, datum(text)),
-      ),
+      ...Array.from({ length: EXAMPLES[model.kind] }, (_, place) => {
+        const text = say(`home.example.${model.kind}.${place + 1}`);
+        return make("button", { type: "button", class: "quiet", on: { click: () => this.fill(text) } }, datum(text));
+      }),
     );
     this.typed();
   }
