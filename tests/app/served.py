@@ -20,7 +20,7 @@ from regard.app.server.limits import Limits
 from regard.app.server.recording_store import RecordingStore
 from regard.app.server.run_server import Server, make_app
 from regard.app.server.safety import ServerAddress
-from regard.app.server.served_models import TokenCount, fitting, heard, held
+from regard.app.server.served_models import EXAMPLES, TokenCount, fitting, heard, held
 from regard.recording import Recording
 from views.planes import made
 
@@ -72,7 +72,8 @@ class Words:
         return TokenCount(len(ends), fitting(text, ends, most))
 
     def described(self) -> dict[str, Any]:
-        return {"id": self.id, "label": self.label, "kind": "encoder", "longest": None, "pair": False}
+        return {"id": self.id, "label": self.label, "kind": "encoder", "longest": None, "pair": False,
+                "examples": EXAMPLES["encoder"]}  # fmt: skip
 
     def read(self, request, limits, report) -> Recording:
         del limits

@@ -161,6 +161,7 @@ class ModelAnswer(Struct, forbid_unknown_fields=True):
     kind: Literal["encoder", "decoder", "translator"]
     longest: int | None
     pair: bool
+    examples: Annotated[list[str], Meta(description="Texts to try, in the language that the model reads.")]
 
 
 class CountAnswer(Struct, forbid_unknown_fields=True):

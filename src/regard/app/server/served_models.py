@@ -27,6 +27,17 @@ VALUES_UP_TO = 2048
 """Tokens up to which V is recorded too, so that the steps show the output."""
 
 
+EXAMPLES = {
+    "translator": ["The cat sat on the mat.", "I love playing football.", "She gave the apple to him."],
+    "encoder": [
+        "The animal didn't cross the street because it was too tired.",
+        "He sat on the bank of the river.",
+    ],
+    "decoder": ["The capital of France is", "When Mary and John went to the store, John gave a drink to"],
+}
+"""Texts to try, by the kind of model."""
+
+
 class TokenCount(NamedTuple):
     """How many tokens a text has, and how many of its characters fit; None if the tokenizer cannot tell."""
 
@@ -84,7 +95,14 @@ class ReaderModel:
         longest = self.reader.longest
         kind = "translator" if self.reader.two_sided else "decoder" if self.reader.writes else "encoder"
         most = int(longest) if longest < 10**9 else None
-        return {"id": self.id, "label": self.label, "kind": kind, "longest": most, "pair": True}
+        return {
+            "id": self.id,
+            "label": self.label,
+            "kind": kind,
+            "longest": most,
+            "pair": True,
+            "examples": EXAMPLES[kind],
+        }
 
     def read(self, request: ReadingRequest, limits: Limits, report: ProgressReporter) -> Recording:
         """The recording of a text, after its size has been checked."""
@@ -134,8 +152,13 @@ class TranslatorModel:
     def described(self) -> dict[str, Any]:
         """Its description for the browser."""
         return {
-            "id": self.id, "label": self.label, "kind": "translator", "longest": self.longest, "pair": True
-        }  # fmt: skip
+            "id": self.id,
+            "label": self.label,
+            "kind": "translator",
+            "longest": self.longest,
+            "pair": True,
+            "examples": EXAMPLES["translator"],
+        }
 
     def read(self, request: ReadingRequest, limits: Limits, report: ProgressReporter) -> Recording:
         """The recording of a translation."""

@@ -10,7 +10,6 @@ import { languageTool, themeTool } from "/assets/page/tools.js";
 const LONG_READING = 1500; // tokens from which the map is the better first view
 const MOST_RECENT = 12;
 const COUNT_AFTER = 350; // milliseconds without a keystroke until tokens are counted
-const EXAMPLES = { translator: 3, encoder: 2, decoder: 2 }; // texts of each kind of model
 
 class Home {
   constructor(state, root) {
@@ -154,10 +153,9 @@ class Home {
     this.options.hidden = this.pairLabel.hidden && this.generateLabel.hidden;
     this.examples.replaceChildren(
       make("span", {}, say("home.examples")),
-      ...Array.from({ length: EXAMPLES[model.kind] }, (_, place) => {
-        const text = say(`home.example.${model.kind}.${place + 1}`);
-        return make("button", { type: "button", class: "quiet", on: { click: () => this.fill(text) } }, datum(text));
-      }),
+      ...model.examples.map((text) =>
+        make("button", { type: "button", class: "quiet", on: { click: () => this.fill(text) } }, datum(text)),
+      ),
     );
     this.typed();
   }
