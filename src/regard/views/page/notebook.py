@@ -25,6 +25,13 @@ class Display:
 
     It has its own frame, so that it cannot interfere with other pages or with the notebook.
     ``data`` is the whole page; ``save`` writes it.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> with torch.no_grad(), regard.watch(model) as seen:
+    ...     _ = model(torch.tensor([[5, 6, 7]]))
+    >>> regard.show(seen).data[:15]
+    '<!doctype html>'
     """
 
     def __init__(self, data: str, height: int) -> None:
