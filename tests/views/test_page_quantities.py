@@ -212,7 +212,7 @@ def test_bad_rows_and_directions_are_refused(tmp_path):
     seen = with_gradients(case()[0])
     with pytest.raises(ShapeError, match="direction is a tensor of the width"):
         regard.page(seen, tmp_path / "x.html", direction=torch.ones(3))
-    with pytest.raises(ArgumentError, match="row is a position"):
+    with pytest.raises(ArgumentError, match="row must be a position"):
         regard.page(seen, tmp_path / "x.html", relevance=99)
 
 
