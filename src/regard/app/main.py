@@ -24,6 +24,7 @@ from regard.app.commands.serve import serve
 from regard.app.commands.survey import survey
 from regard.app.commands.train import train
 from regard.app.commands.translate import translate
+from regard.app.commands.why import why
 from regard.app.languages import (
     HANDED_ON,
     LANGUAGE,
@@ -123,6 +124,7 @@ def main(ctx: click.Context, lang: str) -> None:
 for command in (
     look,
     heads,
+    why,
     ablate,
     explain,
     mask,
