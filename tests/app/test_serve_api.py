@@ -119,15 +119,15 @@ def test_levels_must_be_built_first(http):
         ("/assets/app/%2e%2e/library.py", 404, "no such file"),
         ("/api/recordings/book/tiles/9/0/0/0/0", 404, r"no such call (0 … 1)"),
         ("/api/recordings/book/tiles/0/9/0/0/0", 422, "head is one of the recorded heads"),
-        ("/api/recordings/book/tiles/0/0/7/0/0", 422, "level is between 0 and 3"),
-        ("/api/recordings/book/tiles/0/0/0/99/0", 422, "A tile is one of the level's"),
+        ("/api/recordings/book/tiles/0/0/7/0/0", 422, "level must be between 0 and 3"),
+        ("/api/recordings/book/tiles/0/0/0/99/0", 422, "A tile must be one of this level's"),
         ("/api/recordings/book/tiles/0/0/0/-1/0", 422, "row must be a whole number"),
         ("/api/recordings/book/tiles/0/0/" + "9" * 5000 + "/0/0", 422, "level must be a whole number"),
         ("/api/recordings/book/tiles/0/0/0/0/0?kind=least", 422, "kind must be one of max, mean"),
         ("/api/recordings/book/tiles/0/0/0/0/0?type=jpeg", 422, "type must be one of"),
         ("/api/recordings/book/tiles/0/0/0/0/0?scale=x", 422, "scale must be one of"),
         ("/api/recordings/book/tiles/0/0/0/0/0?sinks=x", 422, "sinks must be one of"),
-        ("/api/recordings/book/peaks/0/0/0/1097/0", 422, "A cell is one of the level's"),
+        ("/api/recordings/book/peaks/0/0/0/1097/0", 422, "A cell must be one of this level's"),
         ("/api/jobs/x?wait=no", 404, "This job no longer exists"),
     ],
 )
@@ -147,7 +147,7 @@ def test_refusals(http, path, status, says):
         (
             {"model": "words", "text": "a", "path": "/etc/passwd"},
             422,
-            "A request has only the fields model, text",
+            "A request can have only the fields model, text",
         ),
         (
             {"model": "words", "text": "a", "generate": 10**9},

@@ -89,7 +89,7 @@ def test_a_masked_model_explains_the_word_at_its_mask(model_folders):
     assert json.loads(shown.output)["answers"][0]["row"] == 1
     wrong = run("the cat sat", "--model", model_folders["masked"])
     assert wrong.exit_code == 1
-    assert "the one mask of a text ([PAD]). Got 0 of them" in wrong.output
+    assert "exactly one mask ([PAD]) in the text. Got 0 of them" in wrong.output
 
 
 def test_an_encoder_decoder_explains_what_it_writes(model_folders):
@@ -152,7 +152,7 @@ def test_a_long_text_shows_what_is_around_the_strongest_words():
         (("--csv", "--json"), 2, "Choose --csv or --json"),
         (("--target", "猫"), 1, "Got a target without a position"),
         (("--target", "cat", "--row", "0"), 1, "one Chinese character that the translator knows"),
-        (("--row", "99"), 1, "row is a position of the text"),
+        (("--row", "99"), 1, "row must be a position in the text"),
         (("--method", "attribution"), 1, "Attribution knows models of the Llama and GPT-2 families"),
         (("--method", "magic"), 2, "is not one of"),
     ],

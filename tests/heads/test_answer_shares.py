@@ -148,14 +148,14 @@ def test_a_class():
     ("build", "inputs", "options", "error", "says"),
     [
         (llama, IDS, {"method": "magic"}, ArgumentError, "method"),
-        (llama, IDS.repeat(2, 1), {}, ArgumentError, "one text. Got a batch of 2"),
+        (llama, IDS.repeat(2, 1), {}, ArgumentError, "explains one text. Got a batch of 2"),
         (llama, IDS, {"questions": []}, ArgumentError, "at least one question"),
         (
             llama,
             IDS,
             {"questions": [Question(11)]},
             ArgumentError,
-            r"row is a position of the text \(0 … 10\)",
+            r"row must be a position in the text \(0 … 10\)",
         ),
         (llama, IDS, {"questions": [Question(target=61)]}, ArgumentError, "Got target = 61"),
         (llama, IDS, {"questions": [Question(against=-1)]}, ArgumentError, "Got against = -1"),

@@ -72,7 +72,7 @@ class TokenAnswers(AnsweringModel):
         found = [place for place, token in enumerate(self.tokens) if token == mask]
         if len(found) != 1:
             raise ArgumentError(
-                "A masked language model answers at the one mask of a text ({mask}).",
+                "A masked language model needs exactly one mask ({mask}) in the text.",
                 got="{count} of them",
                 do="Write {mask} for one word, or choose a position with --row.",
                 mask=mask,
@@ -92,7 +92,7 @@ class ClassAnswers(AnsweringModel):
             if answer in (name, str(number)):
                 return number
         raise ArgumentError(
-            "A target is one of the classes of the model ({classes}).",
+            "A target must be one of the classes of the model ({classes}).",
             got="{answer!r}",
             do="Choose one of them, by its name or number.",
             classes=", ".join([*self.classes.values()][:12]),
@@ -119,7 +119,7 @@ class CharacterAnswers(AnsweringModel):
         ids = self.translator.vocabularies.chinese.encode(answer)
         if len(ids) != 1 or ids[0] == UNKNOWN:
             raise ArgumentError(
-                "A target is one Chinese character that the translator knows.",
+                "A target must be one Chinese character that the translator knows.",
                 got="{answer!r}",
                 do="Choose a common one.",
                 answer=answer,
@@ -214,7 +214,7 @@ def _all_written(written: Sequence[int], target: str | None, against: str | None
 
     if target is not None or against is not None:
         raise ArgumentError(
-            "A target is read at one position of what a decoder wrote.",
+            "A target needs a position in what the decoder wrote.",
             got="a target without a position",
             do="Choose the position with --row.",
         )

@@ -127,13 +127,13 @@ def answer_shares(
     given = ModelInputs.of(model, inputs)
     if given.batch != 1:
         raise ArgumentError(
-            "Shares are those of one text.",
+            "answer_shares explains one text.",
             got="a batch of {batch}",
             do="Pass one text at a time: ids[:1].",
             batch=given.batch,
         )
     if not questions:
-        raise ArgumentError("There is at least one question.", got="none", do="Pass [Question()].")
+        raise ArgumentError("There must be at least one question.", got="none", do="Pass [Question()].")
     passes = len(questions) + (len(questions) > 1)
     found, recording = [], None
     for number, question in enumerate(questions):
@@ -206,7 +206,7 @@ def _answer(question: Question, row: int, line: Tensor) -> tuple[_Read, Tensor]:
     for name, token in (("target", target), ("against", question.against)):
         if token is not None and not is_index(token, len(line)):
             raise ArgumentError(
-                "{name} is one of the answers that the model can give (0 … {last}).",
+                "{name} must be one of the answers that the model can give (0 … {last}).",
                 got="{name} = {token!r}",
                 do="Pass the id of a token, or the number of a class.",
                 name=name,
@@ -236,7 +236,7 @@ def _row(row: int | None, queries: int, kind: str | None) -> int:
         return 0 if kind == "encoder" else queries - 1
     if not is_integer(row, -queries, queries - 1):
         raise ArgumentError(
-            "row is a position of the text (0 … {last}).",
+            "row must be a position in the text (0 … {last}).",
             got="row = {row!r}",
             do="Count from 0; −1 is the last.",
             last=queries - 1,

@@ -1,4 +1,4 @@
-"""``regard.show()``: a page inside a notebook, also after the notebook was exported."""
+"""``regard.show()``: a page inside a notebook, which also works after the notebook is exported."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from regard.checks import check_integer
 from regard.deprecation import renamed_arguments
 from regard.recording import Recording
 from regard.views.page.page_html import document
-from regard.views.page.page_payload import Wording
-from regard.views.page.write_page import Options, Start, payload_for
+from regard.views.page.page_payload import TokenDisplay
+from regard.views.page.write_page import PageOptions, PageStart, payload_for
 
 
 class Display:
@@ -63,7 +63,7 @@ def show(
 ) -> Display:
     """A recording in a Jupyter notebook: the page of :func:`regard.page`, ``height`` pixels high.
 
-    ``compact=True`` leaves out all bars, for slides and blogs; the keys work as before.
+    ``compact=True`` hides all toolbars, for slides and blogs; keyboard shortcuts still work.
     The other options are those of ``page()``.
 
     >>> import torch, regard
@@ -73,19 +73,19 @@ def show(
     >>> show(seen)._repr_html_().startswith("<iframe")
     True
     """
-    options = Options(
+    options = PageOptions(
         batch=batch,
         layers=layers,
         title=title,
         lang=lang,
-        start=Start(view, kind, layer, head, compact=compact),
-        wording=Wording(words, source_words),
+        start=PageStart(view, kind, layer, head, compact=compact),
+        wording=TokenDisplay(words, source_words),
         force=force,
     )
     return displayed(recording, options, height)
 
 
-def displayed(recording: Recording, options: Options, height: int) -> Display:
+def displayed(recording: Recording, options: PageOptions, height: int) -> Display:
     """The page with these options, to be shown in a notebook."""
     check_integer("height", height, example=720)
     return Display(document(payload_for(recording, options)), height)

@@ -15,7 +15,7 @@ from regard.languages import check_language
 from regard.recording import Call, DenseCall, Recording, ScoredCall
 from regard.views.column_headings import TEXTS
 from regard.views.page.page_html import document, frame_size
-from regard.views.page.page_payload import FINE_VALUES, Payload, Wording, payload_of
+from regard.views.page.page_payload import FINE_VALUES, Payload, TokenDisplay, payload_of
 from regard.views.page.thumbnails import SIDE
 
 VIEWS = ("text", "overview", "lines", "matrix", "heads", "steps")
@@ -66,7 +66,7 @@ def estimate_page(recording: Recording, *, layers: Sequence[int] | int | None = 
 
 
 def _bytes(call: Call, per_value: int) -> int:
-    """What one sequence of a call takes, before it is text."""
+    """The bytes of one sequence of a call, before they become text."""
     rows = call.heads * call.queries
     pictures = call.heads * min(SIDE, call.queries) * min(SIDE, call.keys)
     size = PER_CALL + pictures + 10 * (call.queries + call.keys)
@@ -98,10 +98,10 @@ def page(
 ) -> Path:
     """Write a recording as one HTML file that needs nothing else, and return where it is.
 
-    The page carries Q, K and lse and computes the weights that are looked at.
+    The page carries Q, K and lse and computes the weights that are displayed.
 
     Args:
-        recording: what ``regard.watch`` or ``regard.load`` gave.
+        recording: the result of ``regard.watch`` or ``regard.load``.
         path: the file, replaced if it exists, its folder made if missing; by default
             ``attention.html`` in the current folder.
         batch: which sequence.
@@ -125,13 +125,13 @@ def page(
     >>> page(seen, getfixture("tmp_path") / "x.html", layer=0, head=1).name
     'x.html'
     """
-    options = Options(
+    options = PageOptions(
         batch=batch,
         layers=layers,
         title=title,
         lang=lang,
-        start=Start(view, kind, layer, head),
-        wording=Wording(words, source_words),
+        start=PageStart(view, kind, layer, head),
+        wording=TokenDisplay(words, source_words),
         effects=_by_head(effects),
         force=force,
     )
@@ -141,7 +141,7 @@ def page(
 
 
 @dataclass(frozen=True)
-class Start:
+class PageStart:
     """What a page opens first."""
 
     view: str | None = None
@@ -154,21 +154,21 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Options:
+class PageOptions:
     """All options of a page."""
 
     batch: int = 0
     layers: Sequence[int] | int | None = None
     title: str = ""
     lang: str = "en"
-    start: Start = field(default_factory=Start)
-    wording: Wording = field(default_factory=Wording)
+    start: PageStart = field(default_factory=PageStart)
+    wording: TokenDisplay = field(default_factory=TokenDisplay)
     sentence_b: int | None = None
     effects: Ablation | None = None
     force: bool = False
 
 
-def payload_for(recording: Recording, options: Options) -> Payload:
+def payload_for(recording: Recording, options: PageOptions) -> Payload:
     """The payload of a page, once its size and its options are checked."""
     check_language(options.lang)
     calls = chosen(recording, options.layers)
@@ -198,7 +198,7 @@ def _by_head(effects: Ablation | None) -> Ablation | None:
     if effects is None or (isinstance(effects, Ablation) and effects.by == "head"):
         return effects
     raise ArgumentError(
-        "effects are what regard.ablate found by head.",
+        "effects must be the result of regard.ablate by head.",
         got="a sweep by {by}" if isinstance(effects, Ablation) else "{type}",
         do="Pass regard.ablate(model, inputs, metric).",
         by=getattr(effects, "by", ""),
@@ -214,7 +214,7 @@ def chosen(recording: Recording, layers: Sequence[int] | int | None) -> list[Cal
     if missing or not calls:
         known = sorted({call.layer for call in recording.calls})
         raise RecordingError(
-            "A page shows recorded layers ({known}).",
+            "layers must be among those recorded ({known}).",
             got="layers = {missing}" if missing else "no calls",
             do="Run the model inside the with block." if not known else "Choose some of them.",
             known=", ".join(map(str, known)) or Phrase("there are none"),
@@ -223,7 +223,7 @@ def chosen(recording: Recording, layers: Sequence[int] | int | None) -> list[Cal
     return calls
 
 
-def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
+def start_of(calls: Sequence[Call], wanted: PageStart) -> dict[str, Any]:
     """What the page opens first, as places in the page instead of the model's numbers."""
     start: dict[str, Any] = {}
     if wanted.view is not None:
@@ -259,7 +259,7 @@ def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
 def _one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
     if isinstance(value, bool) or value not in known:
         raise ArgumentError(
-            "{name} is one of those on the page ({known}).",
+            "{name} must be one of those on the page ({known}).",
             got="{name} = {value!r}",
             do="Choose one of them.",
             name=name,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, overload
 
 from regard.deprecation import renamed_arguments
-from regard.translator.alignment import Alignment, AlignmentHead, read_alignment_head
+from regard.translator.alignment import AlignmentHead, TranslationAlignment, read_alignment_head
 from regard.translator.alignment import align as align_text
 from regard.translator.translate_text import Translator, load_translator
 
@@ -33,11 +33,11 @@ def translate(
 @overload
 def translate(
     text: str, *, align: Literal[True], num_beams: int = 4, max_new_tokens: int | None = None
-) -> Alignment: ...
+) -> TranslationAlignment: ...
 @renamed_arguments(beams="num_beams")
 def translate(
     text: str, *, align: bool = False, num_beams: int = 4, max_new_tokens: int | None = None
-) -> str | Alignment:
+) -> str | TranslationAlignment:
     """Translate an English sentence to Chinese with the built-in translator.
 
     ``num_beams`` is the width of the beam search, ``max_new_tokens`` the most characters to write. With

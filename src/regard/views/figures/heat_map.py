@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 
-from regard.views.figures.colours import Scale, colour_key, paint, scale_for
-from regard.views.figures.downsampling import Reduced, picture_of
+from regard.views.figures.colours import ColourScale, colour_key, paint, scale_for
+from regard.views.figures.downsampling import BlockMaxima, picture_of
 from regard.views.figures.figure_layout import FigureLayout, area_of, drawn_to_width
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.style import StyledFigure, house_style
@@ -47,22 +47,22 @@ def heatmap(
 
     Args:
         weights: a recording, one of its calls, or numbers ``(query, key)``.
-        layer, head, kind, run, batch: which head of the recording; those that are not in doubt may be
-            left out.
-        queries, keys: labels, where the recording has no tokens or others are wanted. Of a square
-            matrix the keys are called as the queries.
+        layer, head, kind, run, batch: which head of the recording; omit those with only one possible
+            value.
+        queries, keys: labels, if the recording has no tokens or you want others. Keys of a square
+            matrix have the labels of the queries by default.
         scale: "linear" or "log".
         largest: the weight that gets the last colour, by default the greatest.
-        cmap: a colour map of matplotlib's, by default that of its settings.
+        cmap: a colour map of matplotlib, by default the one in its settings.
         numbers: print each weight in its cell; by default where there is room.
         title: by default the name of the head; "" for none.
         size: the longer side in inches.
         width: the width of the whole figure in inches, or "column" or "page" for one or both columns of a
             paper; in place of ``size``.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
 
     Pairs that may not attend are hatched, and weights below 0.005 are not printed.
-    Long texts are reduced to the pixels by the greatest
+    Long texts are reduced to pixels by the greatest
     weight of each block. Numbers below 0 (scores, similarities) get a scale around 0.
 
     >>> figure = heatmap([[0.7, 0.3], [0.4, 0.6]], queries=["I", "am"])
@@ -74,8 +74,8 @@ def heatmap(
     )
     look = HeatmapStyle(scale, largest, cmap, numbers, title, lang)
     if width is not None:
-        return drawn_to_width(lambda inches: _drawn(matrix, inches, look), width)
-    return _drawn(matrix, size, look)
+        return drawn_to_width(lambda inches: draw_heatmap(matrix, inches, look), width)
+    return draw_heatmap(matrix, size, look)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ class HeatmapStyle:
     lang: str
 
 
-def _drawn(matrix: Matrix, size: float | None, look: HeatmapStyle) -> StyledFigure:
+def draw_heatmap(matrix: Matrix, size: float | None, look: HeatmapStyle) -> StyledFigure:
+    """One matrix as a heat map; ``size`` is the longer side in inches."""
     width, height = area_of(matrix.shape, size)
     picture = picture_of(matrix, width, height)
     colours = scale_for([picture], look.scale, look.largest, look.cmap)
@@ -114,7 +115,7 @@ def _drawn(matrix: Matrix, size: float | None, look: HeatmapStyle) -> StyledFigu
         return layout.fit()
 
 
-def _in_words(matrix: Matrix, picture: Reduced, title: str, lang: str) -> str:
+def _in_words(matrix: Matrix, picture: BlockMaxima, title: str, lang: str) -> str:
     """The title, the size and the strongest pair."""
     values = np.ma.filled(picture.values, -np.inf)
     row, column = map(int, np.unravel_index(int(values.argmax()), values.shape))
@@ -125,7 +126,7 @@ def _in_words(matrix: Matrix, picture: Reduced, title: str, lang: str) -> str:
     return TEXTS.say("alt.map.strongest", lang, **names, **pair).removeprefix(": ")
 
 
-def _print_numbers(axes: Axes, picture: Reduced, colours: Scale, room: float) -> None:
+def _print_numbers(axes: Axes, picture: BlockMaxima, colours: ColourScale, room: float) -> None:
     size = min(8.5, 8.5 * room / 0.42)
     hidden = np.ma.getmaskarray(picture.values)
     for row, column in np.argwhere(~hidden):
