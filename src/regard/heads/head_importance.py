@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import check_batch, check_recording
-from regard.interception.observer import looks_back
+from regard.interception.module_tracker import looks_back
 from regard.kernels.plain_kernel import MAX_SCORES
 from regard.recording import Recording, ScoredCall
 from regard.table import Table, Value
