@@ -121,6 +121,21 @@ def test_a_page_is_written(tmp_path):
     kind, layer, head = next(line.split()[:3] for line in shown.output.splitlines() if "█" in line)
     call = header["calls"][header["start"]["call"]]
     assert (call["kind"], call["layer"], header["start"]["head"]) == (kind, int(layer), int(head))
+    assert header["start"]["what"] == "product"
+
+
+@pytest.mark.parametrize(
+    ("method", "shows"),
+    [("relevance", "weight"), ("gradient", "product"), ("attribution", "contribution")],
+)
+def test_a_page_opens_on_what_the_method_reads(method, shows, model_folders, tmp_path):
+    shown = run(
+        "the cat sat", "--model", model_folders["gpt2"], "--method", method, "--out", "why.html", "--json"
+    )
+    assert shown.exit_code == 0, shown.output
+    header = Decoded(tmp_path / "why.html").header
+    assert header["start"].get("what", "weight") == shows
+    assert ("relevance" in json.dumps(header["start"])) == (method == "relevance")
 
 
 def test_in_chinese(model_folders):

@@ -63,6 +63,7 @@ class Answer:
     own: Tensor  # (token,)
     source: Tensor | None  # (token of the source,)
     heads: Table  # kind, layer, head, value, share
+    direction: Tensor | None = None  # of an attribution: what the logit reads from the residual stream
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,11 +286,12 @@ def _layers(model: nn.Module) -> list[nn.Module]:
 
 def _explained(model: nn.Module, inputs: Any, seen: Recording, read: _Read, method: str) -> Answer:
     source: Tensor | None = None
+    direction: Tensor | None = None
     heads: list[tuple[Value, Value, Value, float]]
     if method == "attribution":
         named = inputs if isinstance(inputs, Mapping | Tensor) else inputs[0]
         parts = attribution(model, named, read.target, read.against, read.row)
-        own, by_head = parts.by_token(), parts.by_head()
+        own, by_head, direction = parts.by_token(), parts.by_head(), parts.direction
         heads = [
             ("decoder", layer, head, float(by_head[layer, head]))
             for layer in range(by_head.shape[0])
@@ -309,7 +311,7 @@ def _explained(model: nn.Module, inputs: Any, seen: Recording, read: _Read, meth
     )
     return Answer(
         read.row, read.target, read.against, read.logit, read.probability,
-        own.double() / sizes, None if source is None else source.double() / sizes, table,
+        own.double() / sizes, None if source is None else source.double() / sizes, table, direction,
     )  # fmt: skip
 
 

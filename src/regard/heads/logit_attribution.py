@@ -30,7 +30,14 @@ TOLERANCE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """The parts of one logit, or of the difference of two; they sum to ``logit``."""
+    """The parts of one logit, or of the difference of two; they sum to ``logit``.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> found = regard.attribution(model, torch.tensor([[5, 6, 7]]), target=9)
+    >>> abs(found.total - found.logit) < 1e-4
+    True
+    """
 
     target: int
     against: int | None
@@ -40,6 +47,7 @@ class Attribution:
     feed_forwards: Tensor  # (layer,)
     embedding: float
     biases: float
+    direction: Tensor  # (width,): u, the direction of the residual stream that the logit reads
 
     @property
     def total(self) -> float:
@@ -143,7 +151,7 @@ def _parts(
         constant += float(_difference(stack.unembedding_bias, target, against))
     blocks = torch.stack([output[0, at].double() @ direction for output in capture.blocks])
     embedding = float(capture.first[0][0, at].double() @ direction)
-    return Attribution(target, against, at, logit, torch.stack(heads), blocks, embedding, constant)
+    return Attribution(target, against, at, logit, torch.stack(heads), blocks, embedding, constant, direction)
 
 
 def _difference(rows: Tensor, target: int, against: int | None) -> Tensor:

@@ -38,7 +38,11 @@ REDRAWN = 60.0
 
 @dataclass(frozen=True)
 class Report:
-    """The progress of a run after a step."""
+    """The progress of a run after a step.
+
+    >>> Report(step=10, steps=500, epoch=0, loss=6.5, held_out=None, seconds=3.0, left=147.0).left
+    147.0
+    """
 
     step: int
     steps: int

@@ -178,7 +178,7 @@ def _json(subject: AnsweringModel, found: AnswerShares, names: list[str]) -> str
 def _write_page(
     console: Console, found: AnswerShares, text: str, path: Path, *, force: bool, lang: str
 ) -> None:
-    """The page with gradients, opened on the text at the head that carried the answer most."""
+    """The page opened on the text, on what the method reads, at the head that carried the answer most."""
     from regard.app.commands.look import name_file
     from regard.app.model_input import busy
     from regard.views.page import estimate_page, page
@@ -195,7 +195,17 @@ def _write_page(
         )
     title = text if len(text) <= 80 else f"{text[:79]}…"
     best: dict[str, Any] = max(found.heads, key=lambda head: abs(float(head["share"])))  # type: ignore[arg-type]
-    start = {name: best[name] for name in ("kind", "layer", "head")}
+    start = {name: best[name] for name in ("kind", "layer", "head")} | _shown(found)
     with busy(console, TEXTS.say("look.writing", lang)):
         written = page(found.recording, path, title=title, view="text", force=force, lang=lang, **start)
     name_file(console, written, TEXTS.say("look.written", lang, megabytes=written.stat().st_size / 1e6))
+
+
+def _shown(found: AnswerShares) -> dict[str, Any]:
+    """What the page opens on: the relevance of the answer's row, or the quantity that shares are sums of."""
+    answer = found.answers[0]
+    if found.method == "attribution":
+        return {"what": "contribution", "direction": answer.direction}
+    if found.method == "relevance" and len(found.answers) == 1:
+        return {"relevance": answer.row}
+    return {"what": "product"}
