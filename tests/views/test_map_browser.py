@@ -415,6 +415,18 @@ def test_an_empty_text_is_told_in_the_colour_of_errors(visit):
     assert visitor.page.locator(".note.error").count() == 0
 
 
+def test_tokens_are_counted_while_typing_and_the_first_ones_can_be_read(visit, kept, monkeypatch):
+    monkeypatch.setattr(kept["model"], "longest", 4)
+    visitor = visit().open("/")
+    visitor.until("document.querySelector('.examples button')")
+    visitor.page.click(".examples button >> nth=0")
+    assert visitor.page.input_value("textarea").startswith("The animal")
+    visitor.until("document.querySelector('.counter.error button')")
+    assert "11 tokens; this model reads at most 4." in visitor.page.inner_text(".counter")
+    visitor.page.click(".counter button")
+    visitor.until("location.pathname.startsWith('/look/')")
+
+
 # ---- modules -------------------------------------------------------------------------------------
 
 

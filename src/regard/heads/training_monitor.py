@@ -94,7 +94,16 @@ def monitor(
 
 
 class Monitor:
-    """The monitor of a model: a context manager; or ``open()``, ``step()`` after each step, ``close()``."""
+    """The monitor of a model: a context manager; or ``open()``, ``step()`` after each step, ``close()``.
+
+    >>> model = torch.nn.TransformerEncoderLayer(8, 2, dim_feedforward=8, batch_first=True)
+    >>> monitored = monitor(model, every=1).open()
+    >>> model(torch.randn(1, 5, 8)).square().mean().backward()
+    >>> monitored.step()
+    >>> monitored.close()
+    >>> monitored
+    <monitor of TransformerEncoderLayer: 1 steps, 2 rows>
+    """
 
     def __init__(
         self, model: nn.Module, every: int, start: int, file: MonitorFile | None, log: Log | None

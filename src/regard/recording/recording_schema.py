@@ -41,6 +41,16 @@ class CallDescription(Struct, frozen=True):
     bias: dict[str, Any] | None
 
 
+class NextTokensDescription(Struct, frozen=True):
+    """The likeliest next tokens, tensors by their names in the file."""
+
+    words: list[str]
+    best: str
+    probabilities: str
+    own: str
+    generated: Count | None
+
+
 class RecordingDescription(Struct, frozen=True):
     """A whole recording; ``regard`` is the version that wrote it."""
 
@@ -49,6 +59,7 @@ class RecordingDescription(Struct, frozen=True):
     tokens: list[list[str]] | None
     source_tokens: list[list[str]] | None
     calls: list[CallDescription]
+    next_tokens: NextTokensDescription | None = None  # files written before it existed lack it
 
 
 # ---- biases --------------------------------------------------------------------------------------

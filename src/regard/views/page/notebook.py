@@ -1,4 +1,4 @@
-"""``regard.show()``: a page inside a notebook, also after the notebook was exported."""
+"""``regard.show()``: a page inside a notebook, which also works after the notebook is exported."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ class Display:
 
     It has its own frame, so that it cannot interfere with other pages or with the notebook.
     ``data`` is the whole page; ``save`` writes it.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> with torch.no_grad(), regard.watch(model) as seen:
+    ...     _ = model(torch.tensor([[5, 6, 7]]))
+    >>> regard.show(seen).data[:15]
+    '<!doctype html>'
     """
 
     def __init__(self, data: str, height: int) -> None:
@@ -63,7 +70,7 @@ def show(
 ) -> Display:
     """A recording in a Jupyter notebook: the page of :func:`regard.page`, ``height`` pixels high.
 
-    ``compact=True`` leaves out all bars, for slides and blogs; the keys work as before.
+    ``compact=True`` hides all toolbars, for slides and blogs; keyboard shortcuts still work.
     The other options are those of ``page()``.
 
     >>> import torch, regard
