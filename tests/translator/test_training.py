@@ -7,6 +7,7 @@ import torch
 
 from fuzz.damage import run_on_a_full_disk
 from regard.errors import ArgumentError, ModelFileError, TrainingError
+from regard.heads import read_monitor
 from regard.translator import recipe_of, train
 from regard.translator.files import read_tensors
 from regard.translator.training import learning_rate
@@ -59,6 +60,10 @@ def test_the_loss_falls_and_everything_is_written(undisturbed, tiny):
         "weights-0000024",
     ]
     assert (undisturbed / "loss.png").read_bytes().startswith(b"\x89PNG")
+    heads = read_monitor(undisturbed / "monitor.csv")
+    assert sorted({row["step"] for row in heads}) == list(range(24))  # every step of so short a run
+    assert {row["kind"] for row in heads} == {"encoder", "decoder", "cross"}
+    assert all(row["gradient"] > 0 for row in heads)
     assert recipe_of(undisturbed) == tiny
 
 
@@ -71,6 +76,7 @@ def test_a_stopped_training_resumes_exactly(pairs, tiny, undisturbed, tmp_path, 
     for at in (15, 20, 24):
         assert same(weights(tmp_path, at), weights(undisturbed, at))
     assert without_time(tmp_path) == without_time(undisturbed)
+    assert (tmp_path / "monitor.csv").read_bytes() == (undisturbed / "monitor.csv").read_bytes()
     state, facts = read_tensors(tmp_path / CHECKPOINT, do="")
     other, other_facts = read_tensors(undisturbed / CHECKPOINT, do="")
     assert same(state, other)
