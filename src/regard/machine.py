@@ -9,7 +9,7 @@ The child is started whatever the CPU reports: the kernel's list of flags omits 
 machines where the CPU reports it and the system does not allow it, so a short list proves nothing. The
 trial costs one import of torch (2 s), once: the result is cached per machine, CPU and version of torch.
 
-Nothing here raises: if nothing can be tried or cached, the machine is used as it is.
+Nothing here raises: if nothing can be tried or cached, nothing is changed.
 """
 
 from __future__ import annotations
