@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from regard.ablation import ablate, effects
     from regard.diagnosis import doctor
     from regard.edits.model_edit import edit
-    from regard.heads import align, attribution, relevance
+    from regard.heads import align, attribution, monitor, relevance
     from regard.kernels import (
         attention,
         attention_statistics,
@@ -81,6 +81,7 @@ __all__ = [
     "masks",
     "metrics",
     "model_view",
+    "monitor",
     "nn",
     "page",
     "plan",
@@ -111,6 +112,7 @@ _ROOMS = {
     "explain": "regard.lessons",
     "align": "regard.heads",
     "attribution": "regard.heads",
+    "monitor": "regard.heads",
     "relevance": "regard.heads",
     "Picture": "regard.recording",
     "load": "regard.recording",

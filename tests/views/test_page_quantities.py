@@ -212,7 +212,7 @@ def test_bad_rows_and_directions_are_refused(tmp_path):
     seen = with_gradients(case()[0])
     with pytest.raises(ShapeError, match="direction is a tensor of the width"):
         regard.page(seen, tmp_path / "x.html", direction=torch.ones(3))
-    with pytest.raises(ArgumentError, match="row is a position"):
+    with pytest.raises(ArgumentError, match="row must be a position"):
         regard.page(seen, tmp_path / "x.html", relevance=99)
 
 
@@ -358,7 +358,7 @@ def test_the_text_is_shaded_by_relevance(browser, tmp_path):
 def stage_opened(browser, path):
     from views.browser import Opened
 
-    return Opened(browser.new_context(viewport={"width": 1100, "height": 760}), path)
+    return Opened(browser.new_context(viewport={"width": 1100, "height": 760}).new_page(), path)
 
 
 def test_steps_list_every_quantity_and_order_keys_by_the_chosen_one(colourful):
