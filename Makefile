@@ -22,7 +22,7 @@ demo: install ## translate a sentence and show what every head looks at
 install: $(VENV)/.installed ## create .venv with regard in it
 
 test: $(VENV)/.tools browser node ## run all tests
-	@if command -v node >/dev/null; then $(MAKE) --no-print-directory test-js; fi
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory node_modules/.installed test-js; fi
 	$(BIN)/python -m pytest $(PARALLEL) $(COVERAGE)
 
 test-js: ## run the unit tests of the JavaScript
@@ -122,6 +122,6 @@ $(VENV)/.real: $(VENV)/.tools
 	@touch $@
 
 node_modules/.installed: package.json
-	@echo "installing what checks the JavaScript …"
+	@echo "installing what checks the JavaScript and the pages …"
 	@npm install --silent --no-save --no-package-lock
 	@touch $@

@@ -44,5 +44,8 @@ export function explain(element, text) {
 
 /** A word that people may not know, with what it means: term("query", say("matrix.query")). */
 export function term(name, word) {
-  return explain(make("dfn", { class: "term", tabindex: "0" }, word), say(`explain.${name}`));
+  return explain(
+    make("dfn", { class: "term", tabindex: "0", "aria-label": say("explain.what", { word }) }, word),
+    say(`explain.${name}`),
+  );
 }
