@@ -32,7 +32,7 @@ def told(request):
 
     def app_of(port):
         app = served(
-            models=[Words(), Words("translator", "English → Chinese (embedded)")],
+            models=[Words(), Words("translator", "English → Chinese (built-in)")],
             server_address=ServerAddress(port=port),
             lang=request.param,
         )

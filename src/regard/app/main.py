@@ -100,7 +100,7 @@ def _said_in(lang: str) -> Iterator[None]:
     except OSError as error:
         explained = output_errors.explain(error)
         if explained is None:
-            raise SystemExit(1) from None  # nobody reads the output any more
+            raise SystemExit(1) from None  # nobody reads the output any longer
         raise _refusal(explained, lang) from error
 
 

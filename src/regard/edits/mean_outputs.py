@@ -28,7 +28,7 @@ class MeanOutputs:
         _, heads, _, channels = output.shape
         if found is None or found.shape != (heads, channels):
             raise EditError(
-                "The mean outputs are of the model that is edited.",
+                "The mean outputs must be those of the model that is edited.",
                 got="{mean!r} without {kind} layer {layer}"
                 if found is None
                 else "{mean!r} with {shape} heads and channels where {name} has {wanted}",

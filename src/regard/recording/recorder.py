@@ -231,7 +231,7 @@ class CallForwarder(Recorder):
 def raise_unknown_layers(missing: Sequence[int], known: int) -> None:
     """Raise an error that says which layers there are."""
     raise ArgumentError(
-        "layers= names layers of the model (0 … {last}).",
+        "layers= must name layers of the model (0 … {last}).",
         got="layers = {layers}",
         do="Omit it to record all of them.",
         last=known - 1,

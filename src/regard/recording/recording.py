@@ -339,7 +339,7 @@ def _at(texts: Tokens | None, batch: int) -> list[str] | None:
         return None
     if not 0 <= batch < len(texts):
         raise ArgumentError(
-            "batch is one of the recorded sequences (0 … {last}).",
+            "batch must be one of the recorded sequences (0 … {last}).",
             got="batch = {batch!r}",
             do="Count from 0.",
             last=len(texts) - 1,

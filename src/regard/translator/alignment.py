@@ -37,7 +37,7 @@ class SourceWord(NamedTuple):
 
 
 def words_of(english: EnglishTokens, text: str) -> list[SourceWord]:
-    """The words of a text; punctuation marks are words of their own.
+    """The words of a text; each punctuation mark is a word.
 
     >>> english = EnglishTokens.learn(["The cat sat.", "The cat ran."] * 9, 60)
     >>> [word.text for word in words_of(english, "The cats sat.")]

@@ -73,7 +73,7 @@ def train(
         minutes: stop after this time, with a checkpoint to continue from.
         processes: those that train together; see :func:`joined`.
         report: called after every step on the first process.
-        lettering: language and fonts of the plot of the loss.
+        lettering: language and fonts of the loss plot.
     """
     folder, recipe, processes = Path(folder), recipe or Recipe(), processes or Processes()
     _check_minutes(minutes)
@@ -194,7 +194,7 @@ class _Training:
         rows = batches[position.batch]
         tokens = sum(self.sizes[row][0] for row in rows)
         own = rows[self.processes.own :: count]
-        # A process without rows must still take part; it contributes nothing.
+        # A process without rows must still participate; it contributes nothing.
         batch = pad([self.examples[row] for row in own or rows[:1]])
         logits = self.parallel(batch.source, batch.target)
         loss = token_losses(logits, batch.following, smoothing=recipe.label_smoothing) * bool(own)

@@ -1,4 +1,4 @@
-"""Lines of a text with Chinese in it: its signs are two columns wide, and a line may end between them.
+"""Line breaks in Chinese text: characters are two columns wide, and a line may end between them.
 
 >>> wrap("每个头在看什么，一行一个头。", 16)
 ['每个头在看什么，', '一行一个头。']
@@ -14,7 +14,7 @@ from regard.languages import columns_of
 _NEVER_FIRST = frozenset("，。、；：！？）》」』】”’…—,;!?)]}")
 _NEVER_LAST = frozenset("（《「『【“‘([{")
 _WHOLE = re.compile(r'\[[^\[\]]*\]|"[^"]*"')
-"""What stays in one line if it fits into any: ``[默认：4]``, ``"window(1, 1)"``."""
+"""What stays on one line if it fits: ``[默认：4]``, ``"window(1, 1)"``."""
 
 
 def wrap(text: str, width: int) -> list[str]:

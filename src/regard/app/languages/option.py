@@ -1,8 +1,8 @@
-"""The option ``--lang`` that commands share, and which language a command line asks for.
+"""The option ``--lang`` that commands share, and the language of a command line.
 
-``--lang`` says it, before the command or after it; without it the environment variable ``REGARD_LANG``;
-without that English. The language of the system is not asked: what scripts read is the same on every
-machine.
+``--lang`` sets it, before the command or after it; otherwise the environment variable ``REGARD_LANG``;
+otherwise it is English. The system's language is ignored, so that scripts read the same output on
+every machine.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LanguageContext(click.Context):
 
 
 def _own_or_handed_on(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    """``regard --lang zh look …`` means ``regard look --lang zh …``; what is said after the command wins."""
+    """``regard --lang zh look …`` means ``regard look --lang zh …``; the one after the command wins."""
     own = param.name is not None and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
     return value if own else str(ctx.meta.get(HANDED_ON, value))
 
@@ -52,7 +52,7 @@ lang_option = click.option(
 
 
 def language_of(arguments: Sequence[str]) -> str:
-    """The language that a command line asks for, known before it is parsed: errors need it too.
+    """The language of a command line, found before it is parsed: errors need it too.
 
     >>> language_of(["demo", "words", "--lang", "zh"]), language_of(["demo", "--lang=zh"])
     ('zh', 'zh')

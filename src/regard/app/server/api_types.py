@@ -148,7 +148,7 @@ class ModelAnswer(Struct, forbid_unknown_fields=True):
 
 
 class RecordingSummary(Struct, forbid_unknown_fields=True):
-    """One line of the list of recordings."""
+    """An entry in the list of recordings."""
 
     id: str
     title: str
@@ -211,7 +211,7 @@ class CallAnswer(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class RecordingAnswer(Struct, forbid_unknown_fields=True):
-    """A recording without its numbers."""
+    """The description of a recording."""
 
     id: str
     title: str

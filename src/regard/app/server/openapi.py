@@ -75,7 +75,7 @@ OPERATIONS = (
     Operation(
         "delete",
         "/api/jobs/{job}",
-        "Give up a job; it stops unless another client waits for it",
+        "Cancel a job; it stops unless another client waits for it",
         {200: api_types.JobAnswer},
         (404, 408, 413),
         api_types.JobParameters,
@@ -83,7 +83,7 @@ OPERATIONS = (
     Operation(
         "get",
         RECORDING,
-        "A recording without its numbers",
+        "The description of a recording",
         {200: api_types.RecordingAnswer},
         (404,),
         api_types.RecordingParameters,

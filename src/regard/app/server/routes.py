@@ -141,7 +141,7 @@ class Routes:
         )
 
     async def recording(self, request: Request) -> Response:
-        """A recording without its numbers."""
+        """The description of a recording."""
         entry = self._entry(request)
         described = {**entry.described(), "whole": self.server_state.whole(entry)}
         return SafeJsonResponse(described, headers={"cache-control": "no-store"})
@@ -158,7 +158,7 @@ class Routes:
     # ---- jobs ------------------------------------------------------------------------------------
 
     async def read(self, request: Request) -> Response:
-        """Start to read a text."""
+        """Start reading a text."""
         said = parsed_body(await _json(request), reading_request(self.server_state.limits))
         check_choice("model", said.model, list(self.server_state.models))
         return self._begun(
@@ -166,7 +166,7 @@ class Routes:
         )
 
     async def build(self, request: Request) -> Response:
-        """Start to build the coarse levels of a head."""
+        """Start building the coarse levels of a head."""
         entry = self._entry(request)
         said = parsed_body(await _json(request), MapRequest)
         call = self._call(entry, said.call)
@@ -177,7 +177,7 @@ class Routes:
         )
 
     async def write_page(self, request: Request) -> Response:
-        """Start to write the page of a recording, or of one of its calls."""
+        """Start writing the page of a recording, or of one of its calls."""
         entry = self._entry(request)
         call = self._call(entry, parsed_body(await _json(request), PageRequest).call)
         return self._begun(self.server_state.write_page(entry, call, client_of(request.scope)))

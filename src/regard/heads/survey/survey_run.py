@@ -86,7 +86,7 @@ def prepare(
         folder: for checkpoints and results.
         layers: only these.
         batch_tokens: how many tokens are computed together, padding included.
-        long: what becomes of a document that is longer than the model allows: ``"truncate"`` or ``"split"``.
+        long: what to do with a document that is longer than the model allows: ``"truncate"`` or ``"split"``.
         longest: how many tokens a document, or a part of it, may have; by default what the model allows.
         checkpoint_every: seconds from one checkpoint to the next.
         processes: those that share the work.

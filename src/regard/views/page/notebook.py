@@ -1,4 +1,4 @@
-"""``regard.show()``: a page inside a notebook, also after the notebook was exported."""
+"""``regard.show()``: a page inside a notebook, which also works after the notebook is exported."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def show(
 ) -> Display:
     """A recording in a Jupyter notebook: the page of :func:`regard.page`, ``height`` pixels high.
 
-    ``compact=True`` leaves out all bars, for slides and blogs; the keys work as before.
+    ``compact=True`` hides all toolbars, for slides and blogs; keyboard shortcuts still work.
     The other options are those of ``page()``.
 
     >>> import torch, regard

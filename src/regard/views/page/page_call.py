@@ -36,7 +36,7 @@ class RoundedCall:
 
 
 Carried = Callable[[ArrayStore], dict[str, Any]]
-"""A call ready for the page: adds its arrays to the arrays and describes it."""
+"""A call ready for the page: adds its arrays to the payload and returns its description."""
 
 
 def carried_calls(calls: Sequence[Call], *, value_bits: int) -> list[Carried]:

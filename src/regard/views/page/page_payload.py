@@ -107,7 +107,7 @@ def payload_of(
     sentence_b: int | None = None,
     effects: Ablation | None = None,
 ) -> Payload:
-    """Everything that the page of one sequence needs.
+    """The payload of the page of one sequence.
 
     ``sentence_b`` is the position of the first token of a second sentence, where there are two.
 
@@ -197,7 +197,7 @@ def _statistics(model: str, calls: Sequence[Call]) -> list[NDArray[np.float32]]:
 
 def _effects(found: Ablation, call: Call) -> NDArray[np.float32]:
     """What each head of a call does to the metric, ``(1, head)``; NaN where it was not tried."""
-    # Of a cosine, what it falls short of 1 is the effect.
+    # The effect on a cosine is how far it falls short of 1.
     sign = -1.0 if found.metric == "cosine" else 1.0
     rows = {(row["kind"], row["layer"], row["head"]): row["difference"] for row in found.table}
     values = [rows.get((call.kind, call.layer, head)) for head in call.head_numbers]
@@ -207,7 +207,7 @@ def _effects(found: Ablation, call: Call) -> NDArray[np.float32]:
 def _check(call: Call, batch: int) -> None:
     if not is_index(batch, call.batch):
         raise ArgumentError(
-            "batch is one of the recorded sequences (0 … {last}).",
+            "batch must be one of the recorded sequences (0 … {last}).",
             got="batch = {batch!r}",
             do="Count from 0.",
             last=call.batch - 1,
@@ -221,7 +221,7 @@ def _check(call: Call, batch: int) -> None:
         )
     if not call.queries or not call.keys:
         raise RecordingError(
-            "A page shows calls with queries and keys, but {name} has none.",
+            "A page needs calls with queries and keys, but {name} has none.",
             got="{extent}",
             do="Give the model a text.",
             name=call.name,
@@ -230,7 +230,7 @@ def _check(call: Call, batch: int) -> None:
     for name, tensor in call.tensors().items():
         if name in ("q", "k", "v", "own_weights") and not bool(torch.isfinite(tensor[batch]).all()):
             raise RecordingError(
-                "A page shows finite numbers, but {name} of {call_name} has others.",
+                "A page needs finite numbers, but {name} of {call_name} has others.",
                 got="NaN or infinity",
                 do="Check the model: its numbers overflowed.",
                 name=name,
@@ -256,7 +256,7 @@ def _text(
     if tokens is None:
         return numbered(count)
     known = wording.source_words if of_source else wording.words
-    # Where there are fewer queries than tokens they are the last.
+    # If there are fewer queries than tokens, they are the last ones.
     own = None if known is None else list(known[len(known) - count :])
     if own is not None and shifted:
         own = [*own[1:], -1]

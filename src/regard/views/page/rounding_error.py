@@ -55,5 +55,5 @@ def exact_weights(piece: HeadSlice, rows: Tensor) -> Tensor:
     if piece.sinks is not None:
         sink = piece.sinks.double()[:, None, None].expand(-1, len(rows), 1)
         return torch.softmax(torch.cat([scores, sink], -1), -1)[..., :-1]
-    # A row of −inf alone is 0 / 0 for torch; it sees nothing.
+    # A row of only −inf is 0 / 0 for torch; it sees nothing.
     return torch.softmax(scores, -1).nan_to_num_(0.0)

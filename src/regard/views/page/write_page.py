@@ -66,7 +66,7 @@ def estimate_page(recording: Recording, *, layers: Sequence[int] | int | None = 
 
 
 def _bytes(call: Call, per_value: int) -> int:
-    """What one sequence of a call takes, before it is text."""
+    """The bytes of one sequence of a call, before they become text."""
     rows = call.heads * call.queries
     pictures = call.heads * min(SIDE, call.queries) * min(SIDE, call.keys)
     size = PER_CALL + pictures + 10 * (call.queries + call.keys)
@@ -98,10 +98,10 @@ def page(
 ) -> Path:
     """Write a recording as one HTML file that needs nothing else, and return where it is.
 
-    The page carries Q, K and lse and computes the weights that are looked at.
+    The page carries Q, K and lse and computes the weights that are displayed.
 
     Args:
-        recording: what ``regard.watch`` or ``regard.load`` gave.
+        recording: the result of ``regard.watch`` or ``regard.load``.
         path: the file, replaced if it exists, its folder made if missing; by default
             ``attention.html`` in the current folder.
         batch: which sequence.
@@ -198,7 +198,7 @@ def _by_head(effects: Ablation | None) -> Ablation | None:
     if effects is None or (isinstance(effects, Ablation) and effects.by == "head"):
         return effects
     raise ArgumentError(
-        "effects are what regard.ablate found by head.",
+        "effects must be the result of regard.ablate by head.",
         got="a sweep by {by}" if isinstance(effects, Ablation) else "{type}",
         do="Pass regard.ablate(model, inputs, metric).",
         by=getattr(effects, "by", ""),
@@ -214,7 +214,7 @@ def chosen(recording: Recording, layers: Sequence[int] | int | None) -> list[Cal
     if missing or not calls:
         known = sorted({call.layer for call in recording.calls})
         raise RecordingError(
-            "A page shows recorded layers ({known}).",
+            "layers must be among those recorded ({known}).",
             got="layers = {missing}" if missing else "no calls",
             do="Run the model inside the with block." if not known else "Choose some of them.",
             known=", ".join(map(str, known)) or Phrase("there are none"),
@@ -259,7 +259,7 @@ def start_of(calls: Sequence[Call], wanted: PageStart) -> dict[str, Any]:
 def _one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
     if isinstance(value, bool) or value not in known:
         raise ArgumentError(
-            "{name} is one of those on the page ({known}).",
+            "{name} must be one of those on the page ({known}).",
             got="{name} = {value!r}",
             do="Choose one of them.",
             name=name,
