@@ -18,8 +18,8 @@ COVERAGE := $(if $(filter true,$(CI)),--cov --cov-report=term)
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-demo: install ## translate a sentence and show what every head looks at
-	@$(BIN)/regard look "The cat sat on the mat."
+demo: install ## translate a sentence, show which word became which, and open the page of every head
+	@$(BIN)/regard look "The cat sat on the mat." --open-on-desktop
 
 install: $(VENV)/.installed ## create .venv with regard in it
 

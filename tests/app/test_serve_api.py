@@ -135,7 +135,7 @@ def test_levels_must_be_built_first(http):
         ("/api/recordings/book/tiles/0/0/0/0/0?scale=x", 422, "scale must be one of"),
         ("/api/recordings/book/tiles/0/0/0/0/0?sinks=x", 422, "sinks must be one of"),
         ("/api/recordings/book/peaks/0/0/0/1097/0", 422, "A cell must be one of this level's"),
-        ("/api/recordings/book/rows/0/0/1097", 422, "A row is one of the queries"),
+        ("/api/recordings/book/rows/0/0/1097", 422, "A row must be one of the queries"),
         ("/api/jobs/x?wait=no", 404, "This job no longer exists"),
     ],
 )

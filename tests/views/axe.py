@@ -13,7 +13,7 @@ HARMFUL = ("serious", "critical")
 
 @cache
 def axe_script():
-    """The program of axe-core; tests that need it are skipped where npm has not installed it, except in CI."""
+    """The program of axe-core; without it tests are skipped, except in CI."""
     if not AXE.is_file():
         how = "No axe-core found. Install it: npm install --no-save --no-package-lock."
         if os.environ.get("CI") == "true":
@@ -33,8 +33,9 @@ def violations(page, *rules):
     if rules:
         options["runOnly"] = list(rules)
     found = page.evaluate("(options) => axe.run(document, options)", options)["violations"]
-    return [
-        f"{one['id']} in {len(one['nodes'])} places: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary']}"
-        for one in found
-        if one["impact"] in HARMFUL
-    ]
+    return [_told(one["id"], one["nodes"]) for one in found if one["impact"] in HARMFUL]
+
+
+def _told(rule, places):
+    first = places[0]
+    return f"{rule} in {len(places)} places: {first['html'][:200]} {first['failureSummary']}"

@@ -11,7 +11,7 @@ PHONE = {"width": 390, "height": 844}
 # The accessible names of all controls, as browsers find them.
 NAMES = """[...document.querySelectorAll("button, select, input, summary, [tabindex='0']")]
   .filter((element) => element.checkVisibility() && !element.closest("dialog"))
-  .map((element) => element.getAttribute("aria-label") ?? element.labels?.[0]?.textContent ?? element.textContent)
+  .map((element) => element.getAttribute("aria-label") ?? (element.labels?.[0] ?? element).textContent)
   .map((name) => name.trim())"""
 
 
@@ -75,10 +75,10 @@ def test_weights_of_lines_stay_beside_the_tokens_on_a_phone(phone):
     room = phone.run("parseFloat(regard.app.view.right.root.style.getPropertyValue('--beside'))")
     assert room > 40
     right = phone.run("regard.app.view.right.root.getBoundingClientRect().right")
-    for box in phone.run(
-        "[...document.querySelectorAll('.column.key .token')].map((token) => token.getBoundingClientRect().right)"
-    ):
-        assert box <= right - room + 1
+    ends = (
+        "[...document.querySelectorAll('.column.key .token')].map((one) => one.getBoundingClientRect().right)"
+    )
+    assert all(end <= right - room + 1 for end in phone.run(ends))
 
 
 def test_the_weight_of_a_step_is_not_cut_off_on_a_phone(phone):

@@ -99,7 +99,7 @@ def strongest_key(plane: Plane, *, row: int) -> Peak:
     """The key that one query attends to most, and how much."""
     if not 0 <= row < plane.queries:
         raise ArgumentError(
-            "A row is one of the queries (queries = {queries}).",
+            "A row must be one of the queries (queries = {queries}).",
             got="row = {row}",
             do="Count from 0.",
             queries=plane.queries,
