@@ -47,7 +47,12 @@ Token = int | str
 
 @dataclass(frozen=True, eq=False)
 class ModelInputs:
-    """The arguments of a model: positional and by name, with one batch axis in front."""
+    """The arguments of a model: positional and by name, with one batch axis in front.
+
+    >>> import torch
+    >>> ModelInputs.of(torch.nn.Linear(4, 3), torch.zeros(2, 4)).batch
+    2
+    """
 
     args: tuple[Any, ...]
     named: Mapping[str, Any]
@@ -141,7 +146,16 @@ def part_of(output: Any, number: int, batch: int, times: int) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """One run of a model: its output, what it read, and its output without any edit."""
+    """One run of a model: its output, what it read, and its output without any edit.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> ids = torch.tensor([[5, 6, 7]])
+    >>> with torch.no_grad():
+    ...     outcome = Outcome(model(ids), ModelInputs.of(model, ids), model(ids))
+    >>> abs(kl.of(outcome).item()) < 1e-6  # nothing was changed
+    True
+    """
 
     output: Any
     inputs: ModelInputs
@@ -198,7 +212,11 @@ def hidden_of(output: Any) -> Tensor:
 
 
 class Metric(ABC):
-    """A number for each sequence of an outcome."""
+    """A number for each sequence of an outcome.
+
+    >>> isinstance(logit(42), Metric), isinstance(loss, Metric)
+    (True, True)
+    """
 
     @abstractmethod
     def of(self, outcome: Outcome) -> Tensor:
@@ -211,7 +229,11 @@ class Metric(ABC):
 
 @dataclass(frozen=True)
 class Loss(Metric):
-    """The cross-entropy of the expected tokens, in nats, averaged over their positions."""
+    """The cross-entropy of the expected tokens, in nats, averaged over their positions.
+
+    >>> loss
+    loss
+    """
 
     def __repr__(self) -> str:
         return "loss"
@@ -236,7 +258,11 @@ class Loss(Metric):
 
 @dataclass(frozen=True)
 class KLDivergence(Metric):
-    """KL(before ‖ after) of the next token, in nats, averaged over the positions that are not padding."""
+    """KL(before ‖ after) of the next token, in nats, averaged over the positions that are not padding.
+
+    >>> kl
+    kl
+    """
 
     def __repr__(self) -> str:
         return "kl"
@@ -358,7 +384,11 @@ class LogitDifference(AtPosition):
 
 @dataclass(frozen=True)
 class Cosine(Metric):
-    """The cosine between the outputs before and after, averaged over positions: 1 if nothing changed."""
+    """The cosine between the outputs before and after, averaged over positions: 1 if nothing changed.
+
+    >>> cosine
+    cosine
+    """
 
     def __repr__(self) -> str:
         return "cosine"
@@ -378,17 +408,28 @@ def logit(token: Token, *, position: int = -1, tokenizer: Any = None) -> Metric:
     """The logit of a token after ``position``, the last one by default.
 
     ``token`` is an id, or with ``tokenizer`` a text that is one token, such as ``" Mary"``.
+
+    >>> logit(42)
+    logit(42)
     """
     return TokenLogit(_position(position), token_id(token, tokenizer), texts=(token,))
 
 
 def probability(token: Token, *, position: int = -1, tokenizer: Any = None) -> Metric:
-    """The probability of a token after ``position``; the arguments are those of :func:`logit`."""
+    """The probability of a token after ``position``; the arguments are those of :func:`logit`.
+
+    >>> probability(42, position=3).position
+    3
+    """
     return TokenProbability(_position(position), token_id(token, tokenizer), texts=(token,))
 
 
 def difference(token: Token, other: Token, *, position: int = -1, tokenizer: Any = None) -> Metric:
-    """The logit of a token minus that of another; the arguments are those of :func:`logit`."""
+    """The logit of a token minus that of another; the arguments are those of :func:`logit`.
+
+    >>> difference(42, 7)
+    difference(42, 7)
+    """
     ids = token_id(token, tokenizer), token_id(other, tokenizer)
     return LogitDifference(_position(position), *ids, texts=(token, other))
 
@@ -405,7 +446,11 @@ def _position(given: object) -> int:
 
 
 def token_id(token: Token, tokenizer: Any = None) -> int:
-    """The id of a token; a text must be exactly one token of the tokenizer."""
+    """The id of a token; a text must be exactly one token of the tokenizer.
+
+    >>> token_id(42, None)
+    42
+    """
     if isinstance(token, str):
         if tokenizer is None:
             raise ArgumentError(

@@ -8,14 +8,9 @@ import pytest
 
 from app.served import client, finished, served
 from regard.app.server.openapi import schema
+from regard.app.server.served_models import load_models
 from regard.recording import Recording
 from views.planes import blocks, exact
-
-
-@pytest.fixture(scope="module")
-def http():
-    with client(served()) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +187,27 @@ def test_bodies_that_are_refused(http):
 
 
 # ---- reading ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["translator", "model-0"])
+def test_tokens_are_counted_before_a_text_is_read(model, model_folders):
+    models = load_models([model_folders["bert"]])
+    chosen = next(one for one in models if one.id == model)
+    most = min(chosen.longest, 50)
+    short, long = "the cat sat on the mat", "the cat sat on the mat " * 400
+    with client(served(models=models, tokens=50)) as http:
+        found = http.post("/api/counts", json={"model": model, "text": short}).json()
+        assert (found["most"], found["characters"]) == (most, len(short))
+        assert found["tokens"] == chosen.count(short, 10**6).tokens
+        found = http.post("/api/counts", json={"model": model, "text": long[:390]}).json()
+        assert found["tokens"] > most
+        first = long[: found["characters"]]
+        counted = http.post("/api/counts", json={"model": model, "text": first}).json()["tokens"]
+        assert most - 6 < counted <= most
+        empty = http.post("/api/counts", json={"model": model, "text": ""})
+        assert empty.status_code == 200
+        assert http.post("/api/counts", json={"model": "none", "text": "a"}).status_code == 422
+        assert http.post("/api/counts", json={"model": model, "text": long}).status_code in (413, 422)
 
 
 def test_a_text_is_read_and_looked_at(http, server_state):

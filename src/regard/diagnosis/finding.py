@@ -21,6 +21,9 @@ class Check:
 
     A "note" costs speed or an extra; what is "broken" keeps regard from working. ``values`` has what was
     found for programs to read.
+
+    >>> Check("torch", "ok", "torch", "2.13.0").found
+    '2.13.0'
     """
 
     name: str

@@ -13,7 +13,13 @@ from regard.interception.steps import CallPlace, Kind
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeanOutputs:
-    """The mean output of every head, ``(head, channel)`` for each kind and layer."""
+    """The mean output of every head, ``(head, channel)`` for each kind and layer.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=3).eval()
+    >>> regard.heads.mean_outputs(model, [torch.tensor([[5, 6, 7]])])
+    <mean outputs of LanguageModel over 3 tokens>
+    """
 
     model: str
     tokens: int

@@ -88,6 +88,12 @@ def average(
     """The output of these heads is its mean over a corpus: mean ablation.
 
     ``mean`` comes from ``regard.heads.mean_outputs(model, texts)``.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> mean = regard.heads.mean_outputs(model, [torch.tensor([[5, 6, 7]])])
+    >>> with regard.edit(model, average(mean, heads=0)):
+    ...     _ = model(torch.tensor([[5, 6, 7]]))
     """
     if not isinstance(mean, MeanOutputs):
         raise DtypeError(

@@ -38,6 +38,13 @@ class Rollout:
 
     ``own[r, j]`` is the share of token j of the text in row r; ``source`` the same for the other text of
     an encoder-decoder. Both together sum to 1 in each row.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> with torch.no_grad(), regard.watch(model) as seen:
+    ...     _ = model(torch.tensor([[5, 6, 7]]))
+    >>> regard.heads.rollout(seen).own.shape  # (position, token)
+    torch.Size([3, 3])
     """
 
     own: Tensor  # (row, token)

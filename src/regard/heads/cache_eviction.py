@@ -39,7 +39,15 @@ IGNORED = -100
 
 @dataclass(frozen=True, eq=False)
 class Eviction:
-    """The weight that later queries keep, for each head, policy and budget; and the keys that were kept."""
+    """The weight that later queries keep, for each head, policy and budget; and the keys that were kept.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> with torch.no_grad(), regard.watch(model) as seen:
+    ...     _ = model(torch.arange(1, 41)[None])
+    >>> regard.heads.eviction(seen, budgets=0.5).policies
+    ('recent', 'received', 'observed', 'norm', 'oracle')
+    """
 
     table: Table
     start: int  # the position at which the cache is cut

@@ -43,7 +43,11 @@ SHORT = 32
 
 @dataclass(frozen=True)
 class Example:
-    """A query and a key that show a role: their positions, their tokens, and the weight between them."""
+    """A query and a key that show a role: their positions, their tokens, and the weight between them.
+
+    >>> print(Example(0, 3, 2, 0.91, "sat", "cat"))
+    'sat' → 'cat' (0.91)
+    """
 
     batch: int
     query: int
@@ -154,6 +158,13 @@ class Roles:
 
     ``for head in roles`` gives each; ``roles.strongest("previous")`` those that play a role best;
     ``roles.table`` all scores as a table, which goes to pandas, polars, Arrow, CSV and JSON.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> with torch.no_grad(), regard.watch(model) as seen:
+    ...     _ = model(torch.arange(1, 41)[None])
+    >>> [head.head for head in regard.heads.roles(seen)]
+    [0, 1]
     """
 
     heads: tuple[Head, ...]

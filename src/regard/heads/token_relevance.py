@@ -37,6 +37,13 @@ class Relevance:
     """How much each token matters to what one position became.
 
     ``own[j]`` is for token j of the text; ``source`` the same for the other text of an encoder-decoder.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> with regard.watch(model, gradients=True) as seen:
+    ...     model(torch.tensor([[5, 6, 7]]))[0, -1, 9].backward()
+    >>> regard.relevance(seen, row=-1).own.shape  # one number per token
+    torch.Size([3])
     """
 
     row: int

@@ -69,7 +69,11 @@ def _has_letters(piece: str) -> bool:
 
 @dataclass(frozen=True)
 class AlignmentHead:
-    """A head of the cross-attention, and how many of the checked pairs it gets right."""
+    """A head of the cross-attention, and how many of the checked pairs it gets right.
+
+    >>> AlignmentHead(layer=1, head=2, right=27, pairs=30).share
+    0.9
+    """
 
     layer: int
     head: int
@@ -109,6 +113,10 @@ class TranslationAlignment:
     """Which English words each character of a translation attends to: ``weights (character, word)``.
 
     Rows sum to less than 1: the rest is on the full stop, other punctuation and the end of the text.
+
+    >>> import regard
+    >>> regard.translate("I love you.", align=True).weights.shape  # (character, word)
+    torch.Size([4, 3])
     """
 
     text: str
@@ -206,7 +214,7 @@ def measure_heads(
     model is measured on the same words.
 
     >>> from regard.translator import embedded, embedded_alignment_head
-    >>> measure_heads(embedded())[0] == embedded_alignment_head()
+    >>> measure_heads(embedded())[0].to_json() == embedded_alignment_head().to_json()
     True
     """
     sentences = checked_sentences() if sentences is None else sentences

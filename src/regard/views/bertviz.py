@@ -21,6 +21,8 @@ from regard.views.page.notebook import Display, displayed
 from regard.views.page.page_payload import TokenDisplay
 from regard.views.page.write_page import PageOptions, PageStart
 
+__all__ = ["head_view", "model_view"]
+
 HEIGHT = 720
 
 

@@ -23,6 +23,7 @@ from regard.app.server.api_types import (
     PageRequest,
     RowParameters,
     TileParameters,
+    count_request,
     reading_request,
 )
 from regard.app.server.assets import assets, document, etag_of
@@ -65,6 +66,7 @@ class Routes:
             ("GET", "/openapi.json", self.openapi),
             ("GET", "/api/state", self.state),
             ("POST", "/api/readings", self.read),
+            ("POST", "/api/counts", self.count),
             ("GET", "/api/jobs/{job}", self.job),
             ("DELETE", "/api/jobs/{job}", self.cancel),
             ("GET", one, self.recording),
@@ -153,6 +155,19 @@ class Routes:
             request,
             etag_of(entry.id, entry.words, "texts"),
             lambda: SafeJsonResponse({"texts": entry.texts()}),
+        )
+
+    async def count(self, request: Request) -> Response:
+        """The number of tokens of a text, before it is read."""
+        limits = self.server_state.limits
+        said = parsed_body(await _json(request), count_request(limits))
+        check_choice("model", said.model, list(self.server_state.models))
+        model = self.server_state.models[said.model]
+        most = min(model.longest, limits.tokens)
+        found = await self._in_thread(lambda: model.count(said.text, most))
+        return SafeJsonResponse(
+            {"tokens": found.tokens, "most": most, "characters": found.characters},
+            headers={"cache-control": "no-store"},
         )
 
     # ---- jobs ------------------------------------------------------------------------------------

@@ -39,7 +39,11 @@ LONG = ("truncate", "split")
 
 @dataclass(frozen=True)
 class State:
-    """How far a run has come, for a progress display."""
+    """How far a run has come, for a progress display.
+
+    >>> State(texts=1000, share=0.5, left=75.0).share
+    0.5
+    """
 
     share: float  # of the corpus, from 0 to 1
     texts: int  # read by this process in this run

@@ -193,6 +193,12 @@ def eviction(
         title: by default where the cache was cut; "" for none.
         size: the side in inches.
         lang: the language of the figure's own text, "en" or "zh".
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> with torch.no_grad(), regard.watch(model) as seen:
+    ...     _ = model(torch.arange(1, 41)[None])
+    >>> figure = eviction(regard.heads.eviction(seen))
     """
     if not isinstance(found, Eviction):
         raise DtypeError(

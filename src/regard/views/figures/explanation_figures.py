@@ -78,6 +78,12 @@ def relevance(
         title: by default the position; "" for none.
         size: the length of the axis in inches.
         lang: the language of the figure's own text, "en" or "zh".
+
+    >>> import torch, regard
+    >>> layer = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True).eval()
+    >>> with regard.watch(layer, gradients=True) as seen:
+    ...     layer(torch.randn(1, 3, 16))[0, 0].sum().backward()
+    >>> figure = relevance(regard.relevance(seen, row=0), ["I", "love", "you"])
     """
     if not isinstance(found, Relevance):
         raise DtypeError(
@@ -112,6 +118,10 @@ def attribution(
         title: by default what is shown; "" for none.
         size: the longer side in inches.
         lang: the language of the figure's own text, "en" or "zh".
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> figure = attribution(regard.attribution(model, torch.tensor([[5, 6, 7]]), target=9), by="token")
     """
     if not isinstance(found, Attribution):
         raise DtypeError(

@@ -32,14 +32,14 @@ export function headName({ calls }, call, head) {
   return [place, ...kinds, ...runs].join(", ");
 }
 
-/** "it → tired 73%", in its parts. */
-export function pairParts(from, to, weight) {
+/** "it → tired 73%", in its parts; `said` is how another quantity than a weight is written. */
+export function pairParts(from, to, weight, said = shareText(weight)) {
   return [
     datum(from, "pair-token"),
     make("span", { class: "arrow", "aria-hidden": "true" }, " → "),
     datum(to, "pair-token"),
     " ",
-    datum(shareText(weight), "number"),
+    datum(said, "number"),
   ];
 }
 
