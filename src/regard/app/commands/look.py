@@ -202,7 +202,7 @@ def _animate(console: Console, subject: RecordedText, path: Path, *, lang: str, 
 
     with busy(console, TEXTS.say("look.animating", lang)):
         animate(subject.recording, path, lang=lang, **start)
-    _name(console, path, TEXTS.say("look.animation", lang))
+    name_file(console, path, TEXTS.say("look.animation", lang))
 
 
 def _write_page(
