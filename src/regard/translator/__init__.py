@@ -8,8 +8,10 @@
 from typing import Any as _Any
 
 from regard.translator.alignment import Alignment, AlignmentHead, align, measure_heads
+from regard.translator.dictionary import DictionaryEntry, read_dictionary
 from regard.translator.embedded import embedded, embedded_alignment_head, translate
-from regard.translator.evaluation import Scores, evaluate, everyday_sentences, score
+from regard.translator.evaluation import Scores, evaluate, score
+from regard.translator.everyday import everyday_sentences
 from regard.translator.export import export
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_pairs import CorpusSplit, HeldOut, Pair, read_pairs, split
@@ -25,6 +27,7 @@ __all__ = [
     "AlignmentHead",
     "ChineseCharacters",
     "CorpusSplit",
+    "DictionaryEntry",
     "EnglishTokens",
     "HeldOut",
     "Pair",
@@ -45,6 +48,7 @@ __all__ = [
     "load_translator",
     "look",
     "measure_heads",
+    "read_dictionary",
     "read_pairs",
     "recipe_of",
     "score",

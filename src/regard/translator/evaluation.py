@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.resources import files
 from typing import Any
 
 from regard.errors import ArgumentError
@@ -57,20 +56,6 @@ def score(translations: Sequence[str], references: Sequence[Sequence[str]]) -> S
         round(sacrebleu.corpus_bleu(translations, columns, tokenize="zh").score, 2),
         round(sacrebleu.corpus_chrf(translations, columns).score, 2),
     )
-
-
-def everyday_sentences() -> tuple[HeldOut, ...]:
-    """200 everyday sentences that are in no training data, each with one to three translations.
-
-    >>> everyday_sentences()[0]
-    HeldOut(english='The soup tastes salty.', references=('这汤尝起来很咸。', '这汤很咸。', '汤是咸的。'))
-    """
-    lines = files("regard.translator").joinpath("everyday.tsv").read_text(encoding="utf-8").splitlines()
-    return tuple(HeldOut(english, tuple(chinese)) for english, *chinese in map(_cells, lines))
-
-
-def _cells(line: str) -> list[str]:
-    return line.split("\t")
 
 
 def evaluate(

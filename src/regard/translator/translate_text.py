@@ -16,6 +16,7 @@ from regard.errors import TextError
 from regard.translator.files import read_tensors, read_text, write_tensors, write_text
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_batches import pad_ids
+from regard.translator.sentence_splitting import split_sentences
 from regard.translator.training_checkpoint import load_weights
 from regard.translator.vocabulary import (
     END,
@@ -27,6 +28,7 @@ from regard.translator.vocabulary import (
 )
 
 WEIGHTS, ENGLISH, CHINESE, RECIPE = "model.safetensors", "english.json", "chinese.json", "recipe.json"
+WORDS = "words.txt"
 TOGETHER = 64
 """The number of sentences translated at once."""
 
@@ -62,7 +64,7 @@ class Translator:
     def translate(
         self, text: str, *, num_beams: int = 4, max_new_tokens: int | None = None, length_penalty: float = 1.0
     ) -> str:
-        """The Chinese translation of an English text."""
+        """The Chinese translation of an English text, sentence by sentence; unknown names are copied."""
         return self.translate_all(
             [text], num_beams=num_beams, max_new_tokens=max_new_tokens, length_penalty=length_penalty
         )[0]
@@ -77,7 +79,16 @@ class Translator:
         length_penalty: float = 1.0,
     ) -> list[str]:
         """The Chinese translations of many texts, in their order."""
-        sources = [self.encode(text) for text in texts]
+        split = [split_sentences(text) for text in texts]
+        sentences = list(dict.fromkeys(sentence for text in split for sentence in text))
+        made = self._sentences(sentences, num_beams, max_new_tokens, length_penalty)
+        found = dict(zip(sentences, made, strict=True))
+        return ["".join(found[sentence] for sentence in text) for text in split]
+
+    def _sentences(
+        self, sentences: Sequence[str], num_beams: int, max_new_tokens: int | None, length_penalty: float
+    ) -> list[str]:
+        sources = [self.encode(sentence) for sentence in sentences]
         # Sentences of similar length together, so that there is little padding.
         order = sorted(range(len(sources)), key=lambda index: len(sources[index]))
         found = [""] * len(sources)
@@ -93,7 +104,8 @@ class Translator:
                 length_penalty=length_penalty,
             )
             for row, ids in zip(rows, made.lists(END), strict=True):
-                found[row] = self.vocabularies.chinese.decode(ids)
+                hidden = self.vocabularies.hide_names(sentences[row])
+                found[row] = hidden.restore(self.vocabularies.chinese.decode(ids))
         return found
 
     def encode(self, text: str) -> list[int]:
@@ -106,7 +118,7 @@ class Translator:
                 text=text,
             )
         english = self.vocabularies.english
-        ids = [*english.encode(text), END]
+        ids = [*english.encode(self.vocabularies.hide_names(text).text), END]
         if not english.knows(ids[:-1]):
             raise TextError(
                 "A text needs at least one character that the model knows.",
@@ -131,6 +143,10 @@ class Translator:
         except TextError:
             return False
         return True
+
+    def encode_translation(self, text: str, translation: str) -> list[int]:
+        """The ids of a translation of a text, without start and end."""
+        return self.vocabularies.chinese.encode(self.vocabularies.hide_names(text).hide(translation))
 
     def _room(self, tokens: int, asked: int | None) -> int:
         """The most characters of a translation: by default far more than any needs, but bounded."""
@@ -165,6 +181,8 @@ def write_vocabularies(folder: Path, vocabularies: Vocabularies) -> None:
     )
     write_text(folder / ENGLISH, compact)
     write_text(folder / CHINESE, vocabularies.chinese.to_json())
+    if vocabularies.words:
+        write_text(folder / WORDS, "\n".join(sorted(vocabularies.words)) + "\n")
 
 
 def read_vocabularies(folder: Path) -> Vocabularies:
@@ -172,6 +190,8 @@ def read_vocabularies(folder: Path) -> Vocabularies:
     return Vocabularies(
         EnglishTokens.from_json(read_text(folder / ENGLISH)),
         ChineseCharacters.from_json(read_text(folder / CHINESE)),
+        # Models of earlier versions have none.
+        frozenset(read_text(folder / WORDS).split()) if (folder / WORDS).exists() else frozenset(),
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from regard.errors import ModelFileError
+from regard.translator.names import PLACEHOLDERS, WORD, HiddenNames, hide_names, is_unknown
 
 PADDING, START, END, UNKNOWN = range(4)
 SPECIALS = ("[PAD]", "[START]", "[END]", "[UNK]")
@@ -146,7 +147,31 @@ class ChineseCharacters:
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """Both sides of a translator."""
+    """Both sides of a translator, and the English words that it was taught, in lower case.
+
+    Without words, none is taken for unknown.
+    """
 
     english: EnglishTokens
     chinese: ChineseCharacters
+    words: frozenset[str] = frozenset()
+
+    @property
+    def copies(self) -> bool:
+        """Whether unknown names are copied: the words are known, and the placeholders were taught."""
+        return bool(self.words) and set(PLACEHOLDERS) <= set(self.chinese.characters)
+
+    def hide_names(self, text: str) -> HiddenNames:
+        """The text with its unknown names hidden, if the model copies names."""
+        return hide_names(text, self.words) if self.copies else HiddenNames(text)
+
+    def unknown(self, text: str) -> list[str]:
+        """The words and signs of a text that were never taught, without names that are copied."""
+        text = self.hide_names(text).text
+        encoded = self.english.tokenizer.encode(text, add_special_tokens=False)
+        # Where something of several bytes is unknown, each piece has the place of the whole sign.
+        signs = [text[first:stop] for number, (first, stop) in zip(encoded.ids, encoded.offsets, strict=True) if number == UNKNOWN]
+        words = [word for word in WORD.findall(text) if self.words and is_unknown(word, self.words)]
+        within = "".join(words)
+        return list(dict.fromkeys([*words, *(sign for sign in signs if sign.strip() and sign not in within)]))
+

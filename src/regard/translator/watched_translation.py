@@ -19,7 +19,7 @@ class WatchedTranslation:
     """A text, its translation, and the recording of the model that produced it.
 
     Row t of the decoder and of the cross-attention is the step that writes character t; its token is
-    the character before, which that step reads. The last row writes the end.
+    the character before, which that step reads. The last row writes the end. A copied name is one token.
     """
 
     text: str
@@ -39,17 +39,19 @@ def look(
     source = translator.encode(text)
     if translation is None:
         translation = translator.translate(text, num_beams=num_beams)
-    target = [START, *_known(translator, translation)]
+    target = [START, *_known(translator, text, translation)]
     # One pass over the finished translation gives the same numbers as step by step, with one call per layer.
     with watch(translator.model, **watching) as seen:
         translator.model(torch.tensor([source]), torch.tensor([target]))
-    seen.tokens = [SPECIALS[START], *translation]
-    seen.source_tokens = [*translator.vocabularies.english.pieces(text), SPECIALS[END]]
+    hidden = translator.vocabularies.hide_names(text)
+    seen.tokens = [SPECIALS[START], *map(hidden.shown, hidden.hide(translation))]
+    pieces = translator.vocabularies.english.pieces(hidden.text)
+    seen.source_tokens = [*map(hidden.shown, pieces), SPECIALS[END]]
     return WatchedTranslation(text, translation, seen)
 
 
-def _known(translator: Translator, translation: str) -> list[int]:
-    ids = translator.vocabularies.chinese.encode(translation)
+def _known(translator: Translator, text: str, translation: str) -> list[int]:
+    ids = translator.encode_translation(text, translation)
     if not ids or set(ids) <= {UNKNOWN}:
         raise TextError(
             "A translation needs at least one character that the model knows.",

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 @click.option(
     "--out", "folder", type=click.Path(path_type=Path), required=True, help="Folder for all output."
 )
+@click.option(
+    "--dictionary",
+    help="A dictionary that teaches words: cc-cedict, or a file in its format.",
+)
 @click.option("--recipe", "recipe_file", type=click.Path(path_type=Path), help="Recipe as a JSON file.")
 @click.option("--resume", is_flag=True, help="Continue from the last checkpoint in the folder.")
 @click.option("--steps", type=int, help="Optimizer steps, instead of the recipe's.")
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
 def train(
     data: Path,
     folder: Path,
+    dictionary: str | None,
     recipe_file: Path | None,
     resume: bool,
     steps: int | None,
@@ -67,7 +72,7 @@ def train(
     machine.prepare()  # before torch is imported
 
     from regard.processes import joined
-    from regard.translator import read_pairs
+    from regard.translator import read_dictionary, read_pairs
     from regard.translator import train as train_translator
     from regard.translator.evaluation import check_scoring
     from regard.views.terminal_weights import SafeConsole
@@ -78,11 +83,13 @@ def train(
         console = SafeConsole(quiet=not processes.first)
         recipe = _recipe(recipe_file, folder if resume else None, changes)
         pairs = read_pairs(data)
+        words = None if dictionary is None else read_dictionary(dictionary)
         with _progress(console, recipe, lang) as report:
             run = train_translator(
                 pairs,
                 folder,
                 recipe,
+                dictionary=words,
                 resume=resume,
                 minutes=minutes,
                 processes=processes,
