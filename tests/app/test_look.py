@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import regard
 from regard.app.commands.look import _beginning
 from regard.app.main import main
-from regard.app.model_input import Subject
+from regard.app.model_input import RecordedText
 from regard.recording import Recording
 
 CAT = "The cat sat on the mat."
@@ -251,7 +251,7 @@ def test_brackets_in_tokens_are_no_marks(monkeypatch):
         with torch.no_grad(), regard.watch(model) as seen:
             model(torch.randn(1, 3, 8))
         seen.tokens = ["[/INST]", ":cat:", "[red]"]
-        return Subject("", "a [/b] model", seen)
+        return RecordedText("", "a [/b] model", seen)
 
     monkeypatch.setattr("regard.app.model_input.record", read)
     shown = run("look", CAT, "--no-page")
@@ -263,12 +263,12 @@ def test_a_long_text_does_not_flood_the_terminal():
     words = ["the", "cat", "sat", "on", "the", "mat"]
     seen = Recording("model", [])
     seen._tokens = [words * 50_000]
-    shown = _beginning(Subject("", "", seen), 80).plain
+    shown = _beginning(RecordedText("", "", seen), 80).plain
     assert shown.startswith("the cat sat on the mat the cat")
     assert shown.endswith("…")
     assert len(shown) < 3 * 80
     seen._tokens = [words]
-    assert _beginning(Subject("", "", seen), 80).plain == "the cat sat on the mat"
+    assert _beginning(RecordedText("", "", seen), 80).plain == "the cat sat on the mat"
 
 
 def test_the_heads_listed_differ():

@@ -12,7 +12,7 @@ import pytest
 from app.served import Words, client, finished, served
 from regard.app.server.jobs import Jobs
 from regard.app.server.limits import Limits
-from regard.app.server.refused import RefusedError
+from regard.app.server.request_errors import RequestError
 from regard.errors import TextError
 from regard.recording import load
 
@@ -66,7 +66,7 @@ def test_a_full_queue_refuses(jobs):
     while first.state != "running":
         time.sleep(0.01)
     others = [queue.submit("mapping", forever) for _ in range(2)]
-    with pytest.raises(RefusedError, match="2 jobs are already waiting"):
+    with pytest.raises(RequestError, match="2 jobs are already waiting"):
         queue.submit("mapping", forever)
     queue.cancel(others[0])
     assert others[0].state == "cancelled"

@@ -7,7 +7,7 @@ import pytest
 from app.served import client, finished, served
 from regard.app.server.jobs import Jobs
 from regard.app.server.limits import Limits
-from regard.app.server.refused import wanted_language
+from regard.app.server.request_errors import wanted_language
 from regard.errors import TextError
 
 CHINESE = {"accept-language": "zh-CN"}

@@ -15,7 +15,7 @@ from app.served import Words, client, finished, running, served
 from app.test_serve_jobs import ended, forever
 from regard.app.server.jobs import MOST_SHARED, Jobs
 from regard.app.server.limits import Limits
-from regard.app.server.refused import RefusedError
+from regard.app.server.request_errors import RequestError
 from regard.app.server.safety import ServerAddress
 
 
@@ -43,7 +43,7 @@ def test_one_client_cannot_hold_all_slots(jobs):
     queue = jobs()
     first = [queue.submit("reading", forever, client="a") for _ in range(5)]
     until(lambda: sum(one.state == "running" for one in first) == 2)
-    with pytest.raises(RefusedError, match="This client already has 5 unfinished jobs") as refused:
+    with pytest.raises(RequestError, match="This client already has 5 unfinished jobs") as refused:
         queue.submit("reading", forever, client="a")
     assert refused.value.status == 429
     # Two of its jobs run, so that one thread is free for others at once.
@@ -114,7 +114,7 @@ def test_a_job_is_shared_by_so_many_and_no_more(jobs):
     queue = jobs()
     for _ in range(MOST_SHARED):
         queue.submit("mapping", forever, key="map")
-    with pytest.raises(RefusedError, match="requests are already waiting for this job"):
+    with pytest.raises(RequestError, match="requests are already waiting for this job"):
         queue.submit("mapping", forever, key="map")
 
 

@@ -8,7 +8,7 @@ import regard
 from recording.families import FAMILIES, all_weights
 from regard import edits, heads, masks, metrics
 from regard.errors import ArgumentError, RecordingError
-from regard.heads.eviction import POLICIES
+from regard.heads.cache_eviction import POLICIES
 
 LENGTH, CUT = 47, 29
 

@@ -13,7 +13,7 @@ from masks.strategies import expressions
 from parity import assert_close, definition, tensors
 from regard import masks
 from regard.kernels import layout
-from regard.kernels.attention import run_flex
+from regard.kernels.functional import run_flex
 from regard.kernels.inputs import prepare
 from regard.masks.extent import Extent
 

@@ -11,7 +11,7 @@ from parity import assert_close, definition, tensors
 from regard import masks
 from regard.errors import ArgumentError
 from regard.kernels import attention_with_lse
-from regard.kernels.attention import run_flex
+from regard.kernels.functional import run_flex
 from regard.kernels.inputs import prepare
 
 SCALES = [0.0, -0.0, -1.0, -0.3, 1e-300, -1e-300, 1e-40, -1e-40, 1e5, -1e5, 1e8, -1e8]

@@ -9,9 +9,9 @@ import pytest
 import regard
 from regard.errors import TextError
 from regard.translator import Alignment, Recipe, embedded, embedded_alignment_head, measure_heads
+from regard.translator.built_in import FOLDER
 from regard.translator.card import card
-from regard.translator.embedded import FOLDER
-from regard.translator.export import megabytes
+from regard.translator.exported_model import megabytes
 
 
 def test_it_is_small():

@@ -20,9 +20,9 @@ from regard.kernels import reference
 from regard.recording import Call, DenseCall, Recording, ScoredCall
 from regard.views.figures.distance_bars import bin_of, shares_by_distance
 from regard.views.figures.downsampling import reduced
-from regard.views.figures.geometry import THINNEST, WIDEST, SpaceArrow, space_of
-from regard.views.figures.lines import MOST, drawn_lines
 from regard.views.figures.mask_picture import verdict_map
+from regard.views.figures.token_lines import MOST, drawn_lines
+from regard.views.figures.vector_geometry import THINNEST, WIDEST, Arrow3D, space_of
 from regard.views.figures.weight_matrix import Matrix, matrices_of
 from views.scenes import (
     HEADS,
@@ -381,7 +381,7 @@ def test_arrows_are_as_wide_as_the_weights_of_all_channels(channels):
     space, chart = figure.axes
     assert isinstance(space, Axes3D)
     weights = reference.attention(query[None], keys, keys)["weights"][0]
-    arrows = [artist for artist in space.get_children() if isinstance(artist, SpaceArrow)]
+    arrows = [artist for artist in space.get_children() if isinstance(artist, Arrow3D)]
     np.testing.assert_allclose([a.get_linewidth() for a in arrows[:5]], THINNEST + WIDEST * weights)
     np.testing.assert_allclose([bar.get_width() for bar in chart.patches], weights)
     if channels <= 3:

@@ -68,7 +68,7 @@ def test_a_hostile_text_does_not_run_and_survives(opened, tmp_path):
 
 
 def test_the_browser_runs_no_script_but_the_page_s(opened, tmp_path):
-    text = page_html.document(write_page.payload_for(case()[0], write_page.Options()))
+    text = page_html.document(write_page.payload_for(case()[0], write_page.PageOptions()))
     broken = tmp_path / "x.html"
     # As if something had slipped through: the policy of the page stops it.
     broken.write_text(text.replace("</body>", "<script>window.ran = true</script></body>"), encoding="utf-8")

@@ -20,7 +20,7 @@ import torch
 import regard
 from regard import biases, figures, masks, nn
 from regard.lessons import demonstration
-from regard.lessons.timing import Work, measure
+from regard.lessons.timing import Variant, measure
 
 # %% [markdown]
 # ## Count
@@ -127,7 +127,7 @@ for name, rows in (("softmax", sharp), ("linear", blunt)):
 # %%
 threads = torch.get_num_threads()
 for variant in ("textbook", "standard", "causal", "window", "linear"):
-    seconds, _ = measure(Work(variant, 1024, 8, 1, 64, 10, threads))
+    seconds, _ = measure(Variant(variant, 1024, 8, 1, 64, 10, threads))
     print(f"{variant:9} {1000 * seconds:7.2f} ms")
 
 # %% [markdown]

@@ -35,7 +35,7 @@ NUMBERS = ("before", "after", "difference", "kl")
 
 
 @dataclass(frozen=True)
-class Case:
+class AblationCase:
     """One edit of a sweep: where it is, and the edit."""
 
     place: tuple[Value, ...]
@@ -165,7 +165,7 @@ def ablate(
     return Ablation(by, name_of(metric), experiment.before, Table((*PLACES[by], *NUMBERS), found), complete)
 
 
-def _tried(experiment: Experiment, cache: LayerCache, cases: Sequence[Case]) -> list[tuple[Any, ...]]:
+def _tried(experiment: Experiment, cache: LayerCache, cases: Sequence[AblationCase]) -> list[tuple[Any, ...]]:
     """The numbers of some edits, from one forward pass that begins at the lowest layer they change."""
     first = cases[0].seen
     skips = first is not None and _same_in_all_layers(cases[0].edit)
@@ -186,7 +186,7 @@ def _same_in_all_layers(done: Edit) -> bool:
     return all(isinstance(value, int | float | Mask | Scope) for value in own)
 
 
-def _layer(case: Case) -> tuple[Kind, int]:
+def _layer(case: AblationCase) -> tuple[Kind, int]:
     assert case.seen is not None
     return case.seen.kind, case.seen.layer
 
@@ -264,14 +264,14 @@ def _cases(
     rows: int | Sequence[int] | None,
     *,
     whole: bool,
-) -> Iterator[Case]:
+) -> Iterator[AblationCase]:
     if by in ("head", "layer"):
         done = remove() if template is None else template
         for seen in chosen:
             for head in seen.heads if by == "head" else (None,):
                 place = (seen.kind, seen.layer) if head is None else (seen.kind, seen.layer, head)
                 at = _at(done, layers=seen.layer, heads=head, kind=seen.kind)
-                yield Case(place, at, seen)
+                yield AblationCase(place, at, seen)
         return
     for kind in dict.fromkeys(seen.kind for seen in chosen):
         first = next(seen for seen in chosen if seen.kind == kind)
@@ -282,18 +282,22 @@ def _cases(
                 "heads": first.heads,
             }
         if by == "key":
-            yield from (Case((kind, key), block(span(key, key + 1), **where)) for key in range(first.keys))
+            yield from (
+                AblationCase((kind, key), block(span(key, key + 1), **where)) for key in range(first.keys)
+            )
         else:
             yield from _edges(first, rows, where)
 
 
-def _edges(seen: SeenLayer, rows: int | Sequence[int] | None, where: dict[str, Any]) -> Iterator[Case]:
+def _edges(
+    seen: SeenLayer, rows: int | Sequence[int] | None, where: dict[str, Any]
+) -> Iterator[AblationCase]:
     """Every pair of query and key that the mask of the first layer allows."""
     own = _numbers("rows", rows, set(range(seen.queries)))
     visible = seen.visible()
     for query in range(seen.queries) if own is None else sorted(own):
         for key in np.flatnonzero(visible[query]).tolist():
-            yield Case((seen.kind, query, key), block(_edge(seen, query, key), **where))
+            yield AblationCase((seen.kind, query, key), block(_edge(seen, query, key), **where))
 
 
 def _edge(seen: SeenLayer, query: int, key: int) -> Mask:

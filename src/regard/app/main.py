@@ -27,7 +27,7 @@ from regard.app.commands.translate import translate
 from regard.app.languages import (
     HANDED_ON,
     LANGUAGE,
-    ChineseRefusal,
+    ChineseMessage,
     LanguageContext,
     chinese_usage_error,
     lang_option,
@@ -40,7 +40,7 @@ from regard.version import __version__
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class _Clean(click.Group):
+class _CommandGroup(click.Group):
     """Prints regard's own errors as one clean message; anything else is a bug and keeps its traceback.
 
     Errors and help are in the language of the command line.
@@ -107,11 +107,11 @@ def _said_in(lang: str) -> Iterator[None]:
 def _refusal(error: RegardError, lang: str) -> click.ClickException:
     """The error as click prints it."""
     return (
-        ChineseRefusal(safe(error.in_words("zh"))) if lang == "zh" else click.ClickException(safe(str(error)))
+        ChineseMessage(safe(error.in_words("zh"))) if lang == "zh" else click.ClickException(safe(str(error)))
     )
 
 
-@click.group(cls=_Clean, context_settings=CONTEXT)
+@click.group(cls=_CommandGroup, context_settings=CONTEXT)
 @click.version_option(__version__, message="regard %(version)s")
 @lang_option
 @click.pass_context

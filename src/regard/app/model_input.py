@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class RecordedText:
     """A text, the name of the model that read it, the recording and the alignment."""
 
     text: str
@@ -81,7 +81,7 @@ def _measured_translation(console: Console, text: str, pair: str | None, lang: s
         translator = embedded()
         seen = look(translator, sentence, translation=pair)
     console.print(seen.translation, style="bold", markup=False, highlight=False)
-    target = [START, *translator.vocabularies.chinese.encode(seen.translation), END]
+    target = [START, *translator.encode_translation(sentence, seen.translation), END]
     inputs = (torch.tensor([translator.encode(sentence)]), torch.tensor([target]))
     # The last character is followed by the end, which is never read when it is written.
     return MeasuredText(translator.model, inputs, seen.recording, unread={"decoder": [SPECIALS[END]]})
@@ -96,7 +96,7 @@ def record(
     generate: int = 0,
     lang: str = "en",
     **watching: Any,
-) -> Subject:
+) -> RecordedText:
     """Read a text and record it, showing what takes time."""
     if model is None:
         return _by_the_translator(console, text, pair, generate, lang, watching)
@@ -107,12 +107,12 @@ def record(
     says = TEXTS.say("reading.reading", lang)
     with busy(console, says) as sign, progress(says, sign) as report, _steps(reader.model, report):
         seen = reader.read(text, pair=pair, generate=generate, **watching)
-    return Subject(text, model, seen)
+    return RecordedText(text, model, seen)
 
 
 def _by_the_translator(
     console: Console, text: str, pair: str | None, generate: int, lang: str, watching: dict[str, Any]
-) -> Subject:
+) -> RecordedText:
     if generate:
         raise ArgumentError(
             "The built-in translator always writes its whole translation.",
@@ -129,8 +129,8 @@ def _by_the_translator(
         seen = look(translator, sentence, translation=pair, **watching)
         aligned = None
         if "layers" not in watching and "heads" not in watching:
-            aligned = alignment_of(seen, translator.vocabularies.english, embedded_alignment_head())
-    return Subject(sentence, TEXTS.say("reading.translator", lang), seen.recording, aligned)
+            aligned = alignment_of(seen, translator.vocabularies, embedded_alignment_head())
+    return RecordedText(sentence, TEXTS.say("reading.translator", lang), seen.recording, aligned)
 
 
 @contextmanager

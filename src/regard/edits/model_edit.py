@@ -12,8 +12,8 @@ from regard.edits.edit import Edit
 from regard.edits.editor import Editor, check_layers
 from regard.errors import DtypeError, EditError
 from regard.interception.model_interception import calls_intercepted
-from regard.interception.observer import Observer, uncompiled
-from regard.recording.estimate import known_layers
+from regard.interception.module_tracker import ModuleTracker, uncompiled
+from regard.recording.memory_estimate import known_layers
 
 
 def edit(model: nn.Module, edit: Edit) -> AbstractContextManager[Editor]:
@@ -60,7 +60,7 @@ def edit(model: nn.Module, edit: Edit) -> AbstractContextManager[Editor]:
 @contextmanager
 def _edited(model: nn.Module, edit: Edit) -> Iterator[Editor]:
     editor = Editor(edit, type(uncompiled(model)).__name__)
-    with calls_intercepted(Observer(model, editor), refuse_hidden):
+    with calls_intercepted(ModuleTracker(model, editor), refuse_hidden):
         yield editor
     editor.check()
 

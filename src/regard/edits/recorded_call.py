@@ -10,8 +10,8 @@ from torch import Tensor
 
 from regard.edits.edited_call import EditedCall
 from regard.errors import DtypeError, EditError, RecordingError
-from regard.kernels.attention import attention
 from regard.kernels.biases import Bias
+from regard.kernels.functional import attention
 from regard.kernels.inputs import Inputs
 from regard.masks import Mask
 from regard.recording import Recording

@@ -10,18 +10,18 @@
 
 from regard.heads import survey
 from regard.heads.attention_rollout import Rollout, rollout
-from regard.heads.eviction import Eviction, eviction
+from regard.heads.cache_eviction import Eviction, eviction
 from regard.heads.head_divergence import Divergence, divergence
 from regard.heads.head_importance import importance
+from regard.heads.head_roles import roles
 from regard.heads.head_table import table
-from regard.heads.induction import induction, repeated_tokens
+from regard.heads.induction_heads import induction, repeated_tokens
 from regard.heads.logit_attribution import Attribution, attribution
-from regard.heads.mass import mass
 from regard.heads.output_means import mean_outputs
+from regard.heads.region_mass import mass
 from regard.heads.role_results import Example, Head, Roles, Score
-from regard.heads.roles import roles
 from regard.heads.token_relevance import Relevance, relevance
-from regard.heads.value_weighted import ValueWeighted, value_weighted
+from regard.heads.value_norms import ValueWeighted, value_weighted
 from regard.table import Table
 
 __all__ = [

@@ -13,7 +13,7 @@ from regard.edits.model_edit import refuse_hidden
 from regard.errors import ArgumentError, DtypeError, EditError
 from regard.interception.call_numbering import CallNumbering
 from regard.interception.model_interception import calls_intercepted
-from regard.interception.observer import Observer, uncompiled
+from regard.interception.module_tracker import ModuleTracker, uncompiled
 from regard.interception.steps import CallPlace, InterceptedCall, Kind
 from regard.recording.reader import Reader
 
@@ -82,7 +82,7 @@ def mean_outputs(model: nn.Module | Reader, texts: Iterable[Any], *, tokenizer: 
     training = model.training
     model.eval()
     try:
-        with calls_intercepted(Observer(model, averager), refuse_hidden):
+        with calls_intercepted(ModuleTracker(model, averager), refuse_hidden):
             for text in texts:
                 _read(model, text, tokenizer, averager)
     finally:

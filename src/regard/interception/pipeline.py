@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from regard.interception.head_masks import output_and_lse
-from regard.interception.observer import Observer, computing
+from regard.interception.module_tracker import ModuleTracker, computing
 from regard.interception.steps import (
     AttentionStep,
     CallEditor,
@@ -27,16 +27,16 @@ from regard.kernels import Statistics, attention_statistics
 from regard.kernels.inputs import Inputs
 
 
-def attend(call: InterceptedCall, observers: list[Observer]) -> tuple[Tensor, Inputs]:
+def attend(call: InterceptedCall, trackers: list[ModuleTracker]) -> tuple[Tensor, Inputs]:
     """The output of attention ``(batch, head, query, channel)``, and the inputs it was computed from."""
     editors: list[tuple[CallEditor, CallPlace]] = []
     writers: list[tuple[CallWriter, CallPlace]] = []
-    for observer in observers:
-        place = observer.place(call.module, call.kind)
-        if observer.editor is not None:
-            editors.append((observer.editor, place))
-        if observer.writer is not None:
-            writers.append((observer.writer, place))
+    for tracker in trackers:
+        place = tracker.place(call.module, call.kind)
+        if tracker.editor is not None:
+            editors.append((tracker.editor, place))
+        if tracker.writer is not None:
+            writers.append((tracker.writer, place))
     # Scores are computed in at least float32, whatever autocast would make of the products.
     with computing(), torch.autocast(call.inputs.q.device.type, enabled=False):
         for editor, place in editors:

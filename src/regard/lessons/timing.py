@@ -70,7 +70,7 @@ VARIANTS = tuple(CALLS)
 
 
 @dataclass(frozen=True)
-class Work:
+class Variant:
     """One thing to measure."""
 
     variant: str
@@ -101,7 +101,7 @@ class Work:
 class Measured:
     """One result: seconds and bytes, or why it was not tried."""
 
-    work: Work
+    work: Variant
     seconds: float | None
     bytes: int | None  # None if the system does not report it
     needed: int
@@ -185,7 +185,7 @@ def plan_bench(
     rounds: int = 100,
     threads: int | None = None,
     variants: Sequence[str] = VARIANTS,
-) -> tuple[Work, ...]:
+) -> tuple[Variant, ...]:
     """The measurements to run, checked.
 
     >>> [(one.variant, one.length, one.rounds) for one in plan_bench([1024], variants=["linear"])]
@@ -210,17 +210,17 @@ def plan_bench(
     threads = torch.get_num_threads() if threads is None else threads
     shortest = min(lengths)
     return tuple(
-        Work(variant, length, batch, heads, channels, rounds_at(length, shortest, rounds), threads)
+        Variant(variant, length, batch, heads, channels, rounds_at(length, shortest, rounds), threads)
         for length in sorted(set(lengths))
         for variant in dict.fromkeys(variants)
     )
 
 
 def run_bench(
-    works: Sequence[Work],
+    works: Sequence[Variant],
     *,
     available: Callable[[], int | None] = available_bytes,
-    report: Callable[[Work], None] = lambda work: None,
+    report: Callable[[Variant], None] = lambda work: None,
 ) -> Bench:
     """Measure one after another, each in its own process; what would not fit into memory is not tried.
 
@@ -249,7 +249,7 @@ def run_bench(
     return Bench(tuple(rows))
 
 
-def _in_own_process(work: Work) -> tuple[float, int | None]:
+def _in_own_process(work: Variant) -> tuple[float, int | None]:
     kinds = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in kinds else "spawn")
     if "forkserver" in kinds:
@@ -270,7 +270,7 @@ def _in_own_process(work: Work) -> tuple[float, int | None]:
         ) from error
 
 
-def measure(work: Work) -> tuple[float, int | None]:
+def measure(work: Variant) -> tuple[float, int | None]:
     """Median seconds of a call, and the bytes by which this process grew during the first.
 
     >>> seconds, grown = measure(Work("linear", 32, 1, 1, 8, 2, torch.get_num_threads()))

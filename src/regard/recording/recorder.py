@@ -12,15 +12,15 @@ from regard.errors import ArgumentError, RecordingError
 from regard.interception.call_numbering import CallNumbering, recomputing
 from regard.interception.steps import AttentionStep, CallPlace, Kind
 from regard.recording.call import Call
-from regard.recording.growing_call import GrowingScoredCall, GrowingSummaryCall, begin_call
-from regard.recording.growing_dense_call import GrowingDenseCall
+from regard.recording.call_builder import ScoredCallBuilder, SummaryCallBuilder, begin_call
+from regard.recording.dense_call_builder import DenseCallBuilder
 from regard.recording.output_gradients import OutputGradients
 from regard.recording.scored_call import ScoredCall
 from regard.recording.selection import check_heads, of_heads
 from regard.recording.watch_options import WatchOptions
 
 
-class GrowingRecord(Protocol):
+class AnyCallBuilder(Protocol):
     """A call while generation may still append to it."""
 
     run: int
@@ -29,17 +29,17 @@ class GrowingRecord(Protocol):
         """The call so far."""
 
     def follow(self, rows: Tensor, prompt: int) -> None:
-        """Keep only the texts that a beam search returned; see ``Lineage`` in ``beam_rows.py``."""
+        """Keep only the texts that a beam search returned; see ``BeamRows`` in ``beam_rows.py``."""
 
 
 @dataclass
 class BeamSearch:
     """A beam search while it runs, and the records that it wrote into."""
 
-    records: list[GrowingRecord] = field(default_factory=list)
+    records: list[AnyCallBuilder] = field(default_factory=list)
     restarted: bool = False  # whether a text was read from its start again, as without a cache
 
-    def touch(self, record: GrowingRecord) -> None:
+    def touch(self, record: AnyCallBuilder) -> None:
         """Remember a record that the search wrote into."""
         if all(record is not known for known in self.records):
             self.records.append(record)
@@ -56,8 +56,8 @@ class Recorder:
 
     def __init__(self, options: WatchOptions) -> None:
         self.options = options
-        self.records: list[GrowingRecord] = []
-        self.latest: dict[tuple[str, int], GrowingRecord] = {}
+        self.records: list[AnyCallBuilder] = []
+        self.latest: dict[tuple[str, int], AnyCallBuilder] = {}
         self.steps = 0
         self._numbering = CallNumbering()
         self._search: BeamSearch | None = None
@@ -106,7 +106,7 @@ class Recorder:
             # Statistics sum over all rows of a text, and the search has not chosen its texts yet.
             step = replace(step, statistics=None)
         record = self.latest.get((place.name, place.occurrence))
-        if isinstance(record, GrowingScoredCall | GrowingSummaryCall) and self._continues(record, step):
+        if isinstance(record, ScoredCallBuilder | SummaryCallBuilder) and self._continues(record, step):
             record.append(step)
             self.touch(record)
             return
@@ -122,12 +122,12 @@ class Recorder:
             weights = weights[:, list(heads)]
         weights = weights.to(self.options.dtype or weights.dtype, copy=True)
         record = self.latest.get((place.name, place.occurrence))
-        if isinstance(record, GrowingDenseCall) and record.continued_by(weights, past):
+        if isinstance(record, DenseCallBuilder) and record.continued_by(weights, past):
             record.append(weights)
             self.touch(record)
             return
         self.put(
-            place, GrowingDenseCall(place, weights, self.options, 0 if record is None else record.run + 1)
+            place, DenseCallBuilder(place, weights, self.options, 0 if record is None else record.run + 1)
         )
 
     def _add_again(self, place: CallPlace, step: AttentionStep) -> None:
@@ -136,11 +136,11 @@ class Recorder:
             return
         step = of_heads(step, self.options.heads)
         for record in reversed(self.records):
-            if isinstance(record, GrowingScoredCall) and record.repeated_by(place, step):
+            if isinstance(record, ScoredCallBuilder) and record.repeated_by(place, step):
                 record.follow_gradient(step, 0)
                 return
 
-    def _continues(self, record: GrowingScoredCall | GrowingSummaryCall, step: AttentionStep) -> bool:
+    def _continues(self, record: ScoredCallBuilder | SummaryCallBuilder, step: AttentionStep) -> bool:
         if self._search is not None:
             return record.searched_by(step, self._past)
         continues = record.continued_by(step, self._past, last_only=self._same_text)
@@ -153,7 +153,7 @@ class Recorder:
         """A beam search begins: rows of the batch can continue one another until it ends."""
         self._search = BeamSearch()
 
-    def touch(self, record: GrowingRecord) -> None:
+    def touch(self, record: AnyCallBuilder) -> None:
         """Rows were appended to a record: tell the search, if one is running."""
         if self._search is not None:
             self._search.touch(record)
@@ -170,7 +170,7 @@ class Recorder:
         """The kind of the last call of a module; None if it was not called yet."""
         return self._numbering.kind_before(name)
 
-    def put(self, place: CallPlace, record: GrowingRecord) -> None:
+    def put(self, place: CallPlace, record: AnyCallBuilder) -> None:
         """Begin a record."""
         before = self.latest.get((place.name, place.occurrence))
         if self._search is not None:
@@ -204,7 +204,7 @@ class Recorder:
 
     def _gradients(self) -> Iterator[OutputGradients]:
         for record in self.records:
-            if isinstance(record, GrowingScoredCall) and record.gradients is not None:
+            if isinstance(record, ScoredCallBuilder) and record.gradients is not None:
                 yield record.gradients
 
     def check_layers(self) -> None:
@@ -222,7 +222,7 @@ class CallForwarder(Recorder):
         super().__init__(options)
         self.hear = hear
 
-    def put(self, place: CallPlace, record: GrowingRecord) -> None:
+    def put(self, place: CallPlace, record: AnyCallBuilder) -> None:
         """Pass the call on."""
         del place
         self.hear(record.call())

@@ -19,7 +19,7 @@ from regard.errors import RecordingError, ShapeError
 from regard.interception.steps import Kind  # noqa: F401 - the inherited fields are documented here
 from regard.kernels import Statistics, attention_statistics, attention_with_lse
 from regard.kernels.biases import WHOLE, Bias
-from regard.kernels.plain_kernel import MAX_SCORES, Rules, full_precision, scores_of, weights_of
+from regard.kernels.plain_kernel import MAX_SCORES, ScoreOptions, full_precision, scores_of, weights_of
 from regard.masks import Mask, padding  # noqa: F401 - the inherited fields are documented here
 from regard.masks.extent import Integers
 from regard.masks.mask import MaskLike, as_mask
@@ -130,7 +130,7 @@ class ScoredCall(Call):
         q = widened(_rows(self.q[batch, index], i))
         k = widened(_rows(self.k[batch, self.key_head(index)], j))
         with full_precision(q):
-            rules = Rules(self.scale, self.softcap)
+            rules = ScoreOptions(self.scale, self.softcap)
             scores, _ = scores_of(q, k, self.bias_at(batch, index, i, j), rules)
         weights = weights_of(scores, _rows(self.lse[batch, index], i).to(q.dtype)[:, None])
         allowed = self.mask.select((batch, index)).evaluate(self.extent, i + self.extent.offset, j)

@@ -8,11 +8,11 @@
 from typing import Any as _Any
 
 from regard.translator.alignment import Alignment, AlignmentHead, align, measure_heads
+from regard.translator.built_in import embedded, embedded_alignment_head, translate
 from regard.translator.dictionary import DictionaryEntry, read_dictionary
-from regard.translator.embedded import embedded, embedded_alignment_head, translate
 from regard.translator.evaluation import Scores, evaluate, score
 from regard.translator.everyday import everyday_sentences
-from regard.translator.export import export
+from regard.translator.exported_model import export
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_pairs import CorpusSplit, HeldOut, Pair, read_pairs, split
 from regard.translator.training import Report, train

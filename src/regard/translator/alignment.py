@@ -21,8 +21,10 @@ from regard.errors import ModelFileError, TextError
 from regard.nn import DecoderLayer
 from regard.recording import Call, Recording
 from regard.translator.files import read_text
+from regard.translator.names import HiddenNames
+from regard.translator.sentence_splitting import split_sentences
 from regard.translator.translate_text import Translator
-from regard.translator.vocabulary import EnglishTokens
+from regard.translator.vocabulary import EnglishTokens, Vocabularies
 from regard.translator.watched_translation import WatchedTranslation, look
 
 FILE = "alignment.json"
@@ -36,18 +38,19 @@ class SourceWord(NamedTuple):
     stop: int
 
 
-def words_of(english: EnglishTokens, text: str) -> list[SourceWord]:
-    """The words of a text; punctuation marks are words of their own.
+def words_of(english: EnglishTokens, text: str, hidden: HiddenNames | None = None) -> list[SourceWord]:
+    """The words of a text; punctuation marks are words of their own, and so are names that are ``hidden`` in it.
 
     >>> english = EnglishTokens.learn(["The cat sat.", "The cat ran."] * 9, 60)
     >>> [word.text for word in words_of(english, "The cats sat.")]
     ['The', 'cats', 'sat', '.']
     """
-    found = english.tokenizer.encode(text, add_special_tokens=False)
+    hidden = hidden or HiddenNames(text)
+    found = english.tokenizer.encode(hidden.text, add_special_tokens=False)
     words: list[SourceWord] = []
     joined = False
     for place, (piece, (begin, end)) in enumerate(zip(found.tokens, found.offsets, strict=True)):
-        typed = text[begin:end].strip()
+        typed = hidden.shown(hidden.text[begin:end].strip())
         letters = _has_letters(typed)
         if letters and joined and not piece.startswith("▁"):
             before = words.pop()
@@ -58,9 +61,10 @@ def words_of(english: EnglishTokens, text: str) -> list[SourceWord]:
     return words
 
 
-def _proper_words(english: EnglishTokens, text: str) -> list[SourceWord]:
+def _proper_words(vocabularies: Vocabularies, text: str) -> list[SourceWord]:
     """The words without punctuation, on which idle heads rest."""
-    return [word for word in words_of(english, text) if _has_letters(word.text)]
+    words = words_of(vocabularies.english, text, vocabularies.hide_names(text))
+    return [word for word in words if _has_letters(word.text)]
 
 
 def _has_letters(piece: str) -> bool:
@@ -144,16 +148,30 @@ def align(
     >>> align(embedded(), "The cat sat on the mat.", embedded_alignment_head()).strongest(0)
     'cat'
     """
-    translation = translator.translate(text, num_beams=num_beams, max_new_tokens=max_new_tokens)
-    return alignment_of(look(translator, text, translation=translation), translator.vocabularies.english, by)
+    parts = []
+    for sentence in split_sentences(text):
+        translation = translator.translate(sentence, num_beams=num_beams, max_new_tokens=max_new_tokens)
+        parts.append(alignment_of(look(translator, sentence, translation=translation), translator.vocabularies, by))
+    return _joined(text, parts)
 
 
-def alignment_of(seen: WatchedTranslation, english: EnglishTokens, by: AlignmentHead) -> Alignment:
+def _joined(text: str, parts: Sequence[Alignment]) -> Alignment:
+    """The alignment of several sentences: no character attends to the words of another sentence."""
+    if len(parts) == 1:
+        return parts[0]
+    words = tuple(word for part in parts for word in part.words)
+    weights = torch.block_diag(*(part.weights for part in parts))
+    return Alignment(text, "".join(part.translation for part in parts), words, weights, parts[0].by)
+
+
+def alignment_of(seen: WatchedTranslation, vocabularies: Vocabularies, by: AlignmentHead) -> Alignment:
     """The alignment in a recording, from one head."""
-    words = _proper_words(english, seen.text)
+    words = _proper_words(vocabularies, seen.text)
     call = cross_call(seen.recording, by.layer)
-    # Row t writes character t; the last row writes the end.
-    weights = _by_word(call.weights(by.head, rows=slice(len(seen.translation))), words)
+    # Row t writes character t, or a whole name; the last row writes the end.
+    written = (seen.recording.tokens or [])[1:]
+    lengths = torch.tensor([len(token) for token in written])
+    weights = _by_word(call.weights(by.head, rows=slice(len(written))), words).repeat_interleave(lengths, 0)
     return Alignment(seen.text, seen.translation, tuple(word.text for word in words), weights, by)
 
 
@@ -216,7 +234,7 @@ def measure_heads(
             seen = look(translator, sentence.english, translation=sentence.chinese)
         except TextError:
             continue  # a model that cannot read a sentence gets its pairs wrong
-        words = _proper_words(translator.vocabularies.english, sentence.english)
+        words = _proper_words(translator.vocabularies, sentence.english)
         for call in seen.recording:
             if call.kind != "cross":
                 continue

@@ -18,8 +18,8 @@ from regard.errors import ArgumentError, PackageError, ShapeError
 from regard.interception.steps import Kind
 from regard.recording import Call, DenseCall, Recording
 from regard.views.page.notebook import Display, displayed
-from regard.views.page.page_payload import Wording
-from regard.views.page.write_page import Options, Start
+from regard.views.page.page_payload import TokenDisplay
+from regard.views.page.write_page import PageOptions, PageStart
 
 HEIGHT = 720
 
@@ -71,9 +71,9 @@ def head_view(
         encoder_tokens,
         decoder_tokens,
     )
-    options = Options(
-        start=Start("lines", layer=layer, heads=heads),
-        wording=Wording(prettify=prettify_tokens),
+    options = PageOptions(
+        start=PageStart("lines", layer=layer, heads=heads),
+        wording=TokenDisplay(prettify=prettify_tokens),
         sentence_b=_sentence_b(sentence_b_start, tokens),
     )
     return _acted(recording_of(given, include_layers), options, html_action)
@@ -119,9 +119,9 @@ def model_view(
             do="Choose one.",
             display_mode=display_mode,
         )
-    options = Options(
-        start=Start("overview", theme=display_mode),
-        wording=Wording(prettify=prettify_tokens),
+    options = PageOptions(
+        start=PageStart("overview", theme=display_mode),
+        wording=TokenDisplay(prettify=prettify_tokens),
         sentence_b=_sentence_b(sentence_b_start, tokens),
     )
     return _acted(recording_of(given, include_layers, include_heads), options, html_action)
@@ -362,7 +362,7 @@ def _sentence_b(start: int | None, tokens: Sequence[str] | None) -> int | None:
     return start
 
 
-def _acted(recording: Recording, options: Options, action: str) -> Display | None:
+def _acted(recording: Recording, options: PageOptions, action: str) -> Display | None:
     if action not in ("view", "return"):
         raise ArgumentError(
             "html_action is view or return.", got="html_action = {action!r}", do="Choose one.", action=action

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from regard.ablation import Ablation
-    from regard.app.model_input import Subject
+    from regard.app.model_input import RecordedText
 
 PAGE = "look.html"
 HEADS = 12
@@ -136,7 +136,9 @@ def look(
             webbrowser.open(out.resolve().as_uri())
 
 
-def _effects(console: Console, subject: Subject, model: str | None, pair: str | None, lang: str) -> Ablation:
+def _effects(
+    console: Console, subject: RecordedText, model: str | None, pair: str | None, lang: str
+) -> Ablation:
     """What the loss of the text, or the output of an encoder, loses without each head."""
     from regard import metrics
     from regard.ablation import ablate
@@ -166,7 +168,7 @@ def _name(console: Console, path: Path, what: str) -> None:
 
 def _draw(
     console: Console,
-    subject: Subject,
+    subject: RecordedText,
     path: Path,
     *,
     kind: str | None,
@@ -182,7 +184,7 @@ def _draw(
 
 
 def _write_page(
-    console: Console, subject: Subject, path: Path, *, force: bool, lang: str, **start: Any
+    console: Console, subject: RecordedText, path: Path, *, force: bool, lang: str, **start: Any
 ) -> None:
     """Print the size of the page, then write it, above the limit only with ``force``."""
     from regard.app.model_input import busy
@@ -206,7 +208,7 @@ def _write_page(
     _name(console, written, TEXTS.say("look.written", lang, megabytes=megabytes))
 
 
-def _say(console: Console, subject: Subject, lang: str) -> None:
+def _say(console: Console, subject: RecordedText, lang: str) -> None:
     """Print the translation, the alignment and the clearest heads."""
     from rich.text import Text
 
@@ -231,7 +233,7 @@ def _say(console: Console, subject: Subject, lang: str) -> None:
     console.print()
 
 
-def _beginning(subject: Subject, width: int) -> Text:
+def _beginning(subject: RecordedText, width: int) -> Text:
     """The tokens, as many as fit on three lines: a book would flood the terminal."""
     from rich.text import Text
 

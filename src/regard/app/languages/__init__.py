@@ -3,7 +3,7 @@
 ``python -m regard.app.languages`` lists the texts of errors and of help that have no Chinese yet.
 """
 
-from regard.app.languages.click_errors import ChineseRefusal, chinese_usage_error
+from regard.app.languages.click_errors import ChineseMessage, chinese_usage_error
 from regard.app.languages.option import HANDED_ON, LANGUAGE, LanguageContext, lang_option, language_of
 from regard.languages import Texts
 
@@ -14,7 +14,7 @@ __all__ = [
     "HANDED_ON",
     "LANGUAGE",
     "TEXTS",
-    "ChineseRefusal",
+    "ChineseMessage",
     "LanguageContext",
     "chinese_usage_error",
     "lang_option",

@@ -51,7 +51,7 @@ def _first(call: ast.Call) -> list[ast.expr]:
     name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
     if not _SAYS.fullmatch(name) or hasattr(builtins, name) or ast.unparse(call.func).startswith("click."):
         return []
-    return call.args[1:2] if name == "RefusedError" else call.args[:1]
+    return call.args[1:2] if name == "RequestError" else call.args[:1]
 
 
 def _written(part: ast.expr) -> Iterator[tuple[int, str | None]]:

@@ -140,7 +140,7 @@ def load_models(names: Sequence[str]) -> list[Model]:
 
 
 def _embedded() -> Any:
-    from regard.translator.embedded import FOLDER, embedded
+    from regard.translator.built_in import FOLDER, embedded
 
     return embedded() if FOLDER.is_dir() else None
 

@@ -77,7 +77,7 @@ class SurveyPosition:
 
 
 @dataclass
-class Progress:
+class ProcessProgress:
     """How far one process has come in its run."""
 
     generation: int
@@ -174,7 +174,7 @@ class SurveyFolder:
 
     # ---- checkpoints -------------------------------------------------------------------------------
 
-    def save_part(self, progress: Progress, found: Accumulators) -> None:
+    def save_part(self, progress: ProcessProgress, found: Accumulators) -> None:
         """Write what one process has found and how far it has come, together."""
         self._save(self._part(progress.own), found, asdict(progress))
 
@@ -193,12 +193,12 @@ class SurveyFolder:
         except (DamagedError, TypeError) as error:
             raise _lost(path, error) from error
 
-    def parts(self, generation: int) -> Iterator[tuple[Progress, Accumulators]]:
+    def parts(self, generation: int) -> Iterator[tuple[ProcessProgress, Accumulators]]:
         """The parts that build on the state."""
         for path in sorted(self.checkpoint.glob("part-*.safetensors")):
             try:
                 facts, found = self._load(path)
-                progress = Progress(**facts)
+                progress = ProcessProgress(**facts)
             except (DamagedError, TypeError) as error:
                 raise SurveyError(
                     "A part of a checkpoint must be as the survey wrote it.",

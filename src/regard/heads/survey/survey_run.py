@@ -20,7 +20,7 @@ from regard.heads.survey.corpus_batches import CorpusBatch, CorpusBatches, Docum
 from regard.heads.survey.survey_folder import (
     FailureFile,
     FailureLog,
-    Progress,
+    ProcessProgress,
     SurveyFolder,
     SurveyPosition,
     close_generation,
@@ -196,11 +196,11 @@ class SurveyRun:
             position, _ = self.folder.load_state()
         return position, before
 
-    def _work(self, position: SurveyPosition, report: Listener) -> tuple[Progress, Accumulators]:
+    def _work(self, position: SurveyPosition, report: Listener) -> tuple[ProcessProgress, Accumulators]:
         """Compute every remaining batch of this process."""
         own, count = self.processes.own, self.processes.count
         found, done = Accumulators.blank(self.heads), frozenset(position.done)
-        progress = Progress(position.generation, own, count, position.stretch, position.first)
+        progress = ProcessProgress(position.generation, own, count, position.stretch, position.first)
         notes = FailureLog(self.folder.own_failures(own))
         clock = _ProgressClock(self.batches.corpus, report)
         saved = time.monotonic()
@@ -224,7 +224,7 @@ class SurveyRun:
         return progress, found
 
     def _save(
-        self, progress: Progress, found: Accumulators, notes: FailureLog, clock: _ProgressClock
+        self, progress: ProcessProgress, found: Accumulators, notes: FailureLog, clock: _ProgressClock
     ) -> None:
         written = notes.sync()
         progress.failed_bytes, progress.failed_digest = written.bytes, written.digest
@@ -250,7 +250,7 @@ class SurveyRun:
         return total, failures
 
     def _end(
-        self, position: SurveyPosition, before: Accumulators, progress: Progress, found: Accumulators
+        self, position: SurveyPosition, before: Accumulators, progress: ProcessProgress, found: Accumulators
     ) -> tuple[SurveyPosition, Accumulators]:
         """Merge the results of all processes into one state; until it is written, the parts have them."""
         together = found.shared(self.processes)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.checks import is_integer
 from regard.errors import ArgumentError, SurveyError
-from regard.heads.induction import induction
+from regard.heads.induction_heads import induction
 from regard.heads.survey.accumulators import Accumulators, AttentionPlace, HeadLayout
 from regard.heads.survey.corpus_batches import DocumentPart
 from regard.heads.survey.tokenized_batch import TokenFlags, TokenizedBatch

@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 
 from regard.checks import check_choice, check_positive
 from regard.errors import ArgumentError
-from regard.views.figures.downsampling import Reduced, range_of
+from regard.views.figures.downsampling import BlockMaxima, range_of
 from regard.views.figures.figure_layout import FigureLayout
 from regard.views.figures.style import FAINT, HATCH, PAPER, SIGNED_MAP, TEXT
 
@@ -24,7 +24,7 @@ DECADES = 4
 
 
 @dataclass(frozen=True)
-class Scale:
+class ColourScale:
     """Which number has which colour."""
 
     norm: Normalize
@@ -46,8 +46,11 @@ class Scale:
 
 
 def scale_for(
-    pictures: Sequence[Reduced], scale: str, largest: float | None = None, cmap: str | Colormap | None = None
-) -> Scale:
+    pictures: Sequence[BlockMaxima],
+    scale: str,
+    largest: float | None = None,
+    cmap: str | Colormap | None = None,
+) -> ColourScale:
     """One scale for all pictures: from 0, or around 0 where there are numbers below it.
 
     ``largest`` is the number that gets the last colour, by default the greatest. ``cmap`` is a colour map
@@ -66,14 +69,14 @@ def scale_for(
                 do='Use scale="linear".',
                 low=low,
             )
-        return Scale(Normalize(-top, top, clip=True), _map(cmap or SIGNED_MAP))
+        return ColourScale(Normalize(-top, top, clip=True), _map(cmap or SIGNED_MAP))
     colours = _map(cmap or mpl.rcParams["image.cmap"])
     if scale == "linear":
-        return Scale(Normalize(0.0, top, clip=True), colours)
+        return ColourScale(Normalize(0.0, top, clip=True), colours)
     positive = [values[values > 0] for values in (np.ma.compressed(one.values) for one in pictures)]
     least = min((float(values.min()) for values in positive if len(values)), default=top)
     bottom = min(max(least, top * 10.0**-DECADES), top / 10)
-    return Scale(LogNorm(bottom, top, clip=True), colours, log=True)
+    return ColourScale(LogNorm(bottom, top, clip=True), colours, log=True)
 
 
 def _map(name: str | Colormap) -> Colormap:
@@ -88,7 +91,7 @@ def _map(name: str | Colormap) -> Colormap:
     return mpl.colormaps[name].with_extremes(bad=(0, 0, 0, 0))  # type: ignore[index]
 
 
-def paint(axes: Axes, picture: Reduced, scale: Scale) -> AxesImage:
+def paint(axes: Axes, picture: BlockMaxima, scale: ColourScale) -> AxesImage:
     """The picture in the axes; pairs that may not attend show hatched paper."""
     values = picture.values
     if scale.log:
@@ -110,7 +113,7 @@ def paint(axes: Axes, picture: Reduced, scale: Scale) -> AxesImage:
 
 
 def colour_key(
-    layout: FigureLayout, image: AxesImage, scale: Scale, box: tuple[float, float, float, float]
+    layout: FigureLayout, image: AxesImage, scale: ColourScale, box: tuple[float, float, float, float]
 ) -> None:
     """The key of the colours, as a narrow bar."""
     axes = layout.area(*box)

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from regard.ablation import Ablation
 from regard.errors import DtypeError, ShapeError
-from regard.heads.eviction import Eviction
-from regard.views.figures.bar_rows import MOST, PITCH, Row, draw_bars
-from regard.views.figures.colours import Scale, colour_key, paint, scale_for
-from regard.views.figures.downsampling import Reduced
+from regard.heads.cache_eviction import Eviction
+from regard.views.figures.bar_rows import MOST, PITCH, BarRow, draw_bars
+from regard.views.figures.colours import ColourScale, colour_key, paint, scale_for
+from regard.views.figures.downsampling import BlockMaxima
 from regard.views.figures.figure_layout import FigureLayout, checked_size
 from regard.views.figures.style import FAINT, head_style, house_style
 
@@ -105,7 +105,7 @@ def draw_maps(
     """A map for each kind, with one scale of colours for all of them."""
     most = max(max(grid.shape) for grid in grids.values())
     pitch = checked_size(size, min(CELL * most, SIDE)) / most
-    pictures = {kind: Reduced(np.ma.masked_invalid(grid), grid.shape) for kind, grid in grids.items()}
+    pictures = {kind: BlockMaxima(np.ma.masked_invalid(grid), grid.shape) for kind, grid in grids.items()}
     colours = (
         _signed(list(pictures.values()), largest)
         if signed
@@ -142,10 +142,10 @@ def _side(layout: FigureLayout, name: str, kind: str) -> str:
     )
 
 
-def _signed(pictures: Sequence[Reduced], largest: float | None) -> Scale:
+def _signed(pictures: Sequence[BlockMaxima], largest: float | None) -> ColourScale:
     """Colours on both sides of 0, also where every difference has one sign."""
     top = max(float(np.abs(np.ma.filled(picture.values, 0.0)).max()) for picture in pictures) or 1.0
-    both = Reduced(np.ma.array([[-top, top]]), (1, 2))
+    both = BlockMaxima(np.ma.array([[-top, top]]), (1, 2))
     return scale_for([both], "linear", largest or top)
 
 
@@ -160,7 +160,7 @@ def _bars(
 ) -> Figure:
     several = len(grids) > 1
     rows = [
-        Row(_bar_name(layout, found.by, kind if several else "", at, labels.get(kind)), float(value))
+        BarRow(_bar_name(layout, found.by, kind if several else "", at, labels.get(kind)), float(value))
         for kind, grid in grids.items()
         for at, value in enumerate(grid[0])
         if np.isfinite(value)

@@ -12,7 +12,7 @@ from regard.checks import check_choice, check_integer
 from regard.errors import DtypeError, ShapeError
 from regard.heads import Attribution, Relevance
 from regard.table import Table
-from regard.views.figures.bar_rows import MOST, PITCH, Row, draw_bars
+from regard.views.figures.bar_rows import MOST, PITCH, BarRow, draw_bars
 from regard.views.figures.effect_map import draw_maps
 from regard.views.figures.figure_layout import FigureLayout, checked_size
 from regard.views.figures.style import FAINT, house_style
@@ -131,7 +131,7 @@ def attribution(
         return draw_maps(layout, ("layer", "head"), grids, None, None, title, said, size)
 
 
-def _token_rows(values: NDArray[np.float64], labels: Sequence[str] | None) -> list[Row]:
+def _token_rows(values: NDArray[np.float64], labels: Sequence[str] | None) -> list[BarRow]:
     if labels is not None and len(labels) != len(values):
         raise ShapeError(
             "There is a label for every token (tokens = {tokens}).",
@@ -141,11 +141,11 @@ def _token_rows(values: NDArray[np.float64], labels: Sequence[str] | None) -> li
             labels=len(labels),
         )
     names = [str(at) if labels is None else f"{at} {labels[at]}" for at in range(len(values))]
-    return [Row(name, float(value)) for name, value in zip(names, values)]
+    return [BarRow(name, float(value)) for name, value in zip(names, values)]
 
 
 def _bars(
-    rows: list[Row],
+    rows: list[BarRow],
     most: int,
     text: str,
     values: dict[str, float],

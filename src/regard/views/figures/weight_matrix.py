@@ -28,7 +28,7 @@ BLOCK = 2**18
 
 
 @dataclass(frozen=True)
-class Block:
+class RowBlock:
     """Some neighbouring rows of a matrix."""
 
     start: int
@@ -68,7 +68,7 @@ class Matrix:
         """Such as "layer 2", for a figure of several heads; empty where nothing is known."""
         return place_name(self.layer, None, self.kind, lang)
 
-    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+    def blocks(self, rows: int | None = None) -> Iterator[RowBlock]:
         """All rows from the first to the last, ``rows`` at a time."""
         queries, keys = self.shape
         step = rows or max(1, BLOCK // keys)
@@ -88,9 +88,9 @@ class Matrix:
                     start=start + row,
                     column=column,
                 )
-            yield Block(start, values, hidden)
+            yield RowBlock(start, values, hidden)
 
-    def row(self, query: int) -> Block:
+    def row(self, query: int) -> RowBlock:
         """One row alone."""
         if not is_index(query, self.shape[0]):
             raise ArgumentError(

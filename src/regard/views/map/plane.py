@@ -24,7 +24,7 @@ from regard.masks import padding
 from regard.masks.extent import Bools, Strip
 from regard.masks.mask import NONE
 from regard.recording import Call, DenseCall, ScoredCall
-from regard.views.page.head_groups import Piece
+from regard.views.page.head_groups import HeadSlice
 
 TILE = 256
 """Cells along each side of a tile."""
@@ -144,7 +144,7 @@ class Plane:
     def _find(self, strip: int) -> None:
         call = self.call.scored()
         one = slice(0, 1)
-        piece = Piece(
+        piece = HeadSlice(
             one, one, call.q[0], call.k[0], call.mask, call.bias, call.scale, call.softcap, call.sinks
         )
         rows = torch.arange(strip * TILE, min((strip + 1) * TILE, call.queries))

@@ -21,7 +21,7 @@ _SIGNS = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
 
 
 @dataclass(frozen=True)
-class Text:
+class SideTokens:
     """The tokens of one side of a call."""
 
     tokens: tuple[str, ...]
@@ -30,7 +30,9 @@ class Text:
     spaces: tuple[bool, ...]  # whether a space goes before each token in running text
 
 
-def text_of(tokens: Sequence[str], words: Sequence[int] | None = None, *, prettify: bool = True) -> Text:
+def text_of(
+    tokens: Sequence[str], words: Sequence[int] | None = None, *, prettify: bool = True
+) -> SideTokens:
     """Tokens of any tokenizer made readable.
 
     >>> text = text_of(["[CLS]", "un", "##seen", "words", "[SEP]"])
@@ -54,16 +56,16 @@ def text_of(tokens: Sequence[str], words: Sequence[int] | None = None, *, pretti
     of_words = _words(tokens, readable, special) if words is None else [int(word) for word in words]
     shown = readable if prettify else [_visible(token) for token in tokens]
     spaces = _spaces(tokens, readable, special, of_words)
-    return Text(tuple(shown), special, tuple(of_words), tuple(spaces))
+    return SideTokens(tuple(shown), special, tuple(of_words), tuple(spaces))
 
 
-def numbered(count: int) -> Text:
+def numbered(count: int) -> SideTokens:
     """Positions, where there are no tokens.
 
     >>> numbered(3).tokens
     ('0', '1', '2')
     """
-    return Text(tuple(map(str, range(count))), (False,) * count, tuple(range(count)), (True,) * count)
+    return SideTokens(tuple(map(str, range(count))), (False,) * count, tuple(range(count)), (True,) * count)
 
 
 # ---- display ---------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from regard.checks import check_integer
 from regard.deprecation import renamed_arguments
 from regard.recording import Recording
 from regard.views.page.page_html import document
-from regard.views.page.page_payload import Wording
-from regard.views.page.write_page import Options, Start, payload_for
+from regard.views.page.page_payload import TokenDisplay
+from regard.views.page.write_page import PageOptions, PageStart, payload_for
 
 
 class Display:
@@ -73,19 +73,19 @@ def show(
     >>> show(seen)._repr_html_().startswith("<iframe")
     True
     """
-    options = Options(
+    options = PageOptions(
         batch=batch,
         layers=layers,
         title=title,
         lang=lang,
-        start=Start(view, kind, layer, head, compact=compact),
-        wording=Wording(words, source_words),
+        start=PageStart(view, kind, layer, head, compact=compact),
+        wording=TokenDisplay(words, source_words),
         force=force,
     )
     return displayed(recording, options, height)
 
 
-def displayed(recording: Recording, options: Options, height: int) -> Display:
+def displayed(recording: Recording, options: PageOptions, height: int) -> Display:
     """The page with these options, to be shown in a notebook."""
     check_integer("height", height, example=720)
     return Display(document(payload_for(recording, options)), height)

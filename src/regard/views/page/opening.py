@@ -14,7 +14,7 @@ from regard import heads
 from regard.heads import Head, Roles
 from regard.heads.role_results import CLEAR, TIERS
 from regard.recording import Call, Recording
-from regard.views.page.display_tokens import Text, is_unspaced
+from regard.views.page.display_tokens import SideTokens, is_unspaced
 
 CARDS = 5
 """Heads on cards below the text."""
@@ -123,7 +123,7 @@ def _nearest(head: Head) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Link:
+class _StrongestPair:
     """The strongest telling pair of a head, and how telling the head is as a whole."""
 
     worth: float
@@ -134,7 +134,7 @@ class _Link:
 
 def opening(
     calls: Sequence[Call],
-    texts: Sequence[tuple[Text, Text]],
+    texts: Sequence[tuple[SideTokens, SideTokens]],
     roles: HeadRoles,
     start: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _alignment(head: Head) -> float:
     return 0.0 if score is None else score.value
 
 
-def _link(call: Call, rows: Text, columns: Text, place: int, head: int) -> _Link:
+def _link(call: Call, rows: SideTokens, columns: SideTokens, place: int, head: int) -> _StrongestPair:
     """What one head shows best."""
     chosen = slice(0, min(ROWS, call.queries))
     weights = call.weights(call.head_numbers[head], chosen).double().numpy()
@@ -171,15 +171,15 @@ def _link(call: Call, rows: Text, columns: Text, place: int, head: int) -> _Link
     peaks, keys = weights.max(-1, initial=0.0), weights.argmax(-1)
     words = peaks > 0
     if not words.any():
-        return _Link(0.0, place, head, None)
+        return _StrongestPair(0.0, place, head, None)
     # A head that always looks at the same key says little, whichever key that is.
     variety = len(np.unique(keys[words])) / words.sum()
     # The first of about the strongest: readers begin at the beginning.
     query = int(np.argmax(peaks >= 0.9 * peaks.max()))
-    return _Link(float(peaks[words].mean() * variety), place, head, query)
+    return _StrongestPair(float(peaks[words].mean() * variety), place, head, query)
 
 
-def _telling(call: Call, rows: Text, columns: Text, chosen: slice) -> NDArray[np.bool_]:
+def _telling(call: Call, rows: SideTokens, columns: SideTokens, chosen: slice) -> NDArray[np.bool_]:
     """Pairs worth seeing: a word that attends to another word, neither its neighbour nor its equal."""
     queries = np.arange(call.queries)[chosen]
     keys = np.arange(call.keys)
@@ -199,7 +199,7 @@ def _telling(call: Call, rows: Text, columns: Text, chosen: slice) -> NDArray[np
     return pairs
 
 
-def _is_word(text: Text, place: int, *, least: int) -> bool:
+def _is_word(text: SideTokens, place: int, *, least: int) -> bool:
     """Whether a token is a word of ``least`` or more characters, or of ideographs."""
     token = text.tokens[place]
     return not text.special[place] and token.isalpha() and (len(token) >= least or is_unspaced(token))

@@ -15,7 +15,7 @@ from regard.kernels import attention_with_lse
 from regard.recording import Call, DenseCall, ScoredCall
 from regard.threads import each, spread
 from regard.views.page.array_packing import ArrayStore
-from regard.views.page.head_groups import Piece, pieces_of
+from regard.views.page.head_groups import HeadSlice, pieces_of
 from regard.views.page.page_bias import CarriedBias, carried
 from regard.views.page.quantisation import Quantised, quantise
 from regard.views.page.rounding_error import BOUND, greatest_error, rows_to_compare
@@ -89,7 +89,7 @@ def carried_weights(call: DenseCall) -> Carried:
     }
 
 
-def rounded(call: ScoredCall, pieces: Sequence[Piece]) -> RoundedCall:
+def rounded(call: ScoredCall, pieces: Sequence[HeadSlice]) -> RoundedCall:
     """The call with as few bits as keep every weight within the bound."""
     q, k = call.q[0], call.k[0]
     rows = rows_to_compare(q, call.keys)
@@ -109,7 +109,9 @@ def rounded(call: ScoredCall, pieces: Sequence[Piece]) -> RoundedCall:
     return RoundedCall(own_q, own_k, lse.numpy(), own_bias, error, len(rows))
 
 
-def _as_pieces(pieces: Sequence[Piece], q: Quantised, k: Quantised, bias: CarriedBias | None) -> list[Piece]:
+def _as_pieces(
+    pieces: Sequence[HeadSlice], q: Quantised, k: Quantised, bias: CarriedBias | None
+) -> list[HeadSlice]:
     own_q, own_k = torch.from_numpy(q.decoded()), torch.from_numpy(k.decoded())
     own_bias = None if bias is None else bias.as_bias()
     return [
@@ -123,7 +125,7 @@ def _as_pieces(pieces: Sequence[Piece], q: Quantised, k: Quantised, bias: Carrie
     ]
 
 
-def _lse(piece: Piece, dtype: torch.dtype) -> Tensor:
+def _lse(piece: HeadSlice, dtype: torch.dtype) -> Tensor:
     """The lse of every row, ``(head, query)``."""
     q, k = piece.q[None].to(dtype), piece.k[None].to(dtype)
     return attention_with_lse(q, k, k, **piece.options())[1][0]

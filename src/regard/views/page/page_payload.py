@@ -25,7 +25,7 @@ from regard.masks.extent import Extent
 from regard.recording import Call, Recording, ScoredCall
 from regard.views.page.array_packing import ArrayStore
 from regard.views.page.base85 import DIGITS
-from regard.views.page.display_tokens import Text, numbered, text_of
+from regard.views.page.display_tokens import SideTokens, numbered, text_of
 from regard.views.page.head_groups import pieces_of
 from regard.views.page.mask_intervals import intervals
 from regard.views.page.opening import cards, head_roles, opening
@@ -45,7 +45,7 @@ FINE_VALUES = 1 << 19
 
 
 @dataclass(frozen=True)
-class Wording:
+class TokenDisplay:
     """How tokens are shown: the word of each, if the user passed it, and whether to clean them."""
 
     words: Sequence[int] | None = None
@@ -59,10 +59,10 @@ class Payload:
 
     header: dict[str, Any]
     arrays: ArrayStore = field(default_factory=ArrayStore)
-    _texts: dict[Text, int] = field(default_factory=dict)
+    _texts: dict[SideTokens, int] = field(default_factory=dict)
     _masks: dict[tuple[Mask, Extent], int | None] = field(default_factory=dict)
 
-    def put_text(self, text: Text) -> int:
+    def put_text(self, text: SideTokens) -> int:
         """Keep the tokens of a side, once."""
         if text not in self._texts:
             self._texts[text] = len(self._texts)
@@ -102,7 +102,7 @@ def payload_of(
     title: str = "",
     language: str = "en",
     start: dict[str, Any] | None = None,
-    wording: Wording | None = None,
+    wording: TokenDisplay | None = None,
     sentence_b: int | None = None,
     effects: Ablation | None = None,
 ) -> Payload:
@@ -144,7 +144,7 @@ def payload_of(
     roles = head_roles(recording, alone, batch)
     texts = []
     for place, (call, one) in enumerate(zip(calls, alone)):
-        rows, columns = _texts(recording, call, batch, wording or Wording())
+        rows, columns = _texts(recording, call, batch, wording or TokenDisplay())
         texts.append((rows, columns))
         described = {
             "name": call.name,
@@ -223,7 +223,9 @@ def _check(call: Call, batch: int) -> None:
             )
 
 
-def _texts(recording: Recording, call: Call, batch: int, wording: Wording) -> tuple[Text, Text]:
+def _texts(
+    recording: Recording, call: Call, batch: int, wording: TokenDisplay
+) -> tuple[SideTokens, SideTokens]:
     """The texts of the rows and of the columns."""
     two_sided = recording.source_tokens is not None
     rows = (recording.row_tokens(call, batch), call.queries, two_sided and call.kind == "encoder")
@@ -233,8 +235,8 @@ def _texts(recording: Recording, call: Call, batch: int, wording: Wording) -> tu
 
 
 def _text(
-    tokens: Sequence[str] | None, count: int, of_source: bool, wording: Wording, *, shifted: bool = False
-) -> Text:
+    tokens: Sequence[str] | None, count: int, of_source: bool, wording: TokenDisplay, *, shifted: bool = False
+) -> SideTokens:
     """The tokens of one side, or their numbers; ``shifted`` rows are named by what they write, one later."""
     if tokens is None:
         return numbered(count)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.kernels.plain_kernel import weights_of
-from regard.views.page.head_groups import Piece
+from regard.views.page.head_groups import HeadSlice
 
 BOUND = 2e-3
 """No weight on a page may be further from the exact one."""
@@ -33,7 +33,7 @@ def rows_to_compare(q: Tensor, keys: int) -> Tensor:
     return picked
 
 
-def greatest_error(exact: Piece, shown: Piece, lse: Tensor, rows: Tensor) -> float:
+def greatest_error(exact: HeadSlice, shown: HeadSlice, lse: Tensor, rows: Tensor) -> float:
     """``max |shown − exact|`` over some rows; ``lse (head, query)`` is what the page carries.
 
     The exact weights are a softmax in float64; the shown ones are ``exp(s − lse)`` of the rounded
@@ -49,7 +49,7 @@ def greatest_error(exact: Piece, shown: Piece, lse: Tensor, rows: Tensor) -> flo
     return worst
 
 
-def exact_weights(piece: Piece, rows: Tensor) -> Tensor:
+def exact_weights(piece: HeadSlice, rows: Tensor) -> Tensor:
     """The weights ``(head, row, key)`` of some queries in float64, by definition."""
     scores = piece.scores(rows, torch.float64)
     if piece.sinks is not None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.threads import each
-from regard.views.page.head_groups import Piece
+from regard.views.page.head_groups import HeadSlice
 
 SIDE = 32
 """Blocks along each side, at most."""
@@ -27,7 +27,7 @@ def block_size(length: int) -> int:
     return max(1, -(-length // SIDE))
 
 
-def thumbnail(piece: Piece, lse: Tensor) -> NDArray[np.uint8]:
+def thumbnail(piece: HeadSlice, lse: Tensor) -> NDArray[np.uint8]:
     """The greatest weights ``(head, block of queries, block of keys)``, 255 for weight 1."""
     heads, (queries, keys) = piece.q.shape[0], piece.extent
     height, width = block_size(queries), block_size(keys)

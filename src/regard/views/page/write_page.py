@@ -15,7 +15,7 @@ from regard.languages import check_language
 from regard.recording import Call, DenseCall, Recording, ScoredCall
 from regard.views.column_headings import TEXTS
 from regard.views.page.page_html import document, frame_size
-from regard.views.page.page_payload import FINE_VALUES, Payload, Wording, payload_of
+from regard.views.page.page_payload import FINE_VALUES, Payload, TokenDisplay, payload_of
 from regard.views.page.thumbnails import SIDE
 
 VIEWS = ("text", "overview", "lines", "matrix", "heads", "steps")
@@ -125,13 +125,13 @@ def page(
     >>> page(seen, getfixture("tmp_path") / "x.html", layer=0, head=1).name
     'x.html'
     """
-    options = Options(
+    options = PageOptions(
         batch=batch,
         layers=layers,
         title=title,
         lang=lang,
-        start=Start(view, kind, layer, head),
-        wording=Wording(words, source_words),
+        start=PageStart(view, kind, layer, head),
+        wording=TokenDisplay(words, source_words),
         effects=_by_head(effects),
         force=force,
     )
@@ -141,7 +141,7 @@ def page(
 
 
 @dataclass(frozen=True)
-class Start:
+class PageStart:
     """What a page opens first."""
 
     view: str | None = None
@@ -154,21 +154,21 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Options:
+class PageOptions:
     """All options of a page."""
 
     batch: int = 0
     layers: Sequence[int] | int | None = None
     title: str = ""
     lang: str = "en"
-    start: Start = field(default_factory=Start)
-    wording: Wording = field(default_factory=Wording)
+    start: PageStart = field(default_factory=PageStart)
+    wording: TokenDisplay = field(default_factory=TokenDisplay)
     sentence_b: int | None = None
     effects: Ablation | None = None
     force: bool = False
 
 
-def payload_for(recording: Recording, options: Options) -> Payload:
+def payload_for(recording: Recording, options: PageOptions) -> Payload:
     """The payload of a page, once its size and its options are checked."""
     check_language(options.lang)
     calls = chosen(recording, options.layers)
@@ -223,7 +223,7 @@ def chosen(recording: Recording, layers: Sequence[int] | int | None) -> list[Cal
     return calls
 
 
-def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
+def start_of(calls: Sequence[Call], wanted: PageStart) -> dict[str, Any]:
     """What the page opens first, as places in the page instead of the model's numbers."""
     start: dict[str, Any] = {}
     if wanted.view is not None:

@@ -17,7 +17,7 @@ _PLACE = re.compile(r"<!-- text ([\w.]+) -->")
 
 
 @dataclass(frozen=True)
-class Words:
+class ReportTexts:
     """The texts of one language, ready for HTML.
 
     >>> Words("en")("example.pair", query="<b>", key="cat", weight=0.5)

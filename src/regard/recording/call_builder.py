@@ -31,7 +31,7 @@ from regard.interception.steps import AttentionStep, CallPlace, Kind, MaskView
 from regard.kernels import Statistics, attention_with_lse
 from regard.masks import Mask
 from regard.masks.extent import Extent
-from regard.recording.beam_rows import Lineage, SelectedMaskView, along, parents, without_ended
+from regard.recording.beam_rows import BeamRows, SelectedMaskView, along, parents, without_ended
 from regard.recording.buffer import Buffer
 from regard.recording.kept_statistics import joined, placed
 from regard.recording.output_gradients import OutputGradients
@@ -44,14 +44,14 @@ from regard.recording.watch_options import WatchOptions
 
 def begin_call(
     place: CallPlace, step: AttentionStep, options: WatchOptions, run: int
-) -> GrowingScoredCall | GrowingSummaryCall:
+) -> ScoredCallBuilder | SummaryCallBuilder:
     """The call that a step begins: of its statistics where they came with it, otherwise of Q, K and lse."""
     if step.statistics is not None:
-        return GrowingSummaryCall(place, step, options, run, step.statistics)
-    return GrowingScoredCall(place, step, options, run)
+        return SummaryCallBuilder(place, step, options, run, step.statistics)
+    return ScoredCallBuilder(place, step, options, run)
 
 
-class GrowingCall(ABC):
+class CallBuilder(ABC):
     """One call while generation may still append to it."""
 
     def __init__(self, place: CallPlace, step: AttentionStep, options: WatchOptions, run: int) -> None:
@@ -148,7 +148,7 @@ class GrowingCall(ABC):
         }
 
 
-class GrowingSummaryCall(GrowingCall):
+class SummaryCallBuilder(CallBuilder):
     """The statistics of a call while generation may still append to it, and its last key."""
 
     def __init__(
@@ -186,7 +186,7 @@ class GrowingSummaryCall(GrowingCall):
         return SummaryCall(kept=self.kept, **self._described())
 
 
-class GrowingScoredCall(GrowingCall):
+class ScoredCallBuilder(CallBuilder):
     """Q, K and lse of a call while generation may still append to it."""
 
     def __init__(self, place: CallPlace, step: AttentionStep, options: WatchOptions, run: int) -> None:
@@ -278,10 +278,10 @@ class GrowingScoredCall(GrowingCall):
         """Keep only the texts that a beam search returned."""
         if self.place.kind == "encoder" and self.prompt_end == self.stop:
             return  # it read the prompts, each once
-        lineage = Lineage(rows, max(prompt, self.prompt_end))
-        stop = min(self.stop, lineage.stop)
-        queries = lineage.at(self.start, stop)
-        keys = lineage.at(self.first_key, stop)
+        beams = BeamRows(rows, max(prompt, self.prompt_end))
+        stop = min(self.stop, beams.stop)
+        queries = beams.at(self.start, stop)
+        keys = beams.at(self.first_key, stop)
         self.buffers["q"] = Buffer(along(self.buffers["q"].rows, queries), axis=2)
         lse = self.buffers["lse"].rows
         none = lse.new_empty(len(rows), lse.shape[1], 0)  # to be computed from the chosen rows
@@ -294,7 +294,7 @@ class GrowingScoredCall(GrowingCall):
                 chosen = along(rows_of_keys, keys)
             self.buffers[name] = Buffer(chosen, axis=2)
         self.views = [
-            (start, min(end, stop), SelectedMaskView(view, lineage.at(start, start + 1)[:, 0].clamp(min=0)))
+            (start, min(end, stop), SelectedMaskView(view, beams.at(start, start + 1)[:, 0].clamp(min=0)))
             for start, end, view in self.views
             if start < stop
         ]

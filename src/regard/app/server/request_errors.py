@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from regard.errors import RegardError
 
 
-class Json(JSONResponse):
+class SafeJsonResponse(JSONResponse):
     """JSON for any text: names of files and models may have lone surrogates."""
 
     def render(self, content: Any) -> bytes:
@@ -21,7 +21,7 @@ class Json(JSONResponse):
         return re.sub("[\ud800-\udfff]", "\ufffd", text).encode()
 
 
-class RefusedError(RegardError):
+class RequestError(RegardError):
     """A request that is answered with an error."""
 
     def __init__(
@@ -41,8 +41,8 @@ class RefusedError(RegardError):
 
 def answer_with(error: RegardError, asked: Headers) -> Response:
     """An error as an answer, with status 422 unless it has its own."""
-    status, headers = (error.status, error.headers) if isinstance(error, RefusedError) else (422, {})
-    return Json(
+    status, headers = (error.status, error.headers) if isinstance(error, RequestError) else (422, {})
+    return SafeJsonResponse(
         {"error": error.in_words(wanted_language(asked))},
         status_code=status,
         headers={"cache-control": "no-store", **headers},

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 
-from regard.views.figures.colours import Scale, colour_key, paint, scale_for
-from regard.views.figures.downsampling import Reduced, picture_of
+from regard.views.figures.colours import ColourScale, colour_key, paint, scale_for
+from regard.views.figures.downsampling import BlockMaxima, picture_of
 from regard.views.figures.figure_layout import FigureLayout, area_of, drawn_to_width
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.style import StyledFigure, house_style
@@ -114,7 +114,7 @@ def _drawn(matrix: Matrix, size: float | None, look: HeatmapStyle) -> StyledFigu
         return layout.fit()
 
 
-def _in_words(matrix: Matrix, picture: Reduced, title: str, lang: str) -> str:
+def _in_words(matrix: Matrix, picture: BlockMaxima, title: str, lang: str) -> str:
     """The title, the size and the strongest pair."""
     values = np.ma.filled(picture.values, -np.inf)
     row, column = map(int, np.unravel_index(int(values.argmax()), values.shape))
@@ -125,7 +125,7 @@ def _in_words(matrix: Matrix, picture: Reduced, title: str, lang: str) -> str:
     return TEXTS.say("alt.map.strongest", lang, **names, **pair).removeprefix(": ")
 
 
-def _print_numbers(axes: Axes, picture: Reduced, colours: Scale, room: float) -> None:
+def _print_numbers(axes: Axes, picture: BlockMaxima, colours: ColourScale, room: float) -> None:
     size = min(8.5, 8.5 * room / 0.42)
     hidden = np.ma.getmaskarray(picture.values)
     for row, column in np.argwhere(~hidden):

@@ -16,7 +16,7 @@ from regard.checks import check_integer
 from regard.errors import ArgumentError
 from regard.recording import Call, Recording
 from regard.views.figures.colours import colour_key, paint, scale_for
-from regard.views.figures.downsampling import Reduced, picture_of
+from regard.views.figures.downsampling import BlockMaxima, picture_of
 from regard.views.figures.figure_layout import FigureLayout, area_of, checked_size, drawn_to_width, planned
 from regard.views.figures.style import QUIET, StyledFigure, house_style
 from regard.views.figures.weight_matrix import Matrix, calls_of, matrices_of
@@ -198,7 +198,7 @@ def _thumbnails(
         tuple(heads) if heads is not None else tuple(dict.fromkeys(h for c in calls for h in c.head_numbers))
     )
     numbers = {head: column for column, head in enumerate(wanted)}
-    pictures: dict[tuple[int, int], Reduced] = {}
+    pictures: dict[tuple[int, int], BlockMaxima] = {}
     for row, call in enumerate(calls):
         # A model may have fewer heads in some layers; heads that are asked for by name must exist.
         chosen = wanted if heads is not None else call.head_numbers

@@ -34,7 +34,7 @@ _QUERY = "#d55e00"
 
 
 @dataclass(frozen=True)
-class Space:
+class VectorSpace:
     """Arrows in three dimensions, and how much of the original vectors they show."""
 
     query: Numbers  # (3,)
@@ -124,7 +124,7 @@ def _checked(query: object, keys: object) -> tuple[Numbers, Numbers]:
     return q, k
 
 
-def space_of(query: Numbers, keys: Numbers) -> Space:
+def space_of(query: Numbers, keys: Numbers) -> VectorSpace:
     """Query and keys in three dimensions: unchanged, or projected on their principal axes through the origin.
 
     >>> space_of(np.array([3.0, 0, 0, 0]), np.array([[0, 0, 0, 4.0]])).share
@@ -143,11 +143,11 @@ def space_of(query: Numbers, keys: Numbers) -> Space:
         total = float((arrows**2).sum())
         share = float((shown**2).sum()) / total if total else 1.0
         shown = np.pad(shown, ((0, 0), (0, 3 - shown.shape[1])))
-    return Space(shown[0], shown[1:], channels, share)
+    return VectorSpace(shown[0], shown[1:], channels, share)
 
 
 def _draw_space(
-    layout: FigureLayout, axes: Axes3D, space: Space, weights: Numbers, names: Sequence[str], name: str
+    layout: FigureLayout, axes: Axes3D, space: VectorSpace, weights: Numbers, names: Sequence[str], name: str
 ) -> None:
     tips = np.vstack([space.keys, space.query[None]])
     reach = float(np.abs(tips).max()) or 1.0
@@ -213,7 +213,7 @@ def _arrow(
     # A line down to the plane of the first two axes shows where in space the tip is.
     floor = np.array([tip, tip * [1, 1, 0]])
     axes.plot(*floor.T, color=FAINT, linewidth=0.7, linestyle=(0, (2, 2)))
-    axes.add_artist(SpaceArrow(tip, colour, width))
+    axes.add_artist(Arrow3D(tip, colour, width))
     if not label:
         return
     axes.text(
@@ -229,7 +229,7 @@ def _arrow(
     )
 
 
-class SpaceArrow(FancyArrowPatch):
+class Arrow3D(FancyArrowPatch):
     """An arrow from the origin; its width and head are in points, wherever it points to."""
 
     def __init__(self, tip: Numbers, colour: str, width: float) -> None:

@@ -7,13 +7,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.interception.steps import CallPlace
-from regard.recording.beam_rows import Lineage, along
+from regard.recording.beam_rows import BeamRows, along
 from regard.recording.call import Call
 from regard.recording.dense_call import DenseCall
 from regard.recording.watch_options import WatchOptions
 
 
-class GrowingDenseCall:
+class DenseCallBuilder:
     """The weights of one layer while generation may still append to them."""
 
     def __init__(self, place: CallPlace, weights: Tensor, options: WatchOptions, run: int) -> None:
@@ -44,10 +44,10 @@ class GrowingDenseCall:
         """Keep only the texts that a beam search returned."""
         if self.place.kind == "encoder" and self.border == self.queries:
             return  # it read the prompts, each once
-        lineage = Lineage(rows, max(prompt, self.border))
-        stop = min(self.queries, lineage.stop)
+        beams = BeamRows(rows, max(prompt, self.border))
+        stop = min(self.queries, beams.stop)
         keys = self.weights.shape[3] if self.place.kind == "cross" else stop
-        self.weights = along(self.weights[:, :, :stop, :keys], lineage.at(0, stop))
+        self.weights = along(self.weights[:, :, :stop, :keys], beams.at(0, stop))
 
     def call(self) -> Call:
         """The call so far, as its statistics if that is what the watch keeps."""

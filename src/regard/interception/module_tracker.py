@@ -22,7 +22,7 @@ CROSS_WORDS = ("cross", "encoder_attn", "encdec", "multihead_attn")
 """Names of modules that attend to another sequence; the last is the one in torch.nn."""
 
 
-class Observer:
+class ModuleTracker:
     """Follows one model for one listener: the names of its modules, and which of them runs.
 
     It sees the thread that created it and ignores all others.
@@ -143,50 +143,50 @@ def looks_back(mask: Mask) -> bool:
     return isinstance(mask, Either) and all(looks_back(part) for part in mask.parts)
 
 
-# ---- the list of observers -------------------------------------------------------------------
+# ---- the list of trackers -------------------------------------------------------------------
 
-_observers: list[Observer] = []
+_trackers: list[ModuleTracker] = []
 _lock = threading.Lock()
-_inside = threading.local()
+_own_calls = threading.local()
 
 
 @contextmanager
-def observed(observer: Observer) -> Iterator[None]:
-    """Keep the observer on the list while the block runs."""
+def tracked(tracker: ModuleTracker) -> Iterator[None]:
+    """Keep the tracker on the list while the block runs."""
     with _lock:
-        _observers.append(observer)
+        _trackers.append(tracker)
     try:
         yield
     finally:
         with _lock:
-            _observers.remove(observer)
+            _trackers.remove(tracker)
 
 
-def observers_here(module: nn.Module) -> list[Observer]:
-    """Every observer of this module in this thread."""
-    return [observer for observer in tuple(_observers) if observer.listens and observer.knows(module)]
+def trackers_of(module: nn.Module) -> list[ModuleTracker]:
+    """Every tracker of this module in this thread."""
+    return [tracker for tracker in tuple(_trackers) if tracker.listens and tracker.knows(module)]
 
 
-def observers_around(model: nn.Module) -> list[Observer]:
-    """Every observer in this thread of this model, of a part of it, or of a model that contains it."""
-    return [observer for observer in tuple(_observers) if observer.listens and observer.is_part_of(model)]
+def trackers_around(model: nn.Module) -> list[ModuleTracker]:
+    """Every tracker in this thread of this model, of a part of it, or of a model that contains it."""
+    return [tracker for tracker in tuple(_trackers) if tracker.listens and tracker.is_part_of(model)]
 
 
-def observers_running() -> list[Observer]:
-    """Every observer in this thread whose model is running, unless regard itself is computing."""
-    if getattr(_inside, "busy", False):
+def running_trackers() -> list[ModuleTracker]:
+    """Every tracker in this thread whose model is running, unless regard itself is computing."""
+    if getattr(_own_calls, "busy", False):
         return []
-    return [observer for observer in tuple(_observers) if observer.listens and observer.running is not None]
+    return [tracker for tracker in tuple(_trackers) if tracker.listens and tracker.running is not None]
 
 
 @contextmanager
 def computing() -> Iterator[None]:
-    """Hide the attention that regard itself calls in this block from the observers."""
-    _inside.busy = True
+    """Hide the attention that regard itself calls in this block from the trackers."""
+    _own_calls.busy = True
     try:
         yield
     finally:
-        _inside.busy = False
+        _own_calls.busy = False
 
 
 def autocast(*tensors: Tensor) -> tuple[Tensor, ...]:

@@ -22,7 +22,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 from regard.kernels.biases import BiasLike
 from regard.kernels.direct_call import allowed_by, dense_mask, direct_call
 from regard.kernels.inputs import Inputs, prepare
-from regard.kernels.plain_kernel import Rules, add_sinks, exp, full_precision, scores_of
+from regard.kernels.plain_kernel import ScoreOptions, add_sinks, exp, full_precision, scores_of
 from regard.kernels.planner import Plan, plan_extent
 from regard.kernels.tile_pass import flatten_lead
 from regard.kernels.tiled import run
@@ -153,7 +153,7 @@ def attention_weights(
     keys = inputs.k.repeat_interleave(group, 1) if group > 1 else inputs.k
     with full_precision(inputs.q):
         scores, _ = scores_of(
-            inputs.q.to(wide), keys.to(wide), _dense_bias(inputs), Rules(inputs.scale, inputs.softcap)
+            inputs.q.to(wide), keys.to(wide), _dense_bias(inputs), ScoreOptions(inputs.scale, inputs.softcap)
         )
     allowed = dense_mask(inputs.mask, inputs.extent, (0, inputs.extent.keys), inputs.q.device)
     if allowed is not None:

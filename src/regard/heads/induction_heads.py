@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from regard.checks import check_integer, is_integer
 from regard.errors import ArgumentError, DtypeError
+from regard.heads.head_roles import roles
 from regard.heads.role_results import Roles
-from regard.heads.roles import roles
 from regard.recording import watch
 
 ON_REPEATS = ("previous", "first", "induction", "duplicate")
