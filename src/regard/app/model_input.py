@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from regard.app.languages import TEXTS
+from regard.app.unknown_words import warn_of_unknown
 from regard.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ def _by_the_translator(
     sentence = " ".join(text.split())
     with busy(console, TEXTS.say("reading.translating", lang)):
         translator = embedded()
+        warn_of_unknown(translator, [sentence], lang)
         seen = look(translator, sentence, translation=pair, **watching)
         aligned = None
         if "layers" not in watching and "heads" not in watching:

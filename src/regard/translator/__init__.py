@@ -8,7 +8,7 @@
 from typing import Any as _Any
 
 from regard.translator.alignment import Alignment, AlignmentHead, align, measure_heads
-from regard.translator.built_in import embedded, embedded_alignment_head, translate
+from regard.translator.built_in import UnknownWordsWarning, embedded, embedded_alignment_head, translate
 from regard.translator.dictionary import DictionaryEntry, read_dictionary
 from regard.translator.evaluation import Scores, evaluate, score
 from regard.translator.everyday import everyday_sentences
@@ -36,6 +36,7 @@ __all__ = [
     "Scores",
     "TrainingRun",
     "Translator",
+    "UnknownWordsWarning",
     "Vocabularies",
     "WatchedTranslation",
     "align",

@@ -39,7 +39,7 @@ class SourceWord(NamedTuple):
 
 
 def words_of(english: EnglishTokens, text: str, hidden: HiddenNames | None = None) -> list[SourceWord]:
-    """The words of a text; punctuation marks are words of their own, and so are names that are ``hidden`` in it.
+    """The words of a text, with the names ``hidden`` in it; punctuation marks are words of their own.
 
     >>> english = EnglishTokens.learn(["The cat sat.", "The cat ran."] * 9, 60)
     >>> [word.text for word in words_of(english, "The cats sat.")]
@@ -50,8 +50,11 @@ def words_of(english: EnglishTokens, text: str, hidden: HiddenNames | None = Non
     words: list[SourceWord] = []
     joined = False
     for place, (piece, (begin, end)) in enumerate(zip(found.tokens, found.offsets, strict=True)):
-        typed = hidden.shown(hidden.text[begin:end].strip())
-        letters = _has_letters(typed)
+        typed = hidden.text[begin:end].strip()
+        name = hidden.name_at(end - len(typed), end) if typed else None
+        if name is not None:
+            typed = name[0] if name[1] else ""  # the first piece stands for the whole name
+        letters = name is not None or _has_letters(typed)
         if letters and joined and not piece.startswith("▁"):
             before = words.pop()
             words.append(SourceWord(before.text + typed, before.first, place + 1))
@@ -151,7 +154,9 @@ def align(
     parts = []
     for sentence in split_sentences(text):
         translation = translator.translate(sentence, num_beams=num_beams, max_new_tokens=max_new_tokens)
-        parts.append(alignment_of(look(translator, sentence, translation=translation), translator.vocabularies, by))
+        parts.append(
+            alignment_of(look(translator, sentence, translation=translation), translator.vocabularies, by)
+        )
     return _joined(text, parts)
 
 
@@ -168,10 +173,14 @@ def alignment_of(seen: WatchedTranslation, vocabularies: Vocabularies, by: Align
     """The alignment in a recording, from one head."""
     words = _proper_words(vocabularies, seen.text)
     call = cross_call(seen.recording, by.layer)
-    # Row t writes character t, or a whole name; the last row writes the end.
-    written = (seen.recording.tokens or [])[1:]
-    lengths = torch.tensor([len(token) for token in written])
-    weights = _by_word(call.weights(by.head, rows=slice(len(written))), words).repeat_interleave(lengths, 0)
+    # Row t writes character t; the last row writes the end.
+    hidden = vocabularies.hide_names(seen.text)
+    parts = hidden.parts(hidden.hide(seen.translation))
+    rows = _by_word(call.weights(by.head, rows=slice(sum(length for _, length in parts))), words)
+    each = rows.split([length for _, length in parts])
+    # All characters of a name have the mean of what stood in for it.
+    means = [part.mean(0).expand(len(shown), -1) for (shown, _), part in zip(parts, each, strict=True)]
+    weights = torch.cat(means)
     return Alignment(seen.text, seen.translation, tuple(word.text for word in words), weights, by)
 
 

@@ -22,8 +22,8 @@ LINE = re.compile(r"(\S+) (\S+) \[([^\]]*)\] /(.*)/")
 BRACKETS = re.compile(r"\([^()]*\)")
 MEASURE = re.compile(r"(?:[\u3400-\u9fff]\|)?([\u3400-\u9fff])\[")
 NOT_A_MEANING = re.compile(
-    r"variant of|surname|abbr\.|^see |^also |^used |classifier|\bsb\b|\bsth\b|\betc\b|radical|particle|prefix|suffix"
-    r"|written|^CL:|idiom|Kangxi|\barch|\bold\b.*\bfor\b|Japanese"
+    r"variant of|surname|abbr\.|^see |^also |^used |classifier|\bsb\b|\bsth\b|\betc\b|radical|particle|prefix"
+    r"|suffix|written|^CL:|idiom|Kangxi|\barch|\bold\b.*\bfor\b|Japanese"
 )
 PLAIN = re.compile(r"[a-z]+(?:[ '-][a-z]+){0,2}")
 NAME = re.compile(r"[A-Z][a-z]+(?: [A-Z][a-z]+)?")
@@ -53,8 +53,8 @@ def read_dictionary(source: str | Path = INSTALLED) -> list[DictionaryEntry]:
 
     >>> file = getfixture("tmp_path") / "words.u8"
     >>> _ = file.write_text("貓 猫 [mao1] /cat/CL:隻|只[zhi1]/", encoding="utf-8")
-    >>> read_dictionary(file)
-    [DictionaryEntry(chinese='猫', glosses=(Gloss(english='cat', sense=0, verb=False, person=False),), measures=('只',))]
+    >>> [(entry.chinese, entry.glosses[0].english, entry.measures) for entry in read_dictionary(file)]
+    [('猫', 'cat', ('只',))]
     """
     path = _installed() if str(source) == INSTALLED else Path(source)
     try:

@@ -35,14 +35,14 @@ class EpochPairs:
         self.recombination: Recombination | None = None
         if lexicon is not None:
             self.recombination = Recombination(self.sentences, lexicon, excluded=measured)
-            self.words = [word for word in lexicon.best if word.weight > 0]
+            self.words = list(lexicon.taught)
             self.sums = list(accumulate(word.weight for word in self.words))
 
     def draw(self, epoch: int) -> list[Pair]:
         """All pairs of an epoch."""
         found = list(self.sentences)
         if self.recombination is not None:
-            chance = random.Random(f"{self.recipe.seed} {epoch}")
+            chance = random.Random(f"{self.recipe.seed} {epoch}")  # noqa: S311 (nothing is secret)
             found += self.recombination.draw(round(self.recipe.recombined * len(self.sentences)), chance)
             found += [self._entry(chance) for _ in range(round(self.recipe.entries * len(self.sentences)))]
         return found

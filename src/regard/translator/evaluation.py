@@ -67,8 +67,15 @@ def evaluate(
     >>> evaluate(embedded(), [HeldOut("The cat sat on the mat.", ("猫坐在垫子上。",))]).bleu > 0
     True
     """
-    readable = [sentence.english for sentence in held_out if translator.reads(sentence.english)]
+    texts = [sentence.english for sentence in held_out]
+    found = translations_of(translator, texts, num_beams=num_beams, length_penalty=length_penalty)
+    return score([found[text] for text in texts], [sentence.references for sentence in held_out])
+
+
+def translations_of(
+    translator: Translator, texts: Sequence[str], *, num_beams: int = 1, length_penalty: float = 1.0
+) -> dict[str, str]:
+    """The translation of each text; empty for one that the model cannot read."""
+    readable = [text for text in texts if translator.reads(text)]
     made = translator.translate_all(readable, num_beams=num_beams, length_penalty=length_penalty)
-    found = dict(zip(readable, made, strict=True))
-    translations = [found.get(sentence.english, "") for sentence in held_out]
-    return score(translations, [sentence.references for sentence in held_out])
+    return dict.fromkeys(texts, "") | dict(zip(readable, made, strict=True))

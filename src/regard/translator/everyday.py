@@ -16,4 +16,6 @@ def everyday_sentences() -> tuple[HeldOut, ...]:
     HeldOut(english='The soup tastes salty.', references=('这汤尝起来很咸。', '这汤很咸。', '汤是咸的。'))
     """
     lines = files("regard.translator").joinpath("everyday.tsv").read_text(encoding="utf-8").splitlines()
-    return tuple(HeldOut(english, tuple(chinese)) for english, *chinese in (line.split("\t") for line in lines))
+    return tuple(
+        HeldOut(english, tuple(chinese)) for english, *chinese in (line.split("\t") for line in lines)
+    )

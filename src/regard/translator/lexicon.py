@@ -1,7 +1,7 @@
 """Which Chinese word to teach for an English one: dictionary, frequency and sentence pairs decide together.
 
 A dictionary lists every Chinese word that can mean *mat*, most of them rare. The better translation is the
-one that is common, that has this as a main meaning, and that stands opposite the English word in sentence pairs.
+one that is common, that has this as a main meaning, and that occurs in the translations of *mat*.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from importlib.resources import files
 
 from regard.errors import DataError
 from regard.translator.dictionary import DictionaryEntry, Gloss
+from regard.translator.names import StandIn
 from regard.translator.sentence_pairs import Pair
 
 WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
@@ -27,13 +28,16 @@ NOT_NOUNS = "vdpcmur"
 LEAST = 5
 """A Chinese word that is rarer, in jieba's list and in the sentence pairs, is not taught."""
 
+OFTEN, NEARLY_ALWAYS = 300, 0.8
+"""How often a name must occur, and which share of its translations must agree, to stand in for others."""
+
 LONGEST = 4
 """The most characters of a Chinese word that is not a name."""
 
 
 @dataclass(frozen=True)
 class WordPair:
-    """An English word or phrase, its translation, and its kind: words of one kind can stand for each other."""
+    """An English word or phrase, its translation, and its kind: words of one kind can replace each other."""
 
     english: str
     chinese: str
@@ -51,16 +55,18 @@ class Lexicon:
     by_english: dict[str, tuple[WordPair, ...]]
 
     @property
-    def english(self) -> set[str]:
-        """All English words and phrases, in lower case."""
-        return set(self.by_english)
+    def taught(self) -> tuple[WordPair, ...]:
+        """The best translations of words and phrases that are common enough to be drawn."""
+        return tuple(word for word in self.best if word.weight > 0)
 
 
 def learn_lexicon(entries: Sequence[DictionaryEntry], pairs: Sequence[Pair]) -> Lexicon:
     """Choose translations by commonness, rank of the sense and the sentence pairs."""
     commonness = _commonness()
     together = _Together(pairs)
-    mentions = Counter(word for entry in entries for gloss in entry.glosses for word in gloss.english.lower().split())
+    mentions = Counter(
+        word for entry in entries for gloss in entry.glosses for word in gloss.english.lower().split()
+    )
     meanings: dict[str, list[tuple[DictionaryEntry, Gloss, str]]] = {}
     for entry in entries:
         for gloss in entry.glosses:
@@ -76,12 +82,40 @@ def learn_lexicon(entries: Sequence[DictionaryEntry], pairs: Sequence[Pair]) -> 
             frequency = commonness.get(entry.chinese, (0, ""))[0]
             seen = counts[entry.chinese]
             if frequency >= LEAST or seen or gloss.person:
-                pair = WordPair(gloss.english, entry.chinese, kind, entry.measures, weight, together.english(english))
+                pair = WordPair(
+                    gloss.english, entry.chinese, kind, entry.measures, weight, together.english(english)
+                )
                 ranked.append((_rank(entry, gloss, frequency, seen), pair))
         if ranked:
             ranked.sort(key=lambda one: (-one[0], one[1].chinese))
             ordered[english] = tuple(pair for _, pair in ranked)
     return Lexicon(tuple(found[0] for found in ordered.values()), ordered)
+
+
+def taught_words(pairs: Sequence[Pair], lexicon: Lexicon | None) -> frozenset[str]:
+    """All English words that a model is taught, in lower case, with their inflected forms."""
+    found = {word for pair in pairs for word in words_in(pair.english)}
+    for word in lexicon.taught if lexicon is not None else ():
+        if word.kind in ("person", "place"):
+            found.add(word.english.lower())
+        elif word.weight >= 1.0 and " " not in word.english:
+            found |= {word.english, *_inflected(word.english)}
+    return frozenset(found)
+
+
+def learned_names(pairs: Sequence[Pair], lexicon: Lexicon) -> tuple[StandIn, ...]:
+    """Names that the pairs translate in one way nearly always, the most frequent first: they can stand in."""
+    people = [word for word in lexicon.best if word.kind == "person" and word.seen >= OFTEN]
+    found = []
+    for word in sorted(people, key=lambda word: -word.seen):
+        having = [pair.chinese for pair in pairs if word.english.lower() in words_in(pair.english)]
+        if sum(word.chinese in chinese for chinese in having) >= NEARLY_ALWAYS * len(having):
+            found.append(StandIn(word.english, word.chinese))
+    return tuple(found)
+
+
+def _inflected(word: str) -> set[str]:
+    return {form for forms in _forms()[0].get(word, {}).values() for form in forms if form}
 
 
 def _rank(entry: DictionaryEntry, gloss: Gloss, frequency: int, seen: float) -> float:
@@ -181,7 +215,7 @@ def words_in(english: str) -> list[str]:
 
 @cache
 def _commonness() -> dict[str, tuple[int, str]]:
-    """How often a Chinese word occurs in the texts that jieba's list was counted in, and its part of speech."""
+    """How often a Chinese word occurs in the texts that jieba counted, and its part of speech."""
     lines = _need("jieba").joinpath("dict.txt").read_text(encoding="utf-8").splitlines()
     return {word: (int(count), tag) for word, count, tag in map(str.split, lines)}
 

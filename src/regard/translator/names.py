@@ -1,75 +1,129 @@
-"""Names that the model does not know: each is replaced by a placeholder, and copied into the translation.
+"""Names that the model does not know: something stands in for each, and the translation gets the name itself.
 
-The placeholders are characters of Unicode's private use area, which texts do not contain. The model learns
-them from sentence pairs in which a name was replaced on both sides.
+A model that was trained with a dictionary has learned placeholders: characters of Unicode's private use area,
+which texts do not contain, put for names on both sides of sentence pairs. For any other model, names that
+it has seen often stand in: *Xanthe sat.* is translated as *Tom sat.*, and 汤姆 becomes Xanthe.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Sequence, Set
+from typing import NamedTuple
 
 PLACEHOLDERS = ("\ue000", "\ue001", "\ue002", "\ue003")
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 POSSESSIVE = re.compile(r"['’]s$")
 
 
-@dataclass(frozen=True)
-class HiddenNames:
-    """A text with placeholders, and the names that they stand for."""
+ENDINGS = (
+    ("", ""), ("s", ""), ("es", ""), ("ies", "y"), ("d", ""), ("ed", ""), ("ied", "y"), ("ing", ""),
+    ("ing", "e"),
+)  # fmt: skip
+"""Endings of words, and what the word without them ends in."""
+
+
+class StandIn(NamedTuple):
+    """What stands in for a name, in both languages."""
+
+    english: str
+    chinese: str
+
+
+TAUGHT = tuple(StandIn(placeholder, placeholder) for placeholder in PLACEHOLDERS)
+"""The stand-ins of a model that has learned placeholders."""
+
+
+class HiddenName(NamedTuple):
+    """A name, what stands in for it, and where that is in the text that the model reads."""
+
+    name: str
+    stand_in: StandIn
+    spans: tuple[tuple[int, int], ...]
+
+
+class HiddenNames(NamedTuple):
+    """A text as the model reads it, and the names that are hidden in it."""
 
     text: str
-    names: tuple[str, ...] = ()
+    names: tuple[HiddenName, ...] = ()
 
     def restore(self, translation: str) -> str:
-        """The translation with the names in it; a placeholder that stands for none is left out."""
-        return "".join(self.shown(character) for character in translation)
+        """The translation with the names in it."""
+        return "".join(shown for shown, _ in self.parts(translation))
 
     def hide(self, translation: str) -> str:
-        """The translation with the placeholders in it."""
-        for placeholder, name in zip(PLACEHOLDERS, self.names, strict=False):
-            translation = translation.replace(name, placeholder)
+        """The translation as the model would write it."""
+        for one in self.names:
+            translation = translation.replace(one.name, one.stand_in.chinese)
         return translation
 
-    def shown(self, token: str) -> str:
-        """A token as it is shown: the name instead of its placeholder."""
-        if token not in PLACEHOLDERS:
-            return token
-        place = PLACEHOLDERS.index(token)
-        return self.names[place] if place < len(self.names) else ""
+    def parts(self, translation: str) -> list[tuple[str, int]]:
+        """What the model writes, cut into what is shown and how many characters of the model that is.
+
+        A placeholder that stands for nothing shows nothing.
+        """
+        shown = {one.stand_in.chinese: one.name for one in self.names}
+        signs = [re.escape(sign) for sign in (*shown, *PLACEHOLDERS)]
+        cut = re.findall(f"{'|'.join(signs)}|.", translation, re.DOTALL)
+        return [(shown.get(sign, "" if sign in PLACEHOLDERS else sign), len(sign)) for sign in cut]
+
+    def name_at(self, first: int, stop: int) -> tuple[str, bool] | None:
+        """The name that a piece of the text stands for, and whether the piece begins it."""
+        for one in self.names:
+            for begin, end in one.spans:
+                if begin <= first and stop <= end:
+                    return one.name, first == begin
+        return None
 
 
-def hide_names(text: str, words: Collection[str]) -> HiddenNames:
-    """Replace capitalized words that are not among the known ``words``; the same name by the same placeholder.
+def hide_names(text: str, words: Set[str], stand_ins: Sequence[StandIn] = TAUGHT) -> HiddenNames:
+    """Let others stand in for the capitalized words that are not among ``words``, as far as there are any.
 
-    >>> hidden = hide_names("Does Xanthe know Xanthe's cat?", {"does", "know", "cat"})
-    >>> hidden.names, hidden.restore("\ue000认识\ue000的猫吗？")
-    (('Xanthe',), 'Xanthe认识Xanthe的猫吗？')
+    >>> tom = StandIn("Tom", "汤姆")
+    >>> hidden = hide_names("Does Xanthe know Xanthe's cat?", {"does", "know", "cat"}, [tom])
+    >>> hidden.text, hidden.restore("汤姆认识汤姆的猫吗？")
+    ("Does Tom know Tom's cat?", 'Xanthe认识Xanthe的猫吗？')
     """
-    names: list[str] = []
-
-    def hidden(found: re.Match[str]) -> str:
-        word = found.group()
-        name = POSSESSIVE.sub("", word)
-        if not (name[0].isupper() and len(name) > 1 and is_unknown(name, words)):
-            return word
-        if name not in names:
-            if len(names) == len(PLACEHOLDERS):
-                return word
-            names.append(name)
-        return PLACEHOLDERS[names.index(name)] + word[len(name) :]
-
     plain = text.translate({ord(placeholder): None for placeholder in PLACEHOLDERS})
-    return HiddenNames(WORD.sub(hidden, plain), tuple(names))
+    present = set(WORD.findall(plain)) | {POSSESSIVE.sub("", word) for word in WORD.findall(plain)}
+    free = [one for one in stand_ins if one.english not in present]
+    chosen: dict[str, StandIn] = {}
+    spans: dict[str, list[tuple[int, int]]] = {}
+    pieces: list[str] = []
+    length = last = 0
+    for found in WORD.finditer(plain):
+        name = POSSESSIVE.sub("", found.group())
+        if not (name[0].isupper() and len(name) > 1 and is_unknown(name, words)):
+            continue
+        if name not in chosen:
+            if not free:
+                continue
+            chosen[name] = free.pop(0)
+        pieces += [plain[last : found.start()], chosen[name].english]
+        length += len(pieces[-2])
+        spans.setdefault(name, []).append((length, length + len(pieces[-1])))
+        length += len(pieces[-1])
+        last = found.start() + len(name)
+    hidden = tuple(HiddenName(name, stand_in, tuple(spans[name])) for name, stand_in in chosen.items())
+    return HiddenNames("".join([*pieces, plain[last:]]), hidden)
 
 
-def is_unknown(word: str, words: Collection[str]) -> bool:
-    """Whether a word, or a part of it, is not among the known words.
+def is_unknown(word: str, words: Set[str]) -> bool:
+    """Whether a word, or a part of it, is not among the known words, also without its ending.
 
-    >>> is_unknown("Cat's", {"cat"}), is_unknown("blorf", {"cat"}), is_unknown("x-ray", {"ray"})
-    (False, True, False)
+    >>> known = {"cat", "smile"}
+    >>> [is_unknown(word, known) for word in ("Cat's", "smiling", "x-cats", "blorf")]
+    [False, False, False, True]
     """
     lower = POSSESSIVE.sub("", word.lower().replace("’", "'"))
+    if not words or lower in words:
+        return False
     parts = re.split("['-]", lower)
-    return lower not in words and not all(part in words or (len(part) == 1 and part.isascii()) for part in parts)
+    return not all(
+        (len(part) == 1 and part.isascii()) or not words.isdisjoint(_stems(part)) for part in parts
+    )
+
+
+def _stems(word: str) -> list[str]:
+    return [word[: len(word) - len(end)] + other for end, other in ENDINGS if word.endswith(end)]

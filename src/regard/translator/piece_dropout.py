@@ -1,8 +1,8 @@
 """BPE dropout: in training, words are sometimes spelled by smaller pieces than usual.
 
-A rare word has been seen often enough by its pieces, even if not as a whole (Provilkov et al., 2020). The
-tokenizers library draws such spellings too, but not by a seed; so a few spellings of each word are drawn here,
-once, and one of them is taken each time that the word occurs.
+So the pieces of a rare word are learned from other words too (Provilkov et al., 2020). The tokenizers library
+draws such spellings as well, but not by a seed; so a few spellings of each word are drawn here, once, and
+one of them is taken each time that the word occurs.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 
 from regard.translator.sentence_batches import EncodedPair
 from regard.translator.vocabulary import END, UNKNOWN, EnglishTokens
@@ -40,10 +41,10 @@ class PieceDropout:
         self.known: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
 
     def respell(self, examples: Sequence[EncodedPair], *, epoch: int, longest: int) -> list[EncodedPair]:
-        """The examples with their English words spelled anew; one that would become too long stays as it is."""
+        """The examples with their English words spelled anew; one that would become too long stays."""
         if not self.share:
             return list(examples)
-        chance = random.Random(f"{self.seed} spelling {epoch}")
+        chance = random.Random(f"{self.seed} spelling {epoch}")  # noqa: S311 (nothing is secret)
         found = []
         for example in examples:
             source = [
@@ -67,7 +68,7 @@ class PieceDropout:
     def _spellings(self, word: tuple[int, ...]) -> list[tuple[int, ...]]:
         if word not in self.known:
             text = "".join(self.pieces[number] for number in word)
-            chance = random.Random(f"{self.seed} {text}")
+            chance = random.Random(f"{self.seed} {text}")  # noqa: S311 (nothing is secret)
             plain = UNKNOWN in word or any(character not in self.ids for character in text)
             self.known[word] = [word if plain else self._draw(text, chance) for _ in range(SPELLINGS)]
         return self.known[word]
@@ -78,7 +79,7 @@ class PieceDropout:
         while True:
             ranked = [
                 (self.ranks[pair], place)
-                for place, pair in enumerate(zip(pieces, pieces[1:], strict=False))
+                for place, pair in enumerate(pairwise(pieces))
                 if pair in self.ranks and chance.random() >= self.share
             ]
             if not ranked:

@@ -1,7 +1,7 @@
 """New sentence pairs from old ones: one noun, adjective, verb or name replaced on both sides.
 
-*My sister bought a table.* 我姐姐买了一张桌子。 has *table* once and 桌子 once, and the dictionary says that they
-translate each other. So *bed* 床, which takes the measure word 张 too, gives *My sister bought a bed.* 我姐姐买了一张床。
+*I bought a table.* 我买了一张桌子。 has *table* once and 桌子 once, and the dictionary says that they
+translate each other. So *bed* 床, which takes the measure word 张 too, gives *I bought a bed.* 我买了一张床。
 Words that are rare in the sentence pairs are drawn more often.
 """
 
@@ -23,16 +23,24 @@ ARTICLE = re.compile(r"\b([Aa])n?( )$")
 NAMES = ("person", "place")
 SWAPPED = ("noun", "adj", "verb", *NAMES)
 MEASURES = frozenset("只条张把本件位名辆座家间块片台根支颗粒朵棵双头匹杯瓶碗封幅首架艘栋道顶份篇场部")
-BEFORE_NOUNS = frozenset(
-    "a an the my your his her our their its this that these those some any no of another every each two three four five "
-    "six seven eight nine ten many few several more enough s".split()
-)
-BEFORE_ADJECTIVES = frozenset(
-    "is are was were be been am s re m isn't not very too so really quite pretty rather more looks look looked feel feels "
-    "felt seems seem became become how that got get gets".split()
-)
-AUXILIARIES = frozenset("be is are was were been being am do does did done have has had having will can may must".split())
-AFTER_OTHER_VERBS = frozenset("to up out off on down in away back over about that if me us him them you it for like".split())
+BEFORE_NOUNS = frozenset((
+    "a", "an", "the", "my", "your", "his", "her", "our", "their", "its", "this", "that", "these",
+    "those", "some", "any", "no", "of", "another", "every", "each", "two", "three", "four", "five",
+    "six", "seven", "eight", "nine", "ten", "many", "few", "several", "more", "enough", "s",
+))  # fmt: skip
+BEFORE_ADJECTIVES = frozenset((
+    "is", "are", "was", "were", "be", "been", "am", "s", "re", "m", "isn't", "not", "very", "too",
+    "so", "really", "quite", "pretty", "rather", "more", "looks", "look", "looked", "feel", "feels",
+    "felt", "seems", "seem", "became", "become", "how", "that", "got", "get", "gets",
+))  # fmt: skip
+AUXILIARIES = frozenset((
+    "be", "is", "are", "was", "were", "been", "being", "am", "do", "does", "did", "done", "have",
+    "has", "had", "having", "will", "can", "may", "must",
+))  # fmt: skip
+AFTER_OTHER_VERBS = frozenset((
+    "to", "up", "out", "off", "on", "down", "in", "away", "back", "over", "about", "that", "if",
+    "me", "us", "him", "them", "you", "it", "for", "like",
+))  # fmt: skip
 """After verbs that belong together with the next word, or take it in a way that another verb would not."""
 
 UNKNOWN_NAMES = 0.4
@@ -51,7 +59,11 @@ class Slot:
 
     def moved(self, by: Slot, english: str, chinese: str) -> Slot:
         """Where this word is after another one was replaced."""
-        return replace(self, english=_moved(self.english, by.english, english), chinese=_moved(self.chinese, by.chinese, chinese))
+        return replace(
+            self,
+            english=_moved(self.english, by.english, english),
+            chinese=_moved(self.chinese, by.chinese, chinese),
+        )
 
 
 def _moved(span: tuple[int, int], changed: tuple[int, int], put: str) -> tuple[int, int]:
@@ -69,12 +81,14 @@ class Recombination:
         self.sources = [(pair, places) for pair, places in found if places]
         self.words = {kind: _Draw([word for word in lexicon.best if word.kind == kind]) for kind in SWAPPED}
         self.measured = {
-            measure: _Draw([word for word in lexicon.best if word.kind == "noun" and measure in word.measures])
+            measure: _Draw(
+                [word for word in lexicon.best if word.kind == "noun" and measure in word.measures]
+            )
             for measure in MEASURES
         }
 
     def draw(self, count: int, chance: random.Random) -> list[Pair]:
-        """At most ``count`` new pairs: one that must not be trained on, or has no fitting word, is left out."""
+        """At most ``count`` new pairs, without those that are excluded or have no fitting word."""
         found = []
         for _ in range(count if self.sources else 0):
             pair, places = self.sources[chance.randrange(len(self.sources))]
@@ -112,7 +126,7 @@ class _Draw:
     """Draws words: common ones more often, and those that sentences have already taught less often."""
 
     def __init__(self, words: Sequence[WordPair]) -> None:
-        self.words = [word for word in words if word.weight > 1.0 or word.kind in NAMES]
+        self.words = [word for word in words if word.weight >= 1.0 or word.kind in NAMES]
         self.sums = list(accumulate(word.weight**2 / (1 + word.seen / 20) for word in self.words))
 
     def one(self, chance: random.Random) -> WordPair | None:
@@ -153,7 +167,11 @@ def _kinds_between(before: str, after: str) -> set[str]:
     """Of which kind a word between these two can be."""
     if before in BEFORE_NOUNS:
         return {"noun"}
-    return {kind for kind, fits in (("adj", before in BEFORE_ADJECTIVES), ("verb", after not in AFTER_OTHER_VERBS)) if fits}
+    return {
+        kind
+        for kind, fits in (("adj", before in BEFORE_ADJECTIVES), ("verb", after not in AFTER_OTHER_VERBS))
+        if fits
+    }
 
 
 def _slot(

@@ -6,7 +6,8 @@ import re
 
 END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9\ue000-\ue003])")
 NOT_AN_END = re.compile(
-    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|mt|jr|sr|vs|etc|no|e\.g|i\.e|a\.m|p\.m|[a-z](?:\.[a-z])*)\.$", re.IGNORECASE
+    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|mt|jr|sr|vs|etc|e\.g|i\.e|a\.m|p\.m|[a-z](?:\.[a-z])*)\.$",
+    re.IGNORECASE,
 )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from regard.folder_lock import locked
 from regard.translator.dictionary import DictionaryEntry, digest_of_dictionary
 from regard.translator.epoch_pairs import EpochPairs
 from regard.translator.files import read_text
-from regard.translator.lexicon import Lexicon, learn_lexicon
+from regard.translator.lexicon import Lexicon, learn_lexicon, taught_words
+from regard.translator.names import TAUGHT
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_pairs import CorpusSplit, Pair, split
 from regard.translator.sentence_pairs import digest as digest_of_pairs
@@ -123,7 +124,13 @@ def open_run(
                 folder=folder / name,
             )
     # Read, not learned again: the files are what the checkpoints were trained with.
-    return TrainingRun(folder, recipe, corpus, read_vocabularies(folder), _lexicon(dictionary, corpus))
+    lexicon = _lexicon(dictionary, corpus)
+    vocabularies = replace(
+        read_vocabularies(folder),
+        words=taught_words(corpus.training, lexicon),
+        stand_ins=TAUGHT if lexicon is not None and recipe.recombined else (),
+    )
+    return TrainingRun(folder, recipe, corpus, vocabularies, lexicon)
 
 
 def _split(pairs: Sequence[Pair], recipe: Recipe) -> CorpusSplit:
@@ -135,7 +142,7 @@ def _lexicon(dictionary: Sequence[DictionaryEntry] | None, corpus: CorpusSplit) 
 
 
 def _learn(corpus: CorpusSplit, recipe: Recipe, lexicon: Lexicon | None = None) -> Vocabularies:
-    # The first epoch stands for all: it has the sentences, and words in the shares in which they will be drawn.
+    # The first epoch stands for all: it has the sentences, and words in the shares of every epoch.
     pairs = EpochPairs(corpus, recipe, lexicon).draw(0)
     return Vocabularies(
         EnglishTokens.learn((pair.english for pair in pairs), recipe.english_tokens),

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from regard import nn
 from regard.deprecation import renamed_arguments
-from regard.errors import TextError
+from regard.errors import ModelFileError, TextError
 from regard.translator.files import read_tensors, read_text, write_tensors, write_text
+from regard.translator.names import StandIn
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_batches import pad_ids
 from regard.translator.sentence_splitting import split_sentences
@@ -28,7 +29,7 @@ from regard.translator.vocabulary import (
 )
 
 WEIGHTS, ENGLISH, CHINESE, RECIPE = "model.safetensors", "english.json", "chinese.json", "recipe.json"
-WORDS = "words.txt"
+WORDS, NAMES = "words.txt", "names.json"
 TOGETHER = 64
 """The number of sentences translated at once."""
 
@@ -183,6 +184,8 @@ def write_vocabularies(folder: Path, vocabularies: Vocabularies) -> None:
     write_text(folder / CHINESE, vocabularies.chinese.to_json())
     if vocabularies.words:
         write_text(folder / WORDS, "\n".join(sorted(vocabularies.words)) + "\n")
+    if vocabularies.stand_ins:
+        write_text(folder / NAMES, json.dumps(vocabularies.stand_ins, ensure_ascii=False) + "\n")
 
 
 def read_vocabularies(folder: Path) -> Vocabularies:
@@ -190,9 +193,24 @@ def read_vocabularies(folder: Path) -> Vocabularies:
     return Vocabularies(
         EnglishTokens.from_json(read_text(folder / ENGLISH)),
         ChineseCharacters.from_json(read_text(folder / CHINESE)),
-        # Models of earlier versions have none.
+        # Models of earlier versions have neither.
         frozenset(read_text(folder / WORDS).split()) if (folder / WORDS).exists() else frozenset(),
+        _read_stand_ins(folder / NAMES) if (folder / NAMES).exists() else (),
     )
+
+
+def _read_stand_ins(path: Path) -> tuple[StandIn, ...]:
+    try:
+        return tuple(StandIn(str(english), str(chinese)) for english, chinese in json.loads(read_text(path)))
+    except (ValueError, TypeError) as error:
+        raise ModelFileError(
+            "{NAMES} must be a JSON list of pairs, English and Chinese.",
+            got="{type} in {path}",
+            do="Export the model again.",
+            NAMES=NAMES,
+            type=type(error).__name__,
+            path=path,
+        ) from error
 
 
 def count_parameters(model: torch.nn.Module) -> int:

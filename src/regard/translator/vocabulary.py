@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from regard.errors import ModelFileError
-from regard.translator.names import PLACEHOLDERS, WORD, HiddenNames, hide_names, is_unknown
+from regard.translator.names import WORD, HiddenNames, StandIn, hide_names, is_unknown
+from regard.translator.sentence_splitting import split_sentences
 
 PADDING, START, END, UNKNOWN = range(4)
 SPECIALS = ("[PAD]", "[START]", "[END]", "[UNK]")
@@ -147,31 +148,28 @@ class ChineseCharacters:
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """Both sides of a translator, and the English words that it was taught, in lower case.
+    """Both sides of a translator, the English words that it was taught, and what stands in for unknown names.
 
-    Without words, none is taken for unknown.
+    Words are in lower case; without any, none is taken for unknown.
     """
 
     english: EnglishTokens
     chinese: ChineseCharacters
     words: frozenset[str] = frozenset()
-
-    @property
-    def copies(self) -> bool:
-        """Whether unknown names are copied: the words are known, and the placeholders were taught."""
-        return bool(self.words) and set(PLACEHOLDERS) <= set(self.chinese.characters)
+    stand_ins: tuple[StandIn, ...] = ()  # for unknown names
 
     def hide_names(self, text: str) -> HiddenNames:
-        """The text with its unknown names hidden, if the model copies names."""
-        return hide_names(text, self.words) if self.copies else HiddenNames(text)
+        """The text with its unknown names hidden, as far as something can stand in for them."""
+        return hide_names(text, self.words, self.stand_ins) if self.stand_ins else HiddenNames(text)
 
     def unknown(self, text: str) -> list[str]:
         """The words and signs of a text that were never taught, without names that are copied."""
-        text = self.hide_names(text).text
-        encoded = self.english.tokenizer.encode(text, add_special_tokens=False)
-        # Where something of several bytes is unknown, each piece has the place of the whole sign.
-        signs = [text[first:stop] for number, (first, stop) in zip(encoded.ids, encoded.offsets, strict=True) if number == UNKNOWN]
-        words = [word for word in WORD.findall(text) if self.words and is_unknown(word, self.words)]
-        within = "".join(words)
-        return list(dict.fromkeys([*words, *(sign for sign in signs if sign.strip() and sign not in within)]))
+        return list(dict.fromkeys(word for one in split_sentences(text) for word in self._unknown(one)))
 
+    def _unknown(self, sentence: str) -> list[str]:
+        hidden = self.hide_names(sentence).text
+        found = self.english.tokenizer.encode(hidden, add_special_tokens=False)
+        places = zip(found.ids, found.offsets, strict=True)
+        signs = [hidden[first:stop].strip() for number, (first, stop) in places if number == UNKNOWN]
+        words = [word for word in WORD.findall(hidden) if is_unknown(word, self.words)]
+        return [*words, *(sign for sign in signs if sign and sign not in "".join(words))]

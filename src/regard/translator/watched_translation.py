@@ -10,8 +10,12 @@ import torch
 from regard.deprecation import renamed_arguments
 from regard.errors import TextError
 from regard.recording import Recording, watch
+from regard.translator.names import HiddenNames
 from regard.translator.translate_text import Translator
-from regard.translator.vocabulary import END, SPECIALS, START, UNKNOWN
+from regard.translator.vocabulary import END, SPECIALS, START, UNKNOWN, EnglishTokens
+
+MORE = "…"
+"""The label of further tokens of a name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +23,7 @@ class WatchedTranslation:
     """A text, its translation, and the recording of the model that produced it.
 
     Row t of the decoder and of the cross-attention is the step that writes character t; its token is
-    the character before, which that step reads. The last row writes the end. A copied name is one token.
+    the character before, which that step reads. The last row writes the end.
     """
 
     text: str
@@ -44,10 +48,27 @@ def look(
     with watch(translator.model, **watching) as seen:
         translator.model(torch.tensor([source]), torch.tensor([target]))
     hidden = translator.vocabularies.hide_names(text)
-    seen.tokens = [SPECIALS[START], *map(hidden.shown, hidden.hide(translation))]
-    pieces = translator.vocabularies.english.pieces(hidden.text)
-    seen.source_tokens = [*map(hidden.shown, pieces), SPECIALS[END]]
+    seen.tokens = [SPECIALS[START], *_labels(hidden, translation)]
+    seen.source_tokens = [*_pieces(hidden, translator.vocabularies.english), SPECIALS[END]]
     return WatchedTranslation(text, translation, seen)
+
+
+def _labels(hidden: HiddenNames, translation: str) -> list[str]:
+    """One label for each character that the model writes: the name, where something stands in for it."""
+    parts = hidden.parts(hidden.hide(translation))
+    return [label for shown, length in parts for label in (shown, *[MORE] * (length - 1))]
+
+
+def _pieces(hidden: HiddenNames, english: EnglishTokens) -> list[str]:
+    """The pieces of the source, with names in place of what stands in for them."""
+    found = english.tokenizer.encode(hidden.text, add_special_tokens=False)
+    labels = []
+    for piece, (first, stop) in zip(found.tokens, found.offsets, strict=True):
+        space = len(hidden.text[first:stop]) - len(hidden.text[first:stop].lstrip())
+        name = hidden.name_at(first + space, stop) if first + space < stop else None
+        mark = "▁" if piece.startswith("▁") else ""
+        labels.append(piece if name is None else mark + name[0] if name[1] else MORE)
+    return labels
 
 
 def _known(translator: Translator, text: str, translation: str) -> list[int]:
