@@ -29,6 +29,7 @@ ROOMS = [
     "languages",
     "printing",
     "atomic",
+    "notebook_table",
     "checked_files",
     "folder_lock",
     "machine",

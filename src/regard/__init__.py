@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from regard.ablation import ablate, effects
     from regard.diagnosis import doctor
     from regard.edits.model_edit import edit
-    from regard.heads import attribution, relevance
+    from regard.heads import align, attribution, relevance
     from regard.kernels import (
         attention,
         attention_statistics,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = [
     "__version__",
     "ablate",
+    "align",
     "attention",
     "attention_statistics",
     "attention_weights",
@@ -107,6 +108,7 @@ _ROOMS = {
     "edit": "regard.edits.model_edit",
     "effects": "regard.ablation",
     "explain": "regard.lessons",
+    "align": "regard.heads",
     "attribution": "regard.heads",
     "relevance": "regard.heads",
     "load": "regard.recording",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -261,6 +261,11 @@ class AtPosition(Metric):
     """A metric of the tokens that are expected after one position; −1 is the last that is not padding."""
 
     position: int = -1
+    texts: tuple[Token, ...] = field(default=(), compare=False, kw_only=True)
+    """The tokens as the user wrote them."""
+
+    def _called(self, name: str) -> str:
+        return f"{name}({', '.join(map(repr, self.texts or self.tokens))})"
 
     @abstractmethod
     def read(self, logits: Tensor) -> Tensor:
@@ -312,7 +317,7 @@ class TokenLogit(AtPosition):
     token: int = 0
 
     def __repr__(self) -> str:
-        return f"logit({self.token})"
+        return self._called("logit")
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -327,7 +332,7 @@ class TokenProbability(TokenLogit):
     """The probability of a token."""
 
     def __repr__(self) -> str:
-        return f"probability({self.token})"
+        return self._called("probability")
 
     def read(self, logits: Tensor) -> Tensor:
         return logits.float().softmax(-1)[:, self.token]
@@ -341,7 +346,7 @@ class LogitDifference(AtPosition):
     other: int = 0
 
     def __repr__(self) -> str:
-        return f"difference({self.token}, {self.other})"
+        return self._called("difference")
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -374,17 +379,18 @@ def logit(token: Token, *, position: int = -1, tokenizer: Any = None) -> Metric:
 
     ``token`` is an id, or with ``tokenizer`` a text that is one token, such as ``" Mary"``.
     """
-    return TokenLogit(_position(position), token_id(token, tokenizer))
+    return TokenLogit(_position(position), token_id(token, tokenizer), texts=(token,))
 
 
 def probability(token: Token, *, position: int = -1, tokenizer: Any = None) -> Metric:
     """The probability of a token after ``position``; the arguments are those of :func:`logit`."""
-    return TokenProbability(_position(position), token_id(token, tokenizer))
+    return TokenProbability(_position(position), token_id(token, tokenizer), texts=(token,))
 
 
 def difference(token: Token, other: Token, *, position: int = -1, tokenizer: Any = None) -> Metric:
     """The logit of a token less that of another; the arguments are those of :func:`logit`."""
-    return LogitDifference(_position(position), token_id(token, tokenizer), token_id(other, tokenizer))
+    ids = token_id(token, tokenizer), token_id(other, tokenizer)
+    return LogitDifference(_position(position), *ids, texts=(token, other))
 
 
 def _position(given: object) -> int:

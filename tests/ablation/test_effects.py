@@ -358,7 +358,8 @@ def test_a_model_without_logits_says_which_metric_fits():
 def test_tokens_are_ids_or_single_tokens():
     known = tokenizer()
     assert metrics.logit("cat", tokenizer=known) == metrics.logit(5)
-    assert repr(metrics.difference("cat", "dog", tokenizer=known)) == "difference(5, 9)"
+    assert repr(metrics.difference("cat", "dog", tokenizer=known)) == "difference('cat', 'dog')"
+    assert repr(metrics.probability(5)) == "probability(5)"
     with pytest.raises(ArgumentError, match=r"Got 'the cat', which is 'the' \+ 'cat'"):
         metrics.logit("the cat", tokenizer=known)
     with pytest.raises(ArgumentError, match=r"Got 'zebra', which is '\[UNK\]'"):

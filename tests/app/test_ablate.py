@@ -48,7 +48,7 @@ def test_a_decoder_with_two_tokens_in_chinese(model_folders, tmp_path):
         "--against", "dog", "--by", "layer", "--out", "x.json", "--lang", "zh",
     )  # fmt: skip
     assert shown.exit_code == 0, shown.output
-    assert "逐层去掉注意力时 difference(8, 9) 的变化" in shown.output
+    assert "逐层去掉注意力时 difference('mat', 'dog') 的变化" in shown.output
     assert [row["layer"] for row in json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))] == [0, 1]
 
 
@@ -68,7 +68,7 @@ def test_by_key_names_the_tokens(model_folders):
         "ablate", "the cat sat on the mat", "--model", model_folders["gpt2"], "--by", "key", "--target", "dog"
     )
     assert shown.exit_code == 0, shown.output
-    for word in ("cat", "sat", "on", "mat", "logit(9)"):
+    for word in ("cat", "sat", "on", "mat", "logit('dog')"):
         assert word in shown.output
 
 

@@ -219,6 +219,7 @@ def test_demo_shows_its_numbers_and_figure(tmp_path):
 def test_demo_errors_are_clean():
     for arguments, says in (
         (["nonsense"], "A demonstration must be one of hand"),
+        (["scalling"], "Did you mean scaling?"),
         (["--figure", "x.png"], "without a name"),
     ):
         shown = run("demo", *arguments)

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  channelsIn,
+  contrastOf,
   headColour,
+  headDash,
   PALETTES,
   paintWeights,
   rampOf,
@@ -32,8 +35,12 @@ test("ramps begin and end with their anchors, and text on them can be read", () 
       assert.notEqual(shadeOf(ramp, 0), shadeOf(ramp, 1));
       assert.deepEqual(
         [readableOn(ramp, 0), readableOn(ramp, 1)],
-        dark ? ["#ffffff", "#14161a"] : ["#14161a", "#ffffff"],
+        dark ? ["#ffffff", "#000000"] : ["#000000", "#ffffff"],
       );
+      for (let tone = 0; tone <= 1; tone += 1 / 64) {
+        const text = readableOn(ramp, tone) === "#ffffff" ? [255, 255, 255] : [0, 0, 0];
+        assert.ok(contrastOf(text, channelsIn(shadeOf(ramp, tone))) >= 4.5, `${palette} ${tone}`);
+      }
     }
   }
   assert.equal(shadeOf(rampOf("blue", false), 0), "rgb(238,243,251)");
@@ -47,8 +54,18 @@ test("zero is transparent, all else is opaque", () => {
   assert.deepEqual([...pixels.subarray(4, 7)], [...ramp.subarray(765)]);
 });
 
-test("two dozen heads have two dozen colours", () => {
+test("the lines of 32 heads differ in colour or dash, and every colour is seen on its paper", () => {
   for (const dark of [false, true]) {
-    assert.equal(new Set(Array.from({ length: 24 }, (_, head) => headColour(head, dark))).size, 24);
+    const looks = Array.from({ length: 32 }, (_, head) => `${headColour(head, dark)} ${headDash(head)}`);
+    assert.equal(new Set(looks).size, 32);
+    const paper = dark ? [17, 20, 24] : [252, 252, 251];
+    for (let head = 0; head < 8; head += 1)
+      assert.ok(contrastOf(channelsIn(headColour(head, dark)), paper) >= 3, `head ${head}`);
   }
+});
+
+test("contrast is WCAG's", () => {
+  assert.equal(Math.round(contrastOf([0, 0, 0], [255, 255, 255])), 21);
+  assert.equal(contrastOf([9, 9, 9], [9, 9, 9]), 1);
+  assert.ok(Math.abs(contrastOf([119, 119, 119], [255, 255, 255]) - 4.48) < 0.01);
 });

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.recording import Recording
-    from regard.translator import Alignment
+    from regard.translator import TranslationAlignment
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class RecordedText:
     text: str
     model: str
     recording: Recording
-    alignment: Alignment | None = None
+    alignment: TranslationAlignment | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +95,7 @@ def record(
     model: str | None = None,
     pair: str | None = None,
     generate: int = 0,
+    next_tokens: bool = False,
     lang: str = "en",
     **watching: Any,
 ) -> RecordedText:
@@ -107,7 +108,7 @@ def record(
         reader = load_reader(model)
     says = TEXTS.say("reading.reading", lang)
     with busy(console, says) as sign, progress(says, sign) as report, _steps(reader.model, report):
-        seen = reader.read(text, pair=pair, generate=generate, **watching)
+        seen = reader.read(text, pair=pair, generate=generate, next_tokens=next_tokens, **watching)
     return RecordedText(text, model, seen)
 
 

@@ -113,17 +113,17 @@ class RecordedCall:
     def output(self) -> Tensor:
         """The recorded output of the edited heads, ``(batch or 1, edited head, query, channel)``."""
         own = self.own
-        found = attention(
-            own.q,
-            own.k,
-            own.values,
+        # Not the output: where a query is NaN, torch's kernels give 0 on some CPUs.
+        return attention(
+            self.finite("Q", own.q),
+            self.finite("K", own.k),
+            self.finite("V", own.values),
             mask=own.mask,
             bias=own.bias,
             scale=own.scale,
             softcap=own.softcap,
             sinks=own.sinks,
         )
-        return self.finite("O", found)
 
     @property
     def mask(self) -> Mask:
@@ -153,9 +153,16 @@ class RecordedCall:
 
     def put(self, own: Tensor, recorded: Tensor) -> Tensor:
         """``own (batch, head, length, channel)`` with the recorded tensor in the edited heads."""
+        return torch.where(self.edited.where, self._with(own, recorded), own)
+
+    def put_keys(self, own: Tensor, recorded: Tensor) -> Tensor:
+        """``own (batch, head, key, channel)`` with the recorded keys in the edited heads, for all rows."""
+        return torch.where(self.edited.cells[:, :, None, None], self._with(own, recorded), own)
+
+    def _with(self, own: Tensor, recorded: Tensor) -> Tensor:
         full = own.clone()
         full[:, self.edited.heads] = recorded.to(own.dtype)
-        return torch.where(self.edited.where, full, own)
+        return full
 
     def check_scores(self, inputs: Inputs) -> None:
         """Raise if the scores of the two runs are made in different ways."""

@@ -9,6 +9,7 @@
 """
 
 from regard.heads import survey
+from regard.heads.alignment_scores import alignment
 from regard.heads.attention_rollout import Rollout, rollout
 from regard.heads.cache_eviction import Eviction, eviction
 from regard.heads.head_divergence import Divergence, divergence
@@ -20,11 +21,14 @@ from regard.heads.logit_attribution import Attribution, attribution
 from regard.heads.output_means import mean_outputs
 from regard.heads.region_mass import mass
 from regard.heads.role_results import Example, Head, Roles, Score
+from regard.heads.token_alignment import AlignedPair, Alignment, align
 from regard.heads.token_relevance import Relevance, relevance
 from regard.heads.value_norms import ValueWeighted, value_weighted
 from regard.table import Table
 
 __all__ = [
+    "AlignedPair",
+    "Alignment",
     "Attribution",
     "Divergence",
     "Eviction",
@@ -36,6 +40,8 @@ __all__ = [
     "Score",
     "Table",
     "ValueWeighted",
+    "align",
+    "alignment",
     "attribution",
     "divergence",
     "eviction",

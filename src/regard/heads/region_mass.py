@@ -13,7 +13,7 @@ from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import PLACE, check_batch, check_recording, mean_of_heads, place_of
 from regard.heads.padding import real_queries
 from regard.kernels.planner import plan_extent
-from regard.masks import Mask, MaskLike, as_mask, everything
+from regard.masks import Mask, MaskLike, everything
 from regard.masks.extent import Extent
 from regard.recording import Call, Recording, ScoredCall
 from regard.recording.call import Positions
@@ -128,14 +128,14 @@ def _checked(regions: object) -> dict[str, MaskLike]:
 
 def _check_fit(regions: Mapping[str, MaskLike], calls: list[Call]) -> None:
     """Raise where a region has no pair in any call: an empty answer would look like a finding."""
-    extents = list(dict.fromkeys(call.extent for call in calls))
+    sizes = {(call.extent, call.kind == "cross"): call for call in calls}  # one call of each size
     for name, region in regions.items():
-        if extents and not any(_has_pairs(as_mask(region, extent), extent) for extent in extents):
+        if sizes and not any(_has_pairs(call.region(region), call.extent) for call in sizes.values()):
             raise MaskError(
                 "A region has at least one pair of query and key in some call ({sizes}).",
                 got="{name} = {region}",
                 do="Compare the positions of the region with the length of the text.",
-                sizes="; ".join(map(str, extents[:3])),
+                sizes="; ".join(dict.fromkeys(str(extent) for extent, _ in list(sizes)[:3])),
                 name=name,
                 region=repr(region)[:60],
             )

@@ -12,6 +12,7 @@ from regard.heads.head_table import PLACE
 from regard.heads.significance import LEVEL
 from regard.interception.steps import Kind
 from regard.languages import Texts
+from regard.notebook_table import html_table
 from regard.table import Table, Value
 
 TEXTS = Texts("heads")
@@ -177,6 +178,12 @@ class Roles:
         clear = sum(head.best is not None for head in self.heads)
         return f"<Roles of {len(self)} heads, {clear} of them clear>"
 
+    def _repr_html_(self) -> str:
+        clear = self.clearest(len(self))
+        others = [head for head in self.heads if head.best is None]
+        rows = ((head.kind, head.layer, head.head, *_in_cells(head)) for head in (*clear, *others))
+        return html_table(("kind", "layer", "head", "role", "score", "example"), rows, repr(self)[1:-1])
+
     def __len__(self) -> int:
         return len(self.heads)
 
@@ -235,6 +242,16 @@ class Roles:
     def to_json(self, path: str | Path | None = None) -> str:
         """The table as a JSON list of records."""
         return self.table.to_json(path)
+
+
+def _in_cells(head: Head) -> tuple[Value, ...]:
+    """What a head does, its score, and the pair of tokens that shows it."""
+    if head.best is None:
+        return None, None, None
+    shown = head.example
+    named = shown is not None and shown.query_token is not None and shown.key_token is not None
+    pair = f"{shown.query_token} → {shown.key_token}" if shown is not None and named else None
+    return in_words(head.best), head.scores[head.best].value, pair
 
 
 def in_words(role: str, lang: str = "en") -> str:

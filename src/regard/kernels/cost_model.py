@@ -42,6 +42,7 @@ from regard.languages import Texts, padded
 from regard.masks import Mask, MaskLike, as_mask, causal, parse
 from regard.masks.extent import Extent
 from regard.masks.mask import extent_of
+from regard.notebook_table import html_table
 
 TEXTS = Texts("kernels")
 
@@ -142,6 +143,13 @@ class Cost:
 
     def __str__(self) -> str:
         return self.in_words()
+
+    def _repr_html_(self) -> str:
+        rows = (
+            (way.length, *(getattr(way, "name" if name == "way" else name) for name in COLUMNS))
+            for way in self.ways
+        )
+        return html_table(("length", *COLUMNS), rows, self.setting_in_words())
 
     def in_words(self, lang: str = "en") -> str:
         """The sizes of the model, and a line per length and way, in English or Chinese.

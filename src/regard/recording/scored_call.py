@@ -22,7 +22,7 @@ from regard.kernels.biases import WHOLE, Bias
 from regard.kernels.plain_kernel import MAX_SCORES, ScoreOptions, full_precision, scores_of, weights_of
 from regard.masks import Mask, padding  # noqa: F401 - the inherited fields are documented here
 from regard.masks.extent import Integers
-from regard.masks.mask import MaskLike, as_mask
+from regard.masks.mask import MaskLike
 from regard.recording.call import Call, Positions, part_of, widened, widened_on_cpu
 from regard.recording.summary_call import SummaryCall
 
@@ -288,13 +288,13 @@ class ScoredCall(Call):
         Computed as attention over the other keys: the difference ``O − Σ_{j∈M} w_ij v_j`` would lose all
         digits where a region has nearly all the weight.
         """
-        others = self.mask & ~as_mask(mask, self.extent)
+        others = self.mask & ~self.region(mask)
         tensors = self._wide_with(self.values)
         return attention_with_lse(*tensors, mask=others, **self._options(), sinks=self.sinks)[0]
 
     def _region(self, values: Tensor, mask: MaskLike) -> tuple[Tensor, Tensor]:
         """Softmax over the keys of a region alone, applied to values; and the weight on the region."""
-        both = self.mask & as_mask(mask, self.extent)
+        both = self.mask & self.region(mask)
         average, lse = attention_with_lse(*self._wide_with(values), mask=both, **self._options())
         return average, weights_of(lse, self.lse.to(lse))
 

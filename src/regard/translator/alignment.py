@@ -112,7 +112,7 @@ def read_alignment_head(folder: str | Path) -> AlignmentHead:
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment:
+class TranslationAlignment:
     """Which English words each character of a translation attends to: ``weights (character, word)``.
 
     Rows sum to less than 1: the rest is on the full stop, other punctuation and the end of the text.
@@ -144,7 +144,7 @@ def align(
     *,
     num_beams: int = 4,
     max_new_tokens: int | None = None,
-) -> Alignment:
+) -> TranslationAlignment:
     """Translate a text and take its alignment from one head.
 
     >>> from regard.translator import embedded, embedded_alignment_head
@@ -160,6 +160,7 @@ def align(
     return _joined(text, parts)
 
 
+<<<<<<< HEAD
 def _joined(text: str, parts: Sequence[Alignment]) -> Alignment:
     """The alignment of several sentences: no character attends to the words of another sentence."""
     if len(parts) == 1:
@@ -170,10 +171,14 @@ def _joined(text: str, parts: Sequence[Alignment]) -> Alignment:
 
 
 def alignment_of(seen: WatchedTranslation, vocabularies: Vocabularies, by: AlignmentHead) -> Alignment:
+=======
+def alignment_of(seen: WatchedTranslation, english: EnglishTokens, by: AlignmentHead) -> TranslationAlignment:
+>>>>>>> main
     """The alignment in a recording, from one head."""
     words = _proper_words(vocabularies, seen.text)
     call = cross_call(seen.recording, by.layer)
     # Row t writes character t; the last row writes the end.
+<<<<<<< HEAD
     hidden = vocabularies.hide_names(seen.text)
     parts = hidden.parts(hidden.hide(seen.translation))
     rows = _by_word(call.weights(by.head, rows=slice(sum(length for _, length in parts))), words)
@@ -182,6 +187,10 @@ def alignment_of(seen: WatchedTranslation, vocabularies: Vocabularies, by: Align
     means = [part.mean(0).expand(len(shown), -1) for (shown, _), part in zip(parts, each, strict=True)]
     weights = torch.cat(means)
     return Alignment(seen.text, seen.translation, tuple(word.text for word in words), weights, by)
+=======
+    weights = _by_word(call.weights(by.head, rows=slice(len(seen.translation))), words)
+    return TranslationAlignment(seen.text, seen.translation, tuple(word.text for word in words), weights, by)
+>>>>>>> main
 
 
 def cross_call(recording: Recording, layer: int) -> Call:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, overload
 
 from regard.deprecation import renamed_arguments
-from regard.translator.alignment import Alignment, AlignmentHead, read_alignment_head
+from regard.translator.alignment import AlignmentHead, TranslationAlignment, read_alignment_head
 from regard.translator.alignment import align as align_text
 from regard.translator.translate_text import Translator, load_translator
 
@@ -38,15 +38,20 @@ def translate(
 @overload
 def translate(
     text: str, *, align: Literal[True], num_beams: int = 4, max_new_tokens: int | None = None
-) -> Alignment: ...
+) -> TranslationAlignment: ...
 @renamed_arguments(beams="num_beams")
 def translate(
     text: str, *, align: bool = False, num_beams: int = 4, max_new_tokens: int | None = None
+<<<<<<< HEAD
 ) -> str | Alignment:
     """Translate an English text to Chinese with the built-in translator, sentence by sentence.
 
     Names that it does not know are copied; an :class:`UnknownWordsWarning` names other words that it was
     never taught.
+=======
+) -> str | TranslationAlignment:
+    """Translate an English sentence to Chinese with the built-in translator.
+>>>>>>> main
 
     ``num_beams`` is the width of the beam search, ``max_new_tokens`` the most characters to write. With
     ``align=True`` the result also says which English words each character attended to.

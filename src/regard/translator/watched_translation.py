@@ -10,6 +10,7 @@ import torch
 from regard.deprecation import renamed_arguments
 from regard.errors import TextError
 from regard.recording import Recording, watch
+from regard.recording.next_tokens import next_tokens_of
 from regard.translator.names import HiddenNames
 from regard.translator.translate_text import Translator
 from regard.translator.vocabulary import END, SPECIALS, START, UNKNOWN, EnglishTokens
@@ -46,9 +47,13 @@ def look(
     target = [START, *_known(translator, text, translation)]
     # One pass over the finished translation gives the same numbers as step by step, with one call per layer.
     with watch(translator.model, **watching) as seen:
-        translator.model(torch.tensor([source]), torch.tensor([target]))
+        logits = translator.model(torch.tensor([source]), torch.tensor([target]))
     hidden = translator.vocabularies.hide_names(text)
     seen.tokens = [SPECIALS[START], *_labels(hidden, translation)]
+    names = [*SPECIALS, *translator.vocabularies.chinese.characters]
+    seen.next_tokens = next_tokens_of(
+        [logits[0]], torch.tensor(target), lambda ids: [names[index] for index in ids], generated=1
+    )
     seen.source_tokens = [*_pieces(hidden, translator.vocabularies.english), SPECIALS[END]]
     return WatchedTranslation(text, translation, seen)
 

@@ -116,6 +116,7 @@ def look(
         pair=None if pair is None else read_argument(pair),
         generate=generate,
         values=True,
+        next_tokens=True,
         lang=lang,
         **options,
     )

@@ -8,6 +8,7 @@
 Every function returns its figure. None opens a window, and nothing of matplotlib's settings changes.
 """
 
+from regard.views.figures.alignment_map import alignment
 from regard.views.figures.bar_chart import bars
 from regard.views.figures.cost_curves import cost
 from regard.views.figures.distance_bars import distance
@@ -22,6 +23,7 @@ from regard.views.figures.token_lines import lines
 from regard.views.figures.vector_geometry import geometry
 
 __all__ = [
+    "alignment",
     "attribution",
     "bars",
     "cost",

@@ -73,6 +73,9 @@ def draw_bars(layout: FigureLayout, axes: Axes, rows: Sequence[BarRow]) -> None:
     layout.label(axes, "y", [row.name for row in rows], len(rows), PITCH)
     axes.tick_params(axis="y", length=0)
     axes.spines["bottom"].set_visible(False)
+    axes.spines["left"].set_visible(
+        min(weights, default=0.0) >= 0
+    )  # bars begin there, unless some are negative
     axes.set_xticks([])
     for place, row in enumerate(rows):
         number = f"{row.weight:.3f}".replace("-", "−")

@@ -74,8 +74,8 @@ def heatmap(
     )
     look = HeatmapStyle(scale, largest, cmap, numbers, title, lang)
     if width is not None:
-        return drawn_to_width(lambda inches: _drawn(matrix, inches, look), width)
-    return _drawn(matrix, size, look)
+        return drawn_to_width(lambda inches: draw_heatmap(matrix, inches, look), width)
+    return draw_heatmap(matrix, size, look)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ class HeatmapStyle:
     lang: str
 
 
-def _drawn(matrix: Matrix, size: float | None, look: HeatmapStyle) -> StyledFigure:
+def draw_heatmap(matrix: Matrix, size: float | None, look: HeatmapStyle) -> StyledFigure:
+    """One matrix as a heat map; ``size`` is the longer side in inches."""
     width, height = area_of(matrix.shape, size)
     picture = picture_of(matrix, width, height)
     colours = scale_for([picture], look.scale, look.largest, look.cmap)

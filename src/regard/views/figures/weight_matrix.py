@@ -122,8 +122,8 @@ def matrices_of(
     """
     if isinstance(given, Recording):
         call = call_of(given, layer=layer, kind=kind, run=run)
-        queries = _shown(given.row_tokens(call, batch)) if queries is None else queries
-        keys = _shown(given.key_tokens(call, batch)) if keys is None else keys
+        queries = shown_tokens(given.row_tokens(call, batch)) if queries is None else queries
+        keys = shown_tokens(given.key_tokens(call, batch)) if keys is None else keys
     elif isinstance(given, Call):
         call = given
     else:
@@ -138,7 +138,7 @@ def matrices_of(
     return [_of_call(call, head, batch, *labels) for head in chosen]
 
 
-def _shown(tokens: Sequence[str] | None) -> Sequence[str] | None:
+def shown_tokens(tokens: Sequence[str] | None) -> Sequence[str] | None:
     """Recorded tokens without the marks of their tokenizer, as pages show them."""
     return None if tokens is None else text_of(tokens).tokens
 

@@ -23,6 +23,7 @@ from regard.errors import ArgumentError, RecordingError
 from regard.masks import Mask
 from regard.masks.extent import Extent
 from regard.recording import Call, Recording, ScoredCall
+from regard.recording.next_tokens import NextTokens
 from regard.views.page.array_packing import ArrayStore
 from regard.views.page.base85 import DIGITS
 from regard.views.page.display_tokens import SideTokens, numbered, text_of
@@ -164,10 +165,24 @@ def payload_of(
             described["masks"] = [payload.put_mask(piece.mask, call.extent) for piece in pieces_of(one)]
         payload.header["calls"].append(described)
     payload.header["cards"] = cards(alone, roles)
+    if recording.next_tokens is not None and batch == 0:
+        payload.header["next"] = _next_tokens(recording.next_tokens, payload.arrays)
     if payload.header["start"].get("view", "text") == "text":
         payload.header["start"] |= opening(alone, texts, roles, payload.header["start"])
     payload.header["arrays"] = payload.arrays.described
     return payload
+
+
+def _next_tokens(found: NextTokens, arrays: ArrayStore) -> dict[str, Any]:
+    """What comes next at each position, with tokens as they are shown."""
+    return {
+        "words": list(text_of(found.words).tokens),
+        "ranks": found.best.shape[1],
+        "best": arrays.put(found.best.numpy().astype(np.uint32).ravel()),
+        "probabilities": arrays.put(found.probabilities.float().numpy().ravel()),
+        "own": arrays.put(found.own.float().numpy()),
+        "generated": found.generated,
+    }
 
 
 def _statistics(model: str, calls: Sequence[Call]) -> list[NDArray[np.float32]]:

@@ -15,8 +15,8 @@ const PALETTE_NIGHT = {
   cividis: ["#141a28", "#00224e", "#233e6c", "#575d6d", "#7c7b78", "#a69d75", "#d6bf57", "#fee838"],
 };
 
-// Okabe and Ito's eight, the black one replaced by a tone that shows on both papers; after eight heads the
-// same hues come back deeper, then paler.
+// Okabe and Ito's eight, the black one replaced by a tone that shows on both papers. After eight heads the same
+// hues come back with other dashes, because more hues cannot be told apart by everybody.
 const HEAD_HUES = [
   [0, 114, 178],
   [230, 159, 0],
@@ -27,6 +27,13 @@ const HEAD_HUES = [
   [126, 108, 200],
   [190, 170, 30],
 ];
+
+const HEAD_DASHES = [null, [7, 3], [2, 3], [9, 3, 2, 3]];
+
+// The papers of both themes, and what a mark needs to be seen on them.
+const PAPER_DAY = [252, 252, 251];
+const PAPER_NIGHT = [17, 20, 24];
+const LEAST_CONTRAST = 3.1;
 
 /**
  * 256 colours from faint to strong: r, g, b.
@@ -67,18 +74,50 @@ export function shadeOf(ramp, tone) {
 /** Black or white, whichever is read better on a colour of the ramp. */
 export function readableOn(ramp, tone) {
   const at = 3 * Math.round(255 * tone);
-  const light = 0.2126 * ramp[at] ** 2.2 + 0.7152 * ramp[at + 1] ** 2.2 + 0.0722 * ramp[at + 2] ** 2.2;
-  return light > 0.36 * 255 ** 2.2 ? "#14161a" : "#ffffff";
+  return readableOver([ramp[at], ramp[at + 1], ramp[at + 2]]);
 }
 
-/** The colour of a head. */
+/** Black or white, whichever is read better on a colour; at least 4.5:1 on every colour. */
+export function readableOver(channels) {
+  return contrastOf(channels, [0, 0, 0]) >= contrastOf(channels, [255, 255, 255]) ? "#000000" : "#ffffff";
+}
+
+/** How often the hues were used up before this head. */
+export function headRound(head) {
+  return Math.floor(head / HEAD_HUES.length);
+}
+
+/** The dashes of a head's lines, null for a solid one. */
+export function headDash(head) {
+  return HEAD_DASHES[headRound(head) % HEAD_DASHES.length];
+}
+
+/** The colour of a head: at least 3:1 against the paper. */
 export function headColour(head, dark) {
   const hue = HEAD_HUES[head % HEAD_HUES.length];
-  const round = Math.floor(head / HEAD_HUES.length) % 3;
-  const towards = [dark ? 40 : 0, dark ? 255 : 0, dark ? 0 : 255][round]; // itself, deeper, paler
-  const share = [dark ? -0.12 : 0, 0.38, 0.32][round];
-  const mixed = hue.map((channel) => Math.round(channel + (towards - channel) * share));
-  return `rgb(${mixed.map((channel) => Math.min(255, Math.max(0, channel))).join(",")})`;
+  const towards = dark ? 255 : 0;
+  let mixed = hue;
+  for (let share = 0; contrastOf(mixed, dark ? PAPER_NIGHT : PAPER_DAY) < LEAST_CONTRAST; share += 0.02)
+    mixed = hue.map((channel) => Math.round(channel + (towards - channel) * share));
+  return `rgb(${mixed.join(",")})`;
+}
+
+/**
+ * The contrast of two colours, 1 … 21, as WCAG defines it.
+ * @param {number[]} one
+ * @param {number[]} other
+ */
+export function contrastOf(one, other) {
+  const [low, high] = [lightnessOf(one), lightnessOf(other)].sort((a, b) => a - b);
+  return (high + 0.05) / (low + 0.05);
+}
+
+function lightnessOf(channels) {
+  const [r, g, b] = channels.map((channel) => {
+    const share = channel / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
 /**
@@ -101,6 +140,11 @@ export function paintWeights(pixels, weights, ramp, scale) {
     pixels[at + 2] = ramp[from + 2];
     pixels[at + 3] = 255;
   }
+}
+
+/** The channels of a colour written as rgb(1,2,3). */
+export function channelsIn(text) {
+  return text.match(/\d+/g).map(Number);
 }
 
 function channelsOf(hex) {

@@ -2,6 +2,7 @@
 
 import { PALETTES } from "./colours.js";
 import { choice, make, press, segments } from "./elements.js";
+import { term } from "./explained.js";
 import { say } from "./languages.js";
 import { shareText } from "./numbers.js";
 import { PAIRS } from "./state.js";
@@ -86,6 +87,7 @@ function lensControls(app) {
       "sinks",
       say("sinks"),
       choice(sinks, now.sinks, (value) => state.set({ sinks: value })),
+      "sink",
     ),
   ];
   if (recording.sentenceB) {
@@ -168,12 +170,13 @@ function stepper(name, options, value, onChange) {
   );
 }
 
-/** A control with its name in front. */
-export function field(name, label, control) {
+/** A control with its name in front, which may be a word to explain. */
+export function field(name, label, control, explained = "") {
   const inner = control.matches("select") ? control : control.querySelector("select");
   inner?.setAttribute("aria-label", label);
   for (const part of [control, ...control.querySelectorAll("button, select")]) part.dataset.control = name;
-  return make("div", { class: "field" }, make("span", { class: "name" }, label), control);
+  const word = explained ? term(explained, label) : label;
+  return make("div", { class: "field" }, make("span", { class: "name" }, word), control);
 }
 
 function hasPieces(words) {

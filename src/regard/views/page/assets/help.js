@@ -10,6 +10,9 @@ const HELP_KEYS = [
   [["⇧", "↑ ↓ ← →"], "help.tokens"],
   [["Tab", "↑ ↓ ← →"], "help.text"],
   [["+", "−", "0"], "help.zoom"],
+  [["/"], "help.find"],
+  [["n", "N"], "help.next"],
+  [["s"], "help.strongest"],
   [["Esc"], "help.unpin"],
   [["?"], "help.this"],
 ];

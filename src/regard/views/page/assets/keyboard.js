@@ -1,6 +1,7 @@
 // The keyboard: one table of keys.
 
 import { chooseHead } from "./controls.js";
+import { closeExplanation } from "./explained.js";
 import { VIEWS } from "./state.js";
 
 const TYPING = "input, select, textarea";
@@ -27,13 +28,24 @@ function actionFor({ key, shiftKey }, app) {
   }
   if (key >= "1" && key <= String(VIEWS.length)) return () => state.set({ view: VIEWS[Number(key) - 1] });
   if (key === "?") return () => app.help.toggle();
-  if (key === "Escape") return () => (app.help.isOpen ? app.help.close() : state.set({ query: null, key: null }));
+  if (key === "/") return () => app.find.open();
+  if (key === "s") return () => app.toStrongest();
+  if (key === "n" || key === "N") return () => app.find.step(key === "n" ? 1 : -1);
+  if (key === "Escape") return () => leaveOpen(app);
   if (app.view.zoomBy) {
     if (key === "+" || key === "=") return () => app.view.zoomBy(1.6);
     if (key === "-") return () => app.view.zoomBy(1 / 1.6);
     if (key === "0") return () => state.set({ zoom: null });
   }
   return null;
+}
+
+/** Closes what is open, the smallest first; then unpins. */
+function leaveOpen({ help, find, state }) {
+  if (closeExplanation()) return;
+  if (help.isOpen) help.close();
+  else if (!find.root.hidden) find.close();
+  else state.set({ query: null, key: null });
 }
 
 /** Shows the next layer of the same kind and run. */

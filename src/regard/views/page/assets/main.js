@@ -5,12 +5,15 @@ import { CallView, LENS } from "./call_view.js";
 import { renderControls } from "./controls.js";
 import { openRecording } from "./data/payload.js";
 import { datum, make, press } from "./elements.js";
+import { closeExplanation } from "./explained.js";
 import { download, exportName, exportPng, exportSvg } from "./export.js";
+import { FindBar, foundIn } from "./find.js";
 import { Help, pageHelp } from "./help.js";
 import { listenForKeys } from "./keyboard.js";
 import { say, speak, TEXTS } from "./languages.js";
 import { numberText } from "./numbers.js";
 import { State, VIEWS } from "./state.js";
+import { greatestPlaces } from "./text_weights.js";
 import { inksOf, wearTheme } from "./theme.js";
 import { foldTool, languageTool, themeTool, tool } from "./tools.js";
 import { HeadsView } from "./views/heads.js";
@@ -70,6 +73,33 @@ class App {
   /** Opens one head in the view for single heads that was used last. */
   open(call, head) {
     this.state.set({ view: this.closest, call, head, heads: [head] });
+    this.focusView();
+  }
+
+  /** The tokens of the present call that hold what is searched for. */
+  found() {
+    const { call, now } = this.state;
+    if (this.foundFor?.call !== call || this.foundFor.find !== now.find)
+      this.foundFor = { call, find: now.find, found: foundIn(call, now.find) };
+    return this.foundFor.found;
+  }
+
+  /** Pins the key that the pinned query attends to most, and brings it into sight. */
+  toStrongest() {
+    const { now } = this.state;
+    const look = this.look();
+    const row = look.rowOf(now.query);
+    if (row < 0) return;
+    const weights = this.view.shownRow?.(row) ?? look.row(now.head, row);
+    const [column] = greatestPlaces(weights, 1);
+    if (column === undefined) return;
+    this.state.set({ key: look.columns.first[column] });
+    this.view.showPin?.();
+  }
+
+  /** The keyboard goes on in the view: where it says, else at its beginning. */
+  focusView() {
+    (this.view.home ?? this.view.root).focus({ preventScroll: true });
   }
 
   follow(now, changed) {
@@ -80,6 +110,7 @@ class App {
     if (changed.has("palette")) this.inks = inksOf(now);
     // The frame first, because it decides how much room the view has.
     if (FRAME.some((name) => changed.has(name))) this.renderFrame();
+    if (changed.has("find") || changed.has("call")) this.find.update(now);
     if (changed.has("view")) this.openView(now);
     else this.view.update(now, changed);
   }
@@ -95,12 +126,15 @@ class App {
     document.title = `${title || model} · regard`;
     this.tabs = make("nav", { class: "tabs", role: "tablist", "aria-label": say("views") });
     this.bar = make("div", { class: "controls", role: "group", "aria-label": say("controls") });
-    this.stage = make("main", { class: "stage", role: "tabpanel", id: "view" });
+    closeExplanation();
+    this.find = new FindBar(this);
+    this.stage = make("main", { class: "stage" });
     this.facts = make("footer", { class: "facts" });
     const name = make("h1", {}, make("b", { translate: "no" }, "regard"), datum(title || model, "title"));
     this.root.replaceChildren(
       make("header", { class: "top" }, name, this.tabs, this.tools(now)),
       this.bar,
+      this.find.root,
       this.stage,
       this.facts,
       this.help.dialog,
@@ -119,6 +153,7 @@ class App {
       tool("PNG", say("export.png"), () => this.save("png"), { translate: "no" }),
       languageTool(language, choose),
       themeTool(theme, choose),
+      tool("⌕", say("find"), () => this.find.open()),
       tool("?", say("help"), () => this.help.toggle()),
       foldTool(this.bar),
     );
@@ -130,12 +165,17 @@ class App {
   }
 
   openView(now) {
+    closeExplanation();
+    const focused = this.stage.contains(document.activeElement);
     this.view?.destroy?.();
     this.view = new VIEW_CLASSES[now.view](this);
     if (now.view === "lines" || now.view === "matrix") this.closest = now.view;
+    const panel = { role: "tabpanel", id: "view", "aria-labelledby": `tab-${now.view}`, tabindex: "-1" };
+    for (const [name, value] of Object.entries(panel)) this.view.root.setAttribute(name, value);
     this.stage.replaceChildren(this.view.root);
     this.view.update(now, null);
     this.view.mounted?.();
+    if (focused) this.view.root.focus({ preventScroll: true });
   }
 
   renderFrame() {
@@ -147,6 +187,7 @@ class App {
         {
           class: null,
           role: "tab",
+          id: `tab-${view}`,
           "aria-selected": String(view === now.view),
           "aria-controls": "view",
           "data-view": view,

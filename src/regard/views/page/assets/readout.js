@@ -1,6 +1,7 @@
 // The line that says exactly what is under the pointer.
 
 import { datum, make } from "./elements.js";
+import { term } from "./explained.js";
 import { say } from "./languages.js";
 import { shareText, weightText } from "./numbers.js";
 
@@ -27,7 +28,7 @@ export class Readout {
     if (pair.column >= 0) parts.push(named("matrix.key", pair.column, look.columnNames[pair.column]));
     if (pair.row >= 0 && pair.column >= 0) {
       const value = pair.masked ? say("matrix.masked") : datum(weightText(pair.weight), "number");
-      parts.push(make("span", { class: "value" }, make("small", {}, say("matrix.weight")), value));
+      parts.push(make("span", { class: "value" }, make("small", {}, term("weight", say("matrix.weight"))), value));
     }
     if (pair.note) parts.push(make("small", {}, pair.note));
     if (pair.removed > 0) parts.push(make("small", {}, say("removed.row", { share: shareText(pair.removed) })));
@@ -39,7 +40,7 @@ function named(key, number, token) {
   return make(
     "span",
     { class: "named" },
-    make("small", {}, say(key), " ", datum(String(number))),
+    make("small", {}, term(key.split(".").at(-1), say(key)), " ", datum(String(number))),
     datum(token, "token-text"),
   );
 }

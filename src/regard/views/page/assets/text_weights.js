@@ -80,3 +80,18 @@ export function greatestPlaces(weights, count, counts = () => true) {
   }
   return places;
 }
+
+/**
+ * The first place of an increasing array whose value is at least `least`; its length if there is none.
+ * @param {ArrayLike<number>} values
+ * @param {number} least
+ */
+export function firstAtLeast(values, least) {
+  let [low, high] = [0, values.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] < least) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -4,7 +4,19 @@ import { headColour, rampOf } from "./colours.js";
 
 export const THEMES = ["auto", "light", "dark"];
 
-const INK_NAMES = ["paper", "raised", "ink", "soft", "faint", "hair", "accent", "void", "positive", "negative"];
+const INK_NAMES = [
+  "paper",
+  "raised",
+  "ink",
+  "soft",
+  "faint",
+  "hair",
+  "accent",
+  "void",
+  "hatch",
+  "positive",
+  "negative",
+];
 
 /** Whether a theme is dark now; "auto" asks the system. */
 export function isDark(theme) {

@@ -1,11 +1,14 @@
 // Heads: the table of statistics.
 
 import { choice, datum, make, press } from "../elements.js";
+import { explain } from "../explained.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
-import { numberText } from "../numbers.js";
+import { numberText, shareText } from "../numbers.js";
 import { allHeads, filterHeads, sortHeads } from "../ranking.js";
 import { plays, roleChoice, rolesOf, roleTitle } from "../roles.js";
+import { Slices } from "../slices.js";
 import { shorten } from "../surface.js";
+import { greatestPlaces } from "../text_weights.js";
 
 const MOST_EXPORTED = 400;
 const LINE = 24;
@@ -37,6 +40,7 @@ export class HeadsView {
       make("div", { class: "scroll" }, this.table, this.empty, make("p", { class: "hint" }, say("heads.note"))),
     );
     this.greatest = new Map(recording.statistics.map((name) => [name, greatestOf(recording, name)]));
+    this.slices = new Slices();
     this.several = kinds.length > 1;
     this.roled = rolesOf(recording).length > 0;
   }
@@ -45,6 +49,8 @@ export class HeadsView {
     if (this.filter.value !== now.filter) this.filter.value = now.filter;
     this.kinds.value = now.kinds;
     if (!changed || ["filter", "kinds", "role", "sort", "descending"].some((name) => changed.has(name)))
+      this.build(now);
+    if (changed && ["query", "call", "special", "words", "sinks", "pair"].some((name) => changed.has(name)))
       this.build(now);
     for (const row of this.rows) {
       row.root.setAttribute("aria-selected", String(row.call.index === now.call && row.head === now.head));
@@ -66,30 +72,103 @@ export class HeadsView {
       ...(this.several ? [make("th", { scope: "col" }, say("kind"))] : []),
       this.heading("layer", say("layer"), ""),
       make("th", { scope: "col" }, say("head")),
-      ...(this.roled ? [make("th", { scope: "col", class: "text" }, say("role"))] : []),
+      ...(this.roled ? [this.heading("role", say("role"), say("explain.role"), "text")] : []),
+      ...this.pinnedHeading(),
       ...recording.statistics.map((name) => this.heading(name, statisticName(name), statisticMeaning(name))),
       make("th", { scope: "col", class: "text" }, say("heads.name")),
     );
     const focused = this.table.querySelector("th button:focus")?.dataset.sort;
-    this.table.replaceChildren(make("thead", {}, heading), make("tbody", {}, ...this.rows.map((row) => row.root)));
+    this.table.replaceChildren(
+      make("thead", {}, heading),
+      ...this.bodies(now.sort === "role", heading.children.length),
+    );
+    this.slices.run(this.strongest(), () => {});
     if (focused) this.table.querySelector(`th button[data-sort="${CSS.escape(focused)}"]`).focus();
   }
 
-  heading(name, text, meaning) {
+  /** The rows; in the order of roles, under the name of each. */
+  bodies(byRole, columns) {
+    if (!byRole) return [make("tbody", {}, ...this.rows.map((row) => row.root))];
+    const groups = new Map();
+    for (const row of this.rows) {
+      const name = row.call.roles[row.head]?.role ?? "";
+      groups.set(name, [...(groups.get(name) ?? []), row.root]);
+    }
+    return [...groups].map(([name, rows]) =>
+      make(
+        "tbody",
+        {},
+        make(
+          "tr",
+          { class: "group" },
+          make(
+            "th",
+            { scope: "rowgroup", colspan: columns, class: "text" },
+            say(name ? `role.${name}` : "role.none"),
+            " ",
+            make("small", {}, name ? say(`role.${name}.says`) : "", ` · ${rows.length}`),
+          ),
+        ),
+        ...rows,
+      ),
+    );
+  }
+
+  // ---- the pinned token -------------------------------------------------------------------------
+
+  /** The row of the pinned query in a call, or −1; calls of another text have none. */
+  pinnedRow(call) {
+    const { state } = this.app;
+    if (state.now.query === null || !state.keepsPins(call, state.call)) return -1;
+    return this.app.lookAt(call.index).rowOf(state.now.query);
+  }
+
+  pinnedHeading() {
+    const { call } = this.app.state;
+    const row = this.pinnedRow(call);
+    if (row < 0) return [];
+    const name = this.app.lookAt(call.index).rowNames[row];
+    return [make("th", { scope: "col", class: "text pinned-token" }, datum(name, "token-text"), " →")];
+  }
+
+  /** Fills in what the pinned token attends to most in each head. */
+  *strongest() {
+    for (const { call, head, root } of this.rows) {
+      const cell = root.querySelector(".strongest-key");
+      const row = this.pinnedRow(call);
+      if (!cell || row < 0) continue;
+      const look = this.app.lookAt(call.index);
+      const weights = look.row(head, row);
+      const [column] = greatestPlaces(weights, 1);
+      if (column !== undefined)
+        cell.replaceChildren(
+          datum(look.columnNames[column], "token-text"),
+          " ",
+          datum(shareText(weights[column]), "number"),
+        );
+      yield;
+    }
+  }
+
+  ready() {
+    return this.slices.idle();
+  }
+
+  destroy() {
+    this.slices.stop();
+  }
+
+  heading(name, text, meaning, kind = null) {
     const { state } = this.app;
     const { sort, descending } = state.now;
     const mine = sort === name;
     const turn = () => state.set({ sort: name, descending: mine ? !descending : name !== "layer" });
     const order = mine ? (descending ? "descending" : "ascending") : "none";
-    return make(
-      "th",
-      { scope: "col", "aria-sort": order },
-      press([make("i", { "aria-hidden": "true" }, mine ? (descending ? "↓ " : "↑ ") : ""), text], turn, {
-        class: null,
-        title: meaning,
-        "data-sort": name,
-      }),
-    );
+    const button = press([make("i", { "aria-hidden": "true" }, mine ? (descending ? "↓ " : "↑ ") : ""), text], turn, {
+      class: null,
+      "data-sort": name,
+    });
+    return make("th", { scope: "col", class: kind, "aria-sort": order }, explain(button, meaning));
   }
 
   row({ call, head }) {
@@ -116,6 +195,7 @@ export class HeadsView {
       ...(this.roled
         ? [make("td", { class: "text", title: roleTitle(call, head) || null }, roleName(call, head))]
         : []),
+      ...(this.pinnedRow(this.app.state.call) < 0 ? [] : [make("td", { class: "text strongest-key" })]),
       ...cells,
       make("td", { class: "text" }, datum(call.name, "name")),
     );

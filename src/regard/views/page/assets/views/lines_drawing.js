@@ -1,23 +1,35 @@
 // The drawing of the lines, on the screen and on paper alike.
 
-import { toneOf } from "../colours.js";
+import { headDash, toneOf } from "../colours.js";
+import { say } from "../languages.js";
+import { shareText } from "../numbers.js";
+import { textWidth } from "../surface.js";
 
 const MOST_LINES = 4000;
 const FAINTEST = 0.02;
 const STRIP_WIDTH = 9;
 // Unlike cells, lines cover each other: a line below one in a hundred would only hide others.
 const LINE_DECADES = 2;
+const NUMBER_WIDTH = 44; // of a weight beside a token
+const LEGEND_SPACE = 22; // above the legend of an export
+const LEGEND_LINE = 18;
+const LEGEND_SAMPLE = 22;
 
 /** Every line of the window: { head, row, column, weight }, the faintest first; only the strongest of very many. */
-export function linesInSight({ look, shown, active, left: queries, right: keys, app }) {
-  const { scale } = app.state.now;
+export function linesInSight(view) {
+  const { look, shown, active, left: queries, right: keys, app } = view;
+  const { scale, least } = app.state.now;
+  // The lines of one token are shown all; of many tokens only those that were asked for.
+  const best = least === "best" && active.row < 0 && active.column < 0;
+  const threshold = least === "best" ? 0 : Number(least);
   const [top, bottom] = active.row >= 0 ? [active.row, active.row + 1] : queries.window;
   const [left, right] = active.column >= 0 ? [active.column, active.column + 1] : keys.window;
   const lines = [];
   for (const head of shown) {
     look.weights(head, top, bottom, left, right).forEach((weight, at) => {
-      if (toneOf(weight, scale, LINE_DECADES) < FAINTEST) return;
-      lines.push({ head, row: top + Math.floor(at / (right - left)), column: left + (at % (right - left)), weight });
+      if (toneOf(weight, scale, LINE_DECADES) < FAINTEST || weight < threshold) return;
+      const [row, column] = [top + Math.floor(at / (right - left)), left + (at % (right - left))];
+      if (!best || view.bestOf(head, row) === column) lines.push({ head, row, column, weight });
     });
   }
   lines.sort((a, b) => a.weight - b.weight);
@@ -48,6 +60,7 @@ export function drawLines(surface, view) {
         {
           width: (0.6 + 3 * tone) * (focused ? 1.15 : calm),
           opacity: Math.min(1, (focused ? 0.15 : 0.04) + 0.9 * tone * calm),
+          dash: headDash(line.head),
         },
       );
     }
@@ -64,7 +77,7 @@ function drawStrips(surface, { active, shown, look, left, right, geometry, app }
       ? look.weights(head, active.row, active.row + 1, first, last)
       : look.weights(head, first, last, active.column, active.column + 1),
   );
-  const strip = Math.min(STRIP_WIDTH, (0.4 * geometry.from) / shown.length);
+  const strip = stripWidth(geometry, shown);
   const [edge, step] = toKeys ? [geometry.width - shown.length * strip, -6] : [0, shown.length * strip + 6];
   for (let at = first; at < last; at += 1) {
     const mean = weights.reduce((sum, row) => sum + row[at - first], 0) / shown.length;
@@ -86,6 +99,56 @@ function drawStrips(surface, { active, shown, look, left, right, geometry, app }
         size: 11,
         anchor: toKeys ? "end" : "start",
       });
+  }
+}
+
+function stripWidth(geometry, shown) {
+  return Math.min(STRIP_WIDTH, (0.4 * geometry.from) / Math.max(1, shown.length));
+}
+
+/** The room that strips and numbers take beside the tokens. */
+export function besideTokens({ geometry, shown }) {
+  return Math.ceil(shown.length * stripWidth(geometry, shown)) + NUMBER_WIDTH;
+}
+
+/** Where each head is in the legend of an export, in rows. */
+function legendPlaces({ shown, geometry, look }) {
+  const places = [];
+  let [x, y] = [0, 0];
+  for (const head of shown) {
+    const text = say("head.n", { head: look.call.heads[head] });
+    const width = LEGEND_SAMPLE + textWidth(text, 11) + 24;
+    if (x > 0 && x + width > geometry.width) [x, y] = [0, y + LEGEND_LINE];
+    places.push({ head, text, x, y });
+    x += width;
+  }
+  return places;
+}
+
+/** How high the legend of an export is. */
+export function linesLegendHeight(view) {
+  return LEGEND_SPACE + (legendPlaces(view).at(-1)?.y ?? 0) + 2 * LEGEND_LINE;
+}
+
+/** For an export: which colour and dash is which head, which lines are drawn, and how thick they are. */
+export function drawLinesLegend(surface, view) {
+  const { app, geometry } = view;
+  const { inks, state } = app;
+  const top = geometry.height + LEGEND_SPACE;
+  for (const { head, text, x, y } of legendPlaces(view)) {
+    surface.line(x, top + y, x + LEGEND_SAMPLE, top + y, inks.head(head), { width: 2.5, dash: headDash(head) });
+    surface.text(x + LEGEND_SAMPLE + 6, top + y, text, { fill: inks.soft, size: 11 });
+  }
+  const below = top + linesLegendHeight(view) - LEGEND_SPACE - LEGEND_LINE;
+  const { least, scale } = state.now;
+  const which = least === "best" ? say("lines.best") : say("lines.least", { share: shareText(Number(least)) });
+  surface.text(0, below, which, { fill: inks.soft, size: 11 });
+  let x = textWidth(which, 11) + 28;
+  for (const weight of [0.1, 0.5, 1]) {
+    const tone = toneOf(weight, scale, LINE_DECADES);
+    surface.line(x, below, x + LEGEND_SAMPLE, below, inks.soft, { width: 0.6 + 3 * tone, opacity: 0.15 + 0.85 * tone });
+    surface.text(x + LEGEND_SAMPLE + 6, below, String(weight), { fill: inks.soft, size: 11 });
+    x += LEGEND_SAMPLE + 44;
   }
 }
 

@@ -1,6 +1,7 @@
 // The table of the steps: a row for each key, the strongest first, a column for each step that the call takes.
 
 import { datum, make, press } from "../elements.js";
+import { term } from "../explained.js";
 import { say } from "../languages.js";
 import { numberText, shareText, weightText } from "../numbers.js";
 import { greatestSize, vectorCanvas } from "../vector.js";
@@ -68,7 +69,15 @@ export class StepsTable {
       "div",
       {},
       make("div", { class: "wide" }, table),
-      make("p", { class: "hint" }, say("steps.from"), " ", datum(`= ${numberText(steps.lse, 4)}`)),
+      make(
+        "p",
+        { class: "hint" },
+        term("lse", "lse"),
+        " ",
+        say("steps.from"),
+        " ",
+        datum(`= ${numberText(steps.lse, 4)}`),
+      ),
     );
     return this.root;
   }
@@ -80,8 +89,12 @@ export class StepsTable {
   }
 
   heading(columns) {
-    const head = (name, formula, text) =>
-      make("th", { scope: "col", class: text }, say(`steps.${name}`), make("small", { translate: "no" }, formula));
+    const known = ["key", "score", "weight"];
+    const head = (name, formula, text) => {
+      const word = say(`steps.${name}`);
+      const title = known.includes(name) ? term(name, word) : word;
+      return make("th", { scope: "col", class: text }, title, make("small", { translate: "no" }, formula));
+    };
     return make(
       "tr",
       {},

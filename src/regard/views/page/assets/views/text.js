@@ -10,32 +10,39 @@ import { cardsSection } from "../role_cards.js";
 import { headsOfRole, pairParts, rolesOf } from "../roles.js";
 import { oncePerFrame } from "../slices.js";
 import { CanvasSurface } from "../surface.js";
-import { greatestPlaces, meanOf, restingKeys, strongestColour, textDirection } from "../text_weights.js";
+import { firstAtLeast, greatestPlaces, meanOf, restingKeys, strongestColour, textDirection } from "../text_weights.js";
 import { AlignmentPlay } from "./text_alignment.js";
 import { drawLinks, linksLayer } from "./text_links.js";
+import { markProbabilities, nextParts, probabilityLegend, writtenSide } from "./text_next.js";
 
 const TONES = 24;
 const DECADES = 2; // of the logarithmic scale, below the strongest weight shown
 const MOST_LISTED = 6;
+const BEYOND = 80; // pixels above and below what is in sight that are painted too
 
 export class TextView {
   constructor(app) {
     this.app = app;
     this.pointed = null; // { side, unit } under the pointer, or played
     this.paintSoon = oncePerFrame(() => this.paint());
+    this.shadeSoon = oncePerFrame(() => this.shadeAll());
     this.bar = make("div", { class: "view-bar text-bar" });
     this.caption = make("p", { class: "text-caption", role: "status", "aria-live": "polite" });
     this.listed = make("ol", { class: "strongest", "aria-label": say("text.strongest") });
-    this.book = make("div", { class: "book" });
+    this.next = make("div", { class: "next-tokens" });
+    this.book = make("div", { class: "book", on: { scroll: () => this.shadeSoon() } });
     this.cards = make("div", { class: "role-cards-place" });
     this.root = make(
       "section",
       { class: "view text" },
       this.bar,
-      make("div", { class: "text-said" }, this.caption, this.listed),
+      make("div", { class: "text-said" }, this.caption, this.listed, this.next),
       make("div", { class: "scroll" }, this.book, this.cards),
     );
-    this.resized = new ResizeObserver(() => this.paintSoon());
+    this.resized = new ResizeObserver(() => {
+      for (const block of Object.values(this.blocks)) block.tops = null;
+      this.paintSoon();
+    });
     this.resized.observe(this.book);
     this.play = new AlignmentPlay(this);
   }
@@ -60,9 +67,11 @@ export class TextView {
     if (changed) this.play.stop();
     const rebuilt = !changed || ["call", "special", "words"].some((name) => changed.has(name));
     if (rebuilt && (!changed || this.differs(now))) this.build(now);
-    if (!changed || ["call", "head", "group", "direction", "quiet"].some((name) => changed.has(name)))
+    this.book.classList.toggle("likely", now.likely === "on" && writtenSide(this) !== null);
+    if (!changed || ["call", "head", "group", "direction", "quiet", "likely"].some((name) => changed.has(name)))
       this.buildBar(now);
     if (rebuilt) this.pointed = null;
+    if (rebuilt || changed.has("find")) this.markFound();
     this.paint();
   }
 
@@ -99,11 +108,28 @@ export class TextView {
         ),
         this.cross ? null : segments(ways, now.direction, (direction) => this.turn(direction), say("text.direction")),
         make("label", { class: "toggle" }, box, say("text.quiet")),
-        make("span", { class: "hint wide-only" }, say(this.cross ? "text.hint.cross" : "text.hint")),
+        ...this.likelySwitch(now),
+        now.likely === "on"
+          ? null
+          : make("span", { class: "hint wide-only" }, say(this.cross ? "text.hint.cross" : "text.hint")),
       ].filter(Boolean),
     );
     this.root.classList.toggle("two", this.cross);
     if (focused >= 0) [...this.bar.querySelectorAll("button, select, input")][focused]?.focus();
+  }
+
+  /** The switch that colours tokens by their probability, where it is known. */
+  likelySwitch(now) {
+    if (!writtenSide(this)) return [];
+    const { state, recording } = this.app;
+    const box = make("input", {
+      type: "checkbox",
+      on: { change: () => state.set({ likely: box.checked ? "on" : "off" }) },
+    });
+    box.checked = now.likely === "on";
+    const text = say(recording.next.generated === null ? "text.likely.read" : "text.likely.written");
+    const label = make("label", { class: "toggle" }, box, text);
+    return now.likely === "on" ? [label, probabilityLegend()] : [label];
   }
 
   /** The other direction, with the same token pinned. */
@@ -126,7 +152,17 @@ export class TextView {
     const side = (name, tokens, marks, wordsOf, spaces) => {
       const hidden = marks.map((is) => special === "hide" && is);
       const units = groupTokens(wordsOf, hidden, words === "merge");
-      return { side: name, tokens, marks, units, names: groupNames(units, tokens), spaces };
+      return {
+        side: name,
+        tokens,
+        marks,
+        units,
+        names: groupNames(units, tokens),
+        spaces,
+        tones: new Int8Array(units.count), // what each unit should look like
+        painted: new Int8Array(units.count), // what it looks like
+        tops: null, // where each unit is in the book, measured when it is needed
+      };
     };
     const key = side("key", call.keyTokens, call.keySpecial, call.keyWords, call.keySpaces);
     this.blocks = { key };
@@ -137,6 +173,7 @@ export class TextView {
     const longest = Math.max(...blocks.map((block) => block.units.count));
     this.book.className = `book ${longest > 300 ? "long" : longest > 60 ? "middling" : "short"}`;
     for (const block of blocks) this.buildBlock(block);
+    markProbabilities(this);
     this.links = this.cross ? linksLayer() : null;
     this.book.replaceChildren(...(this.links ? [this.links] : []), ...blocks.map((block) => block.root));
   }
@@ -148,7 +185,6 @@ export class TextView {
       const kind = marks[first] ? "token special" : "token";
       return make("span", { class: kind, role: "option", id: `${side}-${unit}`, "data-unit": unit }, name);
     });
-    block.tones = new Int8Array(units.count);
     const parts = [];
     block.elements.forEach((element, unit) => {
       if (spaces[units.first[unit]] && parts.length) parts.push(" ");
@@ -248,9 +284,32 @@ export class TextView {
     elements[unit].scrollIntoView({ block: "nearest" });
   }
 
-  /** Scrolls the text, and nothing around it, to the pinned token. */
-  showPinned() {
-    const pinned = this.pinned;
+  /** Scrolls to what was pinned last: the strongest key, or the token itself. */
+  showPin() {
+    this.showPinned(this.target ?? this.pinned);
+  }
+
+  /** The key pinned beside a query of the same text: { side, unit }, or null. */
+  get target() {
+    const { now } = this.app.state;
+    if (now.key === null || now.query === null || (!this.cross && now.direction === "to")) return null;
+    const unit = this.blocks.key.units.groupOf[now.key] ?? -1;
+    return unit < 0 ? null : { side: "key", unit };
+  }
+
+  /** Marks the tokens that were searched for. */
+  markFound() {
+    const found = this.app.found();
+    for (const { side, units, elements } of Object.values(this.blocks)) {
+      const wanted = new Set([...found[side]].map((token) => units.groupOf[token]));
+      elements.forEach((element, unit) => {
+        if (wanted.has(unit) !== element.classList.contains("found")) element.classList.toggle("found");
+      });
+    }
+  }
+
+  /** Scrolls the text, and nothing around it, to a token. */
+  showPinned(pinned = this.pinned) {
     if (!pinned) return;
     const [box, book] = [this.blocks[pinned.side].elements[pinned.unit], this.book].map((one) =>
       one.getBoundingClientRect(),
@@ -297,13 +356,26 @@ export class TextView {
     return { asQuery, other, weights };
   }
 
-  /** Which units of the keys' text are sinks, kept quiet. */
-  resting() {
+  /** Which keys are sinks, kept quiet. */
+  restingTokens() {
     const heads = this.heads;
     const first = heads.reduce((sum, { call, head }) => sum + call.statistic("first_weight")[head], 0) / heads.length;
-    const { units, marks } = this.blocks.key;
-    const tokens = restingKeys(marks, first);
-    return units.first.map((token) => tokens[token]);
+    return restingKeys(this.blocks.key.marks, first);
+  }
+
+  /** Which units of the keys' text are sinks, kept quiet. */
+  resting() {
+    const tokens = this.restingTokens();
+    return this.blocks.key.units.first.map((token) => tokens[token]);
+  }
+
+  /** The weights of a row as they are shown: the mean of the heads, quiet sinks without any. */
+  shownRow(row) {
+    const look = this.app.look();
+    const found = meanOf(this.heads.map(({ call, head }) => this.app.lookAt(call.index).row(head, row)));
+    if (this.app.state.now.quiet === "off") return found;
+    const resting = this.restingTokens();
+    return found.map((weight, column) => (resting[look.columns.first[column]] ? 0 : weight));
   }
 
   // ---- painting --------------------------------------------------------------------------------
@@ -329,11 +401,12 @@ export class TextView {
     const seen = this.seen();
     this.now = seen;
     const pinned = this.pinned;
-    const shades = this.shades();
     for (const block of Object.values(this.blocks)) {
-      this.shade(block, seen?.other === block ? seen : null, shades);
+      this.setTones(block, seen?.other === block ? seen : null);
+      this.shade(block);
       this.markHere(block, seen?.here, pinned);
     }
+    this.markTarget();
     this.tell(seen);
     if (this.links) drawLinks(this, seen, new CanvasSurface(this.links.fit(this.book)));
   }
@@ -350,18 +423,51 @@ export class TextView {
     return this.styles;
   }
 
-  shade(block, seen, { ramp, texts }) {
-    const { elements, tones } = block;
+  /** The tone of every unit: how strong its weight is beside the strongest. */
+  setTones({ tones }, seen) {
     const { scale } = this.app.state.now;
-    if (block.ramp !== ramp) tones.fill(-1);
-    block.ramp = ramp;
-    for (let unit = 0; unit < elements.length; unit += 1) {
-      const weight = seen ? seen.shown[unit] : 0;
-      const tone = weight > 0 ? Math.round(TONES * toneOf(weight / seen.ceiling, scale, DECADES)) : 0;
-      if (tones[unit] === tone) continue;
-      tones[unit] = tone;
-      elements[unit].style.cssText = texts[tone];
+    if (!seen) tones.fill(0);
+    else {
+      for (let unit = 0; unit < tones.length; unit += 1) {
+        const weight = seen.shown[unit];
+        tones[unit] = weight > 0 ? Math.round(TONES * toneOf(weight / seen.ceiling, scale, DECADES)) : 0;
+      }
     }
+  }
+
+  shadeAll() {
+    for (const block of Object.values(this.blocks)) this.shade(block);
+  }
+
+  /** Paints the units whose tone changed; of a long text only those in sight, the others when they get there. */
+  shade(block) {
+    const { ramp, texts } = this.shades();
+    const { elements, tones, painted } = block;
+    if (block.ramp !== ramp) painted.fill(-1);
+    block.ramp = ramp;
+    const [from, to] = this.unitsInSight(block);
+    for (let unit = from; unit < to; unit += 1) {
+      if (painted[unit] === tones[unit]) continue;
+      painted[unit] = tones[unit];
+      elements[unit].style.cssText = texts[tones[unit]];
+    }
+  }
+
+  /** The units in sight, the last exclusive: all of them, unless the book scrolls. */
+  unitsInSight(block) {
+    const { elements } = block;
+    const { book } = this;
+    if (!book.classList.contains("long") || !book.clientHeight) return [0, elements.length];
+    block.tops ??= Float64Array.from(elements, (element) => element.offsetTop);
+    const [top, bottom] = [book.scrollTop - BEYOND, book.scrollTop + book.clientHeight + BEYOND];
+    return [firstAtLeast(block.tops, top), firstAtLeast(block.tops, bottom)];
+  }
+
+  markTarget() {
+    this.targeted?.classList.remove("target");
+    const target = this.pointed ? null : this.target;
+    this.targeted = target ? this.blocks[target.side].elements[target.unit] : null;
+    this.targeted?.classList.add("target");
   }
 
   markHere(block, here, pinned) {
@@ -383,6 +489,9 @@ export class TextView {
   /** Who attends to whom, in words, with the strongest others as a list. */
   tell(seen) {
     const where = this.where();
+    const parts = nextParts(this, seen?.here);
+    this.next.replaceChildren(...parts);
+    this.next.hidden = parts.length === 0;
     if (!seen) {
       this.caption.replaceChildren(
         make("span", { class: "where" }, where),
@@ -396,11 +505,11 @@ export class TextView {
     const own = this.blocks[here.side].names[here.unit];
     const best = greatestPlaces(shown, MOST_LISTED);
     const pair = (unit) => (asQuery ? [own, other.names[unit]] : [other.names[unit], own]);
-    const parts = best.length
+    const told = best.length
       ? pairParts(...pair(best[0]), shown[best[0]])
       : [datum(own, "pair-token"), " ", make("span", { class: "hint" }, say(asQuery ? "text.blind" : "text.unseen"))];
     const rest = rested > 0.005 ? [" ", make("small", {}, say("text.rested", { share: shareText(rested) }))] : [];
-    this.caption.replaceChildren(make("span", { class: "where" }, where, ": "), ...parts, ...rest);
+    this.caption.replaceChildren(make("span", { class: "where" }, where, ": "), ...told, ...rest);
     this.caption.dataset.weight = best.length ? String(shown[best[0]]) : "";
     this.listed.replaceChildren(
       ...best

@@ -9,7 +9,7 @@ export class TokenSearch {
     let text = "";
     for (const token of tokens) {
       this.starts.push(text.length);
-      text += plain(token);
+      text += plain(token.replace(/^##/, ""));
     }
     this.text = text;
   }
@@ -21,14 +21,27 @@ export class TokenSearch {
    * @returns {number[]}
    */
   find(wanted, most = 2000) {
+    return this.matches(wanted, most).map(({ from }) => from);
+  }
+
+  /**
+   * The tokens that hold a text: from the first to the last, exclusive.
+   * @param {string} wanted
+   * @param {number} most
+   * @returns {{ from: number, to: number }[]}
+   */
+  matches(wanted, most = 2000) {
     const number = /^#(\d{1,9})$/.exec(wanted.trim());
-    if (number) return Number(number[1]) < this.starts.length ? [Number(number[1])] : [];
+    if (number) {
+      const from = Number(number[1]);
+      return from < this.starts.length ? [{ from, to: from + 1 }] : [];
+    }
     const needle = plain(wanted);
     const found = [];
     if (!needle) return found;
     for (let at = this.text.indexOf(needle); at >= 0 && found.length < most; at = this.text.indexOf(needle, at + 1)) {
-      const token = this.tokenAt(at);
-      if (found.at(-1) !== token) found.push(token);
+      const from = this.tokenAt(at);
+      if (found.at(-1)?.from !== from) found.push({ from, to: this.tokenAt(at + needle.length - 1) + 1 });
     }
     return found;
   }
