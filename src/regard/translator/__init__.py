@@ -7,17 +7,11 @@
 
 from typing import Any as _Any
 
-<<<<<<< HEAD
-from regard.translator.alignment import Alignment, AlignmentHead, align, measure_heads
+from regard.translator.alignment import AlignmentHead, TranslationAlignment, align, measure_heads
 from regard.translator.built_in import UnknownWordsWarning, embedded, embedded_alignment_head, translate
 from regard.translator.dictionary import DictionaryEntry, read_dictionary
 from regard.translator.evaluation import Scores, evaluate, score
 from regard.translator.everyday import everyday_sentences
-=======
-from regard.translator.alignment import AlignmentHead, TranslationAlignment, align, measure_heads
-from regard.translator.built_in import embedded, embedded_alignment_head, translate
-from regard.translator.evaluation import Scores, evaluate, everyday_sentences, score
->>>>>>> main
 from regard.translator.exported_model import export
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_pairs import CorpusSplit, HeldOut, Pair, read_pairs, split

@@ -160,25 +160,24 @@ def align(
     return _joined(text, parts)
 
 
-<<<<<<< HEAD
-def _joined(text: str, parts: Sequence[Alignment]) -> Alignment:
+def _joined(text: str, parts: Sequence[TranslationAlignment]) -> TranslationAlignment:
     """The alignment of several sentences: no character attends to the words of another sentence."""
     if len(parts) == 1:
         return parts[0]
     words = tuple(word for part in parts for word in part.words)
     weights = torch.block_diag(*(part.weights for part in parts))
-    return Alignment(text, "".join(part.translation for part in parts), words, weights, parts[0].by)
+    return TranslationAlignment(
+        text, "".join(part.translation for part in parts), words, weights, parts[0].by
+    )
 
 
-def alignment_of(seen: WatchedTranslation, vocabularies: Vocabularies, by: AlignmentHead) -> Alignment:
-=======
-def alignment_of(seen: WatchedTranslation, english: EnglishTokens, by: AlignmentHead) -> TranslationAlignment:
->>>>>>> main
+def alignment_of(
+    seen: WatchedTranslation, vocabularies: Vocabularies, by: AlignmentHead
+) -> TranslationAlignment:
     """The alignment in a recording, from one head."""
     words = _proper_words(vocabularies, seen.text)
     call = cross_call(seen.recording, by.layer)
     # Row t writes character t; the last row writes the end.
-<<<<<<< HEAD
     hidden = vocabularies.hide_names(seen.text)
     parts = hidden.parts(hidden.hide(seen.translation))
     rows = _by_word(call.weights(by.head, rows=slice(sum(length for _, length in parts))), words)
@@ -186,11 +185,7 @@ def alignment_of(seen: WatchedTranslation, english: EnglishTokens, by: Alignment
     # All characters of a name have the mean of what stood in for it.
     means = [part.mean(0).expand(len(shown), -1) for (shown, _), part in zip(parts, each, strict=True)]
     weights = torch.cat(means)
-    return Alignment(seen.text, seen.translation, tuple(word.text for word in words), weights, by)
-=======
-    weights = _by_word(call.weights(by.head, rows=slice(len(seen.translation))), words)
     return TranslationAlignment(seen.text, seen.translation, tuple(word.text for word in words), weights, by)
->>>>>>> main
 
 
 def cross_call(recording: Recording, layer: int) -> Call:

@@ -42,16 +42,11 @@ def translate(
 @renamed_arguments(beams="num_beams")
 def translate(
     text: str, *, align: bool = False, num_beams: int = 4, max_new_tokens: int | None = None
-<<<<<<< HEAD
-) -> str | Alignment:
+) -> str | TranslationAlignment:
     """Translate an English text to Chinese with the built-in translator, sentence by sentence.
 
     Names that it does not know are copied; an :class:`UnknownWordsWarning` names other words that it was
     never taught.
-=======
-) -> str | TranslationAlignment:
-    """Translate an English sentence to Chinese with the built-in translator.
->>>>>>> main
 
     ``num_beams`` is the width of the beam search, ``max_new_tokens`` the most characters to write. With
     ``align=True`` the result also says which English words each character attended to.
