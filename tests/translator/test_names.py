@@ -15,9 +15,13 @@ def test_names_are_hidden_and_restored():
     assert hidden.parts("汤姆的猫") == [("Xanthe", 2), ("的", 1), ("猫", 1)]
     for one in hidden.names:
         assert {hidden.text[first:stop] for first, stop in one.spans} == {one.stand_in.english}
-    assert hidden.name_at(0, 3) == ("Xanthe", True)
-    assert hidden.name_at(1, 3) == ("Xanthe", False)
-    assert hidden.name_at(0, 5) is None
+    assert [hidden.shown_at(*span) for span in ((0, 3), (1, 3), (0, 5), (2, 5))] == [
+        "Xanthe",
+        "",
+        "Xanthe's",
+        "'s",
+    ]
+    assert hidden.shown_at(3, 5) is None
 
 
 def test_a_stand_in_that_the_text_has_already_is_not_used():

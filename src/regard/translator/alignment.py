@@ -51,10 +51,9 @@ def words_of(english: EnglishTokens, text: str, hidden: HiddenNames | None = Non
     joined = False
     for place, (piece, (begin, end)) in enumerate(zip(found.tokens, found.offsets, strict=True)):
         typed = hidden.text[begin:end].strip()
-        name = hidden.name_at(end - len(typed), end) if typed else None
-        if name is not None:
-            typed = name[0] if name[1] else ""  # the first piece stands for the whole name
-        letters = name is not None or _has_letters(typed)
+        named = hidden.shown_at(end - len(typed), end) if typed else None
+        typed = typed if named is None else named
+        letters = named is not None or _has_letters(typed)
         if letters and joined and not piece.startswith("▁"):
             before = words.pop()
             words.append(SourceWord(before.text + typed, before.first, place + 1))

@@ -99,8 +99,8 @@ On {one["sentences"]} everyday sentences that were written for this project and 
     if not judged:
         return said
     said += f"""\
-A person would accept {one["good"]} of {judged} ({100 * one["good"] / judged:.0f} %), by reading all of them
-(`everyday_judged.tsv` has the judgement of each).
+All of them were read: {one["good"]} of {judged} are good ({100 * one["good"] / judged:.0f} %), the others
+wrong (`everyday_judged.tsv`).
 
 | good | |
 |---|---|

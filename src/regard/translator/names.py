@@ -68,12 +68,12 @@ class HiddenNames(NamedTuple):
         cut = re.findall(f"{'|'.join(signs)}|.", translation, re.DOTALL)
         return [(shown.get(sign, "" if sign in PLACEHOLDERS else sign), len(sign)) for sign in cut]
 
-    def name_at(self, first: int, stop: int) -> tuple[str, bool] | None:
-        """The name that a piece of the text stands for, and whether the piece begins it."""
+    def shown_at(self, first: int, stop: int) -> str | None:
+        """What is shown for a piece of a name: all of it for the first piece; None outside of names."""
         for one in self.names:
             for begin, end in one.spans:
-                if begin <= first and stop <= end:
-                    return one.name, first == begin
+                if begin <= first < end:
+                    return (one.name if first == begin else "") + self.text[end:stop]
         return None
 
 

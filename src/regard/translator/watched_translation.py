@@ -69,10 +69,10 @@ def _pieces(hidden: HiddenNames, english: EnglishTokens) -> list[str]:
     found = english.tokenizer.encode(hidden.text, add_special_tokens=False)
     labels = []
     for piece, (first, stop) in zip(found.tokens, found.offsets, strict=True):
-        space = len(hidden.text[first:stop]) - len(hidden.text[first:stop].lstrip())
-        name = hidden.name_at(first + space, stop) if first + space < stop else None
+        typed = hidden.text[first:stop].strip()
+        named = hidden.shown_at(stop - len(typed), stop) if typed else None
         mark = "▁" if piece.startswith("▁") else ""
-        labels.append(piece if name is None else mark + name[0] if name[1] else MORE)
+        labels.append(piece if named is None else mark + (named or MORE))
     return labels
 
 
