@@ -41,9 +41,9 @@ def test_chinese_by_option_and_by_environment():
         run("explain", "我 喜欢 AI", REGARD_LANG="zh"),
     ):
         assert "谁关注谁" in shown.output
-        assert "who looks" not in shown.output
-    assert "who looks" in run("explain", "a", "--lang", "en", REGARD_LANG="zh").output
-    assert "who looks" in run("explain", "a", LANG="zh_CN.UTF-8").output  # the system is not asked
+        assert "which words attend" not in shown.output
+    assert "which words attend" in run("explain", "a", "--lang", "en", REGARD_LANG="zh").output
+    assert "which words attend" in run("explain", "a", LANG="zh_CN.UTF-8").output  # the system is not asked
 
 
 def test_the_table_that_ships():

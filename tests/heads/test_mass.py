@@ -148,10 +148,13 @@ def test_what_is_refused():
     seen = watched("gpt2", "none")
     first = {"first": masks.prefix(1)}
     for wrong in ({}, None, masks.prefix(3)):
-        with pytest.raises(ArgumentError, match=r"masks by name. Got .*Pass \{\"sinks\": masks"):
+        with pytest.raises(
+            ArgumentError, match=r"masks by name. Got .*Pass, for example, \{\"sinks\": masks"
+        ):
             heads.mass(seen, wrong)
     with pytest.raises(
-        ArgumentError, match=r"call, name, kind, layer, head, run, queries are taken. Got 'head'"
+        ArgumentError,
+        match=r"so it must not be one of call, name, kind, layer, head, run, queries. Got 'head'",
     ):
         heads.mass(seen, {"head": masks.prefix(1)})
     with pytest.raises(MaskError, match=r"queries = 11, keys = 11\). Got needle = span\(900, 912\)"):

@@ -582,7 +582,7 @@ def test_colour_maps_are_chosen():
     assert figures.grid(weights, cmap="magma").axes[0].images[0].get_cmap().name == "magma"
     with mpl.rc_context({"image.cmap": "cividis"}):
         assert figures.heatmap(weights[0]).axes[0].images[0].get_cmap().name == "cividis"
-    with pytest.raises(ArgumentError, match=r"cmap is a colour map of matplotlib. Got 'nonsense'"):
+    with pytest.raises(ArgumentError, match=r"cmap must be a colour map of matplotlib. Got 'nonsense'"):
         figures.heatmap(weights[0], cmap="nonsense")
 
 
@@ -595,7 +595,7 @@ def test_figures_have_the_width_of_a_column(width, inches):
         figures.grid(heads, queries=names, width=width),
     ):
         assert figure.get_size_inches()[0] == pytest.approx(inches, abs=0.06)
-    with pytest.raises(ArgumentError, match=r'width is a number of inches, "column" or "page"'):
+    with pytest.raises(ArgumentError, match=r'width must be a number of inches, "column" or "page"'):
         figures.heatmap(heads[0], width="wide")
 
 

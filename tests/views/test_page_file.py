@@ -175,9 +175,12 @@ def test_what_it_opens_first(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"view": "map"}, r"view is one of those on the page \(text, overview, lines.*\). Got view = 'map'"),
-        ({"layer": 7}, r"layer is one of those on the page \(0\). Got layer = 7"),
-        ({"head": 6}, r"head is one of those on the page \(0, 1, 2, 3, 4, 5\). Got head = 6"),
+        (
+            {"view": "map"},
+            r"view must be one of those on the page \(text, overview, lines.*\). Got view = 'map'",
+        ),
+        ({"layer": 7}, r"layer must be one of those on the page \(0\). Got layer = 7"),
+        ({"head": 6}, r"head must be one of those on the page \(0, 1, 2, 3, 4, 5\). Got head = 6"),
         ({"lang": "fr"}, r"lang is one of en, zh. Got lang = 'fr'"),
     ],
 )
@@ -187,7 +190,9 @@ def test_options_that_do_not_fit(tmp_path, options, message):
 
 
 def test_layers_that_were_not_recorded(tmp_path):
-    with pytest.raises(RecordingError, match=r"recorded layers \(0\). Got layers = \[3, 9\]. Choose some"):
+    with pytest.raises(
+        RecordingError, match=r"layers must be among those recorded \(0\). Got layers = \[3, 9\]. Choose some"
+    ):
         regard.page(case()[0], tmp_path / "x.html", layers=[0, 3, 9])
     with pytest.raises(RecordingError, match=r"\(there are none\). Got no calls. Run the model inside"):
         regard.page(Recording("Empty"), tmp_path / "x.html")

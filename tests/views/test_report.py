@@ -64,7 +64,7 @@ def test_the_report_shows_everything_and_asks_for_nothing(folder, opened):
     summary = json.loads((folder / "summary.json").read_text())
     shown = page.locator(".figures dd").all_inner_texts()
     assert shown == [f"{summary[name]:,}" for name in ("documents", "tokens", "heads", "failed")]
-    assert "1 document longer than 19 tokens, cut short" in page.locator("body").inner_text()
+    assert "1 document longer than 19 tokens, truncated" in page.locator("body").inner_text()
     assert page.locator(".map a").count() == 6
     assert page.locator(".curve").count() == 6
     assert page.locator(".heads tbody tr").count() == 6

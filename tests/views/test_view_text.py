@@ -102,7 +102,7 @@ def test_pointing_shades_by_what_a_token_attends_to_and_leaving_returns_to_the_p
 
 def test_who_attends_to_a_token(sentence):
     sentence.set(query=TIRED)
-    sentence.page.click('.segments >> text="Attended by"')
+    sentence.page.click('.segments >> text="Attended to by"')
     assert (sentence.now("query"), sentence.now("key")) == (None, TIRED)
     assert np.array(shades(sentence)).argmax() == IT
     assert "it → tired" in caption(sentence)
@@ -242,7 +242,7 @@ def test_the_alignment_plays_once_and_hands_over(browser, tmp_path):
     context = browser.new_context(reduced_motion="reduce")
     from views.browser import Opened
 
-    still = Opened(context, tmp_path / "page.html")
+    still = Opened(context.new_page(), tmp_path / "page.html")
     still.page.wait_for_selector(".running")
     assert not still.page.evaluate("regard.app.view.play.running")
     context.close()

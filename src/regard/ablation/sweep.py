@@ -80,7 +80,7 @@ class Ablation:
             kind = self.kinds[0]
         if kind not in self.kinds:
             raise ArgumentError(
-                "kind is one of those that were changed ({kinds}).",
+                "kind must be one of those that were changed ({kinds}).",
                 got="kind = {kind!r}",
                 do="Choose one of them.",
                 kinds=", ".join(self.kinds),
@@ -113,7 +113,7 @@ def ablate(
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Ablation:
-    """Change one head, layer, key or edge after the other, and measure what that does.
+    """Change one head, layer, key or edge after another, and measure what that does.
 
     Several edits are tried in each forward pass, one per sequence of the batch, and layers below all edits
     of a pass are not computed again.
@@ -122,14 +122,14 @@ def ablate(
         model: any PyTorch module whose attention can be edited.
         inputs: a dict for ``model(**inputs)``, a tensor, or a tuple of tensors.
         metric: one of ``regard.metrics``, or a function of the model's output that gives a number.
-        by: ``"head"`` or ``"layer"``: where ``edit`` is made; ``"key"``: nobody sees this key;
+        by: ``"head"`` or ``"layer"``: where ``edit`` is made; ``"key"``: no query sees this key;
             ``"edge"``: this query does not see this key.
         edit: what is done to a head or a layer; ``edits.remove()`` by default.
         layers, heads, kind: only these.
         rows: by edge, only the edges from these queries.
         together: how many edits one forward pass tries; by default as many as make 512 tokens.
         progress: called with how many edits are done and how many there are.
-        stop: asked after every forward pass; when it is true, what was measured so far is returned.
+        stop: called after every forward pass; if it returns True, what was measured so far is returned.
 
     >>> import torch, regard
     >>> from regard import metrics
@@ -142,7 +142,7 @@ def ablate(
     """
     if by not in PLACES:
         raise ArgumentError(
-            "by is one of {names}.", got="by = {by!r}", do="Choose one.", names=", ".join(PLACES), by=by
+            "by must be one of {names}.", got="by = {by!r}", do="Choose one.", names=", ".join(PLACES), by=by
         )
     template = _checked_edit(by, edit)
     with evaluating(model):
@@ -199,16 +199,16 @@ def _checked_edit(by: str, given: Edit | None) -> Edit | None:
         return None
     if not isinstance(given, HeadEdit | EditSequence) or given.batch is not None:
         raise DtypeError(
-            "edit is one of regard.edits, the same for all sequences.",
+            "edit must be one of regard.edits, the same for all sequences.",
             got="{type}",
-            do="Pass edits.scale(0.5), say.",
+            do="Pass, for example, edits.scale(0.5).",
             type=type(given).__name__,
         )
     if by in ("key", "edge"):
         raise ArgumentError(
-            "By key and by edge, the edit is that the key is not seen.",
+            "By key and by edge, the edit must be omitted: it hides the key.",
             got="by = {by!r}, edit = {edit!r}",
-            do="Omit edit, or sweep by head or by layer.",
+            do="Omit edit=, or sweep by head or by layer.",
             by=by,
             edit=given,
         )
@@ -221,11 +221,11 @@ def _chosen(
     heads: int | Sequence[int] | None,
     kind: Kind | None,
 ) -> list[SeenLayer]:
-    """The layers and heads that were asked for, in the order in which they run."""
+    """The requested layers and heads, in the order in which they run."""
     kinds = tuple(dict.fromkeys(one.kind for one in seen))
     if kind is not None and kind not in kinds:
         raise ArgumentError(
-            "kind is one that the model has ({kinds}).",
+            "kind must be one that the model has ({kinds}).",
             got="kind = {kind!r}",
             do="Choose one of them.",
             kinds=", ".join(kinds),
@@ -247,9 +247,9 @@ def _numbers(name: str, given: int | Sequence[int] | None, known: set[int]) -> f
     asked = [given] if isinstance(given, int) else list(given)
     if not asked or any(isinstance(one, bool) or one not in known for one in asked):
         raise ArgumentError(
-            "{name} are of those that the model has ({known}).",
+            "{name} must be among those that the model has ({known}).",
             got="{name} = {given!r}",
-            do="Count from 0, or omit it for all.",
+            do="Count from 0, or omit it to use all.",
             name=name,
             known=", ".join(map(str, sorted(known))),
             given=given,

@@ -71,7 +71,7 @@ def measured_text(
 
 
 def _measured_translation(console: Console, text: str, pair: str | None, lang: str) -> MeasuredText:
-    """The embedded translator with a sentence and its own translation, or the one that is given."""
+    """The built-in translator with a sentence and its own translation, or a given one."""
     import torch
 
     from regard.translator import embedded, look
@@ -153,7 +153,7 @@ SOON = 2.0
 def progress(says: str, sign: Status | None = None) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on standard error for work of more than two seconds, only in a terminal.
 
-    Yields a function to call with how much is done, and of how much. ``sign`` stops when the bar starts.
+    Yields a function to call with the amount done and the total. ``sign`` stops when the bar starts.
     """
     from rich.console import Console
     from rich.markup import escape

@@ -87,8 +87,8 @@ def pattern(
 ) -> Edit:
     """The attention weights of another run, on the values of this one.
 
-    The recording is of the same model and of a text with as many tokens. In generation, it is the
-    prompt that gets them.
+    The recording is of the same model and of a text with as many tokens. In generation, only the
+    prompt gets them.
 
     >>> import torch, regard
     >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
@@ -123,7 +123,7 @@ def output(
     """The output of these heads in another run: activation patching.
 
     The recording is of the same model, made with ``watch(model, values=True)``, and of a text with as many
-    tokens. In generation, it is the prompt that is patched.
+    tokens. In generation, only the prompt is patched.
 
     >>> import torch, regard
     >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)

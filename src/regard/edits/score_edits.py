@@ -84,7 +84,7 @@ class TemperatureEdit(HeadEdit):
         inputs, factors = edited.call.inputs, edited.factors(1 / self.t)
         if abs(inputs.scale) / self.t > LARGEST_SCALE:
             raise ArgumentError(
-                "temperature(t): 1/t times the scale of the scores ({scale:g}) is at most 1e8.",
+                "temperature(t): 1/t times the scale of the scores ({scale:g}) must be at most 1e8.",
                 got="t = {t!r}",
                 do="Pass a larger t.",
                 scale=inputs.scale,
@@ -136,6 +136,6 @@ def temperature(
     number = isinstance(t, int | float) and not isinstance(t, bool)
     if not number or not (math.isfinite(t) and t > 0):
         raise ArgumentError(
-            "temperature(t): t is a finite number above 0.", got="t = {t!r}", do="Pass 2.0, say.", t=t
+            "temperature(t): t must be a finite number above 0.", got="t = {t!r}", do="Pass 2.0, say.", t=t
         )
     return TemperatureEdit(Scope.of(layers, heads, kind, rows), float(t))

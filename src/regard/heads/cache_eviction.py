@@ -3,7 +3,7 @@
 A text is read up to a position, then the cache of every key head is cut to a budget, and reading continues.
 With ``R_j = Σ_{i later} w_ij`` the attention that later queries give to key j, the mean weight that they
 keep is ``Σ_{j kept} R_j / later queries``. So one pass gives the answer for all policies and budgets,
-exactly, and no matrix is built. What it costs the model in the end, :meth:`Eviction.edit` lets you measure.
+exactly, and no matrix is built. :meth:`Eviction.edit` lets you measure what that costs the model.
 """
 
 from __future__ import annotations
@@ -39,7 +39,15 @@ IGNORED = -100
 
 @dataclass(frozen=True, eq=False)
 class Eviction:
-    """The weight that later queries keep, for each head, policy and budget; and the keys that were kept."""
+    """The weight that later queries keep, for each head, policy and budget; and the keys that were kept.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> with torch.no_grad(), regard.watch(model) as seen:
+    ...     _ = model(torch.arange(1, 41)[None])
+    >>> regard.heads.eviction(seen, budgets=0.5).policies
+    ('recent', 'received', 'observed', 'norm', 'oracle')
+    """
 
     table: Table
     start: int  # the position at which the cache is cut
@@ -52,12 +60,12 @@ class Eviction:
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """The policies, in their order."""
+        """The policies, in order."""
         return tuple(dict.fromkeys(str(name) for name in self.table.column("policy")))
 
     @property
     def budgets(self) -> tuple[float, ...]:
-        """The budgets, in their order."""
+        """The budgets, in order."""
         return tuple(dict.fromkeys(float(one) for one in self.table.column("budget")))  # type: ignore[arg-type]
 
     @property
@@ -75,7 +83,7 @@ class Eviction:
         kept = self.kept.get((run, layer, policy, budget))
         if kept is None:
             raise ArgumentError(
-                "The policies are {policies}, the budgets {budgets}.",
+                "The layer must have been recorded; the policies are {policies}, the budgets {budgets}.",
                 got="layer = {layer!r}, policy = {policy!r}, budget = {budget!r}",
                 do="Choose one of each, and a layer that was recorded.",
                 policies=", ".join(self.policies),
@@ -90,7 +98,7 @@ class Eviction:
     def edit(self, policy: str, budget: float, run: int = 0) -> Edit:
         """The edit that makes a model read the text with such a cache: ``edits.only(kept)`` in each layer."""
         layers = [layer for own, layer, *rest in self.kept if own == run and rest == [policy, budget]]
-        self.mask(layers[0] if layers else -1, policy, budget, run)  # says which there are
+        self.mask(layers[0] if layers else -1, policy, budget, run)  # its error lists the layers
         each = [only(self.mask(layer, policy, budget, run), layers=layer, kind="decoder") for layer in layers]
         return sum(each[1:], start=each[0])
 
@@ -98,7 +106,7 @@ class Eviction:
         """Labels for the loss of what comes after the cut alone; −100 before."""
         if ids.shape[-1] != self.length:
             raise ArgumentError(
-                "The text is the one that was recorded (tokens = {length}).",
+                "The text must be the one that was recorded (tokens = {length}).",
                 got="{given}",
                 do="Pass the same ids.",
                 length=self.length,
@@ -201,7 +209,7 @@ def _small(call: Call, cut: int, later: Tensor) -> Tensor:
     if not isinstance(call, ScoredCall):
         raise RecordingError(
             "The policy norm needs the keys, and {name} gave its weights alone.",
-            do="Leave norm out of the policies.",
+            do="Omit norm from the policies.",
             name=call.name,
         )
     norms: Tensor = torch.linalg.vector_norm(call.k[:, :, :cut].double(), dim=-1)
@@ -277,9 +285,9 @@ def _checked_budgets(given: object) -> tuple[float, ...]:
     for one in several:
         if isinstance(one, bool) or not isinstance(one, int | float) or not 0 < one <= 1:
             raise ArgumentError(
-                "A budget is a share of the keys, above 0 and at most 1.",
+                "A budget must be a share of the keys, above 0 and at most 1.",
                 got="{one!r}",
-                do="Pass budgets=(0.1, 0.25, 0.5), say.",
+                do="Pass, for example, budgets=(0.1, 0.25, 0.5).",
                 one=one,
             )
     return tuple(float(one) for one in several)
@@ -290,7 +298,7 @@ def _checked_policies(given: object) -> tuple[str, ...]:
     for name in names:
         if name not in POLICIES:
             raise ArgumentError(
-                "A policy is one of {names}.",
+                "A policy must be one of {names}.",
                 got="{name!r}",
                 do="Choose some of them.",
                 names=", ".join(POLICIES),
@@ -304,7 +312,7 @@ def _checked_start(given: int | None, length: int) -> int:
         given = length // 2
     if isinstance(given, bool) or not isinstance(given, int) or not 0 < given < length:
         raise ArgumentError(
-            "start is a position in the text, after its first token (1 … {last}).",
+            "start must be a position in the text, after its first token (1 … {last}).",
             got="start = {given!r}",
             do="Omit it to cut the cache in the middle of the text.",
             last=length - 1,

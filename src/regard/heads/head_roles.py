@@ -216,7 +216,7 @@ def _scores(
     return {role: tallies[role].scores(inputs.text) for role in wanted}
 
 
-# ---- what is asked, and what can be told -----------------------------------------------------
+# ---- what is requested, and what can be measured---------------------------------------------
 
 
 def _wanted(names: str | Sequence[str] | None, own: tuple[str, ...]) -> tuple[str, ...]:
@@ -256,7 +256,7 @@ def _missing(inputs: RoleInputs, role: str) -> str | None:
 
 
 def _check_possible(inputs: RoleInputs, wanted: Sequence[str]) -> None:
-    """Raise if a role that was asked for by name lacks something that the user can provide."""
+    """Raise if a role that was requested by name lacks something that the user can provide."""
     for role in wanted:
         missing = _missing(inputs, role)
         if missing == "tokens":

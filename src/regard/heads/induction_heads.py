@@ -1,7 +1,7 @@
 """Induction heads, found on random tokens that repeat.
 
-In random tokens nothing is to be understood: the only thing that tells what comes next is that the
-same tokens came before. A head that then attends to what followed the earlier occurrence of its own
+Random tokens have no meaning: the only way to predict the next one is that the same tokens came
+before. A head that then attends to what followed the earlier occurrence of its own
 token does induction (Elhage et al. 2021, Olsson et al. 2022).
 """
 
@@ -35,7 +35,7 @@ def repeated_tokens(
 ) -> Tensor:
     """Different random token ids, repeated ``repeats`` times: ``(batch, length · repeats)``.
 
-    ``start`` stands before each sequence and is not repeated; ``avoid`` names ids that are not used.
+    ``start`` comes before each sequence and is not repeated; ``avoid`` names ids that are not used.
 
     >>> repeated_tokens(9, length=3, batch=2, start=1, avoid=[0, 2])
     tensor([[1, 5, 8, 6, 5, 8, 6],
@@ -74,7 +74,7 @@ def induction(
     """Run a decoder on repeated random tokens and score its heads for induction.
 
     ``vocabulary``, ``start`` (a model's begin-of-text token) and ``avoid`` (its other special tokens)
-    are read from the model unless given. The model is called with the ids alone. ``length`` is 32, or as
+    are read from the model by default. The model is called with the ids alone. ``length`` is 32, or as
     many tokens as the positions of the model allow ``repeats`` times.
 
     >>> from regard import nn
@@ -122,7 +122,7 @@ def induction(
 
 
 LENGTH = 32
-"""Tokens that are repeated, where the model has positions for them."""
+"""The number of repeated tokens, where the model has positions for them."""
 
 
 def _fitting(model: nn.Module, length: int | None, repeats: int, begun: bool) -> int:

@@ -36,7 +36,7 @@ def mass(
     """One row per head, one column per region: the mean weight that its queries give to the region.
 
     ``Σ_{j∈M} w_ij = exp(lse_i(mask & M) − lse_i)``, averaged over the queries that see something and are
-    not padding; ``rows`` chooses some of them. A pass costs only the pairs of its region; nothing is n×n.
+    not padding; ``rows`` chooses some of them. A pass costs only the pairs of its region, never n×n.
 
     >>> import torch, regard
     >>> from regard import masks
@@ -94,7 +94,7 @@ def _counted(recording: Recording, call: Call, rows: Positions | None) -> Tensor
         asked[:] = False
     if not asked.any():
         raise ArgumentError(
-            "rows are a slice or positions of queries (0 … {last}).",
+            "rows must be a slice or positions of queries (0 … {last}).",
             got="rows = {rows!r}",
             do="Count from 0, or omit rows to average over all queries.",
             last=call.queries - 1,
@@ -109,15 +109,15 @@ def _counted(recording: Recording, call: Call, rows: Positions | None) -> Tensor
 def _checked(regions: object) -> dict[str, MaskLike]:
     if not isinstance(regions, Mapping) or not regions:
         raise ArgumentError(
-            "Regions are masks by name.",
+            "Regions must be masks by name.",
             got="{regions}",
-            do='Pass {{"sinks": masks.prefix(4), "local": masks.window(64, 0)}}, say.',
+            do='Pass, for example, {{"sinks": masks.prefix(4), "local": masks.window(64, 0)}}.',
             regions=repr(regions)[:60],
         )
     for name in regions:
         if not isinstance(name, str) or name in COLUMNS:
             raise ArgumentError(
-                "The name of a region becomes a column, and {taken} are taken.",
+                "The name of a region becomes a column, so it must not be one of {taken}.",
                 got="{name!r}",
                 do="Choose another name.",
                 taken=", ".join(COLUMNS),
@@ -132,7 +132,7 @@ def _check_fit(regions: Mapping[str, MaskLike], calls: list[Call]) -> None:
     for name, region in regions.items():
         if sizes and not any(_has_pairs(call.region(region), call.extent) for call in sizes.values()):
             raise MaskError(
-                "A region has at least one pair of query and key in some call ({sizes}).",
+                "A region must have at least one pair of query and key in some call ({sizes}).",
                 got="{name} = {region}",
                 do="Compare the positions of the region with the length of the text.",
                 sizes="; ".join(dict.fromkeys(str(extent) for extent, _ in list(sizes)[:3])),

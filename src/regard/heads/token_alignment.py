@@ -29,7 +29,12 @@ Numbers = NDArray[np.float64]
 
 
 class AlignedPair(NamedTuple):
-    """A query and a key that belong together, as positions in the recording, and the weight between them."""
+    """A query and a key that belong together, as positions in the recording, and the weight between them.
+
+    >>> pair = AlignedPair(query=3, key=1, weight=0.8)
+    >>> pair.query, pair.key
+    (3, 1)
+    """
 
     query: int
     key: int
@@ -41,6 +46,11 @@ class Alignment:
     """Pairs of queries and keys, and the weights that they were found in.
 
     ``weights (query, key)`` are those between the two spans, as the method saw them: the mean of the heads.
+
+    >>> from regard.translator import embedded, look
+    >>> seen = look(embedded(), "I love you.", translation="我爱你。").recording
+    >>> all(0 <= pair.weight <= 1 for pair in align(seen, method="argmax").pairs)
+    True
     """
 
     method: str

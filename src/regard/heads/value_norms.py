@@ -20,7 +20,15 @@ from regard.recording.output_projection import output_weight, split_heads
 
 @dataclass(frozen=True, eq=False)
 class ValueWeighted:
-    """A call with the norm of what each key has to give to each head."""
+    """A call with the norm of what each key has to give to each head.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> with torch.no_grad(), regard.watch(model, projections=True) as seen:
+    ...     _ = model(torch.tensor([[5, 6, 7]]))
+    >>> regard.heads.value_weighted(seen[0]).norms.shape  # (batch, head, key)
+    torch.Size([1, 2, 3])
+    """
 
     call: Call
     norms: Tensor  # (batch, head, key): ‖v_j W_O‖

@@ -33,7 +33,13 @@ FeatureMap = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class LinearState:
-    """All that linear attention remembers of the past: ``Σ φ(k) [v, 1]ᵀ`` per head."""
+    """All that linear attention remembers of the past: ``Σ φ(k) [v, 1]ᵀ`` per head.
+
+    >>> import torch
+    >>> q = k = v = torch.randn(1, 2, 3, 4)  # (batch, head, length, channel)
+    >>> _, state = linear_attention_with_state(q, k, v)
+    >>> _, state = linear_attention_with_state(q, k, v, state=state)  # three more tokens
+    """
 
     sums: Tensor  # (..., head, feature, value channel + 1)
 

@@ -1,4 +1,4 @@
-"""Common mistakes, each beside the right number: what a tutorial's line computes and what it should."""
+"""Common mistakes, each beside the right number: what a tutorial computes and what it should compute."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from regard.lessons.panels import Cells, draw
 
 @dataclass(frozen=True, eq=False)
 class HeadSplit:
-    """Outputs and weights of both ways."""
+    """Outputs and weights of both calculations."""
 
     width: int
     heads: int

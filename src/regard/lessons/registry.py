@@ -33,6 +33,9 @@ class Demonstration:
     """A claim about attention that can be run: ``show()`` gives its numbers, ``draw()`` its figure.
 
     The result of ``show()`` has ``facts()``: the sentences to read, in either language.
+
+    >>> demonstration("hand").title("en")
+    '我 喜欢 AI by hand'
     """
 
     name: str

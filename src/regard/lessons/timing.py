@@ -253,7 +253,7 @@ def _in_own_process(work: Variant) -> tuple[float, int | None]:
     kinds = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in kinds else "spawn")
     if "forkserver" in kinds:
-        # The server loads torch once; a process forked from it has used no memory of its own yet.
+        # The server loads torch once; a process forked from it has not used any memory yet.
         context.set_forkserver_preload([__name__])
     try:
         with ProcessPoolExecutor(1, mp_context=context) as pool:

@@ -295,7 +295,7 @@ class Call(ABC):
     def _check_batch(self, batch: int) -> None:
         if not is_index(batch, self.batch):
             raise ArgumentError(
-                "batch is one of the recorded sequences (0 … {last}).",
+                "batch must be one of the recorded sequences (0 … {last}).",
                 got="batch = {batch!r}",
                 do="Count from 0.",
                 last=self.batch - 1,

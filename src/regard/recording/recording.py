@@ -68,7 +68,7 @@ class Recording:
         return html_table(columns, rows, f"{self!r:.200}"[1:-1])
 
     def __len__(self) -> int:
-        return len(self._calls) if self._recorder is None else len(self._recorder.records)
+        return len(self._calls) if self._recorder is None else len(self._recorder.builders)
 
     def __iter__(self) -> Iterator[Call]:
         return iter(self.calls)
@@ -339,7 +339,7 @@ def _at(texts: Tokens | None, batch: int) -> list[str] | None:
         return None
     if not 0 <= batch < len(texts):
         raise ArgumentError(
-            "batch is one of the recorded sequences (0 … {last}).",
+            "batch must be one of the recorded sequences (0 … {last}).",
             got="batch = {batch!r}",
             do="Count from 0.",
             last=len(texts) - 1,

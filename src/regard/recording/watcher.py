@@ -64,7 +64,7 @@ def watch(
     """
     if not isinstance(model, nn.Module):
         raise DtypeError(
-            "watch(model) takes a PyTorch module.",
+            "watch(model) needs a PyTorch module.",
             got="{given}",
             do="Pass the model itself, not a pipeline or its output.",
             given=type(model).__name__,

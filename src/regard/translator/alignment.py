@@ -39,7 +39,7 @@ class SourceWord(NamedTuple):
 
 
 def words_of(english: EnglishTokens, text: str, hidden: HiddenNames | None = None) -> list[SourceWord]:
-    """The words of a text, with the names ``hidden`` in it; punctuation marks are words of their own.
+    """The words of a text, with the names ``hidden`` in it; each punctuation mark is a word.
 
     >>> english = EnglishTokens.learn(["The cat sat.", "The cat ran."] * 9, 60)
     >>> [word.text for word in words_of(english, "The cats sat.")]
@@ -75,7 +75,11 @@ def _has_letters(piece: str) -> bool:
 
 @dataclass(frozen=True)
 class AlignmentHead:
-    """A head of the cross-attention, and how many of the checked pairs it gets right."""
+    """A head of the cross-attention, and how many of the checked pairs it gets right.
+
+    >>> AlignmentHead(layer=1, head=2, right=27, pairs=30).share
+    0.9
+    """
 
     layer: int
     head: int
@@ -115,6 +119,10 @@ class TranslationAlignment:
     """Which English words each character of a translation attends to: ``weights (character, word)``.
 
     Rows sum to less than 1: the rest is on the full stop, other punctuation and the end of the text.
+
+    >>> import regard
+    >>> regard.translate("I love you.", align=True).weights.shape  # (character, word)
+    torch.Size([4, 3])
     """
 
     text: str
@@ -236,7 +244,7 @@ def measure_heads(
     model is measured on the same words.
 
     >>> from regard.translator import embedded, embedded_alignment_head
-    >>> measure_heads(embedded())[0] == embedded_alignment_head()
+    >>> measure_heads(embedded())[0].to_json() == embedded_alignment_head().to_json()
     True
     """
     sentences = checked_sentences() if sentences is None else sentences

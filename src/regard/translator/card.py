@@ -16,7 +16,7 @@ def card(recipe: Recipe, scores: dict[str, Any], megabytes: float) -> str:
 # English → Chinese
 
 A small encoder-decoder that translates short everyday English sentences into simplified Chinese.
-It is there to be looked into: its attention is what regard shows.
+It is made to be inspected: its attention is what regard shows.
 
 | | |
 |---|---|
@@ -32,7 +32,7 @@ It is there to be looked into: its attention is what regard shows.
 
 {scores["training_pairs"]:,} sentence pairs of [Tatoeba](https://tatoeba.org) as selected by
 [www.manythings.org/anki](https://www.manythings.org/anki/) (`cmn.txt`), licence CC BY 2.0 FR; the
-attribution of every pair stands in its line of that file. The sentences are not part of this package.
+attribution of every pair is on its line of that file. The sentences are not part of this package.
 Traditional script was folded to simplified.
 {_dictionary(scores)}
 ## Training
@@ -55,13 +55,13 @@ of which are references (`sacrebleu`, BLEU with `tokenize="zh"`):
 
 {_everyday(scores)}
 Alignment: for {alignment["right"]} of {alignment["pairs"]} word pairs that were checked by hand, the
-English word that the best head of the cross-attention looks at most is the right one. That head was
+English word that the best head of the cross-attention attends to most is the right one. That head was
 chosen on these pairs.
 
 ## Not for
 
 Real translation. It has seen thirty thousand short sentences: numbers, long or formal texts and rare
-words go wrong, and it says what such sentences mostly say.{_names(scores)}
+words go wrong, and it falls back on common sentences.{_names(scores)}
 """
 
 

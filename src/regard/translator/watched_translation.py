@@ -25,6 +25,10 @@ class WatchedTranslation:
 
     Row t of the decoder and of the cross-attention is the step that writes character t; its token is
     the character before, which that step reads. The last row writes the end.
+
+    >>> from regard.translator import embedded
+    >>> look(embedded(), "I love you.").translation
+    '我爱你。'
     """
 
     text: str
@@ -40,6 +44,11 @@ def look(
     """Translate ``text`` and record the attention; or record how a given ``translation`` would be written.
 
     ``watching`` are options of :func:`regard.watch`.
+
+    >>> from regard.translator import embedded
+    >>> seen = look(embedded(), "I love you.", translation="我爱你。").recording
+    >>> seen.tokens[0][1:]
+    ['我', '爱', '你', '。']
     """
     source = translator.encode(text)
     if translation is None:

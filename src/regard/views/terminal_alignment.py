@@ -1,4 +1,4 @@
-"""An alignment in the terminal: English words above, Chinese characters below each other."""
+"""An alignment in the terminal: English words as columns, Chinese characters as rows."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def show_effects(
     check_language(lang)
     if not isinstance(found, Ablation):
         raise DtypeError(
-            "show_effects prints what regard.ablate found.",
+            "show_effects needs the result of regard.ablate.",
             got="{type}",
             do="Pass regard.ablate(model, inputs, metric).",
             type=type(found).__name__,
@@ -116,7 +116,7 @@ def _role(row: Record, found: Ablation, roles: Roles | None, lang: str) -> list[
     head: Head | None = next((one for one in roles if (one.kind, one.layer, one.head) == place), None)
     if head is None or head.best is not None or not head.scores:
         return [Text("" if head is None else head.in_words(lang))]
-    # Without a clear role, the one that comes nearest says more than nothing.
+    # Without a clear role, the nearest one says more than nothing.
     nearest = max(head.scores, key=lambda role: head.scores[role].excess)
     return [Text(replace(head, shown=nearest).in_words(lang), "dim")]
 

@@ -66,7 +66,7 @@ LINES = 3
 @click.option("--layers", type=NUMBERS, help="Record only these layers, for example 0,3-5.")
 @click.option("--save", type=click.Path(path_type=Path), help="Also save the recording as .safetensors.")
 @click.option(
-    "--effects", is_flag=True, help="Measure what the answer loses without each head, for the page."
+    "--effects", is_flag=True, help="Measure how the answer changes without each head, for the page."
 )
 @lang_option
 @click.option("--force", is_flag=True, help="Write the page even if it is larger than 200 MB.")
@@ -105,7 +105,7 @@ def look(
     from regard.views.terminal_weights import SafeConsole
 
     if effects and (no_page or generate):
-        raise click.UsageError("--effects is for a page, of a text that is not generated.")
+        raise click.UsageError("--effects needs a page, and a text that is not generated.")
     atomic.check_writable(figure, save, None if no_page else out)
     console = SafeConsole()
     options = {"layers": layers} if layers is not None else {}
@@ -140,7 +140,7 @@ def look(
 def _effects(
     console: Console, subject: RecordedText, model: str | None, pair: str | None, lang: str
 ) -> Ablation:
-    """What the loss of the text, or the output of an encoder, loses without each head."""
+    """How the loss of the text, or the output of an encoder, changes without each head."""
     from regard import metrics
     from regard.ablation import ablate
     from regard.app.model_input import measured_text, progress

@@ -23,7 +23,7 @@ _PLACE = re.compile(r"\\\{(\w+)\\\}")
 
 
 def in_chinese(text: str) -> str:
-    """A message of click in Chinese; as it is if nobody translated it."""
+    """A message of click in Chinese; unchanged if there is no translation."""
     for english, chinese in read_table("click", "zh").items():
         found = re.fullmatch(_PLACE.sub(r"(?P<\1>.*)", re.escape(english)), text, re.DOTALL)
         if found:
@@ -45,7 +45,7 @@ class ChineseMessage(click.UsageError):
         if self.ctx is not None:
             program = self.ctx.find_root().command_path
             command = self.ctx.command_path.removeprefix(program)
-            # Without the variable, help is in Chinese only if it is asked for so.
+            # Without the variable, help is in Chinese only on request.
             lang = "" if os.environ.get(VARIABLE) == "zh" else " --lang zh"
             lines = [self.ctx.get_usage(), f"帮助：{program}{lang}{command} --help", "", *lines]
         click.echo("\n".join(lines), file=file, err=file is None)

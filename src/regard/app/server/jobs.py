@@ -47,7 +47,7 @@ class ProgressReporter(Protocol):
     """How work reports its progress; raises if the work should stop."""
 
     def __call__(self, share: float, stage: str | None = None) -> None:
-        """``share`` runs from 0 to 1 within a stage."""
+        """``share`` goes from 0 to 1 within a stage."""
 
 
 Work = Callable[[ProgressReporter], dict[str, Any]]
@@ -123,7 +123,7 @@ class Subscription:
         return self.job.ended if self.cancelled is None else self.cancelled
 
     def left(self, patience: float) -> bool:
-        """Whether this requester no longer asks."""
+        """Whether this requester has stopped asking."""
         if self.cancelled is not None:
             return True
         return self.watchers == 0 and time.monotonic() - self.asked > patience

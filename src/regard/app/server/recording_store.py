@@ -103,13 +103,13 @@ class StoredRecording:
         ]
 
     def brief(self) -> dict[str, Any]:
-        """A line of the list of recordings."""
+        """An entry in the list of recordings."""
         longest = max((call.keys for call in self.calls), default=0)
         return {"id": self.id, "title": self.title, "model": self.recording.model, "tokens": longest}
 
 
 class RecordingStore:
-    """All entries by id."""
+    """All recordings, by id."""
 
     def __init__(self, limit: int, keep: Path | None = None) -> None:
         self.given: dict[str, StoredRecording] = {}

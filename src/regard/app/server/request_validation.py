@@ -74,7 +74,7 @@ def _refuse_field(said: dict[str, Any], kind: type[Struct], *, strict: bool) -> 
     if unknown and kind.__struct_config__.forbid_unknown_fields:
         raise RequestError(
             422,
-            "A request has only the fields {known}.",
+            "A request can have only the fields {known}.",
             got="{unknown}",
             do="Remove it.",
             known=", ".join(known),

@@ -22,6 +22,7 @@ from regard.app.server.api_types import (
     PageParameters,
     PageRequest,
     TileParameters,
+    count_request,
     reading_request,
 )
 from regard.app.server.assets import assets, document, etag_of
@@ -64,6 +65,7 @@ class Routes:
             ("GET", "/openapi.json", self.openapi),
             ("GET", "/api/state", self.state),
             ("POST", "/api/readings", self.read),
+            ("POST", "/api/counts", self.count),
             ("GET", "/api/jobs/{job}", self.job),
             ("DELETE", "/api/jobs/{job}", self.cancel),
             ("GET", one, self.recording),
@@ -139,7 +141,7 @@ class Routes:
         )
 
     async def recording(self, request: Request) -> Response:
-        """A recording without its numbers."""
+        """The description of a recording."""
         entry = self._entry(request)
         described = {**entry.described(), "whole": self.server_state.whole(entry)}
         return SafeJsonResponse(described, headers={"cache-control": "no-store"})
@@ -153,10 +155,23 @@ class Routes:
             lambda: SafeJsonResponse({"texts": entry.texts()}),
         )
 
+    async def count(self, request: Request) -> Response:
+        """The number of tokens of a text, before it is read."""
+        limits = self.server_state.limits
+        said = parsed_body(await _json(request), count_request(limits))
+        check_choice("model", said.model, list(self.server_state.models))
+        model = self.server_state.models[said.model]
+        most = min(model.longest, limits.tokens)
+        found = await self._in_thread(lambda: model.count(said.text, most))
+        return SafeJsonResponse(
+            {"tokens": found.tokens, "most": most, "characters": found.characters},
+            headers={"cache-control": "no-store"},
+        )
+
     # ---- jobs ------------------------------------------------------------------------------------
 
     async def read(self, request: Request) -> Response:
-        """Start to read a text."""
+        """Start reading a text."""
         said = parsed_body(await _json(request), reading_request(self.server_state.limits))
         check_choice("model", said.model, list(self.server_state.models))
         return self._begun(
@@ -164,7 +179,7 @@ class Routes:
         )
 
     async def build(self, request: Request) -> Response:
-        """Start to build the coarse levels of a head."""
+        """Start building the coarse levels of a head."""
         entry = self._entry(request)
         said = parsed_body(await _json(request), MapRequest)
         call = self._call(entry, said.call)
@@ -175,7 +190,7 @@ class Routes:
         )
 
     async def write_page(self, request: Request) -> Response:
-        """Start to write the page of a recording, or of one of its calls."""
+        """Start writing the page of a recording, or of one of its calls."""
         entry = self._entry(request)
         call = self._call(entry, parsed_body(await _json(request), PageRequest).call)
         return self._begun(self.server_state.write_page(entry, call, client_of(request.scope)))

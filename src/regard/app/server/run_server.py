@@ -118,7 +118,7 @@ def open_library(
 
 
 def server_address_of(host: str, port: int, token: str | None) -> ServerAddress:
-    """The server_address for an address; a public one needs a token, generated if none is given."""
+    """The names and token of a server; a public address needs a token, generated if none is given."""
     if token is not None and len(token) < 8:
         raise ArgumentError(
             "A token needs at least 8 characters.",

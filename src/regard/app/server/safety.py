@@ -91,7 +91,7 @@ class ServerAddress:
             return True
         if is_loopback(self.host):
             return False
-        # A numeric address cannot be rebound; a name must be one of the machine's own.
+        # A numeric address cannot be rebound; a name must belong to this machine.
         return _is_numeric(name) or name == socket.gethostname().lower()
 
     def opens(self, given: str | None) -> bool:

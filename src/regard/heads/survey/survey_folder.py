@@ -1,9 +1,9 @@
 """The folder of a survey: what it is a survey of, and how far each process has come.
 
 ``checkpoint/state.safetensors`` holds what earlier runs found, with a number, its *generation*. While a run
-is under way each process writes what it has found beyond that into a part of its own, with the generation it
+is under way, each process writes what it has found since then into its own part, with the generation it
 builds on, and its failures into a file beside it. A new run first adds the parts to the state, under the next
-generation; parts of an older generation are in it already, and count no more. Every file is written under
+generation; parts of an older generation are included already and no longer count. Every file is written under
 another name and renamed when whole, and holds its numbers and its position together. So whenever a run is
 killed, each batch is either in the state or in a part, once, or not done.
 
@@ -85,7 +85,7 @@ class ProcessProgress:
     count: int
     stretch: int
     first: int
-    upto: int = 0  # every batch of its own below this is done
+    upto: int = 0  # all of its batches below this are done
     failed_bytes: int = 0
     failed_digest: str = ""
     seconds: float = 0.0
@@ -278,7 +278,7 @@ def _lost(path: Path, problem: Phrase | Exception) -> SurveyError:
 
 
 def _counted(path: Path, written: FailureFile) -> bytes:
-    """The bytes of a file that count; a kill can have left more after them."""
+    """The bytes of a file that count; a killed run may have left more after them."""
     if not written.bytes:
         return b""
     try:
@@ -358,7 +358,7 @@ class FailureLog:
             return FailureFile(self._file.tell(), self._total.hexdigest())
 
     def close(self) -> None:
-        """Close the file. What a full disk does not take is in no checkpoint, so it does not count."""
+        """Close the file. What did not fit on a full disk is in no checkpoint, so it does not count."""
         with contextlib.suppress(OSError):
             self._file.close()
 

@@ -39,7 +39,11 @@ LONG = ("truncate", "split")
 
 @dataclass(frozen=True)
 class State:
-    """How far a run has come, for a progress display."""
+    """How far a run has come, for a progress display.
+
+    >>> State(texts=1000, share=0.5, left=75.0).share
+    0.5
+    """
 
     share: float  # of the corpus, from 0 to 1
     texts: int  # read by this process in this run
@@ -86,7 +90,7 @@ def prepare(
         folder: for checkpoints and results.
         layers: only these.
         batch_tokens: how many tokens are computed together, padding included.
-        long: what becomes of a document that is longer than the model allows: ``"truncate"`` or ``"split"``.
+        long: what to do with a document that is longer than the model allows: ``"truncate"`` or ``"split"``.
         longest: how many tokens a document, or a part of it, may have; by default what the model allows.
         checkpoint_every: seconds from one checkpoint to the next.
         processes: those that share the work.

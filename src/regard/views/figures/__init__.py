@@ -5,7 +5,7 @@
 >>> type(figure).__mro__[1].__name__
 'Figure'
 
-Every function returns its figure. None opens a window, and nothing of matplotlib's settings changes.
+Every function returns its figure. None opens a window, and matplotlib's settings stay unchanged.
 """
 
 from regard.views.figures.alignment_map import alignment

@@ -31,7 +31,7 @@ def alignment(
         found: what ``regard.align(...)`` returned.
         title: by default the heads and the method; "" for none.
         size: the longer side in inches.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
 
     >>> import regard
     >>> from regard.translator import embedded, look

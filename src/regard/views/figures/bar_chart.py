@@ -38,12 +38,12 @@ def bars(
     Args:
         weights: numbers ``(key,)``; or a recording or call, and ``layer``, ``head`` and ``query``.
         labels: a name for each key; by default the recorded tokens.
-        values: numbers ``(key,)`` or ``(key, channel)``, printed behind the weights.
+        values: numbers ``(key,)`` or ``(key, channel)``, printed after the weights.
         kind, run, batch: as for ``heatmap``.
-        most: how many bars; of more keys the strongest are shown and the rest is added up.
+        most: how many bars; if there are more keys, the strongest are shown and the rest is summed.
         title: by default the mix of the values, or the query; "" for none.
         size: the length of the axis in inches.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
 
     >>> figure = bars([0.75, 0.25], ["cat", "mat"], values=[4.0, 8.0])
     >>> [float(bar.get_width()) for bar in figure.axes[0].patches], figure.axes[0].get_title("left")
@@ -80,7 +80,7 @@ def _row(
         matrix = one_matrix(weights, head=head, layer=layer, kind=kind, run=run, batch=batch, keys=labels)
         if query is None:
             raise ArgumentError(
-                "Bars show one query (0 … {shape}).",
+                "Bars show one query, which must be given (0 … {shape}).",
                 got="none",
                 do="Pass query=0.",
                 shape=matrix.shape[0] - 1,
@@ -93,14 +93,14 @@ def _row(
     values = numbers_of(weights, "Weights")
     if values.ndim != 1 or not len(values):
         raise ShapeError(
-            "Bars show the weights of one query, (key,), at least one.",
+            "Bars need the weights of one query, (key,), at least one.",
             got="shape {shape}",
             do="Choose a row: weights[0].",
             shape=values.shape,
         )
     if not np.isfinite(values).all():
         raise ArgumentError(
-            "Weights are finite numbers.",
+            "Weights must be finite numbers.",
             got="{values}",
             do="Check the scores that they come from.",
             values=values[~np.isfinite(values)][0],
@@ -112,7 +112,7 @@ def _checked_values(values: object, keys: int) -> Numbers:
     found = numbers_of(values, "Values")
     if found.ndim not in (1, 2) or len(found) != keys:
         raise ShapeError(
-            "Values are (key,) or (key, channel), one for each weight (keys = {keys}).",
+            "Values must be (key,) or (key, channel), one for each weight (keys = {keys}).",
             got="shape {shape}",
             do="Pass the values of the same keys.",
             keys=keys,

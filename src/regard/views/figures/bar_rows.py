@@ -14,7 +14,7 @@ from regard.views.figures.style import ACCENT, FAINT, QUIET
 from regard.views.figures.weight_matrix import Numbers
 
 MOST = 40
-"""Bars of one figure. Of more keys the strongest are shown, and the others as one bar."""
+"""Bars of one figure. If there are more keys, the strongest are shown, and the others as one bar."""
 
 PITCH = 0.27
 """Inches from bar to bar."""
@@ -22,7 +22,7 @@ PITCH = 0.27
 
 @dataclass(frozen=True)
 class BarRow:
-    """One bar: a name, a weight, and the text behind it."""
+    """One bar: a name, a weight, and the text after it."""
 
     name: str
     weight: float

@@ -25,7 +25,7 @@ DECADES = 4
 
 @dataclass(frozen=True)
 class ColourScale:
-    """Which number has which colour."""
+    """The mapping from numbers to colours."""
 
     norm: Normalize
     map: Colormap
@@ -54,7 +54,7 @@ def scale_for(
     """One scale for all pictures: from 0, or around 0 where there are numbers below it.
 
     ``largest`` is the number that gets the last colour, by default the greatest. ``cmap`` is a colour map
-    of matplotlib's, by default the one in its settings.
+    of matplotlib, by default the one in its settings.
     """
     check_choice("scale", scale, ("linear", "log"))
     if largest is not None:
@@ -64,7 +64,7 @@ def scale_for(
     if low < 0:
         if scale == "log":
             raise ArgumentError(
-                "A logarithmic scale shows numbers of 0 or more.",
+                "A logarithmic scale needs numbers of 0 or more.",
                 got="{low:.4g}",
                 do='Use scale="linear".',
                 low=low,
@@ -82,7 +82,7 @@ def scale_for(
 def _map(name: str | Colormap) -> Colormap:
     if isinstance(name, str) and name not in mpl.colormaps:
         raise ArgumentError(
-            "cmap is a colour map of matplotlib.",
+            "cmap must be a colour map of matplotlib.",
             got="{name!r}",
             do='Choose one of matplotlib.colormaps, such as "viridis" or "Greys".',
             name=name,

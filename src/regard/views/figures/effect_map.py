@@ -37,13 +37,13 @@ def effects(
     Colours and bars are the difference that the edit makes to the metric; white is none.
 
     Args:
-        found: what ``regard.ablate(...)`` returned.
-        kind: encoder, decoder or cross alone; by default every kind that was changed.
+        found: the result of ``regard.ablate(...)``.
+        kind: only "encoder", "decoder" or "cross"; by default every kind that was changed.
         labels: the tokens, for a sweep by key or by edge; by kind, where kinds have different keys.
         largest: the difference that gets the last colour; by default the greatest one.
         title: by default what was measured; "" for none.
         size: the longer side in inches.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
 
     >>> import torch, regard
     >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=3)
@@ -53,7 +53,7 @@ def effects(
     """
     if not isinstance(found, Ablation):
         raise DtypeError(
-            "figures.effects draws what regard.ablate found.",
+            "figures.effects needs the result of regard.ablate.",
             got="{type}",
             do="Pass regard.ablate(model, inputs, metric).",
             type=type(found).__name__,
@@ -81,7 +81,7 @@ def _checked_labels(
     for kind in set(by_kind) & set(grids) if isinstance(labels, Mapping) else {last}:
         if len(by_kind[kind]) != grids[kind].shape[1]:
             raise ShapeError(
-                "There is a label for every key (keys = {keys}).",
+                "There must be a label for every key (keys = {keys}).",
                 got="{labels_count} labels",
                 do="Pass the tokens of the same text.",
                 keys=grids[kind].shape[1],
@@ -189,14 +189,20 @@ def eviction(
     Lines are means over all heads; the band of a policy holds the middle half of the heads.
 
     Args:
-        found: what ``regard.heads.eviction(seen)`` gave.
+        found: the result of ``regard.heads.eviction(seen)``.
         title: by default where the cache was cut; "" for none.
         size: the side in inches.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> with torch.no_grad(), regard.watch(model) as seen:
+    ...     _ = model(torch.arange(1, 41)[None])
+    >>> figure = eviction(regard.heads.eviction(seen))
     """
     if not isinstance(found, Eviction):
         raise DtypeError(
-            "figures.eviction draws what regard.heads.eviction found.",
+            "figures.eviction needs the result of regard.heads.eviction.",
             got="{type}",
             do="Pass regard.heads.eviction(seen).",
             type=type(found).__name__,

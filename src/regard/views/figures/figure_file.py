@@ -21,22 +21,22 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 
 _ALT = {".png": "Description", ".svg": "Title", ".pdf": "Subject"}
-"""Where a file says in words what it shows; readers of the screen read the title of an SVG."""
+"""Where a file describes in words what it shows; screen readers read the title of an SVG."""
 
 
 def save(figure: Figure, path: str | Path) -> Path:
-    """Write the figure; the ending of the name says how. Tokens in an SVG stay text.
+    """Write the figure in the format that the file name ends with. Tokens in an SVG stay text.
 
-    An existing file is replaced when the new one is whole, and missing folders are made.
+    An existing file is replaced once the new one is complete, and missing folders are created.
 
     >>> save(Figure(), "attention.gif")
     Traceback (most recent call last):
-    regard.errors.ArgumentError: A figure is saved as .png, .svg or .pdf. Got attention.gif. Choose one.
+    regard.errors.ArgumentError: A figure must be saved as .png, .svg or .pdf. Got attention.gif. Choose one.
     """
     path = Path(path)
     if path.suffix.lower() not in _METADATA:
         raise ArgumentError(
-            "A figure is saved as .png, .svg or .pdf.", got="{name}", do="Choose one.", name=path.name
+            "A figure must be saved as .png, .svg or .pdf.", got="{name}", do="Choose one.", name=path.name
         )
     suffix = path.suffix.lower()
     # Drawn in memory: on a full disk, matplotlib's own errors would hide that of the system.

@@ -58,14 +58,14 @@ def grid(
     Args:
         weights: a recording, one of its calls, or numbers ``(head, query, key)``.
         layer, heads, kind, run, batch: which part of the recording.
-        queries, keys: labels, where the recording has no tokens or others are wanted.
+        queries, keys: labels, if the recording has no tokens or you want others.
         scale, largest, cmap: as for ``heatmap``.
         columns: how many heads are side by side.
         title: by default what is shown; "" for none.
         size: the longer side of one head in inches.
         width: the width of the whole figure in inches, or "column" or "page" for one or both columns of a
             paper; in place of ``size``.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
 
     >>> import torch
     >>> figure = grid(torch.rand(3, 5, 5).softmax(-1))
@@ -171,7 +171,7 @@ def _one_of_each_layer(calls: list[Call]) -> list[Call]:
         values = sorted({getattr(call, name) for call in calls})
         if len(values) > 1:
             raise ArgumentError(
-                "This figure shows each layer once.",
+                "This figure can show each layer only once.",
                 got="calls whose {name} is one of {values}",
                 do="Pass {name}={first!r}.",
                 name=name,

@@ -47,22 +47,22 @@ def heatmap(
 
     Args:
         weights: a recording, one of its calls, or numbers ``(query, key)``.
-        layer, head, kind, run, batch: which head of the recording; those that are not in doubt may be
-            left out.
-        queries, keys: labels, where the recording has no tokens or others are wanted. Of a square
-            matrix the keys are called as the queries.
+        layer, head, kind, run, batch: which head of the recording; omit those with only one possible
+            value.
+        queries, keys: labels, if the recording has no tokens or you want others. Keys of a square
+            matrix have the labels of the queries by default.
         scale: "linear" or "log".
         largest: the weight that gets the last colour, by default the greatest.
-        cmap: a colour map of matplotlib's, by default that of its settings.
+        cmap: a colour map of matplotlib, by default the one in its settings.
         numbers: print each weight in its cell; by default where there is room.
         title: by default the name of the head; "" for none.
         size: the longer side in inches.
         width: the width of the whole figure in inches, or "column" or "page" for one or both columns of a
             paper; in place of ``size``.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
 
     Pairs that may not attend are hatched, and weights below 0.005 are not printed.
-    Long texts are reduced to the pixels by the greatest
+    Long texts are reduced to pixels by the greatest
     weight of each block. Numbers below 0 (scores, similarities) get a scale around 0.
 
     >>> figure = heatmap([[0.7, 0.3], [0.4, 0.6]], queries=["I", "am"])

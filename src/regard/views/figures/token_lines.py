@@ -21,7 +21,7 @@ from regard.views.figures.style import QUIET, head_style, house_style
 from regard.views.figures.weight_matrix import Matrix, Numbers, matrices_of
 
 WIDEST = 5.0
-"""Points of the line of weight 1, where the tokens are far enough apart for it."""
+"""Width in points of a line of weight 1, if the tokens are far enough apart."""
 
 PITCH = 0.26
 """Inches from token to token where there are few."""
@@ -60,17 +60,17 @@ def lines(
 ) -> Figure:
     """Queries on the left, keys on the right, and a line for each weight.
 
-    A line is as wide as its weight: 5 points for weight 1, less where tokens stand closer than that.
+    A line is as wide as its weight: 5 points for weight 1, less if tokens are closer than that.
 
     Args:
         weights: a recording, one of its calls, or numbers ``(query, key)`` or ``(head, query, key)``.
         layer, heads, kind, run, batch: which heads of the recording; each has a colour.
-        query: draw the lines of this query alone.
-        queries, keys: labels, where the recording has no tokens or others are wanted.
+        query: draw only the lines of this query.
+        queries, keys: labels, if the recording has no tokens or you want others.
         least: weights below this are left out.
         title: by default the layer; "" for none.
         size: the length of the longer column of tokens in inches.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
 
     >>> figure = lines([[0.75, 0.25], [0.0, 1.0]], queries=["I", "am"])
     >>> [float(width) for width in figure.axes[0].collections[0].get_linewidths()]

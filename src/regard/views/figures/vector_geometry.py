@@ -25,10 +25,10 @@ SIDE = 3.6
 """Inches of the space."""
 
 MOST, MOST_NAMES, MOST_BARS = 40, 12, 16
-"""Arrows at all; of those, how many are named at their tips; and how many have a bar. The strongest do."""
+"""The most arrows; how many of them are named at their tips; and how many have a bar: the strongest."""
 
 THINNEST, WIDEST = 0.8, 6.0
-"""Points of an arrow of weight 0, and what weight 1 adds."""
+"""Width in points of an arrow of weight 0, and what weight 1 adds."""
 
 _QUERY = "#d55e00"
 
@@ -64,9 +64,9 @@ def geometry(
         name: what the query is called, by default "query".
         title: by default the share of the arrows that is visible; "" for none.
         size: the side of the space in inches.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
 
-    Up to three channels are drawn as they are. More are projected on the three directions that hold
+    Up to three channels are drawn directly. More are projected on the three directions that hold
     most of all arrows (their principal axes through the origin, so that the origin stays where it
     is); the title says which share of the squared lengths that is. The weights are always those of
     all channels.
@@ -103,7 +103,7 @@ def _checked(query: object, keys: object) -> tuple[Numbers, Numbers]:
     q, k = numbers_of(query, "The query").astype(np.float64), numbers_of(keys, "The keys").astype(np.float64)
     if q.ndim != 1 or k.ndim != 2 or q.shape[0] != k.shape[1] or 0 in k.shape:
         raise ShapeError(
-            "The query is (channel,) and the keys are (key, channel), with the same channels.",
+            "The query must be (channel,) and the keys (key, channel), with the same channels.",
             got="query {shape}, keys {k_shape}",
             do="Choose one head and one query.",
             shape=q.shape,
@@ -111,7 +111,7 @@ def _checked(query: object, keys: object) -> tuple[Numbers, Numbers]:
         )
     if len(k) > MOST:
         raise ArgumentError(
-            "Arrows can be told apart for up to {MOST} keys.",
+            "There can be at most {MOST} keys, so that arrows can be told apart.",
             got="{k_count} keys",
             do="Choose some of them.",
             MOST=MOST,
@@ -119,7 +119,7 @@ def _checked(query: object, keys: object) -> tuple[Numbers, Numbers]:
         )
     if not (np.isfinite(q).all() and np.isfinite(k).all()):
         raise ArgumentError(
-            "Query and keys are finite numbers.", got="NaN or infinity", do="Check the model."
+            "Query and keys must be finite numbers.", got="NaN or infinity", do="Check the model."
         )
     return q, k
 
@@ -173,7 +173,7 @@ def _draw_space(
 
 
 def _title(layout: FigureLayout, axes: Axes3D, filled: Bbox, title: str) -> None:
-    """The title above what is filled, which is less than the axes."""
+    """The title above the drawn area, which is smaller than the axes."""
     if not title:
         return
     size = 10.0
@@ -230,7 +230,7 @@ def _arrow(
 
 
 class Arrow3D(FancyArrowPatch):
-    """An arrow from the origin; its width and head are in points, wherever it points to."""
+    """An arrow from the origin; its width and head are in points, whatever its direction."""
 
     def __init__(self, tip: Numbers, colour: str, width: float) -> None:
         self.tip = tip

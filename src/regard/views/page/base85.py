@@ -14,7 +14,7 @@ DIGITS = "".join(sign for sign in map(chr, range(33, 127)) if sign not in "\"&'<
 """All 85 visible signs of ASCII that mean nothing to HTML, to JSON and to templates, in their order."""
 
 AT_ONCE = 1 << 18
-"""Numbers that are taken apart at one time; they stay in the processor's cache."""
+"""Numbers that are converted at a time; they stay in the processor's cache."""
 
 _SIGNS = np.frombuffer(DIGITS.encode("ascii"), np.uint8)
 

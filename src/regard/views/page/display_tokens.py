@@ -13,7 +13,7 @@ _SPECIAL = re.compile(
     r"\[(CLS|SEP|PAD|BOS|EOS|START|END)\]|</?s>|<(pad|bos|eos|cls|sep|start_of_turn|end_of_turn|start_of_text|end_of_text)>"
     r"|<\|[^<>|]*\|>|<(begin|end)[_▁]of[_▁]sentence>"
 )
-# Written in the East without spaces: every such piece is read for itself.
+# East Asian scripts without spaces: every such piece is read by itself.
 _UNSPACED = re.compile(
     "[\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
@@ -46,7 +46,7 @@ def text_of(
     special = tuple(bool(_SPECIAL.fullmatch(token)) for token in tokens)
     if words is not None and len(words) != len(tokens):
         raise ShapeError(
-            "words has one number for each token (tokens = {tokens}).",
+            "words must have one number for each token (tokens = {tokens}).",
             got="{words_count} numbers",
             do="Use −1 for special tokens, and the same number for all pieces of a word.",
             tokens=len(tokens),
@@ -85,7 +85,7 @@ def _readable(tokens: Sequence[str], special: Sequence[bool]) -> list[str]:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """The characters that byte-level tokenizers use for bytes; printable ones are used as they are."""
+    """The characters that byte-level tokenizers use for bytes; printable ones stand for themselves."""
     own = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in own]
     return {chr(byte): byte for byte in own} | {chr(256 + i): byte for i, byte in enumerate(others)}
@@ -115,14 +115,14 @@ def _from_byte_name(token: str) -> str:
 
 
 def _visible(text: str) -> str:
-    """Line ends, spaces alone, and signs that steer the display as signs that can be seen."""
+    """Line breaks, lone spaces and control characters as visible signs."""
     if text and not text.strip(" "):
         return "␣" * len(text)
     return "".join(_SIGNS.get(character) or _named(character) for character in text)
 
 
 def _named(character: str) -> str:
-    # Cc: control signs; Cf holds those that turn the direction of writing, but also the joiner of emoji.
+    # Cc: control characters; Cf has those that change the writing direction, but also the joiner of emoji.
     kind = unicodedata.category(character)
     return (
         f"⟨{ord(character):02X}⟩"
@@ -184,7 +184,7 @@ _JOINING = re.compile("['’/@‑-]")
 def _spaces(
     tokens: Sequence[str], readable: Sequence[str], special: Sequence[bool], words: Sequence[int]
 ) -> list[bool]:
-    """Whether a space goes before each token: as the tokenizer marks it, else as people write.
+    """Whether a space goes before each token: as the tokenizer marks it, otherwise as people write.
 
     >>> tokens = ["[CLS]", "don", "'", "t", "go", "(", "home", ")", ".", "猫", "坐"]
     >>> _spaces(tokens, tokens, [True] + [False] * 10, range(11))[1:]
@@ -222,5 +222,5 @@ def _apart(readable: Sequence[str], words: Sequence[int], place: int) -> bool:
         return False
     if _JOINING.fullmatch(here) or _JOINING.fullmatch(before):
         return False
-    # Ideographs stand close to each other, and to the punctuation and figures between them.
+    # No space between ideographs, nor between them and punctuation or digits.
     return not (_UNSPACED.search(here) and (_UNSPACED.search(before) or _CLOSING.fullmatch(before)))

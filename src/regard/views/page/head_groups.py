@@ -1,4 +1,4 @@
-"""The heads of one sequence that share a mask: everything that is computed for a page is computed here."""
+"""The heads of one sequence that share a mask, and everything that is computed of them for a page."""
 
 from __future__ import annotations
 

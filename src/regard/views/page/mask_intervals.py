@@ -12,7 +12,7 @@ from regard.masks.extent import Extent
 from regard.masks.mask import Constant
 
 AT_ONCE = 1 << 24
-"""Truth values that are held at one time."""
+"""Truth values in memory at a time."""
 
 
 class Intervals(NamedTuple):

@@ -26,13 +26,13 @@ SEEMING = 0.6 * CLEAR
 """The least excess over chance of a role that a head seems to play in a short text."""
 
 ROWS = 256
-"""Queries at the beginning of a long text, among which the one to open with is sought."""
+"""Queries at the beginning of a long text, from which the one to open with is chosen."""
 
 NEAR = 2
 """Pairs this close say little: neighbouring tokens attend to each other in any text."""
 
 FAR = 48
-"""Pairs farther apart than this are not in sight together."""
+"""Pairs farther apart than this are not visible together."""
 
 Place = tuple[str, str, int, int, int]
 """Kind, module, layer, run and number of a head: what roles and calls both know."""
@@ -94,7 +94,7 @@ def cards(calls: Sequence[Call], roles: HeadRoles) -> dict[str, Any]:
 
 
 def _ranked(calls: Sequence[Call], roles: HeadRoles, *, clear: bool) -> list[list[Any]]:
-    """The best head of every role first, then second ones; a third would tell nothing new."""
+    """The best head of every role first, then the second best; a third would show nothing new."""
     found = []
     for call, one in enumerate(calls):
         for index, head in enumerate(roles.of(one)):
@@ -111,7 +111,7 @@ def _ranked(calls: Sequence[Call], roles: HeadRoles, *, clear: bool) -> list[lis
 
 
 def _nearest(head: Head) -> str | None:
-    """The role that a head plays in this text, be it by chance; None if none stands out."""
+    """The role that a head plays in this text, perhaps by chance; None if none stands out."""
     for tier in TIERS:
         strong = [role for role in tier if role in head.scores and head.scores[role].excess >= SEEMING]
         if strong:
@@ -124,7 +124,7 @@ def _nearest(head: Head) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class _StrongestPair:
-    """The strongest telling pair of a head, and how telling the head is as a whole."""
+    """The most informative pair of a head, and how informative the head is as a whole."""
 
     worth: float
     call: int
@@ -138,7 +138,7 @@ def opening(
     roles: HeadRoles,
     start: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The call, head and query to open with, among those that ``start`` allows, if any pair tells enough.
+    """The call, head and query to open with, of those that ``start`` allows, if a pair is informative enough.
 
     The strongest head that does not rest on a sink: the one whose words attend most to other words that are
     neither neighbours nor equal. A translation opens with the cross-attention head that aligns best.

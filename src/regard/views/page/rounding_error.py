@@ -51,9 +51,13 @@ def greatest_error(exact: HeadSlice, shown: HeadSlice, lse: Tensor, rows: Tensor
 
 def exact_weights(piece: HeadSlice, rows: Tensor) -> Tensor:
     """The weights ``(head, row, key)`` of some queries in float64, by definition."""
-    scores = piece.scores(rows, torch.float64)
-    if piece.sinks is not None:
-        sink = piece.sinks.double()[:, None, None].expand(-1, len(rows), 1)
+    return softmax_of(piece.scores(rows, torch.float64), piece.sinks)
+
+
+def softmax_of(scores: Tensor, sinks: Tensor | None) -> Tensor:
+    """Softmax of scores ``(head, row, key)`` beside sinks ``(head,)``; rows that see nothing are 0."""
+    if sinks is not None:
+        sink = sinks.to(scores.dtype)[:, None, None].expand(-1, scores.shape[1], 1)
         return torch.softmax(torch.cat([scores, sink], -1), -1)[..., :-1]
-    # A row of −inf alone is 0 / 0 for torch; it sees nothing.
+    # A row of only −inf is 0 / 0 for torch; it sees nothing.
     return torch.softmax(scores, -1).nan_to_num_(0.0)

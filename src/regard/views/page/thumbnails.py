@@ -19,7 +19,7 @@ SIDE = 32
 """Blocks along each side, at most."""
 
 AT_ONCE = 1 << 21
-"""Scores that a thread holds at one time: 8 MB in float32."""
+"""Scores that a thread has in memory at a time: 8 MB in float32."""
 
 
 def block_size(length: int) -> int:

@@ -18,7 +18,7 @@ from regard.views.page import estimate_page, page
 from regard.views.report.report_html import document
 
 LARGEST = 16_000_000
-"""Bytes above which the page of an example shows the layer of the example alone."""
+"""Bytes above which the page of an example shows only the layer of the example."""
 
 
 def write_report(
@@ -32,7 +32,7 @@ def write_report(
 ) -> Path:
     """Write ``report.html``, and ``examples/NNN.html`` for the ``pages`` texts that are the best examples.
 
-    ``lang`` is the language of the report, "en" or "zh", and that in which the pages begin.
+    ``lang`` is the language of the report, "en" or "zh", and the one in which the pages open.
     """
     check_language(lang)
     examples = list(survey.examples())
@@ -97,7 +97,7 @@ def _chosen(
 
 
 def _address(recording: Recording, example: dict[str, Any], layers: Sequence[int] | None) -> str:
-    """The part of the address that opens the head of the example, at its query."""
+    """The fragment of the URL that opens the head of the example, at its query."""
     calls = [call for call in recording if layers is None or call.layer in layers]
     for index, call in enumerate(calls):
         if (call.name, call.layer) == (example["name"], example["layer"]):

@@ -28,6 +28,19 @@ const HEAD_HUES = [
   [190, 170, 30],
 ];
 
+// Signed numbers: orange below 0, blue above, which every colour blindness tells apart; lightness says how far from 0.
+const SIGNED_DAY = ["#7a3000", "#b35806", "#e08214", "#fbc078", "#f1f0ee", "#a3c6ee", "#4f8fd6", "#1f5fb0", "#0a2f6b"];
+const SIGNED_NIGHT = [
+  "#ffe2c4",
+  "#fdb863",
+  "#d98324",
+  "#7d4712",
+  "#20242a",
+  "#1d4477",
+  "#3f7fca",
+  "#86b6f4",
+  "#d9e9ff",
+];
 const HEAD_DASHES = [null, [7, 3], [2, 3], [9, 3, 2, 3]];
 
 // The papers of both themes, and what a mark needs to be seen on them.
@@ -41,7 +54,19 @@ const LEAST_CONTRAST = 3.1;
  * @param {boolean} dark
  */
 export function rampOf(palette, dark) {
-  const anchors = (dark ? PALETTE_NIGHT : PALETTE_DAY)[palette].map(channelsOf);
+  return rampThrough((dark ? PALETTE_NIGHT : PALETTE_DAY)[palette]);
+}
+
+/**
+ * 256 colours from far below 0, through the paper, to far above.
+ * @param {boolean} dark
+ */
+export function signedRamp(dark) {
+  return rampThrough(dark ? SIGNED_NIGHT : SIGNED_DAY);
+}
+
+function rampThrough(colours) {
+  const anchors = colours.map(channelsOf);
   const ramp = new Uint8ClampedArray(256 * 3);
   for (let i = 0; i < 256; i += 1) {
     const at = (i / 255) * (anchors.length - 1);
@@ -118,28 +143,6 @@ function lightnessOf(channels) {
     return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
   });
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-}
-
-/**
- * Weights as pixels: zero stays transparent, so that masked pairs show the paper.
- * @param {Uint8ClampedArray} pixels
- * @param {ArrayLike<number>} weights
- * @param {Uint8ClampedArray} ramp
- * @param {string} scale
- */
-export function paintWeights(pixels, weights, ramp, scale) {
-  for (let i = 0; i < weights.length; i += 1) {
-    const at = 4 * i;
-    if (!(weights[i] > 0)) {
-      pixels[at + 3] = 0;
-      continue;
-    }
-    const from = 3 * Math.round(255 * toneOf(weights[i], scale));
-    pixels[at] = ramp[from];
-    pixels[at + 1] = ramp[from + 1];
-    pixels[at + 2] = ramp[from + 2];
-    pixels[at + 3] = 255;
-  }
 }
 
 /** The channels of a colour written as rgb(1,2,3). */

@@ -46,3 +46,8 @@ export function explain(element, text) {
 export function term(name, word) {
   return explain(make("dfn", { class: "term", tabindex: "0" }, word), say(`explain.${name}`));
 }
+
+/** The name of a quantity, by its key, with what it means. */
+export function explainedTerm(key) {
+  return explain(make("dfn", { class: "term", tabindex: "0" }, say(key)), say(`${key}.about`));
+}

@@ -2,6 +2,7 @@
 
 import { chooseHead } from "./controls.js";
 import { closeExplanation } from "./explained.js";
+import { nextQuantity } from "./quantities.js";
 import { VIEWS } from "./state.js";
 
 const TYPING = "input, select, textarea";
@@ -27,6 +28,8 @@ function actionFor({ key, shiftKey }, app) {
     return () => (what === "layer" ? stepLayer(app, step) : stepHead(app, step));
   }
   if (key >= "1" && key <= String(VIEWS.length)) return () => state.set({ view: VIEWS[Number(key) - 1] });
+  if (key === "w" && app.recording.what.length > 1)
+    return () => state.set({ what: nextQuantity(app.recording, state.now.what) });
   if (key === "?") return () => app.help.toggle();
   if (key === "/") return () => app.find.open();
   if (key === "s") return () => app.toStrongest();

@@ -1,7 +1,7 @@
 // The page: a header, a bar of controls, one view, a line of facts. Everything follows the state.
 
 import { followAddress } from "./address.js";
-import { CallView, LENS } from "./call_view.js";
+import { CallView, SHOWN } from "./call_view.js";
 import { renderControls } from "./controls.js";
 import { openRecording } from "./data/payload.js";
 import { datum, make, press } from "./elements.js";
@@ -11,7 +11,9 @@ import { FindBar, foundIn } from "./find.js";
 import { Help, pageHelp } from "./help.js";
 import { listenForKeys } from "./keyboard.js";
 import { say, speak, TEXTS } from "./languages.js";
-import { numberText } from "./numbers.js";
+import { numberText, valueText } from "./numbers.js";
+import { comparedSize, greatestOfHeads, isSigned, quantityKey } from "./quantities.js";
+import { Shading } from "./shading.js";
 import { State, VIEWS } from "./state.js";
 import { greatestPlaces } from "./text_weights.js";
 import { inksOf, wearTheme } from "./theme.js";
@@ -34,7 +36,7 @@ const VIEW_CLASSES = {
 };
 
 // What the tabs, the controls and the line of facts depend on.
-const FRAME = ["view", "call", "head", ...LENS, "scale", "palette"];
+const FRAME = ["view", "call", "head", ...SHOWN, "scale", "palette"];
 
 /** What the parts of the page share. */
 class App {
@@ -42,7 +44,7 @@ class App {
     this.recording = recording;
     this.root = root;
     this.state = new State(recording);
-    this.help = new Help(pageHelp);
+    this.help = new Help(() => pageHelp(recording));
     this.callViews = new Map();
     this.opening = true; // until the first view has been shown
     this.closest = "matrix"; // the view that opens one head: the one used last
@@ -61,13 +63,35 @@ class App {
     return this.lookAt(this.state.now.call);
   }
 
-  lookAt(index) {
-    const name = [index, ...LENS.map((part) => this.state.now[part])].join(" ");
+  /** A call through the present lens; `what` in place of the present quantity. */
+  lookAt(index, what = this.state.now.what) {
+    const shown = { ...this.state.now, what };
+    const name = [index, ...SHOWN.map((part) => shown[part])].join(" ");
     if (!this.callViews.has(name)) {
       if (this.callViews.size > 400) this.callViews.clear();
-      this.callViews.set(name, new CallView(this.recording.calls[index], this.state.now));
+      const named = quantityKey(this.recording, what);
+      this.callViews.set(name, new CallView(this.recording.calls[index], shown, named));
     }
     return this.callViews.get(name);
+  }
+
+  /** The key of the name of what is shown. */
+  get named() {
+    return quantityKey(this.recording, this.state.now.what);
+  }
+
+  /**
+   * Which number has which colour: in some heads of a call, or in all heads of the page, where they are compared.
+   * @param {any} call
+   * @param {number[]} heads
+   */
+  shading(call = null, heads = []) {
+    const { recording, inks, named } = this;
+    const { what, scale } = this.state.now;
+    const signed = isSigned(recording, what);
+    const ramp = signed ? inks.signed : inks.ramp;
+    const greatest = call ? greatestOfHeads(call, what, heads) : comparedSize(recording, what);
+    return new Shading({ ramp, scale, signed, greatest, what, named, beyond: !call });
   }
 
   /** Opens one head in the view for single heads that was used last. */
@@ -203,9 +227,21 @@ class App {
       datum(call.name),
       say("size", { queries: call.queries, keys: call.keys }),
       ...(call.dense ? [say("dense")] : []),
-      ...(Number.isFinite(call.error) ? [say("error", { error: numberText(call.error, 4) })] : []),
+      ...(Number.isFinite(call.error) ? [this.errorSaid(now.what, call)] : []),
     ];
     this.facts.replaceChildren(...facts.map((fact) => make("span", {}, fact)));
+  }
+
+  /** How exact the numbers are. */
+  errorSaid(what, call) {
+    if (what === "weight") return say("error", { error: numberText(call.error, 4) });
+    const all = call.heads.map((_, head) => head);
+    const greatest = greatestOfHeads(call, what, all);
+    return say("error.what", {
+      what: say(this.named),
+      error: valueText(call.errorOf(what)),
+      greatest: valueText(greatest),
+    });
   }
 }
 

@@ -29,8 +29,8 @@ export class Minimap {
   }
 
   /** Shows a head; its thumbnail tells enough at this size, whatever the lens. */
-  show(call, head, { ramp, scale }) {
-    paintThumbnail(this.picture, thumbnailOf(call, head), ramp, scale);
+  show(call, head, shading) {
+    paintThumbnail(this.picture, thumbnailOf(call, head, shading.what), shading);
   }
 
   /** Draws the part in sight and the rows that were searched for. */

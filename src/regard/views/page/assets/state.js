@@ -35,6 +35,7 @@ function firstState(recording) {
     likely: "off", // the text: whether tokens are coloured by their probability
     quiet: "on", // the text: whether sinks are left unshaded
     ...NO_LENS,
+    what: "weight", // what is shown of a pair: "weight", "gradient", their "product", or the "contribution"
     scale: longest > LONG ? "log" : "linear",
     theme: "auto",
     palette: "blue",
@@ -70,6 +71,7 @@ function fitState(recording, fallback, raw) {
   among("words", ["apart", "merge"]);
   among("sinks", ["show", "first", "special"]);
   among("pair", recording.sentenceB ? PAIRS : ["all"]);
+  among("what", recording.what);
   among("scale", ["linear", "log"]);
   among("theme", THEMES);
   among("palette", PALETTES);
@@ -82,7 +84,7 @@ function fitState(recording, fallback, raw) {
   among("quiet", ["on", "off"]);
   among("likely", ["on", "off"]);
   among("least", LEAST);
-  among("group", ["head", "mean", ...rolesOf(recording)]);
+  among("group", ["head", "mean", ...(recording.relevance.length ? ["relevance"] : []), ...rolesOf(recording)]);
   among("role", ["", ...rolesOf(recording)]);
   for (const name of ["filter", "find"]) keep(name, (value) => typeof value === "string" && value.length < 200);
   keep(

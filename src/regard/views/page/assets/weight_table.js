@@ -2,7 +2,7 @@
 
 import { datum, make } from "./elements.js";
 import { say } from "./languages.js";
-import { weightText } from "./numbers.js";
+import { quantityText } from "./numbers.js";
 import { greatestPlaces } from "./text_weights.js";
 
 const MOST_ROWS = 100;
@@ -41,7 +41,7 @@ export class WeightTable {
         {},
         make("td", {}, datum(String(column))),
         make("th", { scope: "row", class: "text" }, datum(look.columnNames[column])),
-        make("td", {}, datum(weightText(weights[column]))),
+        make("td", {}, datum(quantityText(weights[column], look.what))),
       ),
     );
     const name = (key) => make("th", { scope: "col" }, say(key));
@@ -50,7 +50,7 @@ export class WeightTable {
         "table",
         { class: "numbers" },
         make("caption", {}, say("matrix.table.of", { row }), " ", datum(look.rowNames[row], "token-text")),
-        make("thead", {}, make("tr", {}, name("matrix.position"), name("matrix.key"), name("matrix.weight"))),
+        make("thead", {}, make("tr", {}, name("matrix.position"), name("matrix.key"), name(look.named))),
         make("tbody", {}, ...cells),
       ),
     );

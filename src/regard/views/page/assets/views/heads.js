@@ -3,7 +3,7 @@
 import { choice, datum, make, press } from "../elements.js";
 import { explain } from "../explained.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
-import { numberText, shareText } from "../numbers.js";
+import { numberText, shareText, valueText } from "../numbers.js";
 import { allHeads, filterHeads, sortHeads } from "../ranking.js";
 import { plays, roleChoice, rolesOf, roleTitle } from "../roles.js";
 import { Slices } from "../slices.js";
@@ -12,6 +12,8 @@ import { greatestPlaces } from "../text_weights.js";
 
 const MOST_EXPORTED = 400;
 const LINE = 24;
+// The column that sums up a quantity; all others are about weights.
+const OWN_COLUMNS = { gradient: "importance", product: "importance", contribution: "contribution" };
 
 export class HeadsView {
   constructor(app) {
@@ -33,11 +35,12 @@ export class HeadsView {
     this.count = make("span", { class: "hint", role: "status" });
     this.table = make("table", { class: "numbers" });
     this.empty = make("p", { class: "hint", hidden: true }, say("heads.none"));
+    this.note = make("p", { class: "hint" });
     this.root = make(
       "section",
       { class: "view heads" },
       make("div", { class: "view-bar" }, this.filter, kinds.length > 1 ? this.kinds : null, this.roles, this.count),
-      make("div", { class: "scroll" }, this.table, this.empty, make("p", { class: "hint" }, say("heads.note"))),
+      make("div", { class: "scroll" }, this.table, this.empty, this.note),
     );
     this.greatest = new Map(recording.statistics.map((name) => [name, greatestOf(recording, name)]));
     this.slices = new Slices();
@@ -48,7 +51,10 @@ export class HeadsView {
   update(now, changed) {
     if (this.filter.value !== now.filter) this.filter.value = now.filter;
     this.kinds.value = now.kinds;
-    if (!changed || ["filter", "kinds", "role", "sort", "descending"].some((name) => changed.has(name)))
+    const own = OWN_COLUMNS[now.what];
+    const about = own ? say("heads.what", { what: say(this.app.named), column: statisticName(own) }) : "";
+    this.note.textContent = [about, say("heads.note")].filter(Boolean).join(" ");
+    if (!changed || ["filter", "kinds", "role", "sort", "descending", "what"].some((name) => changed.has(name)))
       this.build(now);
     if (changed && ["query", "call", "special", "words", "sinks", "pair"].some((name) => changed.has(name)))
       this.build(now);
@@ -144,7 +150,7 @@ export class HeadsView {
         cell.replaceChildren(
           datum(look.columnNames[column], "token-text"),
           " ",
-          datum(shareText(weights[column]), "number"),
+          datum(look.what === "weight" ? shareText(weights[column]) : valueText(weights[column]), "number"),
         );
       yield;
     }
@@ -181,8 +187,9 @@ export class HeadsView {
     );
     const cells = this.app.recording.statistics.map((name) => {
       const value = call.statistic(name)[head];
-      const cell = make("td", { "data-value": value, "data-name": name }, datum(numberText(value)));
-      const share = Math.max(0, value / this.greatest.get(name));
+      const cell = make("td", { "data-value": value, "data-name": name }, datum(statisticText(name, value)));
+      cell.classList.toggle("chosen", name === OWN_COLUMNS[this.app.state.now.what]);
+      const share = Math.max(0, Math.abs(value) / this.greatest.get(name));
       if (Number.isFinite(share)) cell.style.setProperty("--share", share.toFixed(4));
       return cell;
     });
@@ -215,7 +222,7 @@ export class HeadsView {
       ...statistics.map((name) => ({
         title: statisticName(name),
         width: 92,
-        text: ({ call, head }) => numberText(call.statistic(name)[head]),
+        text: ({ call, head }) => statisticText(name, call.statistic(name)[head]),
       })),
       { title: say("heads.name"), width: 300, left: true, text: ({ call }) => call.name },
     ];
@@ -244,6 +251,11 @@ export class HeadsView {
   }
 }
 
+/** Importances and contributions are of any size; all other statistics have three places. */
+function statisticText(name, value) {
+  return Object.values(OWN_COLUMNS).includes(name) ? valueText(value) : numberText(value);
+}
+
 function roleName(call, head) {
   const found = call.roles[head];
   return found ? say(`role.${found.role}`) : "–";
@@ -257,5 +269,5 @@ function describeHead({ call, head }) {
 
 function greatestOf(recording, name) {
   const values = recording.calls.flatMap((call) => [...call.statistic(name)]).filter(Number.isFinite);
-  return Math.max(1e-9, ...values);
+  return values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-30);
 }

@@ -5,13 +5,21 @@ import { TokenColumn } from "../column.js";
 import { choice, fitCanvas, make, press } from "../elements.js";
 import { term } from "../explained.js";
 import { say } from "../languages.js";
+import { legendElement } from "../legend.js";
 import { shareText } from "../numbers.js";
 import { Readout } from "../readout.js";
 import { oncePerFrame } from "../slices.js";
 import { LEAST } from "../state.js";
 import { CanvasSurface } from "../surface.js";
 import { greatestPlaces, restingKeys } from "../text_weights.js";
-import { besideTokens, drawLines, drawLinesLegend, drawTokens, linesLegendHeight } from "./lines_drawing.js";
+import {
+  besideTokens,
+  drawLines,
+  drawLinesLegend,
+  drawTokens,
+  linesLegendHeight,
+  whichLines,
+} from "./lines_drawing.js";
 
 export class LinesView {
   constructor(app) {
@@ -29,11 +37,9 @@ export class LinesView {
     this.canvas = make("canvas", { class: "ink", "aria-hidden": "true" });
     this.chips = make("div", { class: "chips", role: "group", "aria-label": say("lines.heads") });
     this.readout = new Readout(say("lines.hint"));
+    this.legend = make("span", { class: "legend-place" });
     this.least = choice(
-      LEAST.map((name) => [
-        name,
-        name === "best" ? say("lines.best") : say("lines.least", { share: shareText(Number(name)) }),
-      ]),
+      LEAST.map((name) => [name, whichLines(name, app.state.now.what)]),
       app.state.now.least,
       (least) => app.state.set({ least }),
       { "aria-label": say("lines.which") },
@@ -60,7 +66,15 @@ export class LinesView {
       make("span", {}),
       make("span", {}, term("key", say("lines.keys")), " ", make("small", {}, say("lines.to"))),
     );
-    this.root = make("section", { class: "view lines" }, this.chips, this.readout.root, this.titles, this.stage);
+    this.root = make(
+      "section",
+      { class: "view lines" },
+      this.chips,
+      this.readout.root,
+      this.legend,
+      this.titles,
+      this.stage,
+    );
     this.resized = new ResizeObserver(() => this.layout());
   }
 
@@ -83,7 +97,10 @@ export class LinesView {
     this.look = app.look();
     this.shown = now.heads ?? this.look.call.heads.map((_, head) => head);
     this.renderChips();
+    this.shading = app.shading(this.look.call, this.shown);
+    this.legend.replaceChildren(...[legendElement(this.shading, app.inks)].filter(Boolean));
     this.least.value = now.least;
+    for (const option of this.least.options) option.textContent = whichLines(option.value, now.what);
     if (this.look !== before) {
       const { look } = this;
       this.bests.clear();
@@ -173,7 +190,7 @@ export class LinesView {
     let [best, at] = [0, -1];
     this.meanRow().forEach((weight, column) => {
       const out = way < 0 ? column < first : column >= last;
-      if (out && weight > best) [best, at] = [weight, column];
+      if (out && Math.abs(weight) > best) [best, at] = [Math.abs(weight), column];
     });
     if (at >= 0) this.right.reveal(at, true);
   }
@@ -209,7 +226,7 @@ export class LinesView {
     if (row < 0) return mean;
     for (const head of this.shown) {
       this.look.row(head, row).forEach((weight, column) => {
-        mean[column] += weight / this.shown.length;
+        if (!Number.isNaN(weight)) mean[column] += weight / this.shown.length;
       });
     }
     return mean;
@@ -266,12 +283,12 @@ export class LinesView {
     }
     const mean = this.meanRow();
     const removed =
-      row >= 0 && this.shown.length
+      row >= 0 && this.shown.length && look.what === "weight"
         ? this.shown.reduce((sum, head) => sum + look.removed(head)[row], 0) / this.shown.length
         : 0;
     const weight = column >= 0 && row >= 0 ? mean[column] : 0;
     this.readout.show(look, { row, column, weight, masked: false, removed });
-    if (row >= 0 && column < 0) this.tellOutside(mean);
+    if (row >= 0 && column < 0 && look.what === "weight") this.tellOutside(mean);
   }
 
   /** How much of the row's weight is outside the window of keys. */

@@ -12,7 +12,7 @@ import { textWidth } from "../surface.js";
 import { greatestPlaces } from "../text_weights.js";
 import { thumbnailOf } from "../thumbnails.js";
 import { TiledView } from "../tiled_view.js";
-import { TILE, Tiles } from "../tiles.js";
+import { isFurther, TILE, Tiles } from "../tiles.js";
 import { Viewport } from "../viewport.js";
 import { WeightTable } from "../weight_table.js";
 
@@ -72,12 +72,20 @@ export class MatrixView extends TiledView {
     }
     if (fresh || !changed || ["scale", "palette", "theme"].some((name) => changed.has(name))) {
       this.forgetPictures();
-      this.minimap.show(look.call, now.head, { ramp: this.app.inks.ramp, scale: now.scale });
+      this.minimap.show(look.call, now.head, this.app.shading(look.call, [now.head]));
     }
     this.look = look;
     this.table.show(look, now.head, look.rowOf(now.query));
-    this.canvas.setAttribute("aria-label", say("matrix.label", { queries: look.rows.count, keys: look.columns.count }));
+    this.canvas.setAttribute(
+      "aria-label",
+      say("matrix.label", { what: say(look.named), queries: look.rows.count, keys: look.columns.count }),
+    );
     this.layout();
+  }
+
+  /** One head fills the view, so it has the whole scale. */
+  get shading() {
+    return this.app.shading(this.look.call, [this.tiles.head]);
   }
 
   // ---- where ------------------------------------------------------------------------------------
@@ -162,10 +170,10 @@ export class MatrixView extends TiledView {
     const step = 2 ** this.level;
     const [top, left] = [Math.floor(row / step) * step, Math.floor(column / step) * step];
     const [bottom, right] = [Math.min(top + step, look.rows.count), Math.min(left + step, look.columns.count)];
-    const weights = look.weights(this.tiles.head, top, bottom, left, right);
+    const weights = look.values(this.tiles.head, top, bottom, left, right);
     let at = 0;
     weights.forEach((weight, index) => {
-      if (weight > weights[at]) at = index;
+      if (isFurther(weight, weights[at])) at = index;
     });
     return {
       row: top + Math.floor(at / (right - left)),
@@ -181,8 +189,7 @@ export class MatrixView extends TiledView {
     const { now } = this.app.state;
     const [row, column] = [this.look.rowOf(now.query), this.look.columnOf(now.key)];
     if (row < 0 && column < 0) return null;
-    const weight =
-      row >= 0 && column >= 0 ? this.look.weights(this.tiles.head, row, row + 1, column, column + 1)[0] : 0;
+    const weight = row >= 0 && column >= 0 ? this.look.values(this.tiles.head, row, row + 1, column, column + 1)[0] : 0;
     return { row, column, weight, count: 1 };
   }
 
@@ -192,9 +199,12 @@ export class MatrixView extends TiledView {
       return;
     }
     const { look, tiles } = this;
-    const removed = marked.row >= 0 ? look.removed(tiles.head)[marked.row] : 0;
-    const note = marked.count > 1 ? say("matrix.greatest", { count: marked.count }) : "";
-    this.readout.show(look, { ...marked, removed, note, masked: marked.weight === 0 && this.isMasked(marked) });
+    const removed = look.what === "weight" && marked.row >= 0 ? look.removed(tiles.head)[marked.row] : 0;
+    const note =
+      marked.count > 1
+        ? say(look.what === "weight" ? "matrix.greatest" : "matrix.furthest", { count: marked.count })
+        : "";
+    this.readout.show(look, { ...marked, removed, note, masked: !marked.weight && this.isMasked(marked) });
   }
 
   isMasked({ row, column }) {
@@ -213,7 +223,7 @@ export class MatrixView extends TiledView {
   drawAll(surface) {
     const { viewport, space, look } = this;
     const marked = this.marked;
-    const { inks, state } = this.app;
+    const { inks } = this.app;
     const { left, top, width, height } = viewport;
     const found = this.app.found();
     const matches = {
@@ -237,7 +247,7 @@ export class MatrixView extends TiledView {
     drawAxes(surface, { viewport, space, inks, look, marked });
     drawMatches(surface, viewport, inks, matches);
     const legend = Math.min(220, width);
-    drawLegend(surface, { x: left, y: top + height + 16, width: legend, inks, scale: state.now.scale });
+    drawLegend(surface, { x: left, y: top + height + 16, width: legend, inks, shading: this.shading });
     const swatch = left + legend + 24;
     const word = say("matrix.masked");
     if (masked.length) {
@@ -266,7 +276,7 @@ export class MatrixView extends TiledView {
     const { top, bottom, left, right } = viewport.inSight;
     const pairs = (bottom - top) * (right - left);
     if (level === 0 && pairs <= MOST_RECTANGLES && (surface.vector || viewport.roomForValues)) {
-      const weights = this.look.weights(this.tiles.head, top, bottom, left, right);
+      const weights = this.look.values(this.tiles.head, top, bottom, left, right);
       this.drawRectangles(surface, (row, column) => weights[(row - top) * (right - left) + column - left]);
       return;
     }
@@ -280,7 +290,7 @@ export class MatrixView extends TiledView {
 
   /** The thumbnail, until the tiles are computed. */
   drawThumbnail(surface) {
-    this.coarse ??= thumbnailOf(this.look.call, this.tiles.head);
+    this.coarse ??= thumbnailOf(this.look.call, this.tiles.head, this.look.what);
     this.drawPicture(surface, this.coarse, 0, 0, this.coarse.down, this.coarse.across);
   }
 }

@@ -1,10 +1,11 @@
 // Overview: every head as a small picture, by layer, or in the order of a statistic.
 
-import { LENS } from "../call_view.js";
+import { SHOWN } from "../call_view.js";
 import { choice, datum, make, press } from "../elements.js";
 import { explain } from "../explained.js";
 import { foundIn } from "../find.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
+import { legendElement } from "../legend.js";
 import { numberText } from "../numbers.js";
 import { allHeads, sortHeads } from "../ranking.js";
 import { plays, roleBadge, roleChoice, rolesOf, roleTitle } from "../roles.js";
@@ -21,6 +22,7 @@ export class OverviewView {
     this.cards = [];
     this.bar = make("div", { class: "view-bar" });
     this.body = make("div", { class: "scroll" });
+    this.legend = make("span", { class: "legend-place" });
     this.root = make("section", { class: "view overview" }, this.bar, this.body);
   }
 
@@ -33,10 +35,11 @@ export class OverviewView {
   }
 
   update(now, changed) {
-    const rebuilt = !changed || ["sort", "descending", "role"].some((name) => changed.has(name));
+    const rebuilt = !changed || ["sort", "descending", "role", "what"].some((name) => changed.has(name));
     if (rebuilt) this.build(now);
+    if (!rebuilt && (changed.has("scale") || changed.has("palette"))) this.showLegend();
     if (rebuilt || changed.has("find")) this.markFound();
-    const repaint = ["scale", "palette", ...LENS];
+    const repaint = ["scale", "palette", ...SHOWN];
     if (rebuilt || repaint.some((name) => changed.has(name))) this.paintAll();
     for (const card of this.cards) {
       card.root.setAttribute("aria-current", String(card.call.index === now.call && card.head === now.head));
@@ -73,11 +76,18 @@ export class OverviewView {
         hidden: !sorted || sorted === "role",
       }),
       ...roleChoice(this.app),
+      this.legend,
       make("span", { class: "hint" }, statisticMeaning(sorted)),
     );
+    this.showLegend();
     this.cards = [];
     const parts = { "": () => this.grouped(), role: () => this.byRole() };
     this.body.replaceChildren(...(parts[sorted]?.() ?? [this.flat(sorted, now.descending)]));
+  }
+
+  /** One scale for all heads, so that they can be compared. */
+  showLegend() {
+    this.legend.replaceChildren(...[legendElement(this.app.shading(), this.app.inks)].filter(Boolean));
   }
 
   /** One block for each run and kind, one row for each layer. */
@@ -227,7 +237,7 @@ export class OverviewView {
   *pictures(cards) {
     for (const card of cards) {
       card.root.classList.toggle("waiting", !this.app.lookAt(card.call.index).plain);
-      this.paintCard(card, thumbnailOf(card.call, card.head));
+      this.paintCard(card, thumbnailOf(card.call, card.head, this.app.state.now.what));
       yield;
     }
     for (const card of cards) {
@@ -240,7 +250,7 @@ export class OverviewView {
   }
 
   paintCard(card, picture) {
-    paintThumbnail(card.canvas, picture, this.app.inks.ramp, this.app.state.now.scale);
+    paintThumbnail(card.canvas, picture, this.app.shading());
   }
 
   // ---- export -----------------------------------------------------------------------------------

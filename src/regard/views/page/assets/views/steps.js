@@ -1,6 +1,6 @@
 // Steps: the whole calculation of one query, with real numbers.
 
-import { LENS, NO_LENS } from "../call_view.js";
+import { LENS, NO_LENS, SHOWN } from "../call_view.js";
 import { datum, make, press } from "../elements.js";
 import { say } from "../languages.js";
 import { numberText } from "../numbers.js";
@@ -9,7 +9,7 @@ import { drawSteps, stepsPaper } from "./steps_picture.js";
 import { formulaOf, StepsTable } from "./steps_table.js";
 
 const NEIGHBOURS = 40;
-const MATTERS = ["call", "head", "query", "key", "palette", "find", ...LENS];
+const MATTERS = ["call", "head", "query", "key", "palette", "find", ...SHOWN];
 
 export class StepsView {
   constructor(app) {

@@ -19,8 +19,8 @@ export function drawLinks(view, seen, surface) {
   const from = view.book.getBoundingClientRect();
   const { query, key } = view.blocks;
   for (const { target, source, weight } of strongestLinks(view)) {
-    const mine = seen && (seen.here.side === "query" ? seen.here.unit === target : seen.here.unit === source);
-    if (seen && !mine) link(surface, from, key.elements[source], query.elements[target], inks.hair, 1, 0.9);
+    const mine = seen?.here && (seen.here.side === "query" ? seen.here.unit === target : seen.here.unit === source);
+    if (seen?.here && !mine) link(surface, from, key.elements[source], query.elements[target], inks.hair, 1, 0.9);
     else
       link(
         surface,
@@ -32,7 +32,7 @@ export function drawLinks(view, seen, surface) {
         0.35 + 0.6 * weight,
       );
   }
-  if (!seen || seen.here.side === "key") return;
+  if (!seen?.here || seen.here.side === "key" || seen.shading.what !== "weight") return;
   for (const source of greatestPlaces(seen.shown, 3)) {
     const weight = seen.shown[source];
     if (weight >= WEAKEST_LINK)
@@ -58,7 +58,8 @@ function strongestLinks(view) {
   const found = [];
   for (let target = 0; target < Math.min(query.units.count, MOST_LINKS); target += 1) {
     if (query.marks[query.units.first[target]]) continue;
-    const { weights } = view.weightsFrom({ side: "query", unit: target });
+    // By weight, whatever is shown: the lines say where a word looks.
+    const { weights } = view.weightsFrom({ side: "query", unit: target }, "weight");
     const [source] = greatestPlaces(weights, 1, (unit) => !resting[unit]);
     if (source !== undefined && weights[source] >= WEAKEST_LINK)
       found.push({ target, source, weight: weights[source] });
