@@ -145,7 +145,7 @@ def busy(console: Console, says: str) -> Iterator[Status]:
         yield sign
 
 
-SOON = 2.0
+PROGRESS_DELAY = 2.0
 """Seconds after which progress is shown."""
 
 
@@ -164,7 +164,7 @@ def progress(says: str, sign: Status | None = None) -> Iterator[Callable[[int, i
 
     def report(done: int, total: int) -> None:
         nonlocal task
-        if not bar.console.is_terminal or time.monotonic() - begun < SOON:
+        if not bar.console.is_terminal or time.monotonic() - begun < PROGRESS_DELAY:
             return
         if task is None:
             if sign is not None:
