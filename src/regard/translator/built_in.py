@@ -16,7 +16,15 @@ FOLDER = Path(__file__).parent / "weights"
 
 
 class UnknownWordsWarning(UserWarning):
-    """A text has words that the translator was never taught."""
+    """A text has words that the translator was never taught.
+
+    >>> import regard, warnings
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     _ = regard.translate("The blorf is red.")
+    >>> found[0].category.__name__
+    'UnknownWordsWarning'
+    """
 
 
 @cache

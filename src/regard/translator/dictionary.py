@@ -41,7 +41,11 @@ class Gloss:
 
 @dataclass(frozen=True)
 class DictionaryEntry:
-    """A Chinese word in simplified characters, its plain meanings, and its measure words."""
+    """A Chinese word in simplified characters, its plain meanings, and its measure words.
+
+    >>> DictionaryEntry("床", (Gloss("bed", sense=0),), measures=("张",)).measures
+    ('张',)
+    """
 
     chinese: str
     glosses: tuple[Gloss, ...]
