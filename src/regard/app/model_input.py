@@ -10,12 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.app.languages import TEXTS
-<<<<<<< HEAD
-from regard.errors import ArgumentError, reason
-=======
 from regard.app.unknown_words import warn_of_unknown
-from regard.errors import ArgumentError
->>>>>>> main
+from regard.errors import ArgumentError, reason
 
 if TYPE_CHECKING:
     from rich.console import Console
