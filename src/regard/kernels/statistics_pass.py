@@ -116,12 +116,12 @@ class StatisticsPass(PartTensors, ABC):
     @cached_property
     def tiles(self) -> list[RowTile]:
         """The rows of the part in tiles of at most ``max_scores`` scores."""
-        found = []
+        found: list[RowTile] = []
         for row in self.part.rows:
             scores = max(1, self.batch * self.heads * row.width)
             step = min(MAX_ROWS, max(1, self.max_scores // scores))
-            for start in range(row.start, row.stop, step):
-                found.append(replace(row, start=start, stop=min(start + step, row.stop)))
+            starts = range(row.start, row.stop, step)
+            found += (replace(row, start=start, stop=min(start + step, row.stop)) for start in starts)
         return found
 
     @cached_property

@@ -51,9 +51,7 @@ def _pass_maker(
     if compiled is None:
         yield (
             TorchStatistics,
-            lambda some: TorchStatistics(
-                inputs, some, part, totals, lse_known=lse_known, scratch=scratch
-            ),
+            lambda some: TorchStatistics(inputs, some, part, totals, lse_known=lse_known, scratch=scratch),
         )
         return
     columns = columns_of(part, inputs.extent, inputs.lead)
