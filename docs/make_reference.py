@@ -24,6 +24,8 @@ ROOMS = {
     "regard.kernels.biases": "attention.md",
     "regard.nn": "nn.md",
     "regard.recording": "recording.md",
+    "regard.edits": "edits.md",
+    "regard.metrics": "edits.md",
     "regard.heads": "heads.md",
     "regard.heads.survey": "survey.md",
     "regard.translator": "translator.md",

@@ -1,3 +1,5 @@
+import gc
+
 from regard import machine
 
 machine.prepare()  # before torch is imported: on some machines a product in bfloat16 ends the process
@@ -6,16 +8,23 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
-settings.register_profile("regard", deadline=None, max_examples=60, derandomize=True)
+from fuzz.rounds import ROUNDS  # noqa: E402
+
+settings.register_profile("regard", deadline=None, max_examples=20 * ROUNDS, derandomize=True)
 settings.load_profile("regard")
 
 # Thousands of tiny calls: waking a second thread costs more than it helps, and far more on a busy machine.
 torch.set_num_threads(1)
 
 
+def pytest_collection_finish():
+    """What is imported by now stays: the garbage collector need not look through it again and again."""
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _same_chance():
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)  # torch.manual_seed() also asks for every other kind of device
 
 
 @pytest.fixture

@@ -4,11 +4,13 @@ import ast
 import importlib
 import importlib.metadata
 import inspect
+import pkgutil
 import re
 import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -27,6 +29,7 @@ ROOMS = [
     "languages",
     "printing",
     "atomic",
+    "notebook_table",
     "checked_files",
     "folder_lock",
     "machine",
@@ -65,14 +68,17 @@ def imported_rooms(file: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("file", sorted(SOURCE.rglob("*.py")), ids=lambda file: str(file.relative_to(SOURCE)))
-def test_imports_only_point_up_the_list_of_rooms(file):
-    room = file.relative_to(SOURCE).parts[0].removesuffix(".py")
-    if room in ("__init__", "__main__"):
-        return  # the package itself imports from every room
-    assert room in ROOMS, f"{room} is not in the list of rooms"
-    allowed = set(ROOMS[: ROOMS.index(room) + 1])
-    assert imported_rooms(file) <= allowed
+def test_imports_only_point_up_the_list_of_rooms():
+    wrong = {}
+    for file in SOURCE.rglob("*.py"):
+        name = file.relative_to(SOURCE)
+        room = name.parts[0].removesuffix(".py")
+        if room in ("__init__", "__main__"):
+            continue  # the package itself imports from every room
+        assert room in ROOMS, f"{room} is not in the list of rooms"
+        if below := imported_rooms(file) - set(ROOMS[: ROOMS.index(room) + 1]):
+            wrong[str(name)] = below
+    assert wrong == {}
 
 
 def test_the_order_test_would_notice(tmp_path):
@@ -127,6 +133,35 @@ def test_module_names_are_unique():
     assert duplicates(names) == DUPLICATE_MODULES, {
         name: names[name] for name in duplicates(names) ^ DUPLICATE_MODULES
     }
+
+
+def hidden_modules(package: ModuleType) -> set[str]:
+    """The modules of a package that cannot be reached by their names, because something else has the name."""
+    modules = [module.name for module in pkgutil.iter_modules(package.__path__)]
+    found = {name: getattr(package, name, None) for name in modules}
+    return {name for name, value in found.items() if value is not None and not isinstance(value, ModuleType)}
+
+
+def packages_in(folder: Path) -> list[str]:
+    inner = [file.parent.relative_to(folder) for file in sorted(folder.rglob("__init__.py"))]
+    return [".".join(("regard", *path.parts)) for path in inner]
+
+
+@pytest.mark.parametrize("package", packages_in(SOURCE))
+def test_no_name_hides_a_module(package):
+    # If kernels.attention is a function, there must not be a module kernels/attention.py.
+    assert hidden_modules(importlib.import_module(package)) == set()
+
+
+def test_the_test_of_hidden_modules_would_notice(tmp_path, monkeypatch):
+    (tmp_path / "hiding").mkdir()
+    (tmp_path / "hiding" / "__init__.py").write_text(
+        "from hiding.plan import plan\nfrom hiding import cost\n"
+    )
+    (tmp_path / "hiding" / "plan.py").write_text("def plan(): ...\n")
+    (tmp_path / "hiding" / "cost.py").write_text("def other(): ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert hidden_modules(importlib.import_module("hiding")) == {"plan"}
 
 
 def test_the_tests_of_names_would_notice(tmp_path):

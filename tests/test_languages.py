@@ -87,7 +87,7 @@ def test_templates_of_errors_are_literals():
         if text is None
     }
     assert computed == set()
-    code = 'ShapeError(f"{n}", got="a" if n else "b" + c, do=do)\nRefusedError(404, "{n}")\nKeyError(f"{n}")'
+    code = 'ShapeError(f"{n}", got="a" if n else "b" + c, do=do)\nRequestError(404, "{n}")\nKeyError(f"{n}")'
     assert list(templates(code)) == [(1, None), (1, "a"), (1, None), (2, "{n}")]
 
 

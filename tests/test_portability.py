@@ -41,8 +41,6 @@ TEXT_METHODS = {"read_text", "write_text"}
 OWN_WRITERS = {"atomic.write_text", "write_text", "read_text"}
 """regard's own functions of these names, which write and read UTF-8."""
 
-FILES = sorted(SOURCE.rglob("*.py"))
-
 
 def posix_uses(tree):
     """Modules, attributes and paths that only some systems have."""
@@ -127,22 +125,23 @@ def _opens_text(node, written):
     return written not in others and "b" not in str(_mode(node, written))
 
 
-def tree_of(file):
-    return ast.parse(file.read_text(encoding="utf-8"))
+@pytest.fixture(scope="module")
+def trees():
+    """Every file of the package by its name, parsed once."""
+    files = sorted(SOURCE.rglob("*.py"))
+    return {
+        file.relative_to(SOURCE).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in files
+    }
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
-def test_what_only_posix_has_is_listed_and_guarded(file):
-    name = file.relative_to(SOURCE).as_posix()
-    tree = tree_of(file)
-    assert set(posix_uses(tree)) == {use for where, use in GUARDED if where == name}
-    assert not unguarded(tree)
+def test_what_only_posix_has_is_listed_and_guarded(trees):
+    assert {(name, use) for name, tree in trees.items() for use in posix_uses(tree)} == set(GUARDED)
+    assert {name: found for name, tree in trees.items() if (found := unguarded(tree))} == {}
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
-def test_every_file_of_text_is_opened_with_its_encoding_and_line_ends(file):
-    assert list(encodings_missing(tree_of(file))) == []
-    assert list(newlines_missing(tree_of(file))) == []
+def test_every_file_of_text_is_opened_with_its_encoding_and_line_ends(trees):
+    assert [(name, call) for name, tree in trees.items() for call in encodings_missing(tree)] == []
+    assert [(name, call) for name, tree in trees.items() for call in newlines_missing(tree)] == []
 
 
 def test_the_walk_would_notice():

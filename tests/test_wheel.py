@@ -129,4 +129,4 @@ def test_the_wheel_works_with_its_declared_dependencies(venv, tmp_path):
         cwd=tmp_path,
         env=environment(),
     )
-    assert "who looks at whom" in explained.stdout
+    assert "which words attend to which" in explained.stdout

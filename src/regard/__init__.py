@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from regard.ablation import ablate, effects
     from regard.diagnosis import doctor
     from regard.edits.model_edit import edit
-    from regard.heads import attribution, relevance
+    from regard.heads import align, attribution, monitor, relevance
     from regard.kernels import (
         attention,
         attention_statistics,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = [
     "__version__",
     "ablate",
+    "align",
     "attention",
     "attention_statistics",
     "attention_weights",
@@ -79,6 +80,7 @@ __all__ = [
     "masks",
     "metrics",
     "model_view",
+    "monitor",
     "nn",
     "page",
     "plan",
@@ -107,7 +109,9 @@ _ROOMS = {
     "edit": "regard.edits.model_edit",
     "effects": "regard.ablation",
     "explain": "regard.lessons",
+    "align": "regard.heads",
     "attribution": "regard.heads",
+    "monitor": "regard.heads",
     "relevance": "regard.heads",
     "load": "regard.recording",
     "watch": "regard.recording",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -47,7 +47,12 @@ Token = int | str
 
 @dataclass(frozen=True, eq=False)
 class ModelInputs:
-    """The arguments of a model: positional and by name, with one batch axis in front."""
+    """The arguments of a model: positional and by name, with one batch axis in front.
+
+    >>> import torch
+    >>> ModelInputs.of(torch.nn.Linear(4, 3), torch.zeros(2, 4)).batch
+    2
+    """
 
     args: tuple[Any, ...]
     named: Mapping[str, Any]
@@ -69,7 +74,7 @@ class ModelInputs:
         sizes = [x.shape[0] for x in (*args, *named.values()) if isinstance(x, Tensor) and x.ndim]
         if not sizes:
             raise DtypeError(
-                "Inputs are a dict for model(**inputs), a tensor of ids, or a tuple of tensors.",
+                "Inputs must be a dict for model(**inputs), a tensor of ids, or a tuple of tensors.",
                 got="{type}",
                 do='Pass tokenizer(text, return_tensors="pt").',
                 type=type(given).__name__,
@@ -87,7 +92,7 @@ class ModelInputs:
         return model(*args, **{name: repeated(x, self.batch, times) for name, x in self.named.items()})
 
     def targets(self) -> tuple[Tensor, bool]:
-        """The tokens that should come out, −100 where none counts, and whether each is one position later."""
+        """The expected tokens, −100 where none counts, and whether each is one position later."""
         if isinstance(self.named.get("labels"), Tensor):
             return self.named["labels"], self.shifted
         own = [x for x in self.args if isinstance(x, Tensor) and not x.is_floating_point()]
@@ -95,7 +100,7 @@ class ModelInputs:
         ids = self.named.get(f"{side}input_ids", own[-1] if own else None)
         if not isinstance(ids, Tensor) or (not self.shifted and not side):
             raise ArgumentError(
-                "The loss needs the tokens that should come out.",
+                "The loss needs the expected tokens.",
                 got="inputs without labels",
                 do="Pass labels= with the inputs, −100 where nothing counts.",
             )
@@ -141,7 +146,16 @@ def part_of(output: Any, number: int, batch: int, times: int) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """One run of a model: its output, what it read, and its output without any edit."""
+    """One run of a model: its output, what it read, and its output without any edit.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> ids = torch.tensor([[5, 6, 7]])
+    >>> with torch.no_grad():
+    ...     outcome = Outcome(model(ids), ModelInputs.of(model, ids), model(ids))
+    >>> abs(kl.of(outcome).item()) < 1e-6  # nothing was changed
+    True
+    """
 
     output: Any
     inputs: ModelInputs
@@ -167,9 +181,9 @@ def _needed_logits(output: Any, inputs: ModelInputs, metric: object) -> Tensor:
     found = logits_of(output, inputs)
     if found is None:
         raise ArgumentError(
-            "{metric!r} reads the logits of the model, (batch, position, token).",
+            "{metric!r} needs the logits of the model, (batch, position, token).",
             got="{type} without them",
-            do="Take a model with a language head, metrics.cosine, or a function of the output.",
+            do="Use a model with a language head, metrics.cosine, or a function of the output.",
             metric=metric,
             type=type(output).__name__,
         )
@@ -186,7 +200,7 @@ def hidden_of(output: Any) -> Tensor:
     first = first[0] if isinstance(first, tuple | list) else first
     if not isinstance(first, Tensor):
         raise ArgumentError(
-            "metrics.cosine compares the tensors that a model gives.",
+            "metrics.cosine needs a tensor in the output of the model.",
             got="{type}",
             do="Pass a function of the output.",
             type=type(output).__name__,
@@ -198,20 +212,28 @@ def hidden_of(output: Any) -> Tensor:
 
 
 class Metric(ABC):
-    """A number for each sequence of an outcome."""
+    """A number for each sequence of an outcome.
+
+    >>> isinstance(logit(42), Metric), isinstance(loss, Metric)
+    (True, True)
+    """
 
     @abstractmethod
     def of(self, outcome: Outcome) -> Tensor:
         """The number of each sequence, ``(batch,)``."""
 
     def divergence(self, outcome: Outcome) -> Tensor | None:
-        """KL of the tokens that the edited model expects, where this metric looks; None without logits."""
+        """KL of the next token after the edit, at the positions of this metric; None without logits."""
         return kl.of(outcome) if logits_of(outcome.output, outcome.inputs) is not None else None
 
 
 @dataclass(frozen=True)
 class Loss(Metric):
-    """The cross-entropy of the tokens that should come out, in nats, averaged over their positions."""
+    """The cross-entropy of the expected tokens, in nats, averaged over their positions.
+
+    >>> loss
+    loss
+    """
 
     def __repr__(self) -> str:
         return "loss"
@@ -221,7 +243,7 @@ class Loss(Metric):
         targets, later = outcome.inputs.targets()
         if logits.shape[:2] != targets.shape:
             raise ShapeError(
-                "The loss reads logits at every position (batch, position = {targets}).",
+                "The loss needs logits at every position (batch, position = {targets}).",
                 got="logits of shape {logits}",
                 do="Call the model without logits_to_keep.",
                 targets=tuple(targets.shape),
@@ -236,7 +258,11 @@ class Loss(Metric):
 
 @dataclass(frozen=True)
 class KLDivergence(Metric):
-    """KL(before ‖ after) of the next token, in nats, averaged over the positions that are not padding."""
+    """KL(before ‖ after) of the next token, in nats, averaged over the positions that are not padding.
+
+    >>> kl
+    kl
+    """
 
     def __repr__(self) -> str:
         return "kl"
@@ -258,9 +284,14 @@ def _divergences(before: Tensor, after: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class AtPosition(Metric):
-    """A metric of the tokens that are expected after one position; −1 is the last that is not padding."""
+    """A metric of the next token after one position; −1 is the last that is not padding."""
 
     position: int = -1
+    texts: tuple[Token, ...] = field(default=(), compare=False, kw_only=True)
+    """The tokens as the user wrote them."""
+
+    def _called(self, name: str) -> str:
+        return f"{name}({', '.join(map(repr, self.texts or self.tokens))})"
 
     @abstractmethod
     def read(self, logits: Tensor) -> Tensor:
@@ -280,7 +311,7 @@ class AtPosition(Metric):
         wrong = [token for token in self.tokens if token >= tokens]
         if wrong:
             raise ArgumentError(
-                "A token is an id of the model (0 … {last}).",
+                "A token must be an id of the model (0 … {last}).",
                 got="{token}",
                 do="Take the id from the model's own tokenizer.",
                 last=tokens - 1,
@@ -288,7 +319,7 @@ class AtPosition(Metric):
             )
         if not -length <= self.position < length:
             raise ArgumentError(
-                "position is one of the logits (0 … {last}, or −1 for the last).",
+                "position must be one of the logits (0 … {last}, or −1 for the last).",
                 got="position = {position}",
                 do="Count from 0.",
                 last=length - 1,
@@ -312,7 +343,7 @@ class TokenLogit(AtPosition):
     token: int = 0
 
     def __repr__(self) -> str:
-        return f"logit({self.token})"
+        return self._called("logit")
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -327,7 +358,7 @@ class TokenProbability(TokenLogit):
     """The probability of a token."""
 
     def __repr__(self) -> str:
-        return f"probability({self.token})"
+        return self._called("probability")
 
     def read(self, logits: Tensor) -> Tensor:
         return logits.float().softmax(-1)[:, self.token]
@@ -335,13 +366,13 @@ class TokenProbability(TokenLogit):
 
 @dataclass(frozen=True, repr=False)
 class LogitDifference(AtPosition):
-    """The logit of a token less that of another."""
+    """The logit of a token minus that of another."""
 
     token: int = 0
     other: int = 0
 
     def __repr__(self) -> str:
-        return f"difference({self.token}, {self.other})"
+        return self._called("difference")
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -353,7 +384,11 @@ class LogitDifference(AtPosition):
 
 @dataclass(frozen=True)
 class Cosine(Metric):
-    """The cosine between the outputs before and after, averaged over positions: 1 if nothing changed."""
+    """The cosine between the outputs before and after, averaged over positions: 1 if nothing changed.
+
+    >>> cosine
+    cosine
+    """
 
     def __repr__(self) -> str:
         return "cosine"
@@ -373,34 +408,53 @@ def logit(token: Token, *, position: int = -1, tokenizer: Any = None) -> Metric:
     """The logit of a token after ``position``, the last one by default.
 
     ``token`` is an id, or with ``tokenizer`` a text that is one token, such as ``" Mary"``.
+
+    >>> logit(42)
+    logit(42)
     """
-    return TokenLogit(_position(position), token_id(token, tokenizer))
+    return TokenLogit(_position(position), token_id(token, tokenizer), texts=(token,))
 
 
 def probability(token: Token, *, position: int = -1, tokenizer: Any = None) -> Metric:
-    """The probability of a token after ``position``; the arguments are those of :func:`logit`."""
-    return TokenProbability(_position(position), token_id(token, tokenizer))
+    """The probability of a token after ``position``; the arguments are those of :func:`logit`.
+
+    >>> probability(42, position=3).position
+    3
+    """
+    return TokenProbability(_position(position), token_id(token, tokenizer), texts=(token,))
 
 
 def difference(token: Token, other: Token, *, position: int = -1, tokenizer: Any = None) -> Metric:
-    """The logit of a token less that of another; the arguments are those of :func:`logit`."""
-    return LogitDifference(_position(position), token_id(token, tokenizer), token_id(other, tokenizer))
+    """The logit of a token minus that of another; the arguments are those of :func:`logit`.
+
+    >>> difference(42, 7)
+    difference(42, 7)
+    """
+    ids = token_id(token, tokenizer), token_id(other, tokenizer)
+    return LogitDifference(_position(position), *ids, texts=(token, other))
 
 
 def _position(given: object) -> int:
     if isinstance(given, bool) or not isinstance(given, int):
         raise ArgumentError(
-            "position is a whole number.", got="position = {given!r}", do="−1 is the last one.", given=given
+            "position must be a whole number.",
+            got="position = {given!r}",
+            do="−1 is the last one.",
+            given=given,
         )
     return given
 
 
 def token_id(token: Token, tokenizer: Any = None) -> int:
-    """The id of a token; a text must be exactly one token of the tokenizer."""
+    """The id of a token; a text must be exactly one token of the tokenizer.
+
+    >>> token_id(42, None)
+    42
+    """
     if isinstance(token, str):
         if tokenizer is None:
             raise ArgumentError(
-                "A token is an id, or a text with a tokenizer.",
+                "A token must be an id, or a text with a tokenizer.",
                 got="{token!r} without a tokenizer",
                 do="Pass tokenizer=, or the id.",
                 token=token,
@@ -408,7 +462,7 @@ def token_id(token: Token, tokenizer: Any = None) -> int:
         ids: Sequence[int] = tokenizer(token, add_special_tokens=False)["input_ids"]
         if len(ids) != 1 or ids[0] == getattr(tokenizer, "unk_token_id", None):
             raise ArgumentError(
-                "A token is exactly one token of the model.",
+                "A text must be exactly one token of the model.",
                 got="{token!r}, which is {pieces}" if ids else "{token!r}, which is none",
                 do="Try it with or without the space in front, or take its first piece.",
                 token=token,
@@ -417,7 +471,7 @@ def token_id(token: Token, tokenizer: Any = None) -> int:
         return int(ids[0])
     if isinstance(token, bool) or not isinstance(token, int) or token < 0:
         raise ArgumentError(
-            "A token is an id, or a text with a tokenizer.",
+            "A token must be an id, or a text with a tokenizer.",
             got="{token!r}",
             do="Pass tokenizer=, or the id.",
             token=token,
@@ -440,9 +494,9 @@ def check_metric(metric: object) -> None:
     """Raise unless this can be a metric."""
     if not isinstance(metric, Metric) and not callable(metric):
         raise DtypeError(
-            "A metric is one of regard.metrics, or a function of the model's output.",
+            "A metric must be one of regard.metrics, or a function of the model's output.",
             got="{type}",
-            do="Pass metrics.loss, say.",
+            do="Pass, for example, metrics.loss.",
             type=type(metric).__name__,
         )
 
@@ -454,7 +508,7 @@ def measured(metric: AnyMetric, outcome: Outcome, what: object) -> float:
         found = float(found.detach().double().mean())
     if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
         raise ArgumentError(
-            "A metric gives one finite number ({name}).",
+            "A metric must return one finite number ({name}).",
             got="{found} for {what}",
             do="Return a float, such as output.logits[0, -1, 42].item().",
             name=name_of(metric),
@@ -465,7 +519,7 @@ def measured(metric: AnyMetric, outcome: Outcome, what: object) -> float:
 
 
 def divergence_of(metric: AnyMetric, outcome: Outcome) -> float | None:
-    """KL of the changed distribution where the metric looks; None for a model without logits."""
+    """KL of the changed distribution at the positions of the metric; None for a model without logits."""
     if not isinstance(metric, Metric):
         found = kl.of(outcome) if logits_of(outcome.output, outcome.inputs) is not None else None
     else:

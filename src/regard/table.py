@@ -14,6 +14,7 @@ from typing import Any, overload
 
 from regard import atomic
 from regard.errors import ArgumentError, PackageError
+from regard.notebook_table import html_table
 
 Value = str | int | float | None
 """The content of a cell; None if it is empty."""
@@ -60,6 +61,10 @@ class Table:
     def __repr__(self) -> str:
         count = len(self)
         return f"<Table: {count} row{'' if count == 1 else 's'}, columns {', '.join(self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        count = len(self)
+        return html_table(self.columns, self.cells, f"{count:,} row{'' if count == 1 else 's'}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Table) and (self.columns, self.cells) == (other.columns, other.cells)

@@ -31,14 +31,14 @@ from typing import Any, TypeVar, cast
 T = TypeVar("T")
 R = TypeVar("R")
 
-WORTH = 1 << 26
+MIN_SPREAD_SIZE = 1 << 26
 """With fewer multiplications, a few milliseconds of work, threads cost more than they save."""
 
 MOST_IDLE = 64
 """The most idle threads kept for reuse."""
 
 
-def spread(work: Callable[[], R], size: int = WORTH) -> R:
+def spread(work: Callable[[], R], size: int = MIN_SPREAD_SIZE) -> R:
     """Run ``work`` with torch at one thread; calls of ``each`` inside it run in parallel.
 
     ``size`` is the approximate number of multiplications; little work runs in the calling thread.
@@ -49,7 +49,7 @@ def spread(work: Callable[[], R], size: int = WORTH) -> R:
     import torch
 
     count = torch.get_num_threads()
-    if count == 1 or size < WORTH or _inside() or not _can_spread():
+    if count == 1 or size < MIN_SPREAD_SIZE or _inside() or not _can_spread():
         return work()
     workers = _workers(count)
     if not workers:
@@ -91,7 +91,7 @@ class _Stopped(BaseException):
 class _Task:
     """A function to run in another thread, and its result or error."""
 
-    def __init__(self, work: Callable[[], Any], state: _State) -> None:
+    def __init__(self, work: Callable[[], Any], state: _ThreadState) -> None:
         self._work, self._state = work, state
         self._done = threading.Event()
         self._result: Any = None
@@ -131,7 +131,7 @@ class _Worker(threading.Thread):
             task.run()
             del task  # and everything that it refers to
 
-    def give(self, work: Callable[[], Any], state: _State) -> _Task:
+    def give(self, work: Callable[[], Any], state: _ThreadState) -> _Task:
         task = _Task(work, state)
         self.tasks.put(task)
         return task
@@ -152,7 +152,7 @@ class _Team:
             finally:
                 _here.team = None
 
-        task = self.members[0].give(first, _State())
+        task = self.members[0].give(first, _ThreadState())
         try:
             return task.wait()
         except BaseException:
@@ -179,7 +179,7 @@ class _Team:
                     errors.append((number, error))
 
         helpers = self.members[1 : len(items)]
-        tasks = [helper.give(take_turns, _State()) for helper in helpers]
+        tasks = [helper.give(take_turns, _ThreadState()) for helper in helpers]
         take_turns()
         for task in tasks:
             task.wait()
@@ -248,7 +248,7 @@ if hasattr(os, "register_at_fork"):
 # ---- thread-local state of torch -------------------------------------------------------------
 
 
-class _State:
+class _ThreadState:
     """The thread-local state of torch and Python in this thread, to restore in another."""
 
     def __init__(self) -> None:

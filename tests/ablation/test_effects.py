@@ -256,7 +256,7 @@ def wrong_calls():
         (
             lambda m, x: regard.effects(m, x, ["remove"], metrics.loss),
             ArgumentError,
-            "Effects are those of edits",
+            "effects needs edits",
         ),
         (
             lambda m, x: regard.effects(m, x, first, 3),
@@ -313,7 +313,11 @@ def wrong_calls():
             r"\(decoder\). Got kind = 'cross'",
         ),
         (lambda m, x: regard.ablate(m, x, metrics.loss, by="key", edit=first), ArgumentError, "Omit edit"),
-        (lambda m, x: regard.ablate(m, x, metrics.loss, edit=3), DtypeError, "edit is one of regard.edits"),
+        (
+            lambda m, x: regard.ablate(m, x, metrics.loss, edit=3),
+            DtypeError,
+            "edit must be one of regard.edits",
+        ),
         (
             lambda m, x: regard.ablate(m, x, metrics.loss, edit=edits.each([first, first])),
             DtypeError,
@@ -351,14 +355,15 @@ def test_nan_of_an_edited_model_names_the_edit():
 
 def test_a_model_without_logits_says_which_metric_fits():
     model, inputs = built("bert")
-    with pytest.raises(ArgumentError, match=r"loss reads the logits .* Got BaseModelOutput.* metrics.cosine"):
+    with pytest.raises(ArgumentError, match=r"loss needs the logits .* Got BaseModelOutput.* metrics.cosine"):
         regard.effects(model, inputs, edits.remove(), metrics.loss)
 
 
 def test_tokens_are_ids_or_single_tokens():
     known = tokenizer()
     assert metrics.logit("cat", tokenizer=known) == metrics.logit(5)
-    assert repr(metrics.difference("cat", "dog", tokenizer=known)) == "difference(5, 9)"
+    assert repr(metrics.difference("cat", "dog", tokenizer=known)) == "difference('cat', 'dog')"
+    assert repr(metrics.probability(5)) == "probability(5)"
     with pytest.raises(ArgumentError, match=r"Got 'the cat', which is 'the' \+ 'cat'"):
         metrics.logit("the cat", tokenizer=known)
     with pytest.raises(ArgumentError, match=r"Got 'zebra', which is '\[UNK\]'"):
@@ -368,9 +373,9 @@ def test_tokens_are_ids_or_single_tokens():
     with pytest.raises(ArgumentError, match="Got 'cat' without a tokenizer"):
         metrics.logit("cat")
     for wrong in (-1, 2.5, True, None):
-        with pytest.raises(ArgumentError, match="A token is an id"):
+        with pytest.raises(ArgumentError, match="A token must be an id"):
             metrics.logit(wrong)
-    with pytest.raises(ArgumentError, match=r"position is a whole number\. Got position = 'end'"):
+    with pytest.raises(ArgumentError, match=r"position must be a whole number. Got position = 'end'"):
         metrics.logit(3, position="end")
 
 
@@ -381,7 +386,7 @@ def test_the_loss_of_an_encoder_needs_labels():
 
     model = BertForMaskedLM(BertConfig(**SMALL)).eval()
     ids = torch.arange(3, 10)[None]
-    with pytest.raises(ArgumentError, match="The loss needs the tokens that should come out"):
+    with pytest.raises(ArgumentError, match="The loss needs the expected tokens"):
         regard.effects(model, {"input_ids": ids}, edits.remove(), metrics.loss)
     labels = torch.full((1, 7), -100)
     labels[0, 3] = 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 import time
@@ -19,7 +20,7 @@ from regard.app.server.limits import Limits
 from regard.app.server.recording_store import RecordingStore
 from regard.app.server.run_server import Server, make_app
 from regard.app.server.safety import ServerAddress
-from regard.app.server.served_models import heard, held
+from regard.app.server.served_models import EXAMPLES, TokenCount, fitting, heard, held
 from regard.recording import Recording
 from views.planes import made
 
@@ -57,6 +58,7 @@ class Words:
     label: str = "Words"
     pause: float = 0.0
     layers: int = 1
+    longest: int = 10**9
     lock: threading.Lock = field(default_factory=threading.Lock)
     read_texts: list[str] = field(default_factory=list)
 
@@ -65,8 +67,13 @@ class Words:
         layer = torch.nn.TransformerEncoderLayer(16, 2, 16, batch_first=True)
         self.model = torch.nn.TransformerEncoder(layer, self.layers, enable_nested_tensor=False).eval()
 
+    def count(self, text, most):
+        ends = [found.end() for found in re.finditer(r"\S+", text)]
+        return TokenCount(len(ends), fitting(text, ends, most))
+
     def described(self) -> dict[str, Any]:
-        return {"id": self.id, "label": self.label, "kind": "encoder", "longest": None, "pair": False}
+        return {"id": self.id, "label": self.label, "kind": "encoder", "longest": None, "pair": False,
+                "examples": EXAMPLES["encoder"]}  # fmt: skip
 
     def read(self, request, limits, report) -> Recording:
         del limits

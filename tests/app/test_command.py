@@ -18,7 +18,16 @@ def test_help_names_every_command():
 def test_explain_shows_every_step_with_shapes():
     shown = run("explain", "I love AI", "--mask", "causal", "--heads", "2")
     assert shown.exit_code == 0
-    for name in ("queries", "keys", "values", "scores", "masked", "weights", "output", "who looks at whom"):
+    for name in (
+        "queries",
+        "keys",
+        "values",
+        "scores",
+        "masked",
+        "weights",
+        "output",
+        "which words attend to which",
+    ):
         assert name in shown.output
     assert "(2 × 3 × 3)" in shown.output
     assert "−∞" in shown.output

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from regard.app.languages import language_of
 from regard.app.languages.click_errors import in_chinese
 from regard.app.languages.line_breaks import wrap
+from regard.app.languages.option import language_of
 from regard.app.main import main
 from regard.languages import columns_of
 from regard.texts import read_table

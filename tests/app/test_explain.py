@@ -41,9 +41,9 @@ def test_chinese_by_option_and_by_environment():
         run("explain", "我 喜欢 AI", REGARD_LANG="zh"),
     ):
         assert "谁关注谁" in shown.output
-        assert "who looks" not in shown.output
-    assert "who looks" in run("explain", "a", "--lang", "en", REGARD_LANG="zh").output
-    assert "who looks" in run("explain", "a", LANG="zh_CN.UTF-8").output  # the system is not asked
+        assert "which words attend" not in shown.output
+    assert "which words attend" in run("explain", "a", "--lang", "en", REGARD_LANG="zh").output
+    assert "which words attend" in run("explain", "a", LANG="zh_CN.UTF-8").output  # the system is not asked
 
 
 def test_the_table_that_ships():
@@ -74,6 +74,7 @@ def test_errors_are_clean(tmp_path):
     (tmp_path / "file").write_text("")
     for arguments, says in (
         (["a", "--out", tmp_path / "file" / "a.html"], "must be writable. Got Not a directory"),
+        (["a", "--out", tmp_path / "a.docx"], "ends in .md, .html"),
         (["a", "--model", tmp_path / "none"], "which is neither"),
         (["a", "--vectors", "example", "--heads", 2], "A table has its own vectors"),
         (["a", "--layer", 0, "--mask", "causal"], "A model has its own vectors"),

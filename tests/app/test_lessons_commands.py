@@ -10,7 +10,7 @@ import regard
 from regard.app.commands.bench import crossovers
 from regard.app.main import main
 from regard.lessons import demonstrations, timing
-from regard.lessons.timing import Bench, Measured, Work
+from regard.lessons.timing import Bench, Measured, Variant
 
 
 def run(*arguments, columns="100"):
@@ -193,7 +193,7 @@ def test_bench_runs(tmp_path):
 
 
 def test_crossovers_need_both():
-    only = Bench((Measured(Work("linear", 8, 1, 1, 8, 1, 1), 1.0, 1, 1, 1),))
+    only = Bench((Measured(Variant("linear", 8, 1, 1, 8, 1, 1), 1.0, 1, 1, 1),))
     assert crossovers(only, "en") == []
 
 
@@ -219,6 +219,7 @@ def test_demo_shows_its_numbers_and_figure(tmp_path):
 def test_demo_errors_are_clean():
     for arguments, says in (
         (["nonsense"], "A demonstration must be one of hand"),
+        (["scalling"], "Did you mean scaling?"),
         (["--figure", "x.png"], "without a name"),
     ):
         shown = run("demo", *arguments)

@@ -6,32 +6,21 @@ import xml.etree.ElementTree as ET
 
 import pytest
 import torch
-from click.testing import CliRunner
 
 import regard
+from app.command_line import CAT, run
 from regard.app.commands.look import _beginning
-from regard.app.main import main
-from regard.app.model_input import Subject
+from regard.app.model_input import RecordedText
 from regard.recording import Recording
 
-CAT = "The cat sat on the mat."
-
-
-def run(*arguments, **options):
-    return CliRunner().invoke(main, [str(part) for part in arguments], **options)
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("elsewhere")
 
 
 def test_the_embedded_translator_is_looked_at(tmp_path):
     shown = run("look", CAT)
     assert shown.exit_code == 0, shown.output
     translation = regard.translate(CAT)
-    for part in (translation, "cat", "cross-attention of layer", "the most telling heads", "look.html"):
+    for part in (translation, "cat", "cross-attention of layer", "the most informative heads", "look.html"):
         assert part in shown.output
     page = (tmp_path / "look.html").read_text(encoding="utf-8")
     assert CAT in page
@@ -98,9 +87,9 @@ def test_layers_alone():
         (["look", ""], "at least one word"),
         (["look", CAT, "--generate", 4], "writes its whole translation"),
         (["look", CAT, "--model", "./nowhere"], "which is neither"),
-        (["look", CAT, "--layer", 9], "layer is one of those on the page"),
-        (["look", CAT, "--head", 9], "head is one of those on the page"),
-        (["look", CAT, "--layers", "7"], "layers= names layers of the model"),
+        (["look", CAT, "--layer", 9], "layer must be one of those on the page"),
+        (["look", CAT, "--head", 9], "head must be one of those on the page"),
+        (["look", CAT, "--layers", "7"], "layers= must name layers of the model"),
         (["look", "@none.txt"], "@ must be followed by"),
         (["look", CAT, "--out", "."], "must be writable. Got Is a directory"),
         (["heads", ""], "at least one word"),
@@ -251,7 +240,7 @@ def test_brackets_in_tokens_are_no_marks(monkeypatch):
         with torch.no_grad(), regard.watch(model) as seen:
             model(torch.randn(1, 3, 8))
         seen.tokens = ["[/INST]", ":cat:", "[red]"]
-        return Subject("", "a [/b] model", seen)
+        return RecordedText("", "a [/b] model", seen)
 
     monkeypatch.setattr("regard.app.model_input.record", read)
     shown = run("look", CAT, "--no-page")
@@ -263,12 +252,12 @@ def test_a_long_text_does_not_flood_the_terminal():
     words = ["the", "cat", "sat", "on", "the", "mat"]
     seen = Recording("model", [])
     seen._tokens = [words * 50_000]
-    shown = _beginning(Subject("", "", seen), 80).plain
+    shown = _beginning(RecordedText("", "", seen), 80).plain
     assert shown.startswith("the cat sat on the mat the cat")
     assert shown.endswith("…")
     assert len(shown) < 3 * 80
     seen._tokens = [words]
-    assert _beginning(Subject("", "", seen), 80).plain == "the cat sat on the mat"
+    assert _beginning(RecordedText("", "", seen), 80).plain == "the cat sat on the mat"
 
 
 def test_the_heads_listed_differ():

@@ -8,14 +8,9 @@ import pytest
 
 from app.served import client, finished, served
 from regard.app.server.openapi import schema
+from regard.app.server.served_models import load_models
 from regard.recording import Recording
 from views.planes import blocks, exact
-
-
-@pytest.fixture(scope="module")
-def http():
-    with client(served()) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -119,15 +114,15 @@ def test_levels_must_be_built_first(http):
         ("/assets/app/%2e%2e/library.py", 404, "no such file"),
         ("/api/recordings/book/tiles/9/0/0/0/0", 404, r"no such call (0 … 1)"),
         ("/api/recordings/book/tiles/0/9/0/0/0", 422, "head is one of the recorded heads"),
-        ("/api/recordings/book/tiles/0/0/7/0/0", 422, "level is between 0 and 3"),
-        ("/api/recordings/book/tiles/0/0/0/99/0", 422, "A tile is one of the level's"),
+        ("/api/recordings/book/tiles/0/0/7/0/0", 422, "level must be between 0 and 3"),
+        ("/api/recordings/book/tiles/0/0/0/99/0", 422, "A tile must be one of this level's"),
         ("/api/recordings/book/tiles/0/0/0/-1/0", 422, "row must be a whole number"),
         ("/api/recordings/book/tiles/0/0/" + "9" * 5000 + "/0/0", 422, "level must be a whole number"),
         ("/api/recordings/book/tiles/0/0/0/0/0?kind=least", 422, "kind must be one of max, mean"),
         ("/api/recordings/book/tiles/0/0/0/0/0?type=jpeg", 422, "type must be one of"),
         ("/api/recordings/book/tiles/0/0/0/0/0?scale=x", 422, "scale must be one of"),
         ("/api/recordings/book/tiles/0/0/0/0/0?sinks=x", 422, "sinks must be one of"),
-        ("/api/recordings/book/peaks/0/0/0/1097/0", 422, "A cell is one of the level's"),
+        ("/api/recordings/book/peaks/0/0/0/1097/0", 422, "A cell must be one of this level's"),
         ("/api/jobs/x?wait=no", 404, "This job no longer exists"),
     ],
 )
@@ -147,7 +142,7 @@ def test_refusals(http, path, status, says):
         (
             {"model": "words", "text": "a", "path": "/etc/passwd"},
             422,
-            "A request has only the fields model, text",
+            "A request can have only the fields model, text",
         ),
         (
             {"model": "words", "text": "a", "generate": 10**9},
@@ -184,6 +179,27 @@ def test_bodies_that_are_refused(http):
 
 
 # ---- reading ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["translator", "model-0"])
+def test_tokens_are_counted_before_a_text_is_read(model, model_folders):
+    models = load_models([model_folders["bert"]])
+    chosen = next(one for one in models if one.id == model)
+    most = min(chosen.longest, 50)
+    short, long = "the cat sat on the mat", "the cat sat on the mat " * 400
+    with client(served(models=models, tokens=50)) as http:
+        found = http.post("/api/counts", json={"model": model, "text": short}).json()
+        assert (found["most"], found["characters"]) == (most, len(short))
+        assert found["tokens"] == chosen.count(short, 10**6).tokens
+        found = http.post("/api/counts", json={"model": model, "text": long[:390]}).json()
+        assert found["tokens"] > most
+        first = long[: found["characters"]]
+        counted = http.post("/api/counts", json={"model": model, "text": first}).json()["tokens"]
+        assert most - 6 < counted <= most
+        empty = http.post("/api/counts", json={"model": model, "text": ""})
+        assert empty.status_code == 200
+        assert http.post("/api/counts", json={"model": "none", "text": "a"}).status_code == 422
+        assert http.post("/api/counts", json={"model": model, "text": long}).status_code in (413, 422)
 
 
 def test_a_text_is_read_and_looked_at(http, server_state):

@@ -10,24 +10,10 @@ import time
 import pytest
 
 from app.served import Words, client, finished, served
-from regard.app.server.jobs import Jobs
 from regard.app.server.limits import Limits
-from regard.app.server.refused import RefusedError
+from regard.app.server.request_errors import RequestError
 from regard.errors import TextError
 from regard.recording import load
-
-
-@pytest.fixture
-def jobs():
-    made = []
-
-    def make(**limits):
-        made.append(Jobs(Limits(**limits)))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
 
 
 def ended(job, seconds=10.0):
@@ -66,7 +52,7 @@ def test_a_full_queue_refuses(jobs):
     while first.state != "running":
         time.sleep(0.01)
     others = [queue.submit("mapping", forever) for _ in range(2)]
-    with pytest.raises(RefusedError, match="2 jobs are already waiting"):
+    with pytest.raises(RequestError, match="2 jobs are already waiting"):
         queue.submit("mapping", forever)
     queue.cancel(others[0])
     assert others[0].state == "cancelled"

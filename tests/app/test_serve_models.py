@@ -9,7 +9,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 from app.served import client, finished, served
 from regard.app.server import served_models
 from regard.app.server.api_types import ReadingRequest
-from regard.app.server.jobs import StoppedError
+from regard.app.server.jobs import JobStoppedError
 from regard.app.server.limits import Limits
 from regard.app.server.served_models import ReaderModel, TranslatorModel, load_models
 from regard.errors import ArgumentError, ModelFileError, TextError
@@ -87,9 +87,9 @@ def test_progress_runs_to_the_end_and_a_reading_stops_inside(model):
 
     def stops(share, stage=None):
         if share > 0.5:
-            raise StoppedError
+            raise JobStoppedError
 
-    with pytest.raises(StoppedError):
+    with pytest.raises(JobStoppedError):
         model.read(ReadingRequest("any", "the cat"), Limits(), stops)
     assert not model._lock.locked()
     assert model.read(ReadingRequest("any", "the cat"), Limits(), hears).tokens == [["the", "cat"]]

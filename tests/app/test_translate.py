@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from regard.app.main import main
-from regard.translator.embedded import FOLDER
+from regard.translator.built_in import FOLDER
 
 
 def run(*arguments, **options):

@@ -26,7 +26,7 @@ class HandCall:
     values: Tensor
     past: int
     first_key: int = 0
-    sinks: Tensor | None = None
+    sinks: Tensor | None = None  # the scores of the learned sinks, (batch, head, query, 1)
     weights: Tensor = field(default_factory=lambda: torch.empty(0))
     output: Tensor = field(default_factory=lambda: torch.empty(0))
 
@@ -46,6 +46,7 @@ class HandEdit:
     """What to change, and where."""
 
     scores: Callable[[HandCall], Tensor] | None = None
+    sinks: Callable[[HandCall], Tensor] | None = None
     weights: Callable[[HandCall], Tensor] | None = None
     output: Callable[[HandCall], Tensor] | None = None
     layers: tuple[int, ...] | None = None
@@ -75,8 +76,7 @@ class HandEdit:
 def softmax(scores: Tensor, sinks: Tensor | None) -> Tensor:
     """Weights; a row without any key is 0."""
     if sinks is not None:
-        column = sinks.reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
-        scores = torch.cat([scores, column], -1)
+        scores = torch.cat([scores, sinks], -1)
     found = torch.softmax(scores, -1).nan_to_num(0.0)
     return found if sinks is None else found[..., :-1]
 
@@ -118,8 +118,13 @@ class Hand:
         if kind != "cross" and not layer:
             self.stop = queries if queries == keys else self.stop + queries
         first_key = 0 if kind == "cross" else self.stop - keys  # a sliding cache drops its oldest keys
-        call = HandCall(kind, layer, scores, value, self.stop - queries, first_key, options.get("s_aux"))
+        sinks = options.get("s_aux")
+        if sinks is not None:
+            sinks = sinks.reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+        call = HandCall(kind, layer, scores, value, self.stop - queries, first_key, sinks)
         self.change("scores", call)
+        if sinks is not None:
+            self.change("sinks", call)
         if attention_mask is not None:
             hidden = attention_mask[..., :keys] < torch.finfo(scores.dtype).min / 2
             call.scores = call.scores.masked_fill(hidden, -torch.inf)
@@ -166,11 +171,18 @@ def scaled(factor: float, **where: Any) -> HandEdit:
 
 
 def uniform(**where: Any) -> HandEdit:
-    return HandEdit(scores=lambda call: torch.zeros_like(call.scores), **where)
+    """The weight that the keys of a row have, the same for each of those that it sees."""
+
+    def even(call: HandCall) -> Tensor:
+        sees = call.scores > -torch.inf
+        return sees * call.weights.sum(-1, keepdim=True) / sees.sum(-1, keepdim=True).clamp(min=1)
+
+    return HandEdit(weights=even, **where)
 
 
 def tempered(t: float, **where: Any) -> HandEdit:
-    return HandEdit(scores=lambda call: call.scores / t, **where)
+    """Every score divided by t, that of a sink too."""
+    return HandEdit(scores=lambda call: call.scores / t, sinks=lambda call: call.sinks / t, **where)
 
 
 def swapped(calls: list[HandCall], stage: str, **where: Any) -> HandEdit:

@@ -195,7 +195,7 @@ def test_generation_with_a_cache_is_the_same_as_without(two_sided, case):
 
 def test_a_model_without_attention_is_an_error():
     model = nn.Linear(3, 3)
-    says = "An edited model calls attention inside the with block. Got no attention from Linear"
+    says = "An edited model must call attention inside the with block. Got no attention from Linear"
     with pytest.raises(EditError, match=says), regard.edit(model, edits.remove()):
         model(torch.randn(2, 3))
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.nn.functional import pad
 
 import regard
 from edits import by_hand
@@ -26,6 +27,7 @@ CASES = {
     "uniform": (edits.uniform(heads=1, layers=0), by_hand.uniform(heads=(1,), layers=(0,))),
     "uniform rows": (edits.uniform(heads=1, rows=[6, 9]), by_hand.uniform(heads=(1,), rows=(6, 9))),
     "temperature": (edits.temperature(1.7, heads=2), by_hand.tempered(1.7, heads=(2,))),
+    "temperature rows": (edits.temperature(0.4, rows=[6, 9]), by_hand.tempered(0.4, rows=(6, 9))),
 }
 
 
@@ -43,18 +45,20 @@ def compare(seen, calls):
     """The weights of every recorded call are those of the calls by hand, joined along the rows."""
     wanted = {}
     for call in calls:
-        wanted.setdefault((call.kind, call.layer), []).append(call.weights)
+        wanted.setdefault((call.kind, call.layer), []).append(call)
     assert {(call.kind, call.layer) for call in seen} == set(wanted)
     for call in seen:
-        parts = wanted[call.kind, call.layer]
-        keys = parts[-1].shape[-1]
-        whole = torch.cat([torch.nn.functional.pad(part, (0, keys - part.shape[-1])) for part in parts], 2)
+        # A sliding cache has dropped its oldest keys.
+        spans = [(part, part.first_key, part.weights.shape[-1]) for part in wanted[call.kind, call.layer]]
+        whole = torch.cat(
+            [pad(part.weights, (first, call.keys - first - keys)) for part, first, keys in spans], 2
+        )
         assert (all_weights(call) - whole).abs().max() < CLOSE, call
 
 
 @pytest.mark.parametrize("outside", [True, False], ids=["watch outside", "watch inside"])
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", ["bert", "llama", "t5"])
+@pytest.mark.parametrize("name", ["bert", "llama", "t5", "gemma2", "gpt_oss"])
 @torch.no_grad()
 def test_the_recording_holds_the_edited_weights(name, case, outside, tmp_path):
     family = FAMILIES[name]
@@ -70,7 +74,7 @@ def test_the_recording_holds_the_edited_weights(name, case, outside, tmp_path):
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", ["gpt2", "llama", "bart", "t5"])
+@pytest.mark.parametrize("name", ["gpt2", "llama", "gemma2", "gpt_oss", "bart", "t5"])
 @torch.no_grad()
 def test_a_generated_text_is_one_call_with_the_edit_in_it(name, case, tmp_path):
     family = FAMILIES[name]
@@ -186,3 +190,29 @@ def test_a_page_of_an_edited_model(case, tmp_path):
         model(**inputs_of(FAMILIES["t5"], "none"))
     regard.page(seen, tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("region", [masks.window(1, 1), masks.span(2, 4).T & masks.span(0, 5)], ids=str)
+@pytest.mark.parametrize("kind", ["cross", "decoder"])
+@torch.no_grad()
+def test_edits_and_regions_mean_the_same_positions(kind, region):
+    model = FAMILIES["bart"].build()
+    inputs = inputs_of(FAMILIES["bart"], "none")
+    with regard.watch(model, values=True) as plain:
+        model(**inputs)
+    with (
+        regard.edit(model, edits.block(region, kind=kind, layers=0)),
+        regard.watch(model, values=True) as seen,
+    ):
+        model(**inputs)
+    before, after = plain.layer(0, kind=kind), seen.layer(0, kind=kind)
+    assert before.queries != before.keys or kind != "cross"
+    mass = before.mass(region)
+    assert (mass > 0.01).any()
+    assert (mass < 0.99).any()
+    assert (after.mass(region) == 0).all()
+    # Without the region the rest has all the weight, and what it gives is known before it is tried. The
+    # calls that come before the first layer of this kind are the same in both runs.
+    sees = after.mass(~region) > 0
+    assert torch.allclose(after.mass(~region)[sees], torch.ones(()), atol=CLOSE)
+    assert torch.allclose(before.without(region), after.output(), atol=CLOSE)

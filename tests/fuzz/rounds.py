@@ -2,6 +2,9 @@
 
 import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 ROUNDS = int(os.environ.get("REGARD_FUZZ_ROUNDS", "1"))
 
@@ -10,3 +13,12 @@ def cases(count):
     """So many numbered sources of chance, each the same in every run; ``make fuzz`` multiplies them."""
     for number in range(count * ROUNDS):
         yield number, random.Random(number)
+
+
+def killed_again_and_again(kind, folder):
+    """What ``killed_process`` says of its rounds, in a Python of its own."""
+    call = [sys.executable, "-m", "fuzz.killed_process", kind, str(folder), str(ROUNDS)]
+    tests = Path(__file__).parent.parent
+    done = subprocess.run(call, capture_output=True, text=True, cwd=tests, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 import regard
+from heads.synthetic_heads import looking, recording_of
 from recording.families import FAMILIES
 from regard import heads
 from regard.heads.head_table import COLUMNS
@@ -13,6 +14,7 @@ from regard.heads.role_results import ROLES
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "heads.md").read_text(encoding="utf-8")
+ALIGNMENT = (DOCS / "alignment.md").read_text(encoding="utf-8")
 STATISTICS = (DOCS / "statistics.md").read_text(encoding="utf-8")
 
 
@@ -34,6 +36,17 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
     assert "layer" in capsys.readouterr().out
 
 
+def test_the_examples_of_alignment_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    seen = recording_of(looking(7, 7, lambda i: [i - 4]))
+    seen.tokens = ["[CLS]", "C", "O", ">>", "O", "C", "[SEP]"]
+    seen.save("reaction.safetensors")
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", ALIGNMENT, re.DOTALL):
+        exec(code, names)
+    assert (tmp_path / "pairs.csv").read_text(encoding="utf-8").startswith("query,query_token,")
+
+
 def test_everything_is_told_of():
     shown = {
         "Table",
@@ -47,7 +60,9 @@ def test_everything_is_told_of():
         "Eviction",
         "Attribution",
         "Relevance",
+        "Alignment",
+        "AlignedPair",
     }  # results
-    assert [name for name in heads.__all__ if name not in shown and f"{name}(" not in PAGE] == []
+    assert [name for name in heads.__all__ if name not in shown and f"{name}(" not in PAGE + ALIGNMENT] == []
     assert [role for role in ROLES if f"| `{role}` |" not in STATISTICS] == []
     assert [name for name in COLUMNS if f"`{name}`" not in STATISTICS] == []

@@ -8,7 +8,7 @@ import regard
 from recording.families import FAMILIES, all_weights
 from regard import edits, heads, masks, metrics
 from regard.errors import ArgumentError, RecordingError
-from regard.heads.eviction import POLICIES
+from regard.heads.cache_eviction import POLICIES
 
 LENGTH, CUT = 47, 29
 
@@ -126,7 +126,7 @@ def test_dense_recordings_have_everything_but_norms():
 def test_what_is_refused(read):
     _, ids, seen = read
     for budgets in (0, 1.5, "half", True, (0.1, -1)):
-        with pytest.raises(ArgumentError, match="A budget is a share of the keys"):
+        with pytest.raises(ArgumentError, match="A budget must be a share of the keys"):
             heads.eviction(seen, budgets)
     with pytest.raises(ArgumentError, match=f"one of {', '.join(POLICIES)}. Got 'best'"):
         heads.eviction(seen, policies=("best",))

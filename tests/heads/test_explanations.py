@@ -159,7 +159,7 @@ def test_relevance_names_its_tokens():
 
 def test_relevance_refuses():
     seen, _, _ = watched("bert")
-    with pytest.raises(ArgumentError, match=r"row is a position of the text \(0 … 10\). Got row = 11"):
+    with pytest.raises(ArgumentError, match=r"row must be a position in the text \(0 … 10\). Got row = 11"):
         regard.relevance(seen, row=11)
     model = nn.TransformerEncoderLayer(16, 2, batch_first=True).eval()
     with regard.watch(model) as plain:
@@ -256,17 +256,17 @@ def test_attribution_checks_its_arguments():
     model = FAMILIES["llama"].build()
     ids = torch.tensor([[3, 4, 5]])
     for wrong in (61, -1, "the", 2.5, None, True):
-        with pytest.raises(ArgumentError, match=r"target is the id of a token of the model \(0 … 60\)"):
+        with pytest.raises(ArgumentError, match=r"target must be the id of a token of the model \(0 … 60\)"):
             regard.attribution(model, ids, wrong)
-    with pytest.raises(ArgumentError, match="against is the id"):
+    with pytest.raises(ArgumentError, match="against must be the id"):
         regard.attribution(model, ids, 3, 99)
-    with pytest.raises(ArgumentError, match="position is a position"):
+    with pytest.raises(ArgumentError, match="position must be a position"):
         regard.attribution(model, ids, 3, position=3)
     with pytest.raises(ShapeError, match="one text"):
         regard.attribution(model, ids.repeat(2, 1), 3)
-    with pytest.raises(DtypeError, match="inputs are token ids"):
+    with pytest.raises(DtypeError, match="inputs must be token ids"):
         regard.attribution(model, [[3, 4]], 3)
-    with pytest.raises(DtypeError, match="takes a PyTorch module"):
+    with pytest.raises(DtypeError, match="needs a PyTorch module"):
         regard.attribution("llama", ids, 3)
 
 
@@ -291,12 +291,12 @@ def test_figures(lang, tmp_path):
 
 def test_figures_refuse():
     for draw in (regard.figures.importance, regard.figures.relevance, regard.figures.attribution):
-        with pytest.raises(DtypeError, match=f"figures.{draw.__name__} draws what"):
+        with pytest.raises(DtypeError, match=f"figures.{draw.__name__} needs the result"):
             draw(3)
     found = regard.attribution(FAMILIES["gpt2"].build(), torch.tensor([[3, 4, 5]]), 7)
     with pytest.raises(ShapeError, match=r"label for every token \(tokens = 3\)"):
         regard.figures.attribution(found, ["a"], by="token")
-    with pytest.raises(ArgumentError, match="by is"):
+    with pytest.raises(ArgumentError, match="by is one of"):
         regard.figures.attribution(found, by="layer")
 
 

@@ -11,7 +11,7 @@ import regard
 from heads.test_head_table import call_of
 from masks.strategies import expressions
 from parity import tensors
-from recording.families import FAMILIES, all_weights, inputs_of
+from recording.families import FAMILIES, all_weights, inputs_of, region_of
 from regard import biases, heads, masks
 from regard.errors import ArgumentError, MaskError, RecordingError, ShapeError
 from regard.kernels import attention, attention_weights
@@ -41,7 +41,7 @@ def test_mass_is_the_sum_of_the_weights(name, side):
     for call in watched(name, side):
         dense = all_weights(call)
         for region in REGIONS.values():
-            wanted = (dense * region.dense(*call.extent)).sum(-1)
+            wanted = (dense * region_of(region, call)).sum(-1)
             assert torch.allclose(call.mass(region), wanted, atol=1e-6, rtol=0)
 
 
@@ -148,10 +148,13 @@ def test_what_is_refused():
     seen = watched("gpt2", "none")
     first = {"first": masks.prefix(1)}
     for wrong in ({}, None, masks.prefix(3)):
-        with pytest.raises(ArgumentError, match=r"masks by name. Got .*Pass \{\"sinks\": masks"):
+        with pytest.raises(
+            ArgumentError, match=r"masks by name. Got .*Pass, for example, \{\"sinks\": masks"
+        ):
             heads.mass(seen, wrong)
     with pytest.raises(
-        ArgumentError, match=r"call, name, kind, layer, head, run, queries are taken. Got 'head'"
+        ArgumentError,
+        match=r"so it must not be one of call, name, kind, layer, head, run, queries. Got 'head'",
     ):
         heads.mass(seen, {"head": masks.prefix(1)})
     with pytest.raises(MaskError, match=r"queries = 11, keys = 11\). Got needle = span\(900, 912\)"):

@@ -11,8 +11,8 @@ from heads.synthetic_heads import SURE, call_with, looking, recording_of
 from recording.families import FAMILIES, all_weights, inputs_of
 from regard import heads, masks, nn
 from regard.errors import ArgumentError, DtypeError, RecordingError, ShapeError
+from regard.heads.head_roles import REACH
 from regard.heads.role_results import ROLES, TIERS
-from regard.heads.roles import REACH
 from regard.heads.separators import is_separator
 from regard.recording import DenseCall, Recording, ScoredCall
 

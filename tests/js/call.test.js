@@ -32,7 +32,7 @@ function reference({ q, k, scale, softcap, bias, allowed }, head) {
 }
 
 /** A call as a page describes it; row 2 sees nothing, the others see up to key i + 2. */
-function callOf({ softcap = null, line = null } = {}) {
+function callOf({ softcap = null, line = null, extra = {}, more = [] } = {}) {
   const q = numbers(HEADS * QUERIES * CHANNELS, 11);
   const k = numbers(KEY_HEADS * KEYS * CHANNELS, 29);
   const allowed = (i, j) => i !== 2 && j <= i + 2;
@@ -46,7 +46,7 @@ function callOf({ softcap = null, line = null } = {}) {
   const known = { q, k, scale: 0.5, softcap, bias, allowed };
   const rows = Array.from({ length: HEADS }, (_, head) => reference(known, head));
   const lse = Float64Array.from(rows.flat(), (row) => row.lse);
-  const stored = [q, k, lse, line, new Float32Array(HEADS), new Uint8Array(HEADS)];
+  const stored = [q, k, lse, line, new Float32Array(HEADS), new Uint8Array(HEADS), ...more];
   const described = {
     name: "layer",
     layer: 0,
@@ -67,6 +67,7 @@ function callOf({ softcap = null, line = null } = {}) {
     softcap,
     masks: [0],
     bias: line ? { line: 3, table: null } : null,
+    ...extra,
   };
   const text = { tokens: [], special: [], words: [] };
   const data = {
@@ -116,4 +117,46 @@ test("masked pairs and rows that see nothing are exactly 0", () => {
   assert.deepEqual([...found.subarray(3, KEYS)], Array(KEYS - 3).fill(0));
   assert.deepEqual(call.allowed(0, 2), []);
   assert.deepEqual(call.allowed(0, 4), [[0, 7]]);
+});
+
+test("gradients are dO · v, products w · dO · v, contributions w · c; all but gradients need the mask", () => {
+  const v = numbers(KEY_HEADS * KEYS * 2, 41);
+  const given = numbers(HEADS * QUERIES * 2, 53);
+  const perKey = numbers(HEADS * KEYS, 67);
+  const kept = { error: 0, greatest: 9, thumbnails: 9 };
+  const extra = {
+    v: { codes: 6, scales: null, shape: [KEY_HEADS, KEYS, 2] },
+    outputGradient: { codes: 7, scales: null, shape: [HEADS, QUERIES, 2] },
+    given: 8,
+    quantities: { gradient: kept, product: kept, contribution: kept },
+  };
+  const { call, rows } = callOf({ extra, more: [v, given, perKey, new Float32Array(HEADS)] });
+  const close = (found, wanted) => assert.ok(Math.abs(found - wanted) < 1e-5, `${found} ${wanted}`);
+  for (let head = 0; head < HEADS; head += 1) {
+    const place = [head, 1, QUERIES, 2, KEYS];
+    const [all, gradient, product, contribution] = [
+      call.gradients(...place),
+      ...["gradient", "product", "contribution"].map((what) => call.values(what, ...place)),
+    ];
+    assert.deepEqual(call.values("weight", ...place), call.weights(...place));
+    for (let i = 1; i < QUERIES; i += 1) {
+      for (let j = 2; j < KEYS; j += 1) {
+        const at = (i - 1) * (KEYS - 2) + j - 2;
+        const [one, other] = [(head * QUERIES + i) * 2, (Math.floor(head / 2) * KEYS + j) * 2];
+        const dot = given[one] * v[other] + given[one + 1] * v[other + 1];
+        close(all[at], dot);
+        if (i === 2 || j > i + 2) {
+          assert.ok([gradient, product, contribution].every((values) => Number.isNaN(values[at])));
+          continue;
+        }
+        const weight = rows[head][i].weights[j];
+        close(gradient[at], dot);
+        close(product[at], weight * dot);
+        close(contribution[at], weight * perKey[head * KEYS + j]);
+      }
+    }
+    const { keys } = call.steps(head, 1);
+    close(keys[0].product, keys[0].weight * keys[0].gradient);
+    assert.ok(Number.isNaN(keys[KEYS - 1].contribution));
+  }
 });

@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  channelsIn,
+  contrastOf,
   headColour,
+  headDash,
   PALETTES,
-  paintWeights,
   rampOf,
   readableOn,
   shadeOf,
+  signedRamp,
   toneOf,
 } from "../../src/regard/views/page/assets/colours.js";
 
@@ -32,23 +35,75 @@ test("ramps begin and end with their anchors, and text on them can be read", () 
       assert.notEqual(shadeOf(ramp, 0), shadeOf(ramp, 1));
       assert.deepEqual(
         [readableOn(ramp, 0), readableOn(ramp, 1)],
-        dark ? ["#ffffff", "#14161a"] : ["#14161a", "#ffffff"],
+        dark ? ["#ffffff", "#000000"] : ["#000000", "#ffffff"],
       );
+      for (let tone = 0; tone <= 1; tone += 1 / 64) {
+        const text = readableOn(ramp, tone) === "#ffffff" ? [255, 255, 255] : [0, 0, 0];
+        assert.ok(contrastOf(text, channelsIn(shadeOf(ramp, tone))) >= 4.5, `${palette} ${tone}`);
+      }
     }
   }
   assert.equal(shadeOf(rampOf("blue", false), 0), "rgb(238,243,251)");
 });
 
-test("zero is transparent, all else is opaque", () => {
-  const pixels = new Uint8ClampedArray(12).fill(7);
-  const ramp = rampOf("blue", false);
-  paintWeights(pixels, [0, 1, 0.5], ramp, "linear");
-  assert.deepEqual([pixels[3], pixels[7], pixels[11]], [0, 255, 255]);
-  assert.deepEqual([...pixels.subarray(4, 7)], [...ramp.subarray(765)]);
+const linear = (channel) => (channel / 255) ** 2.2;
+
+/** How light a colour is, 0 … 1. */
+const lightness = ([red, green, blue]) => 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+
+/** A colour as people without red or without green cones see it (Viénot, Brettel & Mollon, 1999). */
+const DICHROMATS = [
+  [
+    [0.11238, 0.88762, 0],
+    [0.11238, 0.88762, 0],
+    [0.00401, -0.00401, 1],
+  ],
+  [
+    [0.29275, 0.70725, 0],
+    [0.29275, 0.70725, 0],
+    [-0.02234, 0.02234, 1],
+  ],
+];
+const seenBy = (matrix, colour) =>
+  matrix.map((row) => row.reduce((sum, part, at) => sum + part * linear(colour[at]), 0));
+
+test("signed colours: lightness says how far from 0, hue on which side, also to the colour-blind", () => {
+  for (const dark of [false, true]) {
+    const ramp = signedRamp(dark);
+    const colours = Array.from({ length: 256 }, (_, at) => [...ramp.subarray(3 * at, 3 * at + 3)]);
+    const way = dark ? 1 : -1;
+    for (const side of [colours.slice(0, 128).reverse(), colours.slice(128)]) {
+      const steps = side
+        .map(lightness)
+        .slice(1)
+        .map((light, at) => way * (light - lightness(side[at])));
+      assert.ok(
+        steps.every((step) => step > -2e-3),
+        `${dark} ${Math.min(...steps)}`,
+      );
+    }
+    for (const matrix of DICHROMATS) {
+      for (const far of [30, 60, 90]) {
+        const [below, above] = [colours[127 - far], colours[128 + far]].map((colour) => seenBy(matrix, colour));
+        // Blue against yellow is what both see: one side has more blue than light, the other less.
+        assert.ok(above[2] - above[0] > 0.02 && below[2] - below[0] < -0.02, `${dark} ${far}`);
+      }
+    }
+  }
 });
 
-test("two dozen heads have two dozen colours", () => {
+test("the lines of 32 heads differ in colour or dash, and every colour is seen on its paper", () => {
   for (const dark of [false, true]) {
-    assert.equal(new Set(Array.from({ length: 24 }, (_, head) => headColour(head, dark))).size, 24);
+    const looks = Array.from({ length: 32 }, (_, head) => `${headColour(head, dark)} ${headDash(head)}`);
+    assert.equal(new Set(looks).size, 32);
+    const paper = dark ? [17, 20, 24] : [252, 252, 251];
+    for (let head = 0; head < 8; head += 1)
+      assert.ok(contrastOf(channelsIn(headColour(head, dark)), paper) >= 3, `head ${head}`);
   }
+});
+
+test("contrast is WCAG's", () => {
+  assert.equal(Math.round(contrastOf([0, 0, 0], [255, 255, 255])), 21);
+  assert.equal(contrastOf([9, 9, 9], [9, 9, 9]), 1);
+  assert.ok(Math.abs(contrastOf([119, 119, 119], [255, 255, 255]) - 4.48) < 0.01);
 });

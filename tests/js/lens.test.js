@@ -5,6 +5,7 @@ import {
   groupTokens,
   meanOverGroups,
   outsideSentence,
+  quantityThroughLens,
   sinkKeys,
   throughLens,
 } from "../../src/regard/views/page/assets/lens.js";
@@ -100,4 +101,13 @@ test("a row whose weight is all on sinks becomes zero, not noise", () => {
 test("numbers of tokens are averaged over groups", () => {
   const groups = groupTokens(WORDS, NONE, true);
   assert.deepEqual([...meanOverGroups([8, 1, 3, 5, 1, 2, 3, 4], groups)], [8, 2, 5, 2, 4]);
+});
+
+test("products of a word are summed over keys and averaged over queries, gradients are averaged; masked stays masked", () => {
+  const groups = groupTokens([0, 0, 1], [false, false, false], true);
+  const none = Number.NaN;
+  const values = [1, none, none, 2, -4, none, 8, 16, 32];
+  const seen = (average) => [...quantityThroughLens(values, groups, 0, 2, groups, 0, 2, average)];
+  assert.deepEqual(seen(false), [(1 + 2 - 4) / 2, none, 24, 32]);
+  assert.deepEqual(seen(true), [(1 + 2 - 4) / 3, none, 12, 32].map(Math.fround));
 });

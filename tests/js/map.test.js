@@ -2,14 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { lookAddress, mapAddress } from "../../src/regard/views/map/assets/links.js";
 import { perPixel } from "../../src/regard/views/map/assets/margins.js";
-import { TokenSearch } from "../../src/regard/views/map/assets/search.js";
 import { readAddress } from "../../src/regard/views/page/assets/address.js";
+import { TokenSearch } from "../../src/regard/views/page/assets/token_search.js";
 
 test("text is found however it was cut into tokens", () => {
   const search = new TokenSearch(["The", "␣cat", "␣s", "at", "␣on", "␣the", "␣C", "at"]);
   assert.deepEqual(search.find("cat"), [1, 6]);
   assert.deepEqual(search.find("the cat"), [0, 5]);
   assert.deepEqual(search.find("SAT on"), [2]);
+  assert.deepEqual(search.matches("sat on"), [{ from: 2, to: 5 }]);
+  assert.deepEqual(new TokenSearch(["un", "##believ", "##able"]).find("unbelievable"), [0]);
   assert.deepEqual(search.find("dog"), []);
   assert.deepEqual(search.find("  "), []);
   assert.deepEqual(search.find("#7"), [7]);

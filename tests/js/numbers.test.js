@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cellText, numberText, shareText, weightText } from "../../src/regard/views/page/assets/numbers.js";
+import {
+  cellText,
+  numberText,
+  quantityText,
+  shareText,
+  valueText,
+  weightText,
+} from "../../src/regard/views/page/assets/numbers.js";
 
 test("weights have four places, small ones an exponent", () => {
   assert.deepEqual([1, 0.12345, 0.001, 0.00012, 0, NaN].map(weightText), [
@@ -36,4 +43,19 @@ test("numbers have a real minus sign, infinities and missing values a sign of th
 
 test("shares are per cent", () => {
   assert.deepEqual([0.634, 0.0995, 0.004, 0, 1].map(shareText), ["63%", "10%", "0.4%", "0%", "100%"]);
+});
+
+test("numbers of any size have three digits", () => {
+  assert.deepEqual([0, 0.3, -0.01234, 1.2e-5, -46.218, 999.6, 12345, -3e7, NaN].map(valueText), [
+    "0",
+    "0.300",
+    "−0.0123",
+    "1.20e−5",
+    "−46.2",
+    "1000",
+    "12345",
+    "−3.00e7",
+    "–",
+  ]);
+  assert.deepEqual([quantityText(0.5, "weight"), quantityText(0.5, "gradient")], ["0.5000", "0.500"]);
 });

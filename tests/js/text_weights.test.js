@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { groupTokens } from "../../src/regard/views/page/assets/lens.js";
 import {
   greatestPlaces,
+  greatestSizeOf,
   meanOf,
   restingKeys,
   strongestColour,
+  sumOverUnits,
   textDirection,
 } from "../../src/regard/views/page/assets/text_weights.js";
 
@@ -48,4 +51,15 @@ test("the greatest weights come first, the first of equals before others", () =>
     [3, 0],
   );
   assert.deepEqual(greatestPlaces([0, 0], 3), []);
+});
+
+test("of signed numbers those furthest from 0 come first", () => {
+  assert.deepEqual(greatestPlaces([0.1, -0.4, 0, 0.3], 3), [1, 3, 0]);
+  assert.equal(greatestSizeOf([0.1, -0.4, 0.3]), Math.abs(-0.4));
+  assert.equal(greatestSizeOf([]), 0);
+});
+
+test("relevance of word pieces is added", () => {
+  const units = groupTokens([-1, 0, 0, 1], [true, false, false, false], true);
+  assert.deepEqual([...sumOverUnits([9, 1, 2, 4], units)], [3, 4]);
 });

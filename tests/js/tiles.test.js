@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { levelFor, middleFirst, tileRange } from "../../src/regard/views/page/assets/tile_places.js";
-import { TILE, Tiles } from "../../src/regard/views/page/assets/tiles.js";
+import { isFurther, TILE, Tiles } from "../../src/regard/views/page/assets/tiles.js";
 
 test("a cell of a tile is at least one pixel", () => {
   assert.deepEqual(
@@ -45,7 +45,8 @@ const LOOK = {
   rows: { count: ROWS },
   columns: { count: COLUMNS },
   effort: 1e4,
-  weights: (_, top, bottom, left, right) =>
+  what: "weight",
+  values: (_, top, bottom, left, right) =>
     Float32Array.from({ length: (bottom - top) * (right - left) }, (_, at) =>
       weightAt(top + Math.floor(at / (right - left)), left + (at % (right - left))),
     ),
@@ -87,4 +88,30 @@ test("long work is cut into slices, and tiles that are there are not computed ag
 test("the whole head in one tile", () => {
   const { value } = run(new Tiles(LOOK, 0).whole());
   assert.deepEqual([value.rows, value.columns], [Math.ceil(ROWS / 4), Math.ceil(COLUMNS / 4)]);
+});
+
+test("of a signed quantity a cell is what is furthest from 0, and NaN where all of it is masked", () => {
+  const signed = (row, column) => (column > row ? Number.NaN : Math.fround(Math.sin(row * 3 + column)));
+  const look = {
+    ...LOOK,
+    what: "gradient",
+    values: (_, top, bottom, left, right) =>
+      Float32Array.from({ length: (bottom - top) * (right - left) }, (_, at) =>
+        signed(top + Math.floor(at / (right - left)), left + (at % (right - left))),
+      ),
+  };
+  const tiles = new Tiles(look, 0);
+  run(tiles.fill(1, tileRange({ top: 0, bottom: ROWS, left: 0, right: COLUMNS }, 1, TILE)));
+  const tile = tiles.get(1, 0, 0);
+  for (const [row, column] of [
+    [0, 0],
+    [5, 3],
+    [63, 63],
+  ]) {
+    const block = [0, 1].flatMap((i) => [0, 1].map((j) => signed(2 * row + i, 2 * column + j)));
+    const wanted = block.reduce((far, value) => (isFurther(value, far) ? value : far), Number.NaN);
+    assert.equal(tile.values[row * tile.columns + column], wanted);
+  }
+  assert.ok(Number.isNaN(tile.values[3 * tile.columns + 9]));
+  assert.ok(isFurther(-2, 1) && !isFurther(1, -2) && isFurther(0, Number.NaN) && !isFurther(Number.NaN, 0));
 });

@@ -1,6 +1,8 @@
-"""One of several processes of the tests of the ring: computes its share of every case and writes it down.
+"""The processes of the tests of the ring: each computes its share of every case and writes it down.
 
-python ring_process.py RANK COUNT FOLDER
+python ring_process.py COUNT FOLDER
+
+torch is imported once: the processes are forks of this one.
 """
 
 import json
@@ -8,6 +10,7 @@ import sys
 from contextlib import contextmanager
 from datetime import timedelta
 from importlib import import_module
+from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
 
 import numpy as np
@@ -156,8 +159,7 @@ def memory_of(group, rank, count):
     return held.size
 
 
-def main():
-    rank, count, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+def run(rank, count, folder):
     torch.set_num_threads(1)
     plan = import_module("regard.kernels.planner")
     plan.MAX_MASKED_PAIRS = 0  # as if the text were long, so that tiles are cut
@@ -178,6 +180,17 @@ def main():
         said = {"memory": memory_of(dist.group.WORLD, rank, count), **bad_input(rank, count)}
         (folder / f"said.{rank}").write_text(json.dumps(said))
         dist.barrier()  # whoever left now would close connections that others are still making
+
+
+def main():
+    count, folder = int(sys.argv[1]), Path(sys.argv[2])
+    start = get_context("fork" if "fork" in get_all_start_methods() else "spawn").Process
+    processes = [start(target=run, args=(rank, count, folder)) for rank in range(count)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    sys.exit(max(abs(process.exitcode) for process in processes))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from unittest import TestCase
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import regard
@@ -23,7 +23,6 @@ from regard.masks.patterns import upper_left_causal
 DTYPES = st.sampled_from([torch.float64, torch.float32, torch.bfloat16])
 
 
-@settings(max_examples=60, deadline=None)
 @given(expressions(23), st.integers(1, 23), DTYPES, st.sampled_from([None, 0.3]))
 def test_short_masked_calls_over_fewer_keys(mask, queries, dtype, scale):
     q, k, v = tensors(2, heads=6, key_heads=2, queries=queries, keys=23, channels=8, dtype=dtype)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import regard
@@ -24,7 +24,6 @@ def cheap_calls(always_tiled, monkeypatch):
     monkeypatch.setattr(layout, "GATHERED_POSITION", 0)
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.integers(0, 5), min_size=N, max_size=N),
     st.booleans(),

@@ -14,7 +14,7 @@ from parity import assert_close, definition, tensors
 from regard import masks
 from regard.kernels import fused_kernel, tile_pass
 
-kernel = import_module("regard.kernels.attention")
+kernel = import_module("regard.kernels.functional")
 
 
 @pytest.fixture

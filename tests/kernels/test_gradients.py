@@ -49,6 +49,18 @@ def test_gradcheck_on_tiles(mask, kind, always_tiled):
     def attend(q, k, v, *tables):
         return regard.attention(q, k, v, mask=mask, **options)
 
+    # Along random directions, which a wrong entry of the Jacobian does not survive; each entry is below.
+    assert torch.autograd.gradcheck(attend, (q, k, v, *learned), fast_mode=True)
+
+
+@pytest.mark.parametrize("kind", ["plain", "sinks"])
+def test_gradcheck_of_every_entry(kind, always_tiled):
+    q, k, v = tensors(1, heads=2, key_heads=1, queries=N, channels=3, values=2, grad=True)
+    options, learned = options_of(kind)
+
+    def attend(q, k, v, *tables):
+        return regard.attention(q, k, v, mask=MASKS["prefix"], **options)
+
     assert torch.autograd.gradcheck(attend, (q, k, v, *learned))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import regard
@@ -87,7 +87,6 @@ EXTRAS = {
 
 
 @needs_compiler
-@settings(max_examples=60)
 @given(
     mask=expressions(LENGTH),
     extra=st.sampled_from(list(EXTRAS)),

@@ -102,7 +102,7 @@ def test_wrong_and_right_are_those_of_the_demonstration():
     from regard.lessons.common_mistakes import find_mistakes
 
     found = find_mistakes()
-    wrong = LESSONS.partition("## Where the lessons are wrong")[2]
+    wrong = LESSONS.partition("## Where the original lessons are wrong")[2]
     for number in (f"{found.dense_pairs:,}", f"{found.sparse_pairs:,}", f"{found.keys_product[0, 0]:g}",
                    str(found.padding_twice), str(found.padding_once), str(found.torch_shape),
                    *(f"{x:.3f}" for x in found.row_maximum)):  # fmt: skip

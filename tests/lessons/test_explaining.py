@@ -13,7 +13,7 @@ from regard.errors import ArgumentError, DataError, MaskSyntaxError, RecordingEr
 from regard.kernels.reference import attention as reference
 from regard.lessons.facts import TEXTS
 from regard.lessons.model_explanation import SHOWN, explain_recording
-from regard.lessons.sentence_explanation import attend_sentence
+from regard.lessons.sentence_explanation import PROJECTIONS, attend_sentence
 from regard.masks.extent import Extent
 from regard.recording import DenseCall, Recording, ScoredCall
 from regard.recording.row import row_of
@@ -31,8 +31,8 @@ def test_every_step_has_formula_shape_and_the_numbers_of_the_reference():
     found = regard.explain("I love AI", mask="causal", heads=2, width=6, seed=7)
     trace = attend_sentence("I love AI", mask=masks.causal(), heads=2, width=6, seed=7).trace
     names = [step.name for step in found.steps]
-    assert names == ["x", "queries", "keys", "values", "q", "k", "v", "dots", "scores", "masked", "lse",
-                     "weights", "heads", "joined", "output"]  # fmt: skip
+    assert names == ["x", "w_q", "queries", "w_k", "keys", "w_v", "values", "q", "k", "v", "dots", "scores",
+                     "masked", "lse", "weights", "heads", "joined", "w_o", "output"]  # fmt: skip
     for step in found.steps:
         assert step.formula
         assert step.says
@@ -43,7 +43,8 @@ def test_every_step_has_formula_shape_and_the_numbers_of_the_reference():
         assert len(step.grids) == len(stack)
         for grid, wanted in zip(step.grids, stack):
             assert np.array_equal(values(grid), wanted)
-            assert grid.rows == ("I", "love", "AI")
+            of_words = step.name not in PROJECTIONS
+            assert grid.rows == (("I", "love", "AI") if of_words else tuple("012345"))
     assert found["weights"].grids[1].columns == ("I", "love", "AI")
     assert found["scores"].formula == "s = q kᵀ / √3"
     assert "averaged over the heads" in found.looks_title

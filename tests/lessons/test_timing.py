@@ -7,12 +7,12 @@ import torch
 
 from regard.errors import ArgumentError
 from regard.lessons import process_memory, timing
-from regard.lessons.timing import Bench, Measured, Work, measure, plan_bench, run_bench
+from regard.lessons.timing import Bench, Measured, Variant, measure, plan_bench, run_bench
 from regard.lessons.timing_figure import draw_bench
 
 
 def work(variant="standard", length=64, **options):
-    return Work(**{"variant": variant, "length": length, "batch": 2, "heads": 3, "channels": 8,
+    return Variant(**{"variant": variant, "length": length, "batch": 2, "heads": 3, "channels": 8,
                    "rounds": 1, "threads": 1, **options})  # fmt: skip
 
 

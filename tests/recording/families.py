@@ -206,3 +206,11 @@ def all_weights(call: Any) -> Tensor:
     return torch.stack(
         [torch.stack([call.weights(head, batch=b) for head in call.head_numbers]) for b in range(call.batch)]
     )
+
+
+def region_of(mask: Any, call: Any) -> Tensor:
+    """A mask as a dense table of a call: in cross-attention, rows and columns both count from 0."""
+    if call.kind != "cross" or mask.table_lengths() or mask.lead:
+        return mask.dense(*call.extent)
+    length = max(call.extent)
+    return mask.dense(length, length)[..., : call.queries, : call.keys]

@@ -3,6 +3,7 @@
 import torch
 
 from regard.kernels import attention_with_lse, biases
+from regard.kernels.capped_bias import CappedBias
 from regard.masks import causal, dense, documents, padding, window
 from regard.recording import DenseCall, Recording, ScoredCall
 from regard.recording.step_masks import MaskRows, StackedMask
@@ -33,6 +34,9 @@ def recordings():
     steps = StackedMask((MaskRows(0, 3, causal()), MaskRows(3, KEYS, causal() & window(3, 0))))
     keep = torch.tensor([[1] * KEYS, [0, 0] + [1] * (KEYS - 2)])
     t5 = biases.t5(torch.randn(8, HEADS), False, max_distance=16)
+    chance = torch.Generator().manual_seed(1)
+    q, k = torch.randn(2, BATCH, HEADS, KEYS, CHANNELS, generator=chance)
+    capped = CappedBias(q, k, torch.rand(1, HEADS, KEYS, generator=chance) - 0.5, 0.5, 3.0)
     every = [scored(layer=i) for i in range(2)]
     weights = torch.softmax(torch.randn(BATCH, HEADS, QUERIES, KEYS), -1)
     found = {
@@ -60,6 +64,7 @@ def recordings():
             scored(kind="encoder", mask=window(2, 2)),
             scored(kind="cross", mask=window(99, 99), queries=QUERIES),
         ],
+        "capped scores": [scored(softcap=3.0, bias=t5 + capped)],
     }
     return {name: _with_tokens(Recording(f"by hand: {name}", calls)) for name, calls in found.items()}
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import regard
-from recording.families import all_weights
+from recording.families import all_weights, region_of
 from recording.kinds import BATCH, HEADS, KEYS, QUERIES, recordings, scored
 from regard import masks
 from regard.errors import RecordingError, RegardError
@@ -19,6 +19,7 @@ WITH_WEIGHTS = [name for name, seen in RECORDINGS.items() if seen[0].has_weights
 REGIONS = {
     "prefix": masks.prefix(2),
     "window": masks.window(1, 1),
+    "edges": masks.span(1, 3).T & masks.span(0, 4),
     "by batch": masks.padding(lengths=[3, 6]),
     "by head": masks.dense(torch.rand(1, HEADS, 1, KEYS, generator=torch.Generator().manual_seed(3)) > 0.5),
     "everything": masks.everything(),
@@ -62,7 +63,7 @@ def test_a_call_without_a_type_cannot_be_made():
 def test_mass_is_the_sum_of_the_weights(name, region):
     mask = REGIONS[region]
     for call in RECORDINGS[name]:
-        wanted = (all_weights(call) * mask.dense(*call.extent)).sum(-1)
+        wanted = (all_weights(call) * region_of(mask, call)).sum(-1)
         for one in (call, dense_of(call)):
             found = one.mass(mask)
             assert found.shape == call.shape[:3]
@@ -93,7 +94,7 @@ def test_a_region_of_another_size_is_refused(call):
 def test_weighted_sums(name, region):
     call, mask = exact(RECORDINGS[name][0]), REGIONS[region]
     values = torch.randn(call.batch, 1, call.keys, 2)
-    inside = all_weights(call) * mask.dense(*call.extent)
+    inside = all_weights(call) * region_of(mask, call)
     for one in (call, dense_of(call)):
         torch.testing.assert_close(
             one.weighted(values, mask), inside @ values.to(inside), atol=2e-6, rtol=1e-5
@@ -111,7 +112,7 @@ def test_without_is_the_output_of_the_other_keys(name, region):
     for call in map(exact, RECORDINGS[name]):
         weights = all_weights(call).double()
         v = call.v.double().repeat_interleave(call.heads // call.v.shape[1], 1)
-        inside = weights * mask.dense(*call.extent)
+        inside = weights * region_of(mask, call)
         left = 1 - inside.sum(-1, keepdim=True)
         wanted = (weights @ v - inside @ v) / left
         # Where all the weight is in the region, the identity is 0 / 0, and the output is 0.

@@ -243,7 +243,7 @@ def test_a_watch_is_entered_once():
 
 @pytest.mark.parametrize("given", ["bert-base", None, nn.Linear])
 def test_only_modules_are_watched(given):
-    with pytest.raises(DtypeError, match=r"takes a PyTorch module. Got"):
+    with pytest.raises(DtypeError, match=r"needs a PyTorch module. Got"):
         regard.watch(given)
 
 

@@ -17,7 +17,7 @@ from regard.translator.alignment import (
     read_alignment_head,
     words_of,
 )
-from regard.translator.export import export
+from regard.translator.exported_model import export
 from regard.translator.vocabulary import EnglishTokens
 
 

@@ -8,10 +8,10 @@ import pytest
 
 import regard
 from regard.errors import TextError
-from regard.translator import Alignment, Recipe, embedded, embedded_alignment_head, measure_heads
+from regard.translator import Recipe, TranslationAlignment, embedded, embedded_alignment_head, measure_heads
+from regard.translator.built_in import FOLDER
 from regard.translator.card import card
-from regard.translator.embedded import FOLDER
-from regard.translator.export import megabytes
+from regard.translator.exported_model import megabytes
 
 
 def test_it_is_small():
@@ -51,7 +51,7 @@ def test_its_cross_attention_aligns():
 
 def test_the_alignment_of_a_translation():
     found = regard.translate("The cat sat on the mat.", align=True)
-    assert isinstance(found, Alignment)
+    assert isinstance(found, TranslationAlignment)
     assert found.translation == regard.translate("The cat sat on the mat.")
     assert found.words == ("The", "cat", "sat", "on", "the", "mat")
     assert found.weights.shape == (len(found.translation), 6)

@@ -128,7 +128,7 @@ def test_kinds_by_what_is_seen(tmp_path):
     assert [call["kind"] for call in decoded(made, tmp_path).header["calls"]] == ["decoder", "encoder"]
 
 
-# ---- what becomes of it --------------------------------------------------------------------------
+# ---- how it is shown -----------------------------------------------------------------------------
 
 
 def test_what_is_returned_can_be_written(tmp_path):
@@ -163,20 +163,20 @@ def test_view_without_ipython(monkeypatch):
         (
             {"attention": attention()},
             ArgumentError,
-            "attention comes with tokens, a list of strings. Got no tokens",
+            "attention needs tokens, a list of strings. Got no tokens",
         ),
         ({"attention": attention(), "tokens": "the cat"}, ArgumentError, "Got tokens = 'the cat'"),
         (
             {"attention": attention(), "tokens": TOKENS, "encoder_tokens": SOURCE},
             ArgumentError,
-            "models of one stack.*Got attention and encoder_tokens. Pass one or the other",
+            "models with one stack.*Got attention and encoder_tokens. Pass one or the other",
         ),
-        ({"encoder_attention": attention()}, ArgumentError, "encoder_attention comes with encoder_tokens"),
-        ({"decoder_attention": attention()}, ArgumentError, "decoder_attention comes with decoder_tokens"),
+        ({"encoder_attention": attention()}, ArgumentError, "encoder_attention needs encoder_tokens"),
+        ({"decoder_attention": attention()}, ArgumentError, "decoder_attention needs decoder_tokens"),
         (
             {"cross_attention": attention(), "decoder_tokens": TOKENS},
             ArgumentError,
-            "cross_attention comes with encoder_tokens",
+            "cross_attention needs encoder_tokens",
         ),
         (
             {"attention": attention(), "tokens": SOURCE},
@@ -186,7 +186,7 @@ def test_view_without_ipython(monkeypatch):
         (
             {"attention": weights(3, 2, 2, 7, 7), "tokens": TOKENS},
             ShapeError,
-            r"attention\[0\] is \(1, head, query, key\) or .* Got shape \(2, 2, 7, 7\). Choose one sequence",
+            r"attention\[0\] must be \(1, head, query, key\) or .* Got shape \(2, 2, 7, 7\)",
         ),
         ({"attention": weights(7, 7), "tokens": TOKENS}, ShapeError, r"Got shape \(7, 7\)"),
         (
@@ -198,22 +198,22 @@ def test_view_without_ipython(monkeypatch):
         (
             {"attention": torch.randn(1, 2, 7, 7) * 9, "tokens": TOKENS},
             ArgumentError,
-            "holds weights, each between 0 and 1. Got -.*after the softmax",
+            "must contain weights, each between 0 and 1. Got -.*after the softmax",
         ),
         (
             {"attention": attention(), "tokens": TOKENS, "include_layers": [0, 3]},
             ArgumentError,
-            r"include_layers names layers of attention \(0 … 2\). Got include_layers = \[0, 3\]",
+            r"include_layers must name layers of attention \(0 … 2\). Got include_layers = \[0, 3\]",
         ),
         (
             {"attention": attention(), "tokens": TOKENS, "include_layers": [0, 1], "layer": 2},
             ArgumentError,
-            r"layer is one of those on the page \(0, 1\). Got layer = 2",
+            r"layer must be one of those on the page \(0, 1\). Got layer = 2",
         ),
         (
             {"attention": attention(), "tokens": TOKENS, "heads": [2]},
             ArgumentError,
-            r"heads is one of those on the page \(0, 1\). Got heads = 2",
+            r"heads must be one of those on the page \(0, 1\). Got heads = 2",
         ),
         (
             {"attention": attention(), "tokens": TOKENS, "sentence_b_start": 7},
@@ -223,7 +223,7 @@ def test_view_without_ipython(monkeypatch):
         (
             {"attention": attention(), "tokens": TOKENS, "html_action": "save"},
             ArgumentError,
-            "html_action is view or return. Got html_action = 'save'",
+            "html_action must be view or return. Got html_action = 'save'",
         ),
     ],
 )
@@ -237,9 +237,9 @@ def test_what_head_view_refuses(options, error, message):
     [
         (
             {"include_heads": [2]},
-            r"include_heads names heads of attention \(0 … 1\). Got include_heads = \[2\]",
+            r"include_heads must name heads of attention \(0 … 1\). Got include_heads = \[2\]",
         ),
-        ({"display_mode": "blue"}, "display_mode is light or dark. Got display_mode = 'blue'"),
+        ({"display_mode": "blue"}, "display_mode must be light or dark. Got display_mode = 'blue'"),
     ],
 )
 def test_what_model_view_refuses(options, message):

@@ -26,7 +26,7 @@ def test_like_heads_stand_side_by_side(found):
     assert [float(line.get_ydata()[0]) for line in picture.lines[::2]] == [2.5]
     assert len(tree.lines) == 4  # one bracket per join
     assert max(line.get_ydata().max() for line in tree.lines) == pytest.approx(found.joins[-1][2])
-    assert tree.get_title(loc="left").startswith("How differently heads look")
+    assert tree.get_title(loc="left").startswith("How differently heads attend")
 
 
 def test_many_heads_are_all_named_and_one_head_is_drawn():

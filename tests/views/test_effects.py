@@ -119,11 +119,11 @@ def test_eviction_draws_a_line_for_each_policy(decoder):
 
 def test_what_is_refused(decoder):
     found = regard.ablate(decoder, IDS, metrics.loss, by="key")
-    with pytest.raises(DtypeError, match=r"draws what regard.ablate found. Got Table"):
+    with pytest.raises(DtypeError, match=r"needs the result of regard.ablate. Got Table"):
         figures.effects(found.table)
-    with pytest.raises(DtypeError, match=r"draws what regard.heads.eviction found. Got Ablation"):
+    with pytest.raises(DtypeError, match=r"needs the result of regard.heads.eviction. Got Ablation"):
         figures.eviction(found)
-    with pytest.raises(DtypeError, match=r"prints what regard.ablate found. Got Table"):
+    with pytest.raises(DtypeError, match=r"needs the result of regard.ablate. Got Table"):
         printed(found.table)
     with pytest.raises(ShapeError, match=r"keys = 9\). Got 2 labels"):
         figures.effects(found, labels=["a", "b"])

@@ -40,23 +40,23 @@ def test_an_empty_recording(draw):
     ("options", "message"),
     [
         ({"head": 0}, r"one call of the recording. Got 3 calls; layer is one of 0, 1, 2. Pass layer=0"),
-        ({"layer": 3, "head": 0}, r"layer is one of those recorded \(0, 1, 2\). Got layer = 3"),
+        ({"layer": 3, "head": 0}, r"layer must be one of those recorded \(0, 1, 2\). Got layer = 3"),
         ({"layer": True, "head": 0}, "Got layer = True"),
         (
             {"layer": 0, "kind": "cross", "head": 0},
-            r"kind is one of those recorded \(decoder\). Got kind = 'cross'",
+            r"kind must be one of those recorded \(decoder\). Got kind = 'cross'",
         ),
-        ({"layer": 0, "run": 1, "head": 0}, r"run is one of those recorded \(0\). Got run = 1"),
+        ({"layer": 0, "run": 1, "head": 0}, r"run must be one of those recorded \(0\). Got run = 1"),
         ({"layer": 0, "head": 6}, r"head is one of the recorded heads .* \(0 … 5\). Got head = 6"),
-        ({"layer": 0}, r"This figure shows one head. Got 6 heads \(0 … 5\). Pass head=0"),
+        ({"layer": 0}, r"This figure can show only one head. Got 6 heads \(0 … 5\). Pass head=0"),
         ({"layer": 0, "head": 0, "batch": 2}, r"recorded sequences \(0 … 1\). Got batch = 2"),
         (
             {"layer": 0, "head": 0, "queries": ["a"]},
             r"one label for each position \(queries = 7\). Got 1 labels",
         ),
         ({"layer": 0, "head": 0, "keys": words(7)}, r"\(keys = 11\). Got 7 labels"),
-        ({"layer": 0, "head": 0, "keys": "a" * 11}, "keys are labels, a list of strings"),
-        ({"layer": 0, "head": 0, "keys": [1] * 11}, "keys are labels, a list of strings"),
+        ({"layer": 0, "head": 0, "keys": "a" * 11}, "keys must be labels, a list of strings"),
+        ({"layer": 0, "head": 0, "keys": [1] * 11}, "keys must be labels, a list of strings"),
         ({"layer": 0, "head": 0, "scale": "cubic"}, "scale is one of linear, log. Got scale = 'cubic'"),
         ({"layer": 0, "head": 0, "largest": 0}, "largest is a finite number above 0. Got largest = 0"),
         ({"layer": 0, "head": 0, "size": 0}, "from 0.1 to 60. Got size = 0"),
@@ -77,7 +77,7 @@ def test_calls_that_cannot_be_told_apart():
     same = [call_and_weights()[0] for _ in range(2)]
     with pytest.raises(ArgumentError, match=r"layer, kind and run in common. Pass one of them: .*seen\[0\]"):
         figures.heatmap(Recording("M", same), head=0)
-    with pytest.raises(ArgumentError, match=r"shows each layer once. Got calls whose kind is one of"):
+    with pytest.raises(ArgumentError, match=r"can show each layer only once. Got calls whose kind is one of"):
         figures.grid(Recording("M", kinds))
 
 
@@ -98,11 +98,11 @@ def test_a_call_without_queries():
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (softmax(5), r"\(query, key\) or \(head, query, key\), none of them empty. Got shape \(5,\)"),
+        (softmax(5), r"\(query, key\) or \(head, query, key\), and not empty. Got shape \(5,\)"),
         (softmax(1, 2, 3, 3), r"Got shape \(1, 2, 3, 3\). Choose one sequence"),
         (np.zeros((0, 3)), r"Got shape \(0, 3\)"),
-        ("text", "Weights are real numbers in an array, a tensor or lists of one length. Got str"),
-        ([[1.0], [1.0, 2.0]], "Weights are real numbers .* Got list"),
+        ("text", "Weights must be real numbers in an array, a tensor or lists of equal length. Got str"),
+        ([[1.0], [1.0, 2.0]], "Weights must be real numbers .* Got list"),
         (np.zeros((2, 2), complex), "Got ndarray of complex128"),
     ],
 )
@@ -117,7 +117,7 @@ def test_weights_that_are_no_numbers(draw, bad):
     weights = softmax(3, 5)
     weights[2, 4] = bad
     with pytest.raises(
-        ArgumentError, match=rf"Weights are finite numbers. Got {bad} at query 2, key 4. Check"
+        ArgumentError, match=rf"Weights must be finite numbers. Got {bad} at query 2, key 4. Check"
     ):
         draw(weights)
 
@@ -132,7 +132,7 @@ def test_a_recording_with_nan_names_the_head():
 def test_heads_of_an_array():
     with pytest.raises(ArgumentError, match=r"one of the given heads \(0 … 2\). Got head = 3"):
         figures.lines(softmax(3, 5, 5), heads=[0, 3])
-    with pytest.raises(ArgumentError, match=r"This figure shows one head. Got 3 heads"):
+    with pytest.raises(ArgumentError, match=r"This figure can show only one head. Got 3 heads"):
         figures.heatmap(softmax(3, 5, 5))
 
 
@@ -154,7 +154,7 @@ def test_grids(seen):
 def test_lines(seen):
     with pytest.raises(ArgumentError, match=r"least is a number from 0 to 1. Got least = 2"):
         figures.lines(seen, layer=0, least=2)
-    with pytest.raises(ArgumentError, match=r"query is one of the rows \(0 … 6\). Got query = 7"):
+    with pytest.raises(ArgumentError, match=r"query must be one of the rows \(0 … 6\). Got query = 7"):
         figures.lines(seen, layer=0, query=7)
 
 
@@ -181,7 +181,9 @@ def test_bars(given, options, message):
 
 
 def test_bars_of_a_recording(seen):
-    with pytest.raises(ArgumentError, match=r"Bars show one query \(0 … 6\). Got none. Pass query=0"):
+    with pytest.raises(
+        ArgumentError, match=r"Bars show one query, which must be given \(0 … 6\). Got none. Pass query=0"
+    ):
         figures.bars(seen, layer=0, head=0)
     with pytest.raises(ArgumentError, match=r"Got query = -1"):
         figures.bars(seen, layer=0, head=0, query=-1)
@@ -201,14 +203,14 @@ def test_masks():
         figures.mask(padding, 5)
     with pytest.raises(ArgumentError, match=r"leading axes \(3, 1\). Got index = \(3, 0\)"):
         figures.mask(padding, 5, index=(3, 0))
-    with pytest.raises(DtypeError, match=r"queries are labels, a list of strings"):
+    with pytest.raises(DtypeError, match=r"queries must be labels, a list of strings"):
         figures.mask("causal", "text")
 
 
 def test_geometry():
     with pytest.raises(ShapeError, match=r"same channels. Got query \(3,\), keys \(2, 4\)"):
         figures.geometry(np.ones(3), np.ones((2, 4)))
-    with pytest.raises(ArgumentError, match=r"up to 40 keys. Got 41 keys"):
+    with pytest.raises(ArgumentError, match=r"at most 40 keys, .* Got 41 keys"):
         figures.geometry(np.ones(3), np.ones((41, 3)))
     with pytest.raises(ArgumentError, match=r"finite numbers. Got NaN or infinity"):
         figures.geometry([np.nan], [[1.0]])
@@ -223,8 +225,8 @@ def test_geometry():
         ([2, 1], {"bytes": {"a": [1, 2]}}, r"in ascending order. Got \[2, 1\]"),
         ([], {"bytes": {"a": []}}, "in ascending order"),
         ([1, 2], {"bytes": {"a": [1]}}, r"\(lengths = 2\). Got 'a' with 1"),
-        ([1, 2], {"bytes": {"a": [0, 1]}}, "Costs are above 0"),
-        ([1, 2], {"bytes": {"a": [None, None]}}, "Costs are above 0"),
+        ([1, 2], {"bytes": {"a": [0, 1]}}, "Costs must be above 0"),
+        ([1, 2], {"bytes": {"a": [None, None]}}, "Costs must be above 0"),
     ],
 )
 def test_costs(lengths, series, message):

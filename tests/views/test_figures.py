@@ -20,9 +20,9 @@ from regard.kernels import reference
 from regard.recording import Call, DenseCall, Recording, ScoredCall
 from regard.views.figures.distance_bars import bin_of, shares_by_distance
 from regard.views.figures.downsampling import reduced
-from regard.views.figures.geometry import THINNEST, WIDEST, SpaceArrow, space_of
-from regard.views.figures.lines import MOST, drawn_lines
 from regard.views.figures.mask_picture import verdict_map
+from regard.views.figures.token_lines import MOST, drawn_lines
+from regard.views.figures.vector_geometry import THINNEST, WIDEST, Arrow3D, space_of
 from regard.views.figures.weight_matrix import Matrix, matrices_of
 from views.scenes import (
     HEADS,
@@ -381,7 +381,7 @@ def test_arrows_are_as_wide_as_the_weights_of_all_channels(channels):
     space, chart = figure.axes
     assert isinstance(space, Axes3D)
     weights = reference.attention(query[None], keys, keys)["weights"][0]
-    arrows = [artist for artist in space.get_children() if isinstance(artist, SpaceArrow)]
+    arrows = [artist for artist in space.get_children() if isinstance(artist, Arrow3D)]
     np.testing.assert_allclose([a.get_linewidth() for a in arrows[:5]], THINNEST + WIDEST * weights)
     np.testing.assert_allclose([bar.get_width() for bar in chart.patches], weights)
     if channels <= 3:
@@ -582,7 +582,7 @@ def test_colour_maps_are_chosen():
     assert figures.grid(weights, cmap="magma").axes[0].images[0].get_cmap().name == "magma"
     with mpl.rc_context({"image.cmap": "cividis"}):
         assert figures.heatmap(weights[0]).axes[0].images[0].get_cmap().name == "cividis"
-    with pytest.raises(ArgumentError, match=r"cmap is a colour map of matplotlib. Got 'nonsense'"):
+    with pytest.raises(ArgumentError, match=r"cmap must be a colour map of matplotlib. Got 'nonsense'"):
         figures.heatmap(weights[0], cmap="nonsense")
 
 
@@ -595,7 +595,7 @@ def test_figures_have_the_width_of_a_column(width, inches):
         figures.grid(heads, queries=names, width=width),
     ):
         assert figure.get_size_inches()[0] == pytest.approx(inches, abs=0.06)
-    with pytest.raises(ArgumentError, match=r'width is a number of inches, "column" or "page"'):
+    with pytest.raises(ArgumentError, match=r'width must be a number of inches, "column" or "page"'):
         figures.heatmap(heads[0], width="wide")
 
 

@@ -12,9 +12,9 @@ from regard.app.main import main
 from regard.errors import ArgumentError
 from regard.heads.role_results import ROLES
 from regard.views import column_headings
+from regard.views.report.report_file import write_report
 from regard.views.report.report_html import ASSETS, COLUMNS
-from regard.views.report.report_texts import TEXTS, Words
-from regard.views.report.write_report import write_report
+from regard.views.report.report_texts import TEXTS, ReportTexts
 
 ENGLISH = re.compile("[A-Za-z]{2,}")
 HAN = re.compile("[\u3400-\u9fff]")
@@ -64,7 +64,7 @@ def test_the_report_shows_everything_and_asks_for_nothing(folder, opened):
     summary = json.loads((folder / "summary.json").read_text())
     shown = page.locator(".figures dd").all_inner_texts()
     assert shown == [f"{summary[name]:,}" for name in ("documents", "tokens", "heads", "failed")]
-    assert "1 document longer than 19 tokens, cut short" in page.locator("body").inner_text()
+    assert "1 document longer than 19 tokens, truncated" in page.locator("body").inner_text()
     assert page.locator(".map a").count() == 6
     assert page.locator(".curve").count() == 6
     assert page.locator(".heads tbody tr").count() == 6
@@ -182,7 +182,7 @@ def test_no_place_is_left_over(reports):
     for folder in reports.values():
         assert "<!--" not in (folder / "report.html").read_text(encoding="utf-8")
     with pytest.raises(KeyError):
-        Words("en").fill("<!-- text nonsense -->")
+        ReportTexts("en").fill("<!-- text nonsense -->")
 
 
 def test_every_role_column_and_kind_has_its_words():

@@ -135,9 +135,9 @@ def test_heads_that_saw_nothing_tell_nothing():
 
 
 def test_what_is_refused(seen):
-    with pytest.raises(DtypeError, match=r"prints a Table or Roles of regard.heads. Got list"):
+    with pytest.raises(DtypeError, match=r"needs a Table or Roles of regard.heads. Got list"):
         printed([])
-    with pytest.raises(DtypeError, match=r"reads a Table or Roles of regard.heads. Got list"):
+    with pytest.raises(DtypeError, match=r"needs a Table or Roles of regard.heads. Got list"):
         most_telling([])
     with pytest.raises(ArgumentError, match=r"the table of regard.heads.table.* Got columns layer, head"):
         most_telling(heads.divergence(seen).table)

@@ -48,7 +48,7 @@ def test_keys_pin_help_and_unpin(page):
 
 def test_keys_do_nothing_while_somebody_types(page):
     page.set(view="heads")
-    page.page.click("input[type=search]")
+    page.page.click(".view input[type=search]")
     page.page.keyboard.type("1?")
     assert page.now("view") == "heads"
     assert page.now("filter") == "1?"

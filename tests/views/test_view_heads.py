@@ -54,10 +54,10 @@ def test_the_table_holds_the_statistics_and_sorts_and_opens(page):
 
 def test_the_table_filters_by_words_and_kind(page):
     page.set(view="heads")
-    page.page.fill("input[type=search]", "1.3")
+    page.page.fill(".view input[type=search]", "1.3")
     assert page.page.locator("tbody tr").count() == 3
     page.page.select_option(".heads select", "cross")
     assert page.page.locator("tbody tr").count() == 1
     assert page.text(".heads [role=status]") == "1 of 26 heads"
-    page.page.fill("input[type=search]", "nothing like it")
+    page.page.fill(".view input[type=search]", "nothing like it")
     assert page.page.locator("text=No head matches this filter.").is_visible()

@@ -6,6 +6,7 @@ import torch
 
 from regard import masks
 from regard.recording import Recording, ScoredCall
+from regard.recording.next_tokens import NextTokens
 from views import stage
 from views.viewing import CLOSE, open_stage
 
@@ -101,7 +102,7 @@ def test_pointing_shades_by_what_a_token_attends_to_and_leaving_returns_to_the_p
 
 def test_who_attends_to_a_token(sentence):
     sentence.set(query=TIRED)
-    sentence.page.click('.segments >> text="Attended by"')
+    sentence.page.click('.segments >> text="Attended to by"')
     assert (sentence.now("query"), sentence.now("key")) == (None, TIRED)
     assert np.array(shades(sentence)).argmax() == IT
     assert "it → tired" in caption(sentence)
@@ -241,7 +242,45 @@ def test_the_alignment_plays_once_and_hands_over(browser, tmp_path):
     context = browser.new_context(reduced_motion="reduce")
     from views.browser import Opened
 
-    still = Opened(context, tmp_path / "page.html")
+    still = Opened(context.new_page(), tmp_path / "page.html")
     still.page.wait_for_selector(".running")
     assert not still.page.evaluate("regard.app.view.play.running")
     context.close()
+
+
+def expecting(generated):
+    """The sentence with what a model expected: after each token, "<b>" with 0.6 and "tired" with 0.3."""
+    shown = told([(IT, TIRED)])
+    n = len(SENTENCE)
+    best = torch.tensor([[0, 1]]).expand(n, 2)
+    own = torch.linspace(0.9, 0.001, n - 1)
+    shown.recording.next_tokens = NextTokens(
+        ("<b>", "tired"), best, torch.tensor([[0.6, 0.3]]).expand(n, 2), own, generated
+    )
+    return shown
+
+
+def test_what_was_expected_next_and_how_likely_the_text_was(browser, tmp_path):
+    page = open_stage(browser, tmp_path, expecting(IT), view=None)
+    page.set(query=TIRED - 1)
+    said = page.text(".next-tokens").split("\n")
+    assert said[0] == "Expected next"
+    assert " ".join(said[1:]).split()[:4] == ["<b>", "60%", "tired", "30%"]
+    assert page.text(".next-tokens .actual").split() == ["tired", "30%"]
+    own = float(page.shown.recording.next_tokens.own[TIRED - 2])
+    assert f"itself expected with {100 * own:.0f}%" in " ".join(said)
+    assert page.page.locator(".running [class*=likely-]").count() == len(SENTENCE) - IT
+    assert page.page.locator(".book.likely").count() == 0
+    page.page.click("text=Generated tokens by probability")
+    assert page.page.locator(".book.likely").count() == 1
+    assert page.page.locator(".likely-legend span").count() == 5
+    last = page.page.locator(f'.running [data-unit="{len(SENTENCE) - 1}"]')
+    assert "likely-4" in last.get_attribute("class")
+    page.set(query=None)
+    assert page.page.locator(".next-tokens").is_hidden()
+    page.opened.check()
+
+
+def test_a_page_without_next_tokens_says_nothing_of_them(sentence):
+    assert sentence.page.locator(".next-tokens").is_hidden()
+    assert sentence.page.locator("text=by probability").count() == 0

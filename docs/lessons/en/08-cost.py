@@ -20,7 +20,7 @@ import torch
 import regard
 from regard import biases, figures, masks, nn
 from regard.lessons import demonstration
-from regard.lessons.timing import Work, measure
+from regard.lessons.timing import Variant, measure
 
 # %% [markdown]
 # ## Count
@@ -127,7 +127,7 @@ for name, rows in (("softmax", sharp), ("linear", blunt)):
 # %%
 threads = torch.get_num_threads()
 for variant in ("textbook", "standard", "causal", "window", "linear"):
-    seconds, _ = measure(Work(variant, 1024, 8, 1, 64, 10, threads))
+    seconds, _ = measure(Variant(variant, 1024, 8, 1, 64, 10, threads))
     print(f"{variant:9} {1000 * seconds:7.2f} ms")
 
 # %% [markdown]
@@ -151,19 +151,22 @@ torch.testing.assert_close(padded_causal(q, k, v, keep), scores.softmax(-1) @ v)
 # %% [markdown]
 # ## Three misunderstandings
 #
-# *Attention is averaging.* It is, but the weights are learned and depend on the question. With W_q = 0 every score is 0, and only then
-# is it the plain mean.
+# *Attention is averaging.* It is, but the weights are learned and depend on the query. It is a plain mean only where all scores of a row
+# are equal, for example with W_q = 0 or W_k = 0.
 #
-# *Heads are for speed.* Eight heads cost what one wide head costs. They are eight different questions.
+# *Heads are for speed.* The matrix products of eight heads cost as much as those of one wide head, and eight heads take eight softmaxes: a
+# little more work, not less. They are there because they are eight different queries.
 #
 # *It is for language.* Nothing above knows what a token is. The demonstration learns on plain numbers: a plain mean fails, one head
 # finds one of two marks, two heads find both. Patches of an image work as well: of 8 × 8 patches each sees those of like colour,
 # wherever they are.
 
 # %%
-torch.testing.assert_close(regard.attention(0 * q, k, v), v.mean(-2, keepdim=True).expand_as(v))
-one, eight = (regard.cost(1024, width=512, heads=heads)[1024, "regard"] for heads in (1, 8))
-print("products, 1 head and 8 heads:", one["scores"].operations, eight["scores"].operations)
+for queries, keys in ((0 * q, k), (q, 0 * k)):
+    torch.testing.assert_close(regard.attention(queries, keys, v), v.mean(-2, keepdim=True).expand_as(v))
+one, eight = (regard.cost(1024, width=512, heads=heads)[1024, "dense"] for heads in (1, 8))
+for step in ("scores", "softmax"):
+    print(f"{step}, 1 head and 8 heads:", one[step].operations, eight[step].operations)
 
 averaging = demonstration("averaging")
 found = averaging.show()

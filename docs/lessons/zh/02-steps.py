@@ -21,9 +21,9 @@ import torch
 import regard
 from regard import figures
 from regard.errors import TextError
-from regard.kernels import reference
 from regard.lessons import demonstration
 from regard.lessons.multi_head_parameters import BareMultiHead
+from regard.lessons.sentence_explanation import attend_sentence
 from regard.lessons.word_attention import attend_words
 from regard.views.terminal_weights import bar
 
@@ -48,25 +48,24 @@ hand.draw(found, lang)
 regard.explain("I love AI", lang=lang)
 
 # %% [markdown]
-# 换成你自己的矩阵也一样。NumPy 参考实现会记下每一步，`trace["weights"]` 就是其中一步的值。
+# 自己动手算一遍。这里用的正是 `regard.explain` 的那些矩阵，所以下面的每个乘积都能在上面的表里找到：十行 NumPy 就是全部计算。
 
 # %%
-tokens = ["I", "love", "AI"]
-rng = np.random.default_rng(42)
-x = rng.normal(size=(3, 4))
-w_q, w_k, w_v, w_o = rng.normal(size=(4, 4, 4)) / 2
-
-trace = reference.multi_head(x, w_q, w_k, w_v, w_o, heads=1)
-for number, step in enumerate(trace, 1):
-    print(f"{number:2}  {step.name:8} {step.value.shape!s:10} {step.formula}")
-print(trace["output"].round(3))
+lesson = attend_sentence("I love AI")
+x, (w_q, w_k, w_v, w_o) = lesson.x, lesson.projections
+q, k, v = x @ w_q, x @ w_k, x @ w_v
+scores = q @ k.T / np.sqrt(4)
+powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+weights = powers / powers.sum(axis=1, keepdims=True)
+output = weights @ v @ w_o
+assert np.allclose(output, lesson.trace["output"])
+print(output.round(2))
 
 # %%
-weights = trace["weights"][0]
-for word, row in zip(tokens, weights):
-    print(word, "  ".join(f"{other} {share:.0%}" for other, share in zip(tokens, row)))
+for word, row in zip(lesson.words, weights):
+    print(word, "  ".join(f"{other} {share:.0%}" for other, share in zip(lesson.words, row)))
 assert np.allclose(weights.sum(-1), 1)
-figures.heatmap(weights, queries=tokens, keys=tokens, lang=lang)
+figures.heatmap(weights, queries=lesson.words, keys=lesson.words, lang=lang)
 
 # %% [markdown]
 # ## 真实一层的形状
@@ -109,7 +108,7 @@ figures.heatmap(found.weights, queries=found.words, keys=found.words, lang=lang)
 
 # %%
 try:
-    attend_words("我 喜欢 编程")
+    attend_words("我 喜欢 的 编程")
 except TextError as error:
     print(error)
 

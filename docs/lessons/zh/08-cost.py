@@ -20,7 +20,7 @@ import torch
 import regard
 from regard import biases, figures, masks, nn
 from regard.lessons import demonstration
-from regard.lessons.timing import Work, measure
+from regard.lessons.timing import Variant, measure
 
 # %% [markdown]
 # ## 数一数
@@ -123,7 +123,7 @@ for name, rows in (("softmax", sharp), ("linear", blunt)):
 # %%
 threads = torch.get_num_threads()
 for variant in ("textbook", "standard", "causal", "window", "linear"):
-    seconds, _ = measure(Work(variant, 1024, 8, 1, 64, 10, threads))
+    seconds, _ = measure(Variant(variant, 1024, 8, 1, 64, 10, threads))
     print(f"{variant:9} {1000 * seconds:7.2f} 毫秒")
 
 # %% [markdown]
@@ -146,16 +146,18 @@ torch.testing.assert_close(padded_causal(q, k, v, keep), scores.softmax(-1) @ v)
 # %% [markdown]
 # ## 三个误解
 #
-# *注意力就是求平均。* 是的，但权重是学来的，并且取决于问题。只有当 W_q = 0、所有得分都是 0 时，它才是普通平均。
+# *注意力就是求平均。* 是的，但权重是学来的，并且取决于查询。只有一行的分数全都相等时，它才是普通平均，例如 W_q = 0 或 W_k = 0 的时候。
 #
-# *多头是为了快。* 八个头与一个宽头代价相同。它们是八个不同的问题。
+# *多头是为了快。* 八个头的矩阵乘法与一个宽头一样多，softmax 却要算八份：工作量略多，而不是更少。要多个头，是因为它们是八个不同的查询。
 #
 # *它只用于语言。* 上面的一切都不知道词元是什么。下面的演示在纯数字上学习：普通平均做不到；一个头只能找到两个标记中的一个；两个头两个都能找到。图像块同样可以：8 × 8 个图像块中，每一块都看向颜色相近的块，不论它们在哪里。
 
 # %%
-torch.testing.assert_close(regard.attention(0 * q, k, v), v.mean(-2, keepdim=True).expand_as(v))
-one, eight = (regard.cost(1024, width=512, heads=heads)[1024, "regard"] for heads in (1, 8))
-print("乘积的运算量，1 个头与 8 个头：", one["scores"].operations, eight["scores"].operations)
+for queries, keys in ((0 * q, k), (q, 0 * k)):
+    torch.testing.assert_close(regard.attention(queries, keys, v), v.mean(-2, keepdim=True).expand_as(v))
+one, eight = (regard.cost(1024, width=512, heads=heads)[1024, "dense"] for heads in (1, 8))
+for step in ("scores", "softmax"):
+    print(f"{step}，1 个头与 8 个头：", one[step].operations, eight[step].operations)
 
 averaging = demonstration("averaging")
 found = averaging.show()

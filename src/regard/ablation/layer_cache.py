@@ -114,7 +114,7 @@ class LayerCache:
         if "" in blocks or any(self._outputs.get(path) is None for path in blocks):
             return False
         if any("forward" in vars(self.model.get_submodule(path)) for path in blocks):
-            return False  # somebody else has replaced it
+            return False  # replaced by someone else in the meantime
         try:
             with self.skipped(blocks, inputs.batch, 1):
                 again = hidden_of(inputs.run(self.model))

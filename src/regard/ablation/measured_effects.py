@@ -43,10 +43,10 @@ class Experiment:
         metric: AnyMetric,
         during: AbstractContextManager[Any] | None = None,
     ) -> Experiment:
-        """Run the model once as it is, perhaps with ``during`` watching it."""
+        """Run the model once without edits, perhaps with ``during`` watching it."""
         if not isinstance(model, nn.Module):
             raise DtypeError(
-                "Effects are measured on a PyTorch module.",
+                "effects and ablate need a PyTorch module.",
                 got="{type}",
                 do="Pass the model itself.",
                 type=type(model).__name__,
@@ -79,7 +79,7 @@ class Experiment:
     def rows(self, edits: Sequence[Edit]) -> list[tuple[float, float, float, float | None]]:
         """The numbers of each edit, all of them tried in one forward pass."""
         batch, times = self.inputs.batch, len(edits)
-        # Every sequence of the batch gets the edit of its repetition.
+        # Every sequence of the batch gets the edit of the repetition that it belongs to.
         one = edits[0] if times == 1 else each([one for one in edits for _ in range(batch)])
         with edit(self.model, one):
             output = self.inputs.run(self.model, times)
@@ -122,9 +122,9 @@ def effects(
     tried = [edits] if isinstance(edits, Edit) else list(edits)
     if not tried or not all(isinstance(one, Edit) for one in tried):
         raise ArgumentError(
-            "Effects are those of edits, one or more.",
+            "effects needs edits, one or more.",
             got="{edits}",
-            do="Pass [edits.remove(layers=3)], say.",
+            do="Pass, for example, [edits.remove(layers=3)].",
             edits=repr(edits)[:60],
         )
     with evaluating(model):
@@ -143,7 +143,7 @@ def checked_together(given: object) -> int:
     """The number of edits in one forward pass."""
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         raise ArgumentError(
-            "together is a number of edits, 1 or more.",
+            "together must be a number of edits, 1 or more.",
             got="together = {given!r}",
             do="Omit it to let regard choose.",
             given=given,

@@ -35,7 +35,7 @@ NUMBERS = ("before", "after", "difference", "kl")
 
 
 @dataclass(frozen=True)
-class Case:
+class AblationCase:
     """One edit of a sweep: where it is, and the edit."""
 
     place: tuple[Value, ...]
@@ -80,7 +80,7 @@ class Ablation:
             kind = self.kinds[0]
         if kind not in self.kinds:
             raise ArgumentError(
-                "kind is one of those that were changed ({kinds}).",
+                "kind must be one of those that were changed ({kinds}).",
                 got="kind = {kind!r}",
                 do="Choose one of them.",
                 kinds=", ".join(self.kinds),
@@ -113,7 +113,7 @@ def ablate(
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Ablation:
-    """Change one head, layer, key or edge after the other, and measure what that does.
+    """Change one head, layer, key or edge after another, and measure what that does.
 
     Several edits are tried in each forward pass, one per sequence of the batch, and layers below all edits
     of a pass are not computed again.
@@ -122,14 +122,14 @@ def ablate(
         model: any PyTorch module whose attention can be edited.
         inputs: a dict for ``model(**inputs)``, a tensor, or a tuple of tensors.
         metric: one of ``regard.metrics``, or a function of the model's output that gives a number.
-        by: ``"head"`` or ``"layer"``: where ``edit`` is made; ``"key"``: nobody sees this key;
+        by: ``"head"`` or ``"layer"``: where ``edit`` is made; ``"key"``: no query sees this key;
             ``"edge"``: this query does not see this key.
         edit: what is done to a head or a layer; ``edits.remove()`` by default.
         layers, heads, kind: only these.
         rows: by edge, only the edges from these queries.
         together: how many edits one forward pass tries; by default as many as make 512 tokens.
         progress: called with how many edits are done and how many there are.
-        stop: asked after every forward pass; when it is true, what was measured so far is returned.
+        stop: called after every forward pass; if it returns True, what was measured so far is returned.
 
     >>> import torch, regard
     >>> from regard import metrics
@@ -142,7 +142,7 @@ def ablate(
     """
     if by not in PLACES:
         raise ArgumentError(
-            "by is one of {names}.", got="by = {by!r}", do="Choose one.", names=", ".join(PLACES), by=by
+            "by must be one of {names}.", got="by = {by!r}", do="Choose one.", names=", ".join(PLACES), by=by
         )
     template = _checked_edit(by, edit)
     with evaluating(model):
@@ -165,7 +165,7 @@ def ablate(
     return Ablation(by, name_of(metric), experiment.before, Table((*PLACES[by], *NUMBERS), found), complete)
 
 
-def _tried(experiment: Experiment, cache: LayerCache, cases: Sequence[Case]) -> list[tuple[Any, ...]]:
+def _tried(experiment: Experiment, cache: LayerCache, cases: Sequence[AblationCase]) -> list[tuple[Any, ...]]:
     """The numbers of some edits, from one forward pass that begins at the lowest layer they change."""
     first = cases[0].seen
     skips = first is not None and _same_in_all_layers(cases[0].edit)
@@ -186,7 +186,7 @@ def _same_in_all_layers(done: Edit) -> bool:
     return all(isinstance(value, int | float | Mask | Scope) for value in own)
 
 
-def _layer(case: Case) -> tuple[Kind, int]:
+def _layer(case: AblationCase) -> tuple[Kind, int]:
     assert case.seen is not None
     return case.seen.kind, case.seen.layer
 
@@ -199,16 +199,16 @@ def _checked_edit(by: str, given: Edit | None) -> Edit | None:
         return None
     if not isinstance(given, HeadEdit | EditSequence) or given.batch is not None:
         raise DtypeError(
-            "edit is one of regard.edits, the same for all sequences.",
+            "edit must be one of regard.edits, the same for all sequences.",
             got="{type}",
-            do="Pass edits.scale(0.5), say.",
+            do="Pass, for example, edits.scale(0.5).",
             type=type(given).__name__,
         )
     if by in ("key", "edge"):
         raise ArgumentError(
-            "By key and by edge, the edit is that the key is not seen.",
+            "By key and by edge, the edit must be omitted: it hides the key.",
             got="by = {by!r}, edit = {edit!r}",
-            do="Omit edit, or sweep by head or by layer.",
+            do="Omit edit=, or sweep by head or by layer.",
             by=by,
             edit=given,
         )
@@ -221,11 +221,11 @@ def _chosen(
     heads: int | Sequence[int] | None,
     kind: Kind | None,
 ) -> list[SeenLayer]:
-    """The layers and heads that were asked for, in the order in which they run."""
+    """The requested layers and heads, in the order in which they run."""
     kinds = tuple(dict.fromkeys(one.kind for one in seen))
     if kind is not None and kind not in kinds:
         raise ArgumentError(
-            "kind is one that the model has ({kinds}).",
+            "kind must be one that the model has ({kinds}).",
             got="kind = {kind!r}",
             do="Choose one of them.",
             kinds=", ".join(kinds),
@@ -247,9 +247,9 @@ def _numbers(name: str, given: int | Sequence[int] | None, known: set[int]) -> f
     asked = [given] if isinstance(given, int) else list(given)
     if not asked or any(isinstance(one, bool) or one not in known for one in asked):
         raise ArgumentError(
-            "{name} are of those that the model has ({known}).",
+            "{name} must be among those that the model has ({known}).",
             got="{name} = {given!r}",
-            do="Count from 0, or omit it for all.",
+            do="Count from 0, or omit it to use all.",
             name=name,
             known=", ".join(map(str, sorted(known))),
             given=given,
@@ -264,14 +264,14 @@ def _cases(
     rows: int | Sequence[int] | None,
     *,
     whole: bool,
-) -> Iterator[Case]:
+) -> Iterator[AblationCase]:
     if by in ("head", "layer"):
         done = remove() if template is None else template
         for seen in chosen:
             for head in seen.heads if by == "head" else (None,):
                 place = (seen.kind, seen.layer) if head is None else (seen.kind, seen.layer, head)
                 at = _at(done, layers=seen.layer, heads=head, kind=seen.kind)
-                yield Case(place, at, seen)
+                yield AblationCase(place, at, seen)
         return
     for kind in dict.fromkeys(seen.kind for seen in chosen):
         first = next(seen for seen in chosen if seen.kind == kind)
@@ -282,18 +282,22 @@ def _cases(
                 "heads": first.heads,
             }
         if by == "key":
-            yield from (Case((kind, key), block(span(key, key + 1), **where)) for key in range(first.keys))
+            yield from (
+                AblationCase((kind, key), block(span(key, key + 1), **where)) for key in range(first.keys)
+            )
         else:
             yield from _edges(first, rows, where)
 
 
-def _edges(seen: SeenLayer, rows: int | Sequence[int] | None, where: dict[str, Any]) -> Iterator[Case]:
+def _edges(
+    seen: SeenLayer, rows: int | Sequence[int] | None, where: dict[str, Any]
+) -> Iterator[AblationCase]:
     """Every pair of query and key that the mask of the first layer allows."""
     own = _numbers("rows", rows, set(range(seen.queries)))
     visible = seen.visible()
     for query in range(seen.queries) if own is None else sorted(own):
         for key in np.flatnonzero(visible[query]).tolist():
-            yield Case((seen.kind, query, key), block(_edge(seen, query, key), **where))
+            yield AblationCase((seen.kind, query, key), block(_edge(seen, query, key), **where))
 
 
 def _edge(seen: SeenLayer, query: int, key: int) -> Mask:

@@ -24,15 +24,9 @@ from regard.app.commands.serve import serve
 from regard.app.commands.survey import survey
 from regard.app.commands.train import train
 from regard.app.commands.translate import translate
-from regard.app.languages import (
-    HANDED_ON,
-    LANGUAGE,
-    ChineseRefusal,
-    LanguageContext,
-    chinese_usage_error,
-    lang_option,
-    language_of,
-)
+from regard.app.commands.why import why
+from regard.app.languages.click_errors import ChineseMessage, chinese_usage_error
+from regard.app.languages.option import LANGUAGE, LanguageContext, lang_option, language_of
 from regard.errors import RegardError
 from regard.printing import safe
 from regard.version import __version__
@@ -40,7 +34,7 @@ from regard.version import __version__
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class _Clean(click.Group):
+class _CommandGroup(click.Group):
     """Prints regard's own errors as one clean message; anything else is a bug and keeps its traceback.
 
     Errors and help are in the language of the command line.
@@ -100,29 +94,28 @@ def _said_in(lang: str) -> Iterator[None]:
     except OSError as error:
         explained = output_errors.explain(error)
         if explained is None:
-            raise SystemExit(1) from None  # nobody reads the output any more
+            raise SystemExit(1) from None  # nobody reads the output any longer
         raise _refusal(explained, lang) from error
 
 
 def _refusal(error: RegardError, lang: str) -> click.ClickException:
     """The error as click prints it."""
     return (
-        ChineseRefusal(safe(error.in_words("zh"))) if lang == "zh" else click.ClickException(safe(str(error)))
+        ChineseMessage(safe(error.in_words("zh"))) if lang == "zh" else click.ClickException(safe(str(error)))
     )
 
 
-@click.group(cls=_Clean, context_settings=CONTEXT)
+@click.group(cls=_CommandGroup, context_settings=CONTEXT)
 @click.version_option(__version__, message="regard %(version)s")
 @lang_option
-@click.pass_context
-def main(ctx: click.Context, lang: str) -> None:
+def main(lang: str) -> None:
     """Compute, see and measure attention, exactly, at any length."""
-    ctx.meta[HANDED_ON] = lang
 
 
 for command in (
     look,
     heads,
+    why,
     ablate,
     explain,
     mask,

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.recording import Recording
-    from regard.translator import Alignment
+    from regard.translator import TranslationAlignment
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class RecordedText:
     """A text, the name of the model that read it, the recording and the alignment."""
 
     text: str
     model: str
     recording: Recording
-    alignment: Alignment | None = None
+    alignment: TranslationAlignment | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ def measured_text(
 
 
 def _measured_translation(console: Console, text: str, pair: str | None, lang: str) -> MeasuredText:
-    """The embedded translator with a sentence and its own translation, or the one that is given."""
+    """The built-in translator with a sentence and its own translation, or a given one."""
     import torch
 
     from regard.translator import embedded, look
@@ -94,9 +94,10 @@ def record(
     model: str | None = None,
     pair: str | None = None,
     generate: int = 0,
+    next_tokens: bool = False,
     lang: str = "en",
     **watching: Any,
-) -> Subject:
+) -> RecordedText:
     """Read a text and record it, showing what takes time."""
     if model is None:
         return _by_the_translator(console, text, pair, generate, lang, watching)
@@ -106,13 +107,13 @@ def record(
         reader = load_reader(model)
     says = TEXTS.say("reading.reading", lang)
     with busy(console, says) as sign, progress(says, sign) as report, _steps(reader.model, report):
-        seen = reader.read(text, pair=pair, generate=generate, **watching)
-    return Subject(text, model, seen)
+        seen = reader.read(text, pair=pair, generate=generate, next_tokens=next_tokens, **watching)
+    return RecordedText(text, model, seen)
 
 
 def _by_the_translator(
     console: Console, text: str, pair: str | None, generate: int, lang: str, watching: dict[str, Any]
-) -> Subject:
+) -> RecordedText:
     if generate:
         raise ArgumentError(
             "The built-in translator always writes its whole translation.",
@@ -130,7 +131,7 @@ def _by_the_translator(
         aligned = None
         if "layers" not in watching and "heads" not in watching:
             aligned = alignment_of(seen, translator.vocabularies.english, embedded_alignment_head())
-    return Subject(sentence, TEXTS.say("reading.translator", lang), seen.recording, aligned)
+    return RecordedText(sentence, TEXTS.say("reading.translator", lang), seen.recording, aligned)
 
 
 @contextmanager
@@ -142,7 +143,7 @@ def busy(console: Console, says: str) -> Iterator[Status]:
         yield sign
 
 
-SOON = 2.0
+PROGRESS_DELAY = 2.0
 """Seconds after which progress is shown."""
 
 
@@ -150,7 +151,7 @@ SOON = 2.0
 def progress(says: str, sign: Status | None = None) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on standard error for work of more than two seconds, only in a terminal.
 
-    Yields a function to call with how much is done, and of how much. ``sign`` stops when the bar starts.
+    Yields a function to call with the amount done and the total. ``sign`` stops when the bar starts.
     """
     from rich.console import Console
     from rich.markup import escape
@@ -161,7 +162,7 @@ def progress(says: str, sign: Status | None = None) -> Iterator[Callable[[int, i
 
     def report(done: int, total: int) -> None:
         nonlocal task
-        if not bar.console.is_terminal or time.monotonic() - begun < SOON:
+        if not bar.console.is_terminal or time.monotonic() - begun < PROGRESS_DELAY:
             return
         if task is None:
             if sign is not None:

@@ -7,7 +7,7 @@ import re
 import click
 
 
-class Numbers(click.ParamType):
+class NumberList(click.ParamType):
     """Whole numbers and ranges of them, separated by commas.
 
     >>> NUMBERS.convert("0,3-5", None, None)
@@ -29,4 +29,4 @@ class Numbers(click.ParamType):
         return sorted(found)
 
 
-NUMBERS = Numbers()
+NUMBERS = NumberList()

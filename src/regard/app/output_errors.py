@@ -1,6 +1,6 @@
 """Standard output and error of the command line: any encoding, a full disk, a reader that is gone.
 
-Every problem with them ends in one line, or in silence if nobody reads any more; never in a traceback.
+Every problem with them gives one line, or nothing if nobody reads the output any longer; never a traceback.
 """
 
 from __future__ import annotations

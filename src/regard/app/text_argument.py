@@ -12,7 +12,7 @@ HELP = "TEXT may be @path for a file, or - for standard input."
 
 
 def read_argument(given: str) -> str:
-    """The text that an argument means; ``@@`` starts a text that begins with ``@``."""
+    """The text that an argument stands for; ``@@`` starts a text that begins with ``@``."""
     if given == "-":
         return _decoded(_standard_input(), Phrase("standard input"))
     if given.startswith("@") and not given.startswith("@@"):
@@ -33,7 +33,7 @@ def read_argument(given: str) -> str:
 def _standard_input() -> bytes:
     if sys.stdin is None or sys.stdin.closed:
         raise TextError(
-            "- reads standard input.",
+            "- needs a text on standard input.",
             got="closed standard input",
             do="Pipe a text into the command, or pass @path or the text itself.",
         )
@@ -41,7 +41,7 @@ def _standard_input() -> bytes:
         return sys.stdin.buffer.read()
     except OSError as error:
         raise TextError(
-            "- reads standard input.",
+            "- needs a text on standard input.",
             got="{reason}",
             do="Pipe a text into the command, or pass @path or the text itself.",
             reason=reason(error),

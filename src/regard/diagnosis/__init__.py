@@ -1,4 +1,4 @@
-"""Whether regard works on this machine, point by point: what ``regard doctor`` says."""
+"""Checks whether regard works on this machine; ``regard doctor`` prints the results."""
 
 from regard.diagnosis.examination import doctor
 from regard.diagnosis.finding import Check, Diagnosis

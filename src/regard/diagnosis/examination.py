@@ -1,4 +1,4 @@
-"""The examination: every check in turn. Whatever one of them raises is what it found."""
+"""Runs every check in turn. If one raises, the error is its finding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEAST_PYTHON = (3, 10)
 def doctor(*, lang: str = "en") -> Diagnosis:
     """Examine this machine: versions, CPU, kernels, half precision, extras, caches, speed.
 
-    The half precisions are tried in a child process, so that this one survives; it takes some seconds. Where
+    Half precision is tried in a child process, so that this one survives; it takes a few seconds. If
     torch dies in them, ``diagnosis["half_precision"].do`` says what to set before torch is imported.
 
     >>> import regard
@@ -36,7 +36,7 @@ def examine(lang: str = "en") -> Iterator[Check]:
     """Every check as soon as it is done."""
     check_language(lang)
     say = _CheckTexts(lang)
-    # Before torch is imported here, for what it finds must be set by then.
+    # Before torch is imported here, because what it finds must be set by then.
     half = _guarded("half_precision", _half_precision, say)
     for name, check in (("regard", _regard), ("python", _python), ("torch", _torch), ("packages", _packages)):
         yield _guarded(name, check, say)

@@ -1,4 +1,4 @@
-"""What was found: one check for each point, and all of them together."""
+"""The results: single checks, and all of them together."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ MARKS: dict[Status, str] = {"ok": "✓", "note": "!", "broken": "✗"}
 
 @dataclass(frozen=True)
 class Check:
-    """One point: what was found, and what to do where it is not as it could be.
+    """One check: what was found, and what to do if something could be better.
 
     A "note" costs speed or an extra; what is "broken" keeps regard from working. ``values`` has what was
     found for programs to read.
+
+    >>> Check("torch", "ok", "torch", "2.13.0").found
+    '2.13.0'
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Whether attention comes out right on this machine, and how fast: ratios to torch's own, in two seconds."""
+"""Whether attention is correct on this machine, and how fast: ratios to torch's own, in two seconds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def ratios(seconds: float = SECONDS) -> dict[str, float]:
 
 
 def _best_times(works: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
-    """The best time of each, in turn, so that what else the machine does meets all of them."""
+    """The best time of each, taken in turn, so that other load affects all of them."""
     best = dict.fromkeys(works, float("inf"))
     end = time.perf_counter() + seconds
     with torch.no_grad():

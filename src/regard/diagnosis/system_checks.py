@@ -19,11 +19,11 @@ PLACES = {
     ),
 }
 SIGNS = "✓→█…猫"
-"""Characters that commands print; the last one in Chinese alone."""
+"""Characters that commands print; the last one only in Chinese."""
 
 
 def browser() -> str | None:
-    """Chromium or a relative of it; None where there is none."""
+    """Chromium or a browser based on it; None if none is installed."""
     for name in BROWSERS:
         found = shutil.which(name)
         if found is not None:
@@ -32,7 +32,7 @@ def browser() -> str | None:
 
 
 def caches() -> dict[str, Path]:
-    """The folders that regard, transformers and matplotlib keep things in."""
+    """The cache folders of regard, transformers and matplotlib."""
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none
     base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
     hub = os.environ.get("HF_HUB_CACHE") or os.environ.get("HF_HOME") or base / "huggingface"
@@ -60,7 +60,7 @@ def writable(folder: Path) -> bool:
 
 
 def output_encoding() -> tuple[str, bool]:
-    """The encoding of standard output, and whether it has everything that commands print."""
+    """The encoding of standard output, and whether it has every character that commands print."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         SIGNS.encode(encoding)

@@ -98,7 +98,7 @@ def _parts(edit: Edit) -> tuple[Edit, ...]:
 
 @dataclass(frozen=True, repr=False)
 class Each(Edit):
-    """An edit of its own for every element of the batch."""
+    """A separate edit for every element of the batch."""
 
     edits: tuple[Edit | None, ...]
 
@@ -110,7 +110,7 @@ class Each(Edit):
         return tuple(self._steps())
 
     def _steps(self) -> Iterator[EditStep]:
-        # The elements do not touch each other, so equal first, second, … steps of several are one.
+        # The elements are independent, so that equal first, second, … steps of several elements become one.
         waiting = [() if edit is None else edit.steps() for edit in self.edits]
         for number in range(max(map(len, waiting))):
             same: dict[HeadEdit, list[int]] = {}
@@ -125,9 +125,9 @@ class Each(Edit):
 
 
 def each(edits: Iterable[Edit | None]) -> Edit:
-    """Give every element of the batch an edit of its own, so that one forward pass tries all of them.
+    """Give every element of the batch its own edit, so that one forward pass tries all of them.
 
-    None leaves an element as it is.
+    None leaves an element unchanged.
 
     >>> from regard.edits import remove
     >>> each([remove(layers=0, heads=head) for head in range(3)]).batch
@@ -137,19 +137,19 @@ def each(edits: Iterable[Edit | None]) -> Edit:
     for one in given:
         if one is not None and not isinstance(one, Edit):
             raise DtypeError(
-                "each takes a list of edits, one per element of the batch.",
+                "each needs a list of edits, one per element of the batch.",
                 got="{type}",
-                do="For example each([remove(heads=0), remove(heads=1)]).",
+                do="Pass, for example, each([remove(heads=0), remove(heads=1)]).",
                 type=type(one).__name__,
             )
         if isinstance(one, Edit) and one.batch is not None:
             raise ArgumentError(
-                "An edit in each is for one element of the batch.",
+                "An edit in each must be for one element of the batch.",
                 got="each within each",
                 do="Put all of them into one list.",
             )
     if not given:
         raise ArgumentError(
-            "each has an edit for every element of the batch.", got="an empty list", do="Pass at least one."
+            "each needs an edit for every element of the batch.", got="an empty list", do="Pass at least one."
         )
     return Each(given)  # type: ignore[arg-type]

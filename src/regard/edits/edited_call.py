@@ -83,7 +83,7 @@ class EditedCall:
                 raise RuntimeError  # as broadcast_shapes does
         except (RegardError, RuntimeError) as error:
             raise MaskError(
-                "The mask of an edit fits every call that it changes.",
+                "The mask of an edit must fit every call that it changes.",
                 got="{mask} for {name} (batch = {batch}, heads = {heads}, {extent})",
                 do="Choose the calls with kind= or layers=, or use a mask without a table.",
                 mask=repr(mask)[:200],

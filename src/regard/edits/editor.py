@@ -29,7 +29,7 @@ class Editor:
     def __repr__(self) -> str:
         return f"<{self.edit!r} in {self.model}: {len(self.calls)} calls changed>"
 
-    # ---- what interception tells ---------------------------------------------------------------
+    # ---- called by interception ----------------------------------------------------------------
 
     def begin(self) -> None:
         """A forward pass begins."""
@@ -47,7 +47,7 @@ class Editor:
     def edit_inputs(self, place: CallPlace, call: InterceptedCall) -> InterceptedCall:
         """The call to compute in place of this one."""
         if place.kind != "cross":
-            # A cross call does not say where its queries are: they are where those before it were.
+            # A cross call does not say where its queries are: they are where those of the last call were.
             self._past = call.past
         self._current = []
         for number, step in enumerate(self._steps):
@@ -86,9 +86,9 @@ class Editor:
         some = step.edit.scope.heads
         if some is not None and some[-1] >= heads:
             raise ArgumentError(
-                "heads= names heads of the model (0 … {last}).",
+                "heads= must name heads of the model (0 … {last}).",
                 got="{edit!r} for {name}",
-                do="Leave it out for all of them.",
+                do="Omit it to change all of them.",
                 last=heads - 1,
                 edit=step.edit,
                 name=place.name,
@@ -98,7 +98,7 @@ class Editor:
     def _check_batch(self, place: CallPlace, batch: int) -> int:
         if self.edit.batch not in (None, batch):
             raise ShapeError(
-                "each has one edit per element of the batch (batch = {batch}).",
+                "each must have one edit per element of the batch (batch = {batch}).",
                 got="{count} edits for {name}",
                 do="Repeat the text once for every edit.",
                 batch=batch,
@@ -114,7 +114,7 @@ class Editor:
         known = self._numbering.layers
         if not known:
             raise EditError(
-                "An edited model calls attention inside the with block.",
+                "An edited model must call attention inside the with block.",
                 got="no attention from {model}",
                 do="Run the edited model itself inside the block, in the same thread; the attention of a "
                 "model that computes softmax by hand or in a compiled kernel cannot be edited: let it call "
@@ -125,7 +125,7 @@ class Editor:
         for number, step in enumerate(self._steps):
             if number not in self._effective:
                 raise EditError(
-                    "Each edit changes something in at least one call.",
+                    "Each edit must change something in at least one call.",
                     got="{edit!r}, which changed nothing in {calls}",
                     do="Check its layers, kind and rows, and the positions of its mask.",
                     edit=step.edit,
@@ -139,9 +139,9 @@ def check_layers(edit: Edit, known: int) -> None:
         layers = step.edit.scope.layers or ()
         if any(layer >= known for layer in layers):
             raise ArgumentError(
-                "layers= names layers of the model (0 … {last}).",
+                "layers= must name layers of the model (0 … {last}).",
                 got="{edit!r}",
-                do="Leave it out for all of them.",
+                do="Omit it to change all of them.",
                 last=known - 1,
                 edit=step.edit,
             )

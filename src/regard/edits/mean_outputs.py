@@ -13,7 +13,13 @@ from regard.interception.steps import CallPlace, Kind
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeanOutputs:
-    """The mean output of every head, ``(head, channel)`` for each kind and layer."""
+    """The mean output of every head, ``(head, channel)`` for each kind and layer.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=3).eval()
+    >>> regard.heads.mean_outputs(model, [torch.tensor([[5, 6, 7]])])
+    <mean outputs of LanguageModel over 3 tokens>
+    """
 
     model: str
     tokens: int
@@ -28,7 +34,7 @@ class MeanOutputs:
         _, heads, _, channels = output.shape
         if found is None or found.shape != (heads, channels):
             raise EditError(
-                "The mean outputs are of the model that is edited.",
+                "The mean outputs must be those of the model that is edited.",
                 got="{mean!r} without {kind} layer {layer}"
                 if found is None
                 else "{mean!r} with {shape} heads and channels where {name} has {wanted}",

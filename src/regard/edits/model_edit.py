@@ -12,15 +12,15 @@ from regard.edits.edit import Edit
 from regard.edits.editor import Editor, check_layers
 from regard.errors import DtypeError, EditError
 from regard.interception.model_interception import calls_intercepted
-from regard.interception.observer import Observer, uncompiled
-from regard.recording.estimate import known_layers
+from regard.interception.module_tracker import ModuleTracker, uncompiled
+from regard.recording.memory_estimate import known_layers
 
 
 def edit(model: nn.Module, edit: Edit) -> AbstractContextManager[Editor]:
     """Change the attention of ``model`` in a ``with`` block, at any length; no matrix is built.
 
     Works with models of transformers, with ``torch.nn``, ``regard.nn`` and every model that calls
-    ``F.scaled_dot_product_attention``. The model is as before when the block ends, also after an error.
+    ``F.scaled_dot_product_attention``. The model is restored when the block ends, even after an error.
     Blocks nest; an edited model can be watched, and the recording holds what was computed.
 
     Args:
@@ -39,16 +39,16 @@ def edit(model: nn.Module, edit: Edit) -> AbstractContextManager[Editor]:
     """
     if not isinstance(model, nn.Module):
         raise DtypeError(
-            "edit(model, edit) takes a PyTorch module.",
+            "edit(model, edit) needs a PyTorch module.",
             got="{type}",
             do="Pass the model itself, not a pipeline or its output.",
             type=type(model).__name__,
         )
     if not isinstance(edit, Edit):
         raise DtypeError(
-            "edit(model, edit) takes an edit.",
+            "edit(model, edit) needs an edit.",
             got="{type}",
-            do="For example edits.remove(layers=3, heads=1); combine several with +.",
+            do="Pass, for example, edits.remove(layers=3, heads=1); combine several with +.",
             type=type(edit).__name__,
         )
     known = known_layers(model)
@@ -60,7 +60,7 @@ def edit(model: nn.Module, edit: Edit) -> AbstractContextManager[Editor]:
 @contextmanager
 def _edited(model: nn.Module, edit: Edit) -> Iterator[Editor]:
     editor = Editor(edit, type(uncompiled(model)).__name__)
-    with calls_intercepted(Observer(model, editor), refuse_hidden):
+    with calls_intercepted(ModuleTracker(model, editor), refuse_hidden):
         yield editor
     editor.check()
 
@@ -68,8 +68,8 @@ def _edited(model: nn.Module, edit: Edit) -> Iterator[Editor]:
 def refuse_hidden(part: Any) -> AbstractContextManager[None]:
     """Raise: what cannot be seen cannot be changed."""
     raise EditError(
-        "A model that is edited calls an attention that can be replaced.",
+        "A model that is edited must call an attention that can be replaced.",
         got="{type}, which computes its attention itself",
-        do="Edit another model of its kind, or let it call F.scaled_dot_product_attention.",
+        do="Edit a similar model, or let this one call F.scaled_dot_product_attention.",
         type=type(part).__name__,
     )

@@ -36,7 +36,7 @@ class ScaleEdit(HeadEdit):
 def remove(
     *, layers: Numbers = None, heads: Numbers = None, kind: str | None = None, rows: Rows = None
 ) -> Edit:
-    """The output of these heads is 0: nothing of them reaches the output projection.
+    """Set the output of these heads to 0: nothing of them reaches the output projection.
 
     >>> remove(layers=4, heads=[0, 7])
     remove(layers=[4], heads=[0, 7])
@@ -59,7 +59,7 @@ def scale(
     """
     if isinstance(factor, bool) or not isinstance(factor, int | float) or not math.isfinite(factor):
         raise ArgumentError(
-            "scale(factor): factor is a finite number.",
+            "scale(factor): factor must be a finite number.",
             got="factor = {factor!r}",
             do="Pass 0.5, say.",
             factor=factor,
@@ -88,10 +88,16 @@ def average(
     """The output of these heads is its mean over a corpus: mean ablation.
 
     ``mean`` comes from ``regard.heads.mean_outputs(model, texts)``.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> mean = regard.heads.mean_outputs(model, [torch.tensor([[5, 6, 7]])])
+    >>> with regard.edit(model, average(mean, heads=0)):
+    ...     _ = model(torch.tensor([[5, 6, 7]]))
     """
     if not isinstance(mean, MeanOutputs):
         raise DtypeError(
-            "average(mean) takes the mean outputs of a model.",
+            "average(mean) needs the mean outputs of a model.",
             got="{type}",
             do="Compute them: regard.heads.mean_outputs(model, texts).",
             type=type(mean).__name__,

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from regard.edits.edited_call import EditedCall
 from regard.errors import DtypeError, EditError, RecordingError
-from regard.kernels.attention import attention
 from regard.kernels.biases import Bias
+from regard.kernels.functional import attention
 from regard.kernels.inputs import Inputs
 from regard.masks import Mask
 from regard.recording import Recording
@@ -24,7 +24,7 @@ def check_recording(given: object, what: str) -> Recording:
     if isinstance(given, Recording):
         return given
     raise DtypeError(
-        "{what}(recording) takes a recording.",
+        "{what}(recording) needs a recording.",
         got="{type}",
         do="Make one: with regard.watch(model, values=True) as seen: model(**inputs).",
         what=what,
@@ -38,7 +38,7 @@ def recorded_for(recording: Recording, edited: EditedCall) -> RecordedCall | Non
     found = [call for call in recording.calls if (call.kind, call.layer) == (place.kind, place.layer)]
     if len(found) != 1 or found[0].name != place.name:
         raise EditError(
-            "The recording is of one run of the model that is edited.",
+            "The recording must be of one run of the model that is edited.",
             got="{count} calls of {kind} layer {layer} in {recording!r}"
             if len(found) != 1
             else "{recorded} where the model calls {name}",
@@ -61,8 +61,8 @@ def _check_sizes(call: Call, edited: EditedCall) -> None:
     inputs = edited.call.inputs
     if call.extent != inputs.extent or edited.past or call.batch not in (1, len(inputs.q)):
         raise EditError(
-            "The recording has the length of the text that is read, and its batch or one sequence (batch = "
-            "{batch}, {extent}).",
+            "The recording must have the length of the text that is read, and its batch or one sequence "
+            "(batch = {batch}, {extent}).",
             got="batch = {own_batch}, {own_extent} in the recording of {name}",
             do="Record a text with as many tokens.",
             batch=len(inputs.q),
@@ -74,7 +74,7 @@ def _check_sizes(call: Call, edited: EditedCall) -> None:
     missing = sorted(set(edited.heads.tolist()) - set(call.head_numbers))
     if missing:
         raise EditError(
-            "The recording has all heads that are edited.",
+            "The recording must have all heads that are edited.",
             got="no head {heads} in the recording of {name}",
             do="Record without heads=, or name other heads.",
             heads=", ".join(map(str, missing)),
@@ -105,7 +105,7 @@ class RecordedCall:
         raise RecordingError(
             "An edit by another run needs finite numbers.",
             got="NaN or infinity in {tensor} of {name}",
-            do="Look for the layer that computes them.",
+            do="Find the layer that computes them.",
             tensor=name,
             name=self.call.name,
         )
@@ -113,17 +113,17 @@ class RecordedCall:
     def output(self) -> Tensor:
         """The recorded output of the edited heads, ``(batch or 1, edited head, query, channel)``."""
         own = self.own
-        found = attention(
-            own.q,
-            own.k,
-            own.values,
+        # Not the output: where a query is NaN, torch's kernels give 0 on some CPUs.
+        return attention(
+            self.finite("Q", own.q),
+            self.finite("K", own.k),
+            self.finite("V", own.values),
             mask=own.mask,
             bias=own.bias,
             scale=own.scale,
             softcap=own.softcap,
             sinks=own.sinks,
         )
-        return self.finite("O", found)
 
     @property
     def mask(self) -> Mask:
@@ -142,7 +142,7 @@ class RecordedCall:
 
     def _some_heads(self) -> EditError:
         return EditError(
-            "A recording whose mask or bias differs by head has all heads.",
+            "A recording whose mask or bias differs by head must have all heads.",
             got="{count} heads in the recording of {name}",
             do="Record without heads=.",
             count=self.call.heads,
@@ -153,9 +153,16 @@ class RecordedCall:
 
     def put(self, own: Tensor, recorded: Tensor) -> Tensor:
         """``own (batch, head, length, channel)`` with the recorded tensor in the edited heads."""
+        return torch.where(self.edited.where, self._with(own, recorded), own)
+
+    def put_keys(self, own: Tensor, recorded: Tensor) -> Tensor:
+        """``own (batch, head, key, channel)`` with the recorded keys in the edited heads, for all rows."""
+        return torch.where(self.edited.cells[:, :, None, None], self._with(own, recorded), own)
+
+    def _with(self, own: Tensor, recorded: Tensor) -> Tensor:
         full = own.clone()
         full[:, self.edited.heads] = recorded.to(own.dtype)
-        return torch.where(self.edited.where, full, own)
+        return full
 
     def check_scores(self, inputs: Inputs) -> None:
         """Raise if the scores of the two runs are made in different ways."""
@@ -168,7 +175,7 @@ class RecordedCall:
         )
         if not same_sinks or self.call.softcap != inputs.softcap:
             raise EditError(
-                "Weights of another run are computed with the same softcap and sinks.",
+                "Weights of another run must be computed with the same softcap and sinks.",
                 got="others in the recording of {name}",
                 do="Record the same model with all heads.",
                 name=self.call.name,

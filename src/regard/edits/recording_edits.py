@@ -39,20 +39,23 @@ class PatternEdit(RecordingEdit):
         recorded.check_scores(inputs)
         mask = recorded.mask
         if not edited.whole:
-            cells = edited.cell_mask
-            mask = (inputs.mask | cells) & (mask | ~cells)
+            here = edited.cell_mask & edited.placed(self.scope.row_mask)
+            mask = (inputs.mask | here) & (mask | ~here)
         # Heads that share a key head may now have different keys.
         group = inputs.heads // inputs.k.shape[1]
         k, v = (x.repeat_interleave(group, 1) if group > 1 else x for x in (inputs.k, inputs.v))
         own = recorded.own
-        changed = replace(
-            inputs,
-            q=recorded.put(inputs.q, recorded.finite("Q", own.q) * (own.scale / inputs.scale)),
-            k=recorded.put(k, recorded.finite("K", own.k)),
-            v=v,
-            mask=mask,
-            bias=_joined_bias(inputs, recorded),
-        )
+        q = recorded.put(inputs.q, recorded.finite("Q", own.q) * (own.scale / inputs.scale))
+        other_k = recorded.put_keys(k, recorded.finite("K", own.k))
+        if edited.rows is None:
+            k = other_k
+        else:
+            # Each row has its queries in the channels of its own keys, and 0 in those of the others.
+            q = torch.cat(
+                [x.masked_fill(rows, 0.0) for x, rows in ((q, edited.where), (q, ~edited.where))], -1
+            )
+            k = torch.cat([k, other_k], -1)
+        changed = replace(inputs, q=q, k=k, v=v, mask=mask, bias=_joined_bias(inputs, recorded))
         return replace(edited.call, inputs=changed, view=FixedMaskView(mask, inputs.extent.queries))
 
 
@@ -75,12 +78,17 @@ def _same(own: Bias | None, other: Bias | None) -> bool:
 
 
 def pattern(
-    recording: Recording, *, layers: Numbers = None, heads: Numbers = None, kind: str | None = None
+    recording: Recording,
+    *,
+    layers: Numbers = None,
+    heads: Numbers = None,
+    kind: str | None = None,
+    rows: Rows = None,
 ) -> Edit:
     """The attention weights of another run, on the values of this one.
 
-    The recording is of the same model and of a text with as many tokens. In generation, it is the
-    prompt that gets them.
+    The recording is of the same model and of a text with as many tokens. In generation, only the
+    prompt gets them.
 
     >>> import torch, regard
     >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
@@ -92,7 +100,7 @@ def pattern(
     >>> torch.allclose(patched[0].weights(1), seen[0].weights(1), atol=1e-6)
     True
     """
-    return PatternEdit(Scope.of(layers, heads, kind), check_recording(recording, "pattern"))
+    return PatternEdit(Scope.of(layers, heads, kind, rows), check_recording(recording, "pattern"))
 
 
 class OutputEdit(RecordingEdit):
@@ -115,7 +123,7 @@ def output(
     """The output of these heads in another run: activation patching.
 
     The recording is of the same model, made with ``watch(model, values=True)``, and of a text with as many
-    tokens. In generation, it is the prompt that is patched.
+    tokens. In generation, only the prompt is patched.
 
     >>> import torch, regard
     >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)

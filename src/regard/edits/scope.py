@@ -120,9 +120,9 @@ def _kind(given: str | None) -> Kind | None:
     if given is None:
         return None
     raise ArgumentError(
-        "kind is encoder, decoder or cross.",
+        "kind must be encoder, decoder or cross.",
         got="kind = {given!r}",
-        do="Leave it out for all calls.",
+        do="Omit it to change all calls.",
         given=given,
     )
 
@@ -133,15 +133,15 @@ def _rows(given: Any) -> tuple[Interval, ...] | None:
         stop = None if given.stop is None else check_integer("rows", given.stop, least=0)
         if stop is not None and stop <= start:
             raise ArgumentError(
-                "rows names at least one position.",
+                "rows must name at least one position.",
                 got="rows = {given!r}",
-                do="Leave it out for all rows.",
+                do="Omit it to change all rows.",
                 given=given,
             )
         return (Interval(start, stop),)
     if isinstance(given, slice):
         raise ArgumentError(
-            "rows are a position, a slice without a step, or a list of positions.",
+            "rows must be a position, a slice without a step, or a list of positions.",
             got="rows = {given!r}",
             do="Pass range(start, stop, step).",
             given=given,

@@ -4,35 +4,69 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from regard.edits.edit import Edit, HeadEdit
 from regard.edits.edited_call import EditedCall
 from regard.edits.scope import Numbers, Rows, Scope
-from regard.errors import ArgumentError, EditError
+from regard.errors import ArgumentError
 from regard.interception.steps import InterceptedCall
-from regard.kernels.inputs import LARGEST_SCALE
+from regard.kernels import attention, attention_with_lse
+from regard.kernels.biases import Bias, TensorBias
+from regard.kernels.capped_bias import CappedBias
+from regard.kernels.inputs import LARGEST_SCALE, Inputs
 
 
 @dataclass(frozen=True, repr=False)
 class UniformEdit(HeadEdit):
-    """All scores are 0."""
+    """All scores of a row are the same."""
 
     def edit_inputs(self, edited: EditedCall) -> InterceptedCall:
         inputs = edited.call.inputs
         bias = None if edited.whole else edited.scaled(inputs.bias, 0.0)
+        if inputs.sinks is not None:
+            level = torch.where(edited.where[..., 0], _even_score(inputs), 0.0)
+            bias = _plus(bias, TensorBias(level[..., None]))
         return replace(
             edited.call, inputs=replace(inputs, q=inputs.q.masked_fill(edited.where, 0.0), bias=bias)
         )
 
 
+def _even_score(inputs: Inputs) -> Tensor:
+    """The score that makes n equal keys as heavy against a sink as the keys are, ``(batch, head, query)``.
+
+    ``n · exp(c) = Σ_j exp(s_ij)``, so c is the lse of the row less log n.
+    """
+    ones = inputs.v.new_ones(()).expand(*inputs.v.shape[:3], 1)
+    where: dict[str, Any] = {"mask": inputs.mask, "scale": inputs.scale}
+    scored = {**where, "bias": inputs.bias, "softcap": inputs.softcap}
+    with torch.no_grad():
+        lse = attention_with_lse(inputs.q, inputs.k, ones, **scored)[1]
+        count = attention_with_lse(torch.zeros_like(inputs.q), inputs.k, ones, **where)[1]
+        level = torch.where(lse == -torch.inf, 0.0, lse - count)
+    if not (torch.is_grad_enabled() and (inputs.q.requires_grad or inputs.k.requires_grad)):
+        return level
+    # An lse has no gradient, but r = 1 − (the weight of the sink) has: dr = r (1 − r) d lse.
+    assert inputs.sinks is not None
+    kept = attention(inputs.q, inputs.k, ones, **scored, sinks=inputs.sinks.detach())[..., 0]
+    slope = (kept * (1 - kept)).detach()
+    return level + torch.where(slope > 0, (kept - kept.detach()) / slope.clamp(min=1e-30), 0.0)
+
+
+def _plus(bias: Bias | None, more: Bias) -> Bias:
+    return more if bias is None else bias + more
+
+
 def uniform(
     *, layers: Numbers = None, heads: Numbers = None, kind: str | None = None, rows: Rows = None
 ) -> Edit:
-    """Every key that a query sees gets the same weight: all scores are 0, a position bias included.
+    """Every key that a query sees gets the same weight, whatever its score and position bias.
 
-    Where a model has a learned sink, the sink keeps its score.
+    With n visible keys, ``w_ij = 1/n``. Where a learned sink takes the share p_i of a row, it keeps it:
+    ``w_ij = (1 − p_i)/n``, so that how much a head looks at keys stays, and only where it looks changes.
 
     >>> uniform(layers=2, heads=5)
     uniform(layers=[2], heads=[5])
@@ -50,41 +84,37 @@ class TemperatureEdit(HeadEdit):
         inputs, factors = edited.call.inputs, edited.factors(1 / self.t)
         if abs(inputs.scale) / self.t > LARGEST_SCALE:
             raise ArgumentError(
-                "temperature(t): 1/t times the scale of the scores ({scale:g}) is at most 1e8.",
+                "temperature(t): 1/t times the scale of the scores ({scale:g}) must be at most 1e8.",
                 got="t = {t!r}",
                 do="Pass a larger t.",
                 scale=inputs.scale,
                 t=self.t,
             )
-        changed = replace(
-            inputs,
-            bias=edited.scaled(inputs.bias, 1 / self.t),
-            sinks=None if inputs.sinks is None else self._sinks(edited, inputs.sinks, factors),
-        )
+        changed = self._with_sinks(edited, replace(inputs, bias=edited.scaled(inputs.bias, 1 / self.t)))
         if edited.whole:
             softcap = None if inputs.softcap is None else inputs.softcap / self.t
-            return replace(edited.call, inputs=replace(changed, scale=inputs.scale / self.t, softcap=softcap))
-        if inputs.softcap is not None:
-            raise self._refused(edited, "softcap")
-        return replace(
-            edited.call, inputs=replace(changed, q=inputs.q * factors[..., None].to(inputs.q.dtype))
-        )
+            changed = replace(changed, scale=inputs.scale / self.t, softcap=softcap)
+        elif inputs.softcap is None:
+            changed = replace(changed, q=inputs.q * factors[..., None].to(inputs.q.dtype))
+        else:
+            k = inputs.k.repeat_interleave(inputs.heads // inputs.k.shape[1], 1)
+            more = CappedBias(inputs.q, k, factors - 1, inputs.scale, inputs.softcap)
+            changed = replace(changed, bias=_plus(changed.bias, more))
+        return replace(edited.call, inputs=changed)
 
-    def _sinks(self, edited: EditedCall, sinks: Tensor, factors: Tensor) -> Tensor:
-        """A sink is a score too. Every head has one, for all elements of the batch and all rows."""
-        if factors.shape[0] != 1 or factors.shape[2] != 1:
-            raise self._refused(edited, "sinks")
-        return sinks * factors[0, :, 0].to(sinks.dtype)
+    def _with_sinks(self, edited: EditedCall, inputs: Inputs) -> Inputs:
+        """A sink is a score too.
 
-    def _refused(self, edited: EditedCall, what: str) -> EditError:
-        return EditError(
-            "With a softcap, temperature is for whole layers; with learned sinks, for whole heads.",
-            got="{edit!r} for {name}, which has {what}",
-            do="Leave out heads= and rows=, and do not use each.",
-            edit=self,
-            name=edited.place.name,
-            what=what,
-        )
+        Every head has one for all elements of the batch and all rows. Where these differ, the scores move
+        against the sink instead: ``softmax(s/t, z/t) = softmax(s/t + z − z/t, z)``.
+        """
+        factors = edited.factors(1 / self.t)
+        if inputs.sinks is None:
+            return inputs
+        if edited.rows is None and factors.shape[0] == 1:
+            return replace(inputs, sinks=inputs.sinks * factors[0, :, 0].to(inputs.sinks.dtype))
+        moved = inputs.sinks[:, None, None] * (1 - factors)[..., None].to(inputs.sinks.dtype)
+        return replace(inputs, bias=_plus(inputs.bias, TensorBias(moved)))
 
 
 def temperature(
@@ -97,12 +127,15 @@ def temperature(
 ) -> Edit:
     """Scores divided by ``t``: above 1 the weights become more even, below 1 sharper.
 
+    Divided is all that goes into softmax: with a softcap c, ``c · tanh(s/c) / t``; position biases and
+    learned sinks too.
+
     >>> temperature(2, kind="decoder")
     temperature(2.0, kind='decoder')
     """
     number = isinstance(t, int | float) and not isinstance(t, bool)
     if not number or not (math.isfinite(t) and t > 0):
         raise ArgumentError(
-            "temperature(t): t is a finite number above 0.", got="t = {t!r}", do="Pass 2.0, say.", t=t
+            "temperature(t): t must be a finite number above 0.", got="t = {t!r}", do="Pass 2.0, say.", t=t
         )
     return TemperatureEdit(Scope.of(layers, heads, kind, rows), float(t))

@@ -9,33 +9,41 @@
 """
 
 from regard.heads import survey
+from regard.heads.alignment_scores import alignment
 from regard.heads.attention_rollout import Rollout, rollout
-from regard.heads.eviction import Eviction, eviction
+from regard.heads.cache_eviction import Eviction, eviction
 from regard.heads.head_divergence import Divergence, divergence
 from regard.heads.head_importance import importance
+from regard.heads.head_roles import roles
 from regard.heads.head_table import table
-from regard.heads.induction import induction, repeated_tokens
+from regard.heads.induction_heads import induction, repeated_tokens
 from regard.heads.logit_attribution import Attribution, attribution
-from regard.heads.mass import mass
 from regard.heads.output_means import mean_outputs
+from regard.heads.region_mass import mass
 from regard.heads.role_results import Example, Head, Roles, Score
-from regard.heads.roles import roles
+from regard.heads.token_alignment import AlignedPair, Alignment, align
 from regard.heads.token_relevance import Relevance, relevance
-from regard.heads.value_weighted import ValueWeighted, value_weighted
+from regard.heads.training_monitor import Monitor, monitor, read_monitor
+from regard.heads.value_norms import ValueWeighted, value_weighted
 from regard.table import Table
 
 __all__ = [
+    "AlignedPair",
+    "Alignment",
     "Attribution",
     "Divergence",
     "Eviction",
     "Example",
     "Head",
+    "Monitor",
     "Relevance",
     "Roles",
     "Rollout",
     "Score",
     "Table",
     "ValueWeighted",
+    "align",
+    "alignment",
     "attribution",
     "divergence",
     "eviction",
@@ -43,6 +51,8 @@ __all__ = [
     "induction",
     "mass",
     "mean_outputs",
+    "monitor",
+    "read_monitor",
     "relevance",
     "repeated_tokens",
     "roles",

@@ -1,18 +1,18 @@
 """Attention rollout: how much of each input token has flowed into each position after all layers.
 
-Abnar & Zuidema (2020). A layer mixes what stands at the positions, by its mean attention and by the
+Abnar & Zuidema (2020). A layer mixes the vectors at the positions, by its mean attention and by the
 residual connection around it::
 
     Â = r · I + (1 − r) · (Ā + diag(1 − Ā 1))        R = Â_L ⋯ Â_2 Â_1
 
-Ā is the mean over heads. Where its row sums to less than 1 (a sink took weight, or nothing was in
-sight) attention added that much less, and what is missing stays with the token; so rows of R sum to 1.
+Ā is the mean over heads. Where its row sums to less than 1 (a sink took weight, or nothing was
+visible) attention added that much less, and what is missing stays with the token; so rows of R sum to 1.
 
 With cross-attention, two texts flow into the decoder. A decoder layer first mixes the target by its
 own attention and then takes a part ``1 − r`` from the source, as the encoder left it.
 
 Rows of R are computed from the last layer down, ``x ← x Â``, with the matrix of a layer made a few
-rows at a time. Nothing of n×n exists unless all rows are asked for, and then only the result.
+rows at a time. Nothing n×n is built unless all rows are requested, and then only the result.
 """
 
 from __future__ import annotations
@@ -38,6 +38,13 @@ class Rollout:
 
     ``own[r, j]`` is the share of token j of the text in row r; ``source`` the same for the other text of
     an encoder-decoder. Both together sum to 1 in each row.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> with torch.no_grad(), regard.watch(model) as seen:
+    ...     _ = model(torch.tensor([[5, 6, 7]]))
+    >>> regard.heads.rollout(seen).own.shape  # (position, token)
+    torch.Size([3, 3])
     """
 
     own: Tensor  # (row, token)
@@ -57,9 +64,9 @@ def rollout(
 ) -> Rollout:
     """Attention rollout through all layers, for an encoder, a decoder or both together.
 
-    ``residual`` is the share r of the residual connection. ``rows`` asks for some positions only, which
-    is cheaper: time and memory are those of the rows. ``layers`` and ``heads`` choose through which
-    attention the text flows; other layers act as the identity.
+    ``residual`` is the share r of the residual connection. ``rows`` selects some positions only, which
+    is cheaper: time and memory are those of the rows. ``layers`` and ``heads`` choose the attention
+    that the text flows through; other layers act as the identity.
     ``run`` chooses a pass where several were recorded.
 
     >>> import torch, regard
@@ -74,7 +81,7 @@ def rollout(
     """
     check_recording(recording)
     check_number("residual", residual, 0, 1, example=0.5)
-    recording = Recording(recording.model, recording.calls)  # one that grows builds its calls each time
+    recording = Recording(recording.model, recording.calls)  # in progress, it builds its calls on each access
     calls = _of_run(recording, run)
     for call in calls:
         check_batch(call, batch)

@@ -91,7 +91,7 @@ def _at_pairs(inputs: RoleInputs, name: str, pairs: Integers) -> RoleTally:
 def _under_mask(inputs: RoleInputs, mask: Mask) -> RoleTally:
     """``exp(lse under both masks − lse)``: the mass of a region without any pair of it."""
     call, tally = inputs.call, RoleTally(inputs.call.heads)
-    both = inputs.mask & mask
+    both = inputs.mask & call.region(mask)
     if isinstance(call, DenseCall):
         inside = call.matrix * both.dense(*call.extent, device=call.matrix.device)
         mass, peak, peak_key = inside.sum(-1), *inside.max(-1)

@@ -37,9 +37,9 @@ def table(
 ) -> Table:
     """One row per head: its statistics averaged over the queries that see something.
 
-    Queries that see nothing and, where the mask tells, padding are left out. All sequences of the
+    Queries that see nothing and, where the mask shows it, padding are left out. All sequences of the
     batch count together unless ``batch`` names one; ``layers`` and ``heads`` choose some.
-    The definitions stand in ``docs/statistics.md``.
+    The definitions are in ``docs/statistics.md``.
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoder(
@@ -52,7 +52,7 @@ def table(
     (6, 2, 1, 5)
     >>> sharpest = found.sort("entropy")[0]
 
-    ``distances`` adds how much weight lies how far from the query: columns ``distance_0``, ``distance_1``,
+    ``distances`` adds the weight by distance from the query: columns ``distance_0``, ``distance_1``,
     ``distance_2`` (2 and 3), ``distance_4`` (4 to 7) and so on. This takes about two more passes.
 
     >>> near = table(seen, distances=True)[0]
@@ -61,7 +61,7 @@ def table(
     >>> round(sum(near[f"distance_{first}"] for first in (0, 1, 2, 4)), 4)
     1.0
 
-    Nothing of n×n is built; recordings of statistics alone will do, except for distances.
+    Nothing n×n is built. Recordings of statistics alone suffice, except for distances.
     """
     check_recording(recording)
     calls = chosen(recording, layers, heads)
@@ -167,7 +167,7 @@ def _received_peak(found: Statistics, chosen: slice, counts: Tensor, *, complete
     """The greatest share of a sequence's attention that one key receives, averaged over sequences.
 
     Kept statistics have summed over all queries. Where some of them are padding, their part cannot
-    be taken out of the sum, and there is no answer.
+    be subtracted, and the result is None.
     """
     if not complete:
         return [None] * counts.shape[1]

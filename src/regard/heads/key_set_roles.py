@@ -1,4 +1,4 @@
-"""The weight on sets of keys, which came with the statistics: separators, and rows of any set."""
+"""The weight on sets of keys, computed with the statistics: separators, and rows of any set."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Channels:
 
 
 def channels(separators: Bools | None, numbers: Sequence[Integers] | None, shown: Tensor) -> Channels:
-    """Channels for separators and for the frequent among these words; None for what is not asked.
+    """Channels for separators and for the frequent among these words; None for what was not requested.
 
     ``shown`` are the keys that are not padding, ``(batch, key)``.
     """

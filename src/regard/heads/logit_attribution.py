@@ -4,7 +4,7 @@ The residual stream of a pre-norm language model is a sum, and with the denomina
 the logit of a token is linear in it. So the logit is a sum as well: of the embedding, every feed-forward
 block, the biases and, for each head and source token j, ``w_ij · (v_j W_O) · u``, with u the token's row of
 the unembedding taken back through the norm. It is exact for direct effects: what a head gave to later layers,
-and they to the logit, is in the part of the later layer.
+and those gave to the logit, counts for the later layer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ TOLERANCE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """The parts of one logit, or of the difference of two; they sum to ``logit``."""
+    """The parts of one logit, or of the difference of two; they sum to ``logit``.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> found = regard.attribution(model, torch.tensor([[5, 6, 7]]), target=9)
+    >>> abs(found.total - found.logit) < 1e-4
+    True
+    """
 
     target: int
     against: int | None
@@ -40,6 +47,7 @@ class Attribution:
     feed_forwards: Tensor  # (layer,)
     embedding: float
     biases: float
+    direction: Tensor  # (width,): u, the direction of the residual stream that the logit reads
 
     @property
     def total(self) -> float:
@@ -94,7 +102,7 @@ def attribution(
     """
     if not isinstance(model, nn.Module):
         raise DtypeError(
-            "attribution(model, …) takes a PyTorch module.",
+            "attribution(model, …) needs a PyTorch module.",
             got="{given}",
             do="Pass the model itself.",
             given=type(model).__name__,
@@ -143,7 +151,7 @@ def _parts(
         constant += float(_difference(stack.unembedding_bias, target, against))
     blocks = torch.stack([output[0, at].double() @ direction for output in capture.blocks])
     embedding = float(capture.first[0][0, at].double() @ direction)
-    return Attribution(target, against, at, logit, torch.stack(heads), blocks, embedding, constant)
+    return Attribution(target, against, at, logit, torch.stack(heads), blocks, embedding, constant, direction)
 
 
 def _difference(rows: Tensor, target: int, against: int | None) -> Tensor:
@@ -211,7 +219,7 @@ class _Capture:
 def _check_token(name: str, token: object, vocabulary: int) -> None:
     if not is_index(token, vocabulary):
         raise ArgumentError(
-            "{name} is the id of a token of the model (0 … {last}).",
+            "{name} must be the id of a token of the model (0 … {last}).",
             got="{name} = {token!r}",
             do="Use tokenizer.convert_tokens_to_ids(...).",
             name=name,
@@ -225,14 +233,14 @@ def _arguments(inputs: object) -> dict[str, Any] | None:
     ids = inputs.get("input_ids") if isinstance(inputs, Mapping) else inputs
     if not isinstance(ids, Tensor):
         raise DtypeError(
-            "inputs are token ids (1, length), or the arguments of the model with input_ids.",
+            "inputs must be token ids (1, length), or the arguments of the model with input_ids.",
             got="{given}",
             do='Pass tokenizer(text, return_tensors="pt").',
             given=type(inputs).__name__,
         )
     if ids.ndim != 2 or len(ids) != 1 or not ids.shape[1]:
         raise ShapeError(
-            "Attribution explains one text: ids have the shape (1, length).",
+            "Attribution explains one text: ids must have the shape (1, length).",
             got="shape {shape}",
             do="Pass one text at a time: ids[:1].",
             shape=tuple(ids.shape),
@@ -243,7 +251,7 @@ def _arguments(inputs: object) -> dict[str, Any] | None:
 def _position(position: int, length: int) -> int:
     if not is_integer(position, -length, length - 1):
         raise ArgumentError(
-            "position is a position of the text (0 … {last}).",
+            "position must be a position in the text (0 … {last}).",
             got="position = {position!r}",
             do="Count from 0; −1 is the last.",
             last=length - 1,

@@ -13,7 +13,7 @@ from regard.edits.model_edit import refuse_hidden
 from regard.errors import ArgumentError, DtypeError, EditError
 from regard.interception.call_numbering import CallNumbering
 from regard.interception.model_interception import calls_intercepted
-from regard.interception.observer import Observer, uncompiled
+from regard.interception.module_tracker import ModuleTracker, uncompiled
 from regard.interception.steps import CallPlace, InterceptedCall, Kind
 from regard.recording.reader import Reader
 
@@ -73,7 +73,7 @@ def mean_outputs(model: nn.Module | Reader, texts: Iterable[Any], *, tokenizer: 
         model, tokenizer = model.model, model.tokenizer if tokenizer is None else tokenizer
     if not isinstance(model, nn.Module):
         raise DtypeError(
-            "mean_outputs(model, texts) takes a PyTorch module.",
+            "mean_outputs(model, texts) needs a PyTorch module.",
             got="{type}",
             do="Pass the model itself.",
             type=type(model).__name__,
@@ -82,7 +82,7 @@ def mean_outputs(model: nn.Module | Reader, texts: Iterable[Any], *, tokenizer: 
     training = model.training
     model.eval()
     try:
-        with calls_intercepted(Observer(model, averager), refuse_hidden):
+        with calls_intercepted(ModuleTracker(model, averager), refuse_hidden):
             for text in texts:
                 _read(model, text, tokenizer, averager)
     finally:
@@ -121,14 +121,14 @@ def _checked(averager: OutputAverager, model: str) -> MeanOutputs:
     means = averager.means()
     if not means:
         raise EditError(
-            "A mean is over at least one text.", got="none for {model}", do="Pass texts.", model=model
+            "A mean needs at least one text.", got="none for {model}", do="Pass texts.", model=model
         )
     for (kind, layer), mean in means.items():
         if not bool(mean.isfinite().all()):
             raise EditError(
-                "Mean outputs are finite.",
+                "Mean outputs must be finite.",
                 got="NaN or infinity in {kind} layer {layer} of {model}",
-                do="Look for the text that gives them.",
+                do="Find the text that produces them.",
                 kind=kind,
                 layer=layer,
                 model=model,

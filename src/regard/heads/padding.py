@@ -21,7 +21,7 @@ def real_queries(recording: Recording, call: Call) -> Tensor:
     """The queries that are not padding, ``(batch, query)``.
 
     In self-attention a query is padding where the mask hides the key at its position from every query.
-    Cross-attention says nothing of its queries; the decoder's own attention beside it does.
+    Cross-attention does not show which queries are padding; the decoder's self-attention beside it does.
     """
     if call.kind == "cross":
         return _beside(recording, call)

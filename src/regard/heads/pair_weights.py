@@ -1,6 +1,6 @@
 """Weights at chosen pairs of query and key: ``exp(s_ij − lse_i)`` there and nowhere else.
 
-Memory is that of the pairs. Channels are gathered a stretch of pairs at a time.
+Memory is that of the pairs. Channels are gathered for some pairs at a time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BLOCK = 64
 def weights_near(call: Call, batch: int, first: int, last: int) -> Tensor:
     """The weights of every query at the keys ``first … last`` positions away, ``(head, query, offset)``.
 
-    Where there is no such key the number means nothing; the mask is not asked.
+    Without such a key the number is meaningless; the mask is not evaluated.
     Blocks along the diagonal are products of matrices, far faster than pairs.
 
     >>> q = k = torch.eye(3)[None, None]

@@ -12,6 +12,7 @@ from regard.heads.head_table import PLACE
 from regard.heads.significance import LEVEL
 from regard.interception.steps import Kind
 from regard.languages import Texts
+from regard.notebook_table import html_table
 from regard.table import Table, Value
 
 TEXTS = Texts("heads")
@@ -27,9 +28,9 @@ TIERS = (
     ("first", "separator", "same", "positional"),
     ("broad",),
 )
-"""A clear role goes before those of later tiers.
+"""A clear role takes precedence over those of later tiers.
 
-Equal tokens and distance are general roles, of which those before are cases. The first token and
+Equal tokens and distance are general roles, of which the earlier ones are special cases. The first token and
 separators are where heads rest when what they look for is not there.
 """
 
@@ -37,12 +38,16 @@ CLEAR = 0.5
 """The least excess over chance of a clear role."""
 
 SHORT = 32
-"""Texts of fewer tokens are too short: one key of theirs is met by chance in more than 3 of 100 cases."""
+"""Texts with fewer tokens are too short: a given key is hit by chance in more than 3 of 100 cases."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A query and a key that show a role: their positions, their tokens, and the weight between them."""
+    """A query and a key that show a role: their positions, their tokens, and the weight between them.
+
+    >>> print(Example(0, 3, 2, 0.91, "sat", "cat"))
+    'sat' → 'cat' (0.91)
+    """
 
     batch: int
     query: int
@@ -59,7 +64,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Score:
-    """How far a head plays a role, in [0, 1], and what attention by chance would get.
+    """How far a head plays a role, in [0, 1], and the score of attention by chance.
 
     >>> round(Score(0.9, 0.1).excess, 3)
     0.889
@@ -71,7 +76,7 @@ class Score:
     p: float | None = None
     """How likely shuffled weights score as high; None for what no shuffling changes (broad)."""
     adjusted: float | None = None
-    """The same, corrected for the number of heads and roles that were asked about."""
+    """The same, corrected for the number of heads and roles that were tested."""
 
     @property
     def excess(self) -> float:
@@ -102,7 +107,7 @@ class Head:
     beside: bool = False
     """Whether heads of other kinds were recorded beside it, as in an encoder-decoder."""
     shown: str | None = field(default=None, compare=False)
-    """The role that was asked for, which is then shown in place of the best."""
+    """The requested role, which is then shown instead of the best."""
 
     def __str__(self) -> str:
         kind = f"{self.kind} " if self.beside else ""
@@ -112,9 +117,9 @@ class Head:
     def best(self) -> str | None:
         """The clearest role, or None if none is clear.
 
-        A role is clear from an excess over chance of 0.5 on, if shuffled weights do not give it too.
-        A particular role (previous, say) that is clear goes before a general one (positional) and before
-        the places where heads rest (first). Roles of one's own go before all others.
+        A role is clear if its excess over chance is at least 0.5 and shuffled weights do not reach it too.
+        A particular role (such as previous) that is clear takes precedence over a general one (positional)
+        and over the places where heads rest (first). User-defined roles come before all others.
 
         >>> Head(0, "", "encoder", 0, 0, 0, {"previous": Score(0.8), "positional": Score(0.9)}).best
         'previous'
@@ -128,7 +133,7 @@ class Head:
 
     @property
     def example(self) -> Example | None:
-        """The pair of tokens that shows the best role, or the one that was asked for."""
+        """The pair of tokens that shows the best role, or the requested one."""
         role = self.shown or self.best
         return None if role is None or role not in self.scores else self.scores[role].example
 
@@ -153,6 +158,13 @@ class Roles:
 
     ``for head in roles`` gives each; ``roles.strongest("previous")`` those that play a role best;
     ``roles.table`` all scores as a table, which goes to pandas, polars, Arrow, CSV and JSON.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> with torch.no_grad(), regard.watch(model) as seen:
+    ...     _ = model(torch.arange(1, 41)[None])
+    >>> [head.head for head in regard.heads.roles(seen)]
+    [0, 1]
     """
 
     heads: tuple[Head, ...]
@@ -169,13 +181,19 @@ class Roles:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every role, and after them those of one's own."""
+        """Every role, followed by the user-defined ones."""
         own = dict.fromkeys(role for head in self.heads for role in head.scores if role not in ROLES)
         return (*ROLES, *own)
 
     def __repr__(self) -> str:
         clear = sum(head.best is not None for head in self.heads)
         return f"<Roles of {len(self)} heads, {clear} of them clear>"
+
+    def _repr_html_(self) -> str:
+        clear = self.clearest(len(self))
+        others = [head for head in self.heads if head.best is None]
+        rows = ((head.kind, head.layer, head.head, *_in_cells(head)) for head in (*clear, *others))
+        return html_table(("kind", "layer", "head", "role", "score", "example"), rows, repr(self)[1:-1])
 
     def __len__(self) -> int:
         return len(self.heads)
@@ -235,6 +253,16 @@ class Roles:
     def to_json(self, path: str | Path | None = None) -> str:
         """The table as a JSON list of records."""
         return self.table.to_json(path)
+
+
+def _in_cells(head: Head) -> tuple[Value, ...]:
+    """What a head does, its score, and the pair of tokens that shows it."""
+    if head.best is None:
+        return None, None, None
+    shown = head.example
+    named = shown is not None and shown.query_token is not None and shown.key_token is not None
+    pair = f"{shown.query_token} → {shown.key_token}" if shown is not None and named else None
+    return in_words(head.best), head.scores[head.best].value, pair
 
 
 def in_words(role: str, lang: str = "en") -> str:

@@ -1,12 +1,12 @@
 """How likely a score is by chance: against weights whose keys were shuffled.
 
-A role gives, for each query, some of the keys in sight. If what a head looks at had nothing to do with the
-role, its weights could be dealt out anew among the keys, and the score would be about as great. How
+A role names, for each query, some of the visible keys. If what a head looks at had nothing to do with the
+role, its weights could be shuffled among the keys, and the score would be about as high. How
 often it would is the p-value. It is bounded from above by a formula where there is one:
 
 * ``tail``: every row is shuffled on its own (Hoeffding 1963, theorem 1);
 * ``of_columns``: all rows are shuffled alike, because they look at the same few keys;
-* ``of_distinct``: the greatest weight of every row goes to a key by lot.
+* ``of_distinct``: the greatest weight of every row goes to a random key.
 
 ``adjusted`` corrects for the number of questions asked (Benjamini & Hochberg 1995).
 """
@@ -30,7 +30,7 @@ LEVEL = 0.05
 """The greatest share of false ones among the roles that are called significant."""
 
 SHUFFLES = 999
-"""Where there is no formula; the least p-value is then 1 in 1000."""
+"""Used if no formula applies; the least p-value is then 1 in 1000."""
 
 MOST_DRAWN = 1 << 24
 """Beyond this number of drawn keys only the formula is used, which is then sharp enough."""
@@ -40,7 +40,7 @@ def tail(score: Numbers, chance: Numbers, rows: Numbers, bound: Numbers) -> Numb
     """``exp(−rows · KL(score/bound ‖ chance/bound))``: how likely the mean of ``rows`` rows is this great.
 
     Each row is a chance quantity between 0 and ``bound``; ``chance`` is the mean of their means. Nothing
-    else is asked of them, so keys may depend on each other.
+    else is assumed, so keys may depend on each other.
 
     >>> one = np.array([1.0])
     >>> tail(one, one / 10, 3 * one, one).round(6).tolist()  # three rows, each on one of ten keys
@@ -67,7 +67,7 @@ class Columns(NamedTuple):
 
 
 def of_columns(sequences: Sequence[Columns]) -> Numbers:
-    """The p-value of what the chosen keys receive, among as many keys by lot, for each head."""
+    """The p-value of what the chosen keys receive, compared with as many random keys, for each head."""
     heads = len(sequences[0].received)
     observed, drawn = np.zeros(heads), np.zeros((heads, SHUFFLES))
     expected, bound, draws = np.zeros(heads), np.zeros(heads), 0
@@ -86,7 +86,7 @@ def of_columns(sequences: Sequence[Columns]) -> Numbers:
         found = np.asarray((sequences[0].received.double().cpu().numpy() >= almost).mean(1))
     else:
         found = (1 + (drawn >= almost).sum(1)) / (1 + SHUFFLES)
-    # Drawing without putting back spreads no wider than drawing with it (Hoeffding 1963, theorem 4).
+    # Drawing without replacement spreads no wider than drawing with it (Hoeffding 1963, theorem 4).
     formula = tail(observed / draws, expected / draws, np.full(heads, float(draws)), bound)
     least: Numbers = np.minimum(found, formula)
     return least
@@ -94,7 +94,7 @@ def of_columns(sequences: Sequence[Columns]) -> Numbers:
 
 @lru_cache(maxsize=8)
 def _subsets(population: int, size: int) -> Tensor:
-    """Which of the keys are drawn, each time anew: ``(shuffle, key)``; always the same draws."""
+    """Which keys are drawn in each shuffle, ``(shuffle, key)``; always the same draws."""
     chance = torch.Generator().manual_seed(0)
     order = torch.rand(SHUFFLES, population, generator=chance)
     return (order <= order.kthvalue(size, dim=1, keepdim=True).values).float()
@@ -121,7 +121,7 @@ def of_distinct(score: Numbers, sequences: Sequence[Peaks]) -> Numbers:
         free = (1 - 1 / keys) ** torch.arange(ordered.shape[1], dtype=torch.float64)
         mean += ((ordered @ free) / parts.cpu()).numpy()
         squares += ((ordered**2).sum(1) / parts.cpu() ** 2).numpy()
-    # Another key for one row changes the sum by its weight at most (McDiarmid 1989).
+    # Another key for one row changes the sum by at most its weight (McDiarmid 1989).
     above = np.maximum(score - mean, 0.0)
     found = np.where(above > 0, np.exp(-2 * above**2 / np.maximum(squares, 1e-300)), 1.0)
     if SHUFFLES * sum(peaks.weights.numel() for peaks in sequences) > MOST_DRAWN:
@@ -133,7 +133,7 @@ def of_distinct(score: Numbers, sequences: Sequence[Peaks]) -> Numbers:
 
 
 def _drawn(peaks: Peaks, seed: int) -> Numbers:
-    """The sum of a sequence with every peak at a key by lot, ``(head, shuffle)``."""
+    """The sum of a sequence with every peak at a random key, ``(head, shuffle)``."""
     chance = torch.Generator().manual_seed(seed)
     keys = torch.randint(peaks.keys, (SHUFFLES, peaks.weights.shape[1]), generator=chance)
     sums = []
@@ -147,7 +147,7 @@ def _drawn(peaks: Peaks, seed: int) -> Numbers:
 def adjusted(p: Sequence[float]) -> list[float]:
     """p-values corrected for their number: ``min over larger ones of p · count / rank``.
 
-    Those up to 0.05 are then false in at most one of twenty (Benjamini & Hochberg 1995).
+    Of those up to 0.05, at most one in twenty is then false (Benjamini & Hochberg 1995).
 
     >>> adjusted([0.01, 0.04, 0.03, 0.5])
     [0.04, 0.05333333333333334, 0.05333333333333334, 0.5]

@@ -26,7 +26,7 @@ from regard.checks import is_integer
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.attention_rollout import layers_of, rollout
 from regard.heads.head_table import check_batch, check_recording
-from regard.interception.observer import looks_back
+from regard.interception.module_tracker import looks_back
 from regard.kernels.plain_kernel import MAX_SCORES
 from regard.recording import Recording, ScoredCall
 from regard.table import Table
@@ -37,6 +37,13 @@ class Relevance:
     """How much each token matters to what one position became.
 
     ``own[j]`` is for token j of the text; ``source`` the same for the other text of an encoder-decoder.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> with regard.watch(model, gradients=True) as seen:
+    ...     model(torch.tensor([[5, 6, 7]]))[0, -1, 9].backward()
+    >>> regard.relevance(seen, row=-1).own.shape  # one number per token
+    torch.Size([3])
     """
 
     row: int
@@ -97,7 +104,7 @@ def relevance(
             got="encoder and decoder without cross-attention between them"
             if stacks["encoder"]
             else "no calls of run {run}",
-            do="Record the part that you mean: watch(model.text_model), say.",
+            do="Record only the part you need, for example watch(model.text_model).",
             run=run,
         )
     stack = stacks["encoder"] or stacks["decoder"]
@@ -105,7 +112,7 @@ def relevance(
 
 
 def _closed(recording: Recording) -> Recording:
-    """A recording that grows builds its calls each time; this one does not."""
+    """A copy whose calls are built once; a recording in progress builds them on every access."""
     if recording.closed:
         return recording
     found = Recording(recording.model, recording.calls)
@@ -137,7 +144,7 @@ def _two_texts(
             decoder_count=len(decoder),
             cross_count=len(cross),
         )
-    # The row on its way down, as it is above each layer: where S of that layer goes to the end.
+    # The row above each layer, on its way down: it carries S of that layer to the end.
     above = [_started(decoder[0], row)]
     for call in reversed(decoder):
         above.append(above[-1] + _left(call, above[-1], batch))
@@ -212,7 +219,7 @@ def _started(call: ScoredCall, row: int) -> Tensor:
     """A row of the identity."""
     if not is_integer(row, -call.queries, call.queries - 1):
         raise ArgumentError(
-            "row is a position of the text (0 … {last}).",
+            "row must be a position in the text (0 … {last}).",
             got="row = {row!r}",
             do="Count from 0; −1 is the last.",
             last=call.queries - 1,

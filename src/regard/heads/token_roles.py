@@ -72,7 +72,7 @@ def on_frequent(
     there = inputs.chance.output * inputs.chance.visible[..., None]  # visible keys of each set
     earlier, earlier_there = inputs.found.output, there
     if looks_back(inputs.mask):
-        # No later key is visible, so of its own set a query must only leave out itself.
+        # No later key is visible, so a query only has to leave itself out of its set.
         own = channels.values[:, None, inputs.call.extent.offset :].to(earlier)
         sees_itself = inputs.chance.self_weight * inputs.chance.visible
         earlier = earlier - own * inputs.found.self_weight[..., None].to(earlier)

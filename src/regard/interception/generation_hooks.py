@@ -14,20 +14,20 @@ from typing import Any
 
 from torch import nn
 
-from regard.interception.observer import Observer, observers_around
+from regard.interception.module_tracker import ModuleTracker, trackers_around
 from regard.interception.steps import CallWriter
 from regard.nn.beam_search import followed
 
 
-class SearchFollower:
-    """Tells the writer of an observer when a beam search of regard.nn begins and ends."""
+class BeamSearchHooks:
+    """Tells the writer of a tracker when a beam search of regard.nn begins and ends."""
 
-    def __init__(self, observer: Observer, writer: CallWriter) -> None:
-        self._observer, self._writer = observer, writer
+    def __init__(self, tracker: ModuleTracker, writer: CallWriter) -> None:
+        self._tracker, self._writer = tracker, writer
 
     def begin(self, model: nn.Module) -> None:
         """A search begins."""
-        if self._observer.is_part_of(model):
+        if self._tracker.is_part_of(model):
             self._writer.begin_search()
 
     def end(self, rows: Any) -> None:
@@ -36,12 +36,12 @@ class SearchFollower:
 
 
 @contextmanager
-def searches_followed(observer: Observer, *, transformers: bool) -> Iterator[None]:
+def searches_followed(tracker: ModuleTracker, *, transformers: bool) -> Iterator[None]:
     """Follow the beam searches of the watched model while the block runs; an editor need not know of them."""
-    if observer.writer is None:
+    if tracker.writer is None:
         yield
         return
-    with followed(SearchFollower(observer, observer.writer)):
+    with followed(BeamSearchHooks(tracker, tracker.writer)):
         if transformers:
             with _generate_replaced():
                 yield
@@ -83,7 +83,7 @@ def _generate_replaced() -> Iterator[None]:
 def _following(original: Any) -> Any:
     @functools.wraps(original)
     def generate(self: Any, *args: Any, **kwargs: Any) -> Any:
-        writers = [observer.writer for observer in observers_around(self) if observer.writer is not None]
+        writers = [tracker.writer for tracker in trackers_around(self) if tracker.writer is not None]
         if not writers or (_option("num_beams", self, args, kwargs) or 1) < 2:
             return original(self, *args, **kwargs)
         return _followed_search(original, writers, self, args, kwargs)

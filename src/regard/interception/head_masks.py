@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.kernels.attention import attention, attention_with_lse
+from regard.kernels.functional import attention, attention_with_lse
 from regard.kernels.inputs import Inputs
 from regard.kernels.planner import plan_extent
 from regard.kernels.single_row import single_query

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from regard.errors import RecordingError
 from regard.interception.hf_masks import TransformersMask
-from regard.interception.observer import Observer, autocast, observers_here
+from regard.interception.module_tracker import ModuleTracker, autocast, trackers_of
 from regard.interception.pipeline import attend
 from regard.interception.steps import InterceptedCall, Kind
 from regard.kernels import attention_weights
@@ -172,7 +172,7 @@ def attention_function(
     is_causal: bool | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of one module, through the pipeline of every observer of it."""
+    """Attention of one module, through the pipeline of every tracker of it."""
     _check_softcap(module, softcap)
     given, view = attention_mask, None
     if isinstance(given, TransformersMask):
@@ -198,7 +198,7 @@ def attention_function(
         sinks=s_aux,
         dropout=dropout,
     )
-    seen_by = observers_here(module)
+    seen_by = trackers_of(module)
     kind = _kind(module, seen_by, inputs, view)
     call = InterceptedCall(inputs, module, kind, **_placing(view, inputs))
     output, computed = attend(call, seen_by)
@@ -248,8 +248,8 @@ def _bias_of(module: nn.Module, given: Tensor | None) -> Bias | Tensor | None:
     """The position bias; for T5, the small table that it comes from."""
     if given is None:
         return None
-    for observer in observers_here(module):
-        lazy = observer.lazy_biases.get(id(given))
+    for tracker in trackers_of(module):
+        lazy = tracker.lazy_biases.get(id(given))
         if lazy is not None and lazy[0] is given:
             return lazy[1]
     bias: Bias | None = None
@@ -264,23 +264,23 @@ def _bias_of(module: nn.Module, given: Tensor | None) -> Bias | Tensor | None:
         )
     if bias is None:
         return given
-    for observer in observers_here(module):
+    for tracker in trackers_of(module):
         # The first layer makes the bias and passes the same tensor to all others.
-        observer.lazy_biases.clear()
-        observer.lazy_biases[id(given)] = (given, bias)
+        tracker.lazy_biases.clear()
+        tracker.lazy_biases[id(given)] = (given, bias)
     return bias
 
 
 def _kind(
-    module: nn.Module, observers: list[Observer], inputs: Inputs, view: TransformersMask | None
+    module: nn.Module, trackers: list[ModuleTracker], inputs: Inputs, view: TransformersMask | None
 ) -> Kind:
-    if not observers:
+    if not trackers:
         return "encoder"
     if view is not None and view.of_decoder:
         return "decoder"
     if getattr(module, "is_cross_attention", False):
         return "cross"
-    return observers[0].kind_of(inputs, module)
+    return trackers[0].kind_of(inputs, module)
 
 
 def _placing(view: TransformersMask | None, inputs: Inputs) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from regard.interception.head_masks import output_and_lse
-from regard.interception.observer import Observer, computing
+from regard.interception.module_tracker import ModuleTracker, computing
 from regard.interception.steps import (
     AttentionStep,
     CallEditor,
@@ -27,23 +27,23 @@ from regard.kernels import Statistics, attention_statistics
 from regard.kernels.inputs import Inputs
 
 
-def attend(call: InterceptedCall, observers: list[Observer]) -> tuple[Tensor, Inputs]:
+def attend(call: InterceptedCall, trackers: list[ModuleTracker]) -> tuple[Tensor, Inputs]:
     """The output of attention ``(batch, head, query, channel)``, and the inputs it was computed from."""
     editors: list[tuple[CallEditor, CallPlace]] = []
     writers: list[tuple[CallWriter, CallPlace]] = []
-    for observer in observers:
-        place = observer.place(call.module, call.kind)
-        if observer.editor is not None:
-            editors.append((observer.editor, place))
-        if observer.writer is not None:
-            writers.append((observer.writer, place))
+    for tracker in trackers:
+        place = tracker.place(call.module, call.kind)
+        if tracker.editor is not None:
+            editors.append((tracker.editor, place))
+        if tracker.writer is not None:
+            writers.append((tracker.writer, place))
     # Scores are computed in at least float32, whatever autocast would make of the products.
     with computing(), torch.autocast(call.inputs.q.device.type, enabled=False):
         for editor, place in editors:
             call = editor.edit_inputs(place, call)
         # For cross-attention, the position of a row among the keys is known only once all rows are there.
         output, lse, statistics = _computed(call.inputs, writers, at_once=call.kind != "cross")
-        own = output = _learning(output, writers)
+        own = output = _with_gradient(output, writers)
         for editor, place in editors:
             output = editor.edit_output(place, call, output)
     if writers:
@@ -51,7 +51,7 @@ def attend(call: InterceptedCall, observers: list[Observer]) -> tuple[Tensor, In
     return output, call.inputs
 
 
-def _learning(output: Tensor, writers: list[tuple[CallWriter, CallPlace]]) -> Tensor:
+def _with_gradient(output: Tensor, writers: list[tuple[CallWriter, CallPlace]]) -> Tensor:
     """The output with a gradient, if a writer waits for it and all parameters are frozen."""
     wanted = any(writer.gradients and place.recorded for writer, place in writers)
     if wanted and torch.is_grad_enabled() and not output.requires_grad:

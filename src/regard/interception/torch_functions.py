@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from regard.interception.observer import Observer, autocast, observers_running
+from regard.interception.module_tracker import ModuleTracker, autocast, running_trackers
 from regard.interception.pipeline import attend
 from regard.interception.steps import InterceptedCall
 from regard.kernels import attention, attention_weights
@@ -51,18 +51,20 @@ class AttentionFunctionMode(TorchFunctionMode):
             attention: self._regard,
         }
         if func in seen:
-            observers = observers_running()
-            if observers:
-                return seen[func](observers, *args, **kwargs)
+            trackers = running_trackers()
+            if trackers:
+                return seen[func](trackers, *args, **kwargs)
         return func(*args, **kwargs)
 
-    def _regard(self, observers: list[Observer], q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+    def _regard(
+        self, trackers: list[ModuleTracker], q: Tensor, k: Tensor, v: Tensor, **options: Any
+    ) -> Tensor:
         inputs = prepare(q, k, v, **options)
-        return inputs.restore(_attend(inputs, observers)[0])
+        return inputs.restore(_attend(inputs, trackers)[0])
 
     def _sdpa(
         self,
-        observers: list[Observer],
+        trackers: list[ModuleTracker],
         query: Tensor,
         key: Tensor,
         value: Tensor,
@@ -77,10 +79,10 @@ class AttentionFunctionMode(TorchFunctionMode):
         if is_causal or _begins_at_the_first_key(attn_mask):
             mask = upper_left_causal(query.shape[-2], key.shape[-2])
         inputs = prepare(*autocast(query, key, value), mask=mask, scale=scale, dropout=dropout_p)
-        return inputs.restore(_attend(inputs, observers)[0])
+        return inputs.restore(_attend(inputs, trackers)[0])
 
     def _multi_head(
-        self, observers: list[Observer], *args: Any, **kwargs: Any
+        self, trackers: list[ModuleTracker], *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor | None]:
         """As torch does it, with the weights only if they were asked for."""
         call = inspect.signature(F.multi_head_attention_forward).bind(*args, **kwargs)
@@ -88,7 +90,7 @@ class AttentionFunctionMode(TorchFunctionMode):
         asked, average = call.arguments["need_weights"], call.arguments["average_attn_weights"]
         call.arguments["need_weights"] = False
         inside: list[Inputs] = []
-        output, _ = _with_our_attention(observers, inside)(*call.args, **call.kwargs)
+        output, _ = _with_our_attention(trackers, inside)(*call.args, **call.kwargs)
         if not asked:
             return output, None
         seen = inside[0]
@@ -105,12 +107,12 @@ def _begins_at_the_first_key(attn_mask: object) -> bool:
     return not lower_right or queries == keys
 
 
-def _attend(inputs: Inputs, observers: list[Observer]) -> tuple[Tensor, Inputs]:
+def _attend(inputs: Inputs, trackers: list[ModuleTracker]) -> tuple[Tensor, Inputs]:
     """The output, and the inputs that it was computed from."""
     inputs = _with_one_batch_axis(inputs)
-    kind = observers[0].kind_of(inputs, observers[0].running)
+    kind = trackers[0].kind_of(inputs, trackers[0].running)
     # The model says nothing about positions, so the last query is at the last key.
-    return attend(InterceptedCall(inputs, None, kind, None, max(0, inputs.extent.offset)), observers)
+    return attend(InterceptedCall(inputs, None, kind, None, max(0, inputs.extent.offset)), trackers)
 
 
 def _with_one_batch_axis(inputs: Inputs) -> Inputs:
@@ -126,7 +128,9 @@ def _with_one_batch_axis(inputs: Inputs) -> Inputs:
     return replace(inputs, lead=(len(inputs.q),), mask=mask)
 
 
-def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Callable[..., tuple[Tensor, Any]]:
+def _with_our_attention(
+    trackers: list[ModuleTracker], inside: list[Inputs]
+) -> Callable[..., tuple[Tensor, Any]]:
     """A copy of torch's function that calls our ``scaled_dot_product_attention``.
 
     A copy with its own globals, because replacing the name in torch would affect every thread.
@@ -135,7 +139,7 @@ def _with_our_attention(observers: list[Observer], inside: list[Inputs]) -> Call
     def ours(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool) -> Tensor:
         chosen: MaskLike | None = upper_left_causal(q.shape[-2], k.shape[-2]) if is_causal else mask
         inputs = prepare(*autocast(q, k, v), mask=chosen, dropout=dropout)
-        output, computed = _attend(inputs, observers)
+        output, computed = _attend(inputs, trackers)
         inside.append(computed)
         return output
 

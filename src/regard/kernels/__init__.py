@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from regard.kernels import biases, reference
-from regard.kernels.attention import attention, attention_weights, attention_with_lse
 from regard.kernels.cost_model import Cost, cost
+from regard.kernels.functional import attention, attention_weights, attention_with_lse
 from regard.kernels.linear_kernel import LinearState, linear_attention, linear_attention_with_state
 from regard.kernels.planner import Plan, plan
 from regard.kernels.statistics import attention_statistics

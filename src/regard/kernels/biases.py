@@ -132,7 +132,11 @@ BiasLike: TypeAlias = Bias | Tensor
 
 @dataclass(frozen=True, eq=False)
 class DistanceBias(Bias):
-    """A bias that depends only on the distance ``key − query``, from one table."""
+    """A bias that depends only on the distance ``key − query``, from one table.
+
+    >>> isinstance(alibi(4), DistanceBias)
+    True
+    """
 
     table: Tensor
     head_axis: ClassVar[int] = 0
@@ -202,7 +206,11 @@ def _distances(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class Alibi(DistanceBias):
-    """A slope per head times the distance; the table has shape ``(head,)``."""
+    """A slope per head times the distance; the table has shape ``(head,)``.
+
+    >>> alibi(2).dense(1, 3)[0]  # head 0, the query at the last key
+    tensor([[-0.1250, -0.0625, -0.0000]])
+    """
 
     def line(self, tables: tuple[Tensor, ...], distances: Tensor) -> Tensor:
         return -tables[0][:, None] * distances.abs()
@@ -226,7 +234,11 @@ def alibi(heads: int, *, device: torch.device | str | None = None) -> Bias:
 
 @dataclass(frozen=True, eq=False)
 class Relative(DistanceBias):
-    """A table ``(head, 2 · clip + 1)`` over clipped distances."""
+    """A table ``(head, 2 · clip + 1)`` over clipped distances.
+
+    >>> relative(torch.tensor([[-1.0, 0.0, 1.0]])).dense(1, 3)[0]  # distances below −1 count as −1
+    tensor([[-1., -1.,  0.]])
+    """
 
     def line(self, tables: tuple[Tensor, ...], distances: Tensor) -> Tensor:
         clip = self.table.shape[1] // 2
@@ -254,7 +266,11 @@ def relative(table: Tensor) -> Bias:
 
 @dataclass(frozen=True, eq=False)
 class T5(DistanceBias):
-    """A table ``(bucket, head)`` over buckets of distances, as in T5."""
+    """A table ``(bucket, head)`` over buckets of distances, as in T5.
+
+    >>> t5(torch.zeros(32, 2)).dense(4, 4).shape
+    torch.Size([2, 4, 4])
+    """
 
     bidirectional: bool
     max_distance: int
@@ -304,7 +320,11 @@ def t5(table: Tensor, bidirectional: bool = True, *, max_distance: int = 128) ->
 
 @dataclass(frozen=True, eq=False)
 class TensorBias(Bias):
-    """A tensor that broadcasts to ``(batch, head, query, key)``."""
+    """A tensor that broadcasts to ``(batch, head, query, key)``.
+
+    >>> TensorBias(torch.ones(1, 1, 2, 2)).dense(2, 2).shape  # (head or 1, query, key)
+    torch.Size([1, 2, 2])
+    """
 
     values: Tensor  # four axes
     can_forbid = True
@@ -336,8 +356,8 @@ class TensorBias(Bias):
         if not isinstance(later, TensorBias):
             return None
         old, new = self.values, later.values
-        if old.shape[2:] == new.shape[2:] == (1, 1):
-            return self
+        if old.shape[2] == 1 and old.shape == new.shape and torch.equal(old, new):
+            return self  # every query has the same
         # Earlier queries never saw the later keys, so their bias can be any number.
         wide = F.pad(old.expand(-1, -1, rows, -1), (0, new.shape[3] - old.shape[3]))
         return TensorBias(torch.cat([wide, new.expand(wide.shape[0], wide.shape[1], -1, -1)], 2))
@@ -390,7 +410,11 @@ class TensorBias(Bias):
 
 @dataclass(frozen=True, eq=False)
 class Sum(Bias):
-    """The sum of several biases."""
+    """The sum of several biases.
+
+    >>> isinstance(alibi(2) + alibi(2), Sum)
+    True
+    """
 
     parts: tuple[Bias, ...]
 

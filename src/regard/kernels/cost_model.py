@@ -36,12 +36,13 @@ import numpy as np
 
 from regard.checks import check_integer
 from regard.errors import ArgumentError, DtypeError, Phrase, ShapeError
-from regard.kernels.operations import CostStep, Setting, linear_steps, softmax_steps
+from regard.kernels.operations import CostStep, ModelSizes, linear_steps, softmax_steps
 from regard.kernels.planner import plan
 from regard.languages import Texts, padded
 from regard.masks import Mask, MaskLike, as_mask, causal, parse
 from regard.masks.extent import Extent
 from regard.masks.mask import extent_of
+from regard.notebook_table import html_table
 
 TEXTS = Texts("kernels")
 
@@ -96,7 +97,7 @@ class Cost:
     16
     """
 
-    setting: Setting
+    setting: ModelSizes
     mask: str | None
     ways: tuple[Way, ...]
 
@@ -142,6 +143,13 @@ class Cost:
 
     def __str__(self) -> str:
         return self.in_words()
+
+    def _repr_html_(self) -> str:
+        rows = (
+            (way.length, *(getattr(way, "name" if name == "way" else name) for name in COLUMNS))
+            for way in self.ways
+        )
+        return html_table(("length", *COLUMNS), rows, self.setting_in_words())
 
     def in_words(self, lang: str = "en") -> str:
         """The sizes of the model, and a line per length and way, in English or Chinese.
@@ -226,7 +234,7 @@ def cost(
     return Cost(setting, None if one is None else repr(one), tuple(found))
 
 
-def _way(name: str, setting: Setting, mask: Mask | None, extent: Extent) -> Way:
+def _way(name: str, setting: ModelSizes, mask: Mask | None, extent: Extent) -> Way:
     length = extent.queries
     if name == "cache":
         extent = Extent(1, extent.keys)
@@ -239,7 +247,7 @@ def _way(name: str, setting: Setting, mask: Mask | None, extent: Extent) -> Way:
     return Way(name, length, *extent, pairs, tuple(steps))
 
 
-def _pairs(name: str, setting: Setting, mask: Mask | None, extent: Extent) -> int:
+def _pairs(name: str, setting: ModelSizes, mask: Mask | None, extent: Extent) -> int:
     """The pairs of all layers, sequences and heads."""
     each = setting.layers * setting.batch * setting.heads
     if name == "dense" or mask is None:
@@ -298,7 +306,7 @@ def _ways(given: Sequence[str] | None, mask: Mask | None, keys: int | None, long
 
 def _setting(
     width: int, heads: int, key_heads: int | None, layers: int, batch: int, dtype: object, projections: bool
-) -> Setting:
+) -> ModelSizes:
     key_heads = heads if key_heads is None else key_heads
     numbers = {"width": width, "heads": heads, "key_heads": key_heads, "layers": layers, "batch": batch}
     for name, number in numbers.items():
@@ -322,7 +330,7 @@ def _setting(
             known=", ".join(BYTES),
             dtype=dtype,
         )
-    return Setting(width, heads, key_heads, layers, batch, name, BYTES[name], projections)
+    return ModelSizes(width, heads, key_heads, layers, batch, name, BYTES[name], projections)
 
 
 def _extent(length: int, keys: int | None) -> Extent:

@@ -20,7 +20,7 @@ FEATURE = 2
 
 
 @dataclass(frozen=True)
-class Setting:
+class ModelSizes:
     """The sizes of the model, apart from the lengths."""
 
     width: int
@@ -64,7 +64,7 @@ class CostStep:
 
 
 def softmax_steps(
-    setting: Setting, extent: Extent, pairs: int, *, masked: bool, matrix: bool, new: bool
+    setting: ModelSizes, extent: Extent, pairs: int, *, masked: bool, matrix: bool, new: bool
 ) -> Iterator[CostStep]:
     """The steps of softmax attention over ``pairs``, counted over all heads together.
 
@@ -83,7 +83,7 @@ def softmax_steps(
     yield from _output(one, extent)
 
 
-def linear_steps(setting: Setting, extent: Extent, *, causal: bool) -> Iterator[CostStep]:
+def linear_steps(setting: ModelSizes, extent: Extent, *, causal: bool) -> Iterator[CostStep]:
     """The steps of linear attention, as ``regard.linear_attention`` computes it.
 
     In causal form, pairs within a chunk of positions are computed one by one; the sums before each
@@ -109,7 +109,7 @@ def linear_steps(setting: Setting, extent: Extent, *, causal: bool) -> Iterator[
     yield from _output(one, extent)
 
 
-def _inputs(one: Setting, extent: Extent, *, new_keys: int) -> Iterator[CostStep]:
+def _inputs(one: ModelSizes, extent: Extent, *, new_keys: int) -> Iterator[CostStep]:
     for name, formula, count, kept, width in (
         ("queries", "x W_q", extent.queries, extent.queries, one.width),
         ("keys", "x W_k", new_keys, extent.keys, one.key_width),
@@ -119,7 +119,7 @@ def _inputs(one: Setting, extent: Extent, *, new_keys: int) -> Iterator[CostStep
         yield CostStep(name, formula, operations, one.times * kept * width * one.size)
 
 
-def _output(one: Setting, extent: Extent) -> Iterator[CostStep]:
+def _output(one: ModelSizes, extent: Extent) -> Iterator[CostStep]:
     if one.projections:
         numbers = one.times * extent.queries * one.width
         yield CostStep("output", "y W_o", 2 * numbers * one.width, numbers * one.size)

@@ -21,7 +21,7 @@ MAX_SCORES = 1 << 22
 
 
 @dataclass(frozen=True)
-class Rules:
+class ScoreOptions:
     """What is done to the scores of a tile apart from mask and bias."""
 
     scale: float
@@ -37,7 +37,7 @@ class Tile(NamedTuple):
     v: Tensor  # (batch, head, key, value channel)
     additive: Tensor | None  # (batch or 1, head or 1, query, key)
     sees: Tensor | None  # (batch or 1, head or 1, query), which rows see any key; None: all do
-    rules: Rules
+    rules: ScoreOptions
     causal: bool = False  # the fused kernel's built-in causal mask is all that is needed
     seed: int = 0  # of the dropout, the same forward and backward
 
@@ -60,7 +60,9 @@ def full_precision(x: Tensor) -> torch.autocast:
     return torch.autocast(x.device.type, enabled=False)
 
 
-def scores_of(q: Tensor, k: Tensor, additive: Tensor | None, rules: Rules) -> tuple[Tensor, Tensor | None]:
+def scores_of(
+    q: Tensor, k: Tensor, additive: Tensor | None, rules: ScoreOptions
+) -> tuple[Tensor, Tensor | None]:
     """``cap(scale · q kᵀ) + additive``, and the derivative of the cap for the backward pass."""
     scores = q @ k.transpose(-1, -2) * rules.scale
     slope = None

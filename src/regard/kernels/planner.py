@@ -32,6 +32,7 @@ from regard.masks.extent import Extent, Strip
 from regard.masks.mask import ALL, NONE, extent_of
 from regard.masks.pair_patterns import Dense
 from regard.masks.tiles import count_by_distance
+from regard.notebook_table import html_text
 
 TEXTS = Texts("kernels")
 """What describes plans and costs, in English and Chinese."""
@@ -100,7 +101,7 @@ class Plan:
 
     @cached_property
     def checked(self) -> bool:
-        """Whether the mask must be evaluated for a single call. SDPA has a causal mask of its own."""
+        """Whether the mask must be evaluated for a single call. SDPA has its own causal mask."""
         return self.path != "causal" and any(
             row.checked for element in self.elements for part in element.parts for row in part.rows
         )
@@ -143,6 +144,9 @@ class Plan:
     def total(self) -> int:
         """The number of pairs without a mask."""
         return prod(self.mask.lead) * self.region.pairs
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
     def __str__(self) -> str:
         return self.in_words()

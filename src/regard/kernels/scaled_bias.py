@@ -55,10 +55,10 @@ class ScaledBias(Bias):
         part = self.part.concat(later.part, rows) if isinstance(later, ScaledBias) else None
         if part is None or not isinstance(later, ScaledBias):
             return None
-        return ScaledBias(part, _concat(self.factors, later.factors, rows))
+        return ScaledBias(part, concat_factors(self.factors, later.factors, rows))
 
     def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
-        factors = _factors(tables[-1], q, extent)
+        factors = factors_of(tables[-1], q, extent)
         # A factor of 0 takes a bias away, even one of −inf.
         return torch.where(factors == 0, 0.0, self.part.tile(tables[:-1], q, k, extent) * factors)
 
@@ -72,11 +72,11 @@ class ScaledBias(Bias):
         extent: Extent,
     ) -> None:
         # The factors are given numbers; only the bias learns.
-        scaled = grad_tile * _factors(tables[-1], q, extent)
+        scaled = grad_tile * factors_of(tables[-1], q, extent)
         self.part.add_gradient(grads[:-1], scaled, tables[:-1], q, k, extent)
 
 
-def _concat(before: Tensor, after: Tensor, rows: int) -> Tensor:
+def concat_factors(before: Tensor, after: Tensor, rows: int) -> Tensor:
     """The factors of the first rows, followed by those of later ones."""
     if before.shape[2] == after.shape[2] == 1 and torch.equal(before, after):
         return before
@@ -84,7 +84,7 @@ def _concat(before: Tensor, after: Tensor, rows: int) -> Tensor:
     return torch.cat([before.expand(batch, heads, rows), after.expand(batch, heads, -1)], 2)
 
 
-def _factors(factors: Tensor, q: Tensor, extent: Extent) -> Tensor:
+def factors_of(factors: Tensor, q: Tensor, extent: Extent) -> Tensor:
     """The factors ``(batch or 1, head or 1, query or 1, 1)`` of a tile."""
     return (factors if factors.shape[2] == 1 else factors[:, :, q - extent.offset])[..., None]
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from regard.kernels import fused_kernel
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import Run
-from regard.kernels.plain_kernel import Rules, Tile, add_sinks, full_precision
+from regard.kernels.plain_kernel import ScoreOptions, Tile, add_sinks, full_precision
 from regard.masks import Mask, causal, everything
 from regard.masks.extent import Extent
 
@@ -50,7 +50,7 @@ def single_query(inputs: Inputs) -> tuple[Tensor, Tensor] | None:
     if added is not None:
         added = added.expand(-1, -1, heads // groups, -1)
     with full_precision(rows):
-        output, lse = fused_kernel.forward(Tile(rows, k, v, added, sees, Rules(inputs.scale)))
+        output, lse = fused_kernel.forward(Tile(rows, k, v, added, sees, ScoreOptions(inputs.scale)))
     output, lse = output.reshape(batch, heads, 1, channels), lse.reshape(batch, heads, 1)
     return add_sinks(output, lse, inputs.sinks)
 

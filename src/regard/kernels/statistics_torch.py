@@ -46,7 +46,7 @@ class SoftmaxRows(NamedTuple):
     sees: Tensor  # whether the row sees any key
 
 
-class Distances:
+class DistanceSums:
     """Σ power · |position − key| of the rows of a tile.
 
     Distances to near keys are computed one by one, those to far keys by a product. Far away,
@@ -118,7 +118,7 @@ class TorchStatistics(StatisticsPass):
         numbers = flat.new_empty(4, *flat.shape[:2])
         moments = flat.new_empty(2, *flat.shape[:2])
         maxima = flat.new_empty(*flat.shape[:2], -(-width // ARGMAX_BLOCK))
-        gaps = Distances(self.q_positions[tile.start : tile.stop], k_positions, flat)
+        gaps = DistanceSums(self.q_positions[tile.start : tile.stop], k_positions, flat)
         for heads, rows in _chunks(*flat.shape):
             chunk, (highest, sums, shifted, _) = flat[heads, rows], numbers[:, heads, rows]
             _block_maxima(chunk, maxima[heads, rows])

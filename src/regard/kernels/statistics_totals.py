@@ -15,6 +15,11 @@ class Statistics:
     """One number per query or per key of every head; the leading axes are those of the tensors.
 
     A query that sees no key has weights, entropy and distance 0, lse −inf and keys −1.
+
+    >>> import torch, regard
+    >>> q = k = torch.zeros(2, 3, 4)  # (head, length, channel)
+    >>> regard.attention_statistics(q, k).peak[0]  # every key gets a third
+    tensor([0.3333, 0.3333, 0.3333])
     """
 
     output: Tensor | None  # (..., head, query, value channel), if values were passed

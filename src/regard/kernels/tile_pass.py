@@ -123,7 +123,7 @@ class TilePass(PartTensors):
         super().__init__(q, k, head_group, part, call.inputs.extent)
         self.call, self.seed = call, seed
         self.k, self.v = self.of_keys(k), self.of_keys(v)
-        self.rules = plain_kernel.Rules(call.inputs.scale, call.inputs.softcap, call.inputs.dropout)
+        self.rules = plain_kernel.ScoreOptions(call.inputs.scale, call.inputs.softcap, call.inputs.dropout)
         bias = call.inputs.bias
         self.rows = part.rows if bias is None else tuple(_shorter(part.rows, call.inputs.heads))
         self.tables = bias.narrow(tables, head_group.batch, head_group.heads) if bias is not None else ()

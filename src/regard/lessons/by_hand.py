@@ -1,4 +1,4 @@
-"""我 喜欢 AI by hand, with vectors of two numbers: every step fits on a layout of paper.
+"""我 喜欢 AI by hand, with vectors of two numbers: every step fits on a sheet of paper.
 
 我 = (1.0, 0.5), 喜欢 = (0.8, 0.6), AI = (0.5, 1.0); queries, keys and values are the vectors themselves.
 The query 我 has the scores 1.0·1.0 + 0.5·0.5 = 1.25, 1.0·0.8 + 0.5·0.6 = 1.10, 1.0·0.5 + 0.5·1.0 = 1.00.

@@ -1,4 +1,4 @@
-"""Common mistakes, each beside the right number: what a tutorial's line computes and what it should."""
+"""Common mistakes, each beside the right number: what a tutorial computes and what it should compute."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPARSE = 8192
 
 
 @dataclass(frozen=True, eq=False)
-class Mistakes:
+class CommonMistakes:
     """Wrong and right, number by number."""
 
     overflow: float  # softmax of 1000 without subtracting a maximum
@@ -59,7 +59,7 @@ def _row(values: Numbers) -> str:
     return "[" + ", ".join(f"{value:.3f}" for value in values) + "]"
 
 
-def find_mistakes() -> Mistakes:
+def find_mistakes() -> CommonMistakes:
     """Compute each thing as the tutorials do, and as it should be.
 
     >>> found = find_mistakes()
@@ -83,7 +83,7 @@ def find_mistakes() -> Mistakes:
     directions = keys / np.linalg.norm(keys, axis=1, keepdims=True)
     long = plan(local_global(64), SPARSE)
     module = compare_multiple()
-    return Mistakes(
+    return CommonMistakes(
         overflow,
         float(softmax(np.array([1000.0, 0.0]))[0][0]),
         whole,
@@ -101,7 +101,7 @@ def find_mistakes() -> Mistakes:
     )
 
 
-def draw_mistakes(found: Mistakes, lang: str = "en") -> Figure:
+def draw_mistakes(found: CommonMistakes, lang: str = "en") -> Figure:
     """The similarity of three keys: as an outer product of scores, and the true one."""
     return draw(
         Cells(text("mistakes.outer", lang), found.keys_product),

@@ -14,7 +14,7 @@ from regard.kernels.reference import Numbers, ReferenceStep, Trace
 from regard.lessons.facts import text as say
 from regard.lessons.model_explanation import explain_model
 from regard.lessons.number_grid import grid_of, looks_of
-from regard.lessons.sentence_explanation import attend_sentence
+from regard.lessons.sentence_explanation import PROJECTIONS, attend_sentence
 from regard.lessons.word_attention import EXAMPLE, Vectors, attend_words, check_vectors, read_vectors
 from regard.masks import Mask, parse
 from regard.views.explanation import Explanation, Step
@@ -27,6 +27,10 @@ TABLE = "example"
 
 _FORMULAS = {
     "x": "x",
+    "w_q": "W_q",
+    "w_k": "W_k",
+    "w_v": "W_v",
+    "w_o": "W_o",
     "queries": "q = x W_q",
     "keys": "k = x W_k",
     "values": "v = x W_v",
@@ -83,7 +87,7 @@ def explain(
     >>> import regard
     >>> explanation = regard.explain("I love AI", mask="causal")
     >>> [step.name for step in explanation.steps][:5]
-    ['x', 'queries', 'keys', 'values', 'dots']
+    ['x', 'w_q', 'queries', 'w_k', 'keys']
     >>> print(str(explanation).splitlines()[0])
     # I love AI
     """
@@ -180,6 +184,7 @@ def _step(step: ReferenceStep, trace: Trace, words: tuple[str, ...], lang: str) 
         columns = ("",)
     else:
         columns = tuple(str(channel) for channel in range(value.shape[-1]))
+    rows = tuple(map(str, range(len(value)))) if step.name in PROJECTIONS else words
     stack = value if value.ndim == 3 else value[None]
     return Step(
         name=step.name,
@@ -190,7 +195,7 @@ def _step(step: ReferenceStep, trace: Trace, words: tuple[str, ...], lang: str) 
         grids=tuple(
             grid_of(
                 one,
-                words,
+                rows,
                 columns,
                 title=say("explain.head", lang, head=place) if len(stack) > 1 else "",
                 weights=step.name == "weights",

@@ -19,8 +19,8 @@ from regard.lessons.panels import Cells, draw
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
-    """Outputs and weights of both ways."""
+class HeadSplit:
+    """Outputs and weights of both calculations."""
 
     width: int
     heads: int
@@ -40,7 +40,7 @@ class Split:
         return (Fact("heads.shapes", sizes), Fact("heads.difference", {"difference": self.difference}))
 
 
-def split_heads(length: int = 6, *, width: int = 12, heads: int = 3, seed: int = 0) -> Split:
+def split_heads(length: int = 6, *, width: int = 12, heads: int = 3, seed: int = 0) -> HeadSplit:
     """The same random weights, head by head and as one projection.
 
     >>> split_heads().difference < 1e-12
@@ -67,10 +67,10 @@ def split_heads(length: int = 6, *, width: int = 12, heads: int = 3, seed: int =
     all_q, all_k, all_v = (np.concatenate(list(w), axis=-1) for w in (w_q, w_k, w_v))
     joint = multi_head(x, all_q, all_k, all_v, w_o, heads=heads)
     weights = np.stack([one["weights"] for one in each])
-    return Split(width, heads, separate, joint.output, weights, joint["weights"])
+    return HeadSplit(width, heads, separate, joint.output, weights, joint["weights"])
 
 
-def draw_split(found: Split, lang: str = "en") -> Figure:
+def draw_split(found: HeadSplit, lang: str = "en") -> Figure:
     """The weights of each head, computed alone and together."""
     sides = (text("axis.query", lang), text("axis.key", lang))
     panels = []

@@ -22,7 +22,7 @@ LENGTH, TEXTS, STEPS = 8, 256, 200
 
 
 @dataclass(frozen=True, eq=False)
-class Averaging:
+class LearnedAverage:
     """Mean squared errors of a plain average, of one learned head and of two."""
 
     plain: float
@@ -48,7 +48,7 @@ class Averaging:
         )
 
 
-def learn_averages(seed: int = 0) -> Averaging:
+def learn_averages(seed: int = 0) -> LearnedAverage:
     """Learn a query for each head by gradient descent, on random texts.
 
     >>> found = learn_averages()
@@ -68,7 +68,7 @@ def learn_averages(seed: int = 0) -> Averaging:
     two, queries = _learn(tokens, wanted, 2, chance)
     seen = attention_weights(*_heads(tokens[:1], queries)[:2])[0, :, 0]
     first, second = places[0].tolist()
-    return Averaging(float((plain - wanted).square().mean()), one, two, seen, (first, second))
+    return LearnedAverage(float((plain - wanted).square().mean()), one, two, seen, (first, second))
 
 
 def _heads(tokens: Tensor, queries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -91,7 +91,7 @@ def _learn(tokens: Tensor, wanted: Tensor, heads: int, chance: torch.Generator) 
     return float(loss.detach()), queries.detach()
 
 
-def draw_averages(found: Averaging, lang: str = "en") -> Figure:
+def draw_averages(found: LearnedAverage, lang: str = "en") -> Figure:
     """The errors, and where the two heads attend."""
     names = [text(f"averaging.{name}.name", lang) for name in ("plain", "one", "two")]
     heads = [text("averaging.head", lang, head=head) for head in (0, 1)]

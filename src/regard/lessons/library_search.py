@@ -37,7 +37,7 @@ SHE = np.array([1.5, 2.0, -1.0, -1.0])
 
 
 @dataclass(frozen=True, eq=False)
-class Library:
+class LibrarySearch:
     """What a reader takes from each book, and whom "she" attends to."""
 
     scores: Numbers
@@ -57,7 +57,7 @@ class Library:
         )
 
 
-def search_library() -> Library:
+def search_library() -> LibrarySearch:
     """The reader's weights on four books, and the pronoun's weights on the words before it.
 
     >>> found = search_library()
@@ -69,7 +69,7 @@ def search_library() -> Library:
     trace = attention(WISH[None], BOOKS, PAGES[:, None])
     keys = np.array([NATURES[nature] for nature in BEFORE])
     she = attention(SHE[None], keys, keys)["weights"][0]
-    return Library(
+    return LibrarySearch(
         trace["scores"][0],
         trace["weights"][0],
         float(trace.output[0, 0]),
@@ -79,7 +79,7 @@ def search_library() -> Library:
     )
 
 
-def draw_library(found: Library, lang: str = "en") -> Figure:
+def draw_library(found: LibrarySearch, lang: str = "en") -> Figure:
     """Weights on the books, and on the words of the sentence."""
     return draw(
         Bars(text("library.books.title", lang), words("library.books", lang), found.weights, PAGES),

@@ -22,7 +22,7 @@ LONG = 8192
 
 
 @dataclass(frozen=True, eq=False)
-class Masked:
+class MaskedText:
     """One mask over a short text."""
 
     name: str
@@ -36,16 +36,16 @@ class Masked:
 
 
 @dataclass(frozen=True, eq=False)
-class Masking:
+class MaskGallery:
     """Masks over the same text, and what the sparse one computes at a large length."""
 
     length: int
-    masks: tuple[Masked, ...]
+    masks: tuple[MaskedText, ...]
     long: int
     long_pairs: int
     long_computed: int
 
-    def __getitem__(self, name: str) -> Masked:
+    def __getitem__(self, name: str) -> MaskedText:
         return next(one for one in self.masks if one.name == name)
 
     def facts(self) -> tuple[Fact, ...]:
@@ -67,7 +67,7 @@ class Masking:
         )
 
 
-def show_masks(length: int = 16, *, kept: int = 11, reach: int = 2, stride: int = 5) -> Masking:
+def show_masks(length: int = 16, *, kept: int = 11, reach: int = 2, stride: int = 5) -> MaskGallery:
     """The five masks of the lessons over ``length`` tokens, of which ``kept`` are not padding.
 
     >>> found = show_masks()
@@ -84,16 +84,16 @@ def show_masks(length: int = 16, *, kept: int = 11, reach: int = 2, stride: int 
         "sparse": local_global(stride),
     }
     long = plan(local_global(64), LONG)
-    return Masking(
+    return MaskGallery(
         length,
-        tuple(Masked(name, mask, mask.dense(length).numpy()) for name, mask in chosen.items()),
+        tuple(MaskedText(name, mask, mask.dense(length).numpy()) for name, mask in chosen.items()),
         LONG,
         long.pairs,
         long.computed,
     )
 
 
-def draw_masks(found: Masking, lang: str = "en") -> Figure:
+def draw_masks(found: MaskGallery, lang: str = "en") -> Figure:
     """One panel for each mask: rows are queries, columns are keys, filled means may attend."""
     sides = (text("axis.query", lang), text("axis.key", lang))
     return draw(

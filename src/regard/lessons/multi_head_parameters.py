@@ -91,7 +91,7 @@ class BareMultiHead(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class Multiple:
+class MultiHeadComparison:
     """The bare module and PyTorch's on the same tokens."""
 
     shapes: dict[str, tuple[int, ...]]
@@ -118,7 +118,7 @@ class Multiple:
 
 def compare_multiple(
     length: int = 5, *, batch: int = 2, width: int = 64, heads: int = 8, seed: int = 0
-) -> Multiple:
+) -> MultiHeadComparison:
     """Both modules with PyTorch's weights, in float64.
 
     >>> found = compare_multiple()
@@ -136,7 +136,7 @@ def compare_multiple(
         output, average = theirs(x, x, x)
         _, each = theirs(x, x, x, average_attn_weights=False)
         weights = bare.weights(x)
-        return Multiple(
+        return MultiHeadComparison(
             bare.shapes(x),
             float((bare(x) - output).abs().max()),
             float((weights - each).abs().max()),
@@ -146,6 +146,6 @@ def compare_multiple(
         )
 
 
-def draw_multiple(found: Multiple, lang: str = "en") -> Figure:
+def draw_multiple(found: MultiHeadComparison, lang: str = "en") -> Figure:
     """A heat map for every head."""
     return grid(found.weights, title=text("demo.multihead.claim", lang), lang=lang)

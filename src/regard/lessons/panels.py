@@ -35,7 +35,7 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Named series over the same places."""
+    """Named series over the same positions."""
 
     title: str
     places: Sequence[float]

@@ -1,4 +1,4 @@
-"""A recurrent net against attention: steps in a row, the way between two tokens, and measured time.
+"""A recurrent net against attention: sequential steps, the path between two tokens, and measured time.
 
 |                                     | recurrent | attention |
 |-------------------------------------|-----------|-----------|

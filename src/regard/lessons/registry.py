@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -32,6 +33,9 @@ class Demonstration:
     """A claim about attention that can be run: ``show()`` gives its numbers, ``draw()`` its figure.
 
     The result of ``show()`` has ``facts()``: the sentences to read, in either language.
+
+    >>> demonstration("hand").title("en")
+    '我 喜欢 AI by hand'
     """
 
     name: str
@@ -85,10 +89,12 @@ def demonstration(name: str) -> Demonstration:
     for one in _ALL:
         if one.name == name:
             return one
+    near = get_close_matches(str(name), [one.name for one in _ALL], n=1)
     raise ArgumentError(
         "A demonstration must be one of {ALL}.",
         got="{name!r}",
-        do="Choose one of them.",
+        do="Did you mean {hints}?" if near else "Choose one of them.",
         ALL=", ".join(one.name for one in _ALL),
         name=name,
+        hints="".join(near),
     )

@@ -22,7 +22,7 @@ KEYS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Scaling:
+class ScoreScaling:
     """Variances of dot products over the width, and softmax with and without √d."""
 
     widths: tuple[int, ...]
@@ -64,7 +64,7 @@ def scale_scores(
     scores: Sequence[float] = (1.0, 2.0, 100.0),
     samples: int = 4000,
     seed: int = 0,
-) -> Scaling:
+) -> ScoreScaling:
     """Random queries and keys of each width: their dot products, and the softmax of these.
 
     >>> found = scale_scores((512,))
@@ -83,7 +83,7 @@ def scale_scores(
         scaled_variances.append(float((dots / sqrt(width)).var()))
         scaled_peaks.append(float(softmax(dots / sqrt(width))[0].max(-1).mean()))
     row = np.asarray(scores, np.float64)
-    return Scaling(
+    return ScoreScaling(
         tuple(widths),
         tuple(variances),
         tuple(scaled_variances),
@@ -95,7 +95,7 @@ def scale_scores(
     )
 
 
-def draw_scaling(found: Scaling, lang: str = "en") -> Figure:
+def draw_scaling(found: ScoreScaling, lang: str = "en") -> Figure:
     """Variance over the width, the largest weight over the width, and the two softmaxes."""
     with_root, without = text("scaling.with", lang), text("scaling.without", lang)
     names = [f"{score:g}" for score in found.scores]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from regard.errors import ArgumentError
-from regard.kernels.reference import Trace, multi_head
+from regard.kernels.reference import Numbers, ReferenceStep, Trace, multi_head
 from regard.masks import Mask
 
 MOST_WORDS = 64
@@ -17,14 +17,28 @@ MOST_WORDS = 64
 _WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+(?:['’][^\W_]+)*|[^\w\s]")
 
 
+PROJECTIONS = ("w_q", "w_k", "w_v", "w_o")
+"""The four matrices that a model learns, by the names that they have in a trace."""
+
+
 @dataclass(frozen=True)
 class SentenceLesson:
-    """The words of a sentence and every step of multi-head attention over them."""
+    """The words of a sentence and every step of multi-head attention over them, matrices included."""
 
     words: tuple[str, ...]
     heads: int
     mask: Mask | None
     trace: Trace
+
+    @property
+    def x(self) -> Numbers:
+        """The vectors of the words, ``(word, channel)``."""
+        return self.trace["x"]
+
+    @property
+    def projections(self) -> tuple[Numbers, ...]:
+        """W_q, W_k, W_v and W_o, each ``(channel in, channel out)``."""
+        return tuple(self.trace[name] for name in PROJECTIONS)
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -52,6 +66,9 @@ def attend_sentence(
     >>> lesson = attend_sentence("I love AI")
     >>> lesson.trace["weights"].shape  # (head, query, key)
     (1, 3, 3)
+    >>> w_q, w_k, w_v, w_o = lesson.projections
+    >>> bool((lesson.x @ w_q == lesson.trace["queries"]).all())
+    True
     """
     words = words_of(text)
     if not words:
@@ -78,4 +95,17 @@ def attend_sentence(
     vectors = {word: rng.normal(size=width) for word in sorted(set(words))}
     w_q, w_k, w_v, w_o = (rng.normal(size=(width, width)) / np.sqrt(width) for _ in range(4))
     x = np.stack([vectors[word] for word in words])
-    return SentenceLesson(words, heads, mask, multi_head(x, w_q, w_k, w_v, w_o, heads=heads, mask=mask))
+    found = multi_head(x, w_q, w_k, w_v, w_o, heads=heads, mask=mask)
+    return SentenceLesson(words, heads, mask, _with_projections(found, (w_q, w_k, w_v, w_o)))
+
+
+def _with_projections(trace: Trace, matrices: tuple[Numbers, ...]) -> Trace:
+    """The trace with each matrix before the step that multiplies by it."""
+    before = {
+        step: ReferenceStep(name, f"W_{name[-1]}", matrix)
+        for step, name, matrix in zip(("queries", "keys", "values", "output"), PROJECTIONS, matrices)
+    }
+    steps: list[ReferenceStep] = []
+    for step in trace:
+        steps += [before[step.name], step] if step.name in before else [step]
+    return Trace(steps)

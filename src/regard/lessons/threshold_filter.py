@@ -29,7 +29,7 @@ VALUES = (10.0, 2.0, 8.0, -3.0, 1.0, -6.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Filtered:
+class FilteredWeights:
     """Weights, which of them pass, and the output before and after."""
 
     weights: Numbers
@@ -67,7 +67,7 @@ def filter_keys(
     query: Sequence[float] = QUERY,
     keys: Sequence[Sequence[float]] = KEYS,
     values: Sequence[float] = VALUES,
-) -> Filtered:
+) -> FilteredWeights:
     """Keep the keys with a weight of at least ``threshold``.
 
     >>> found = filter_keys(0.1)
@@ -79,7 +79,7 @@ def filter_keys(
     weights = attention([query], keys, v[:, None])["weights"][0]
     passing = weights >= threshold
     share = float(weights[passing].sum())
-    return Filtered(
+    return FilteredWeights(
         weights,
         v,
         threshold,
@@ -91,7 +91,7 @@ def filter_keys(
     )
 
 
-def draw_filter(found: Filtered, lang: str = "en") -> Figure:
+def draw_filter(found: FilteredWeights, lang: str = "en") -> Figure:
     """The weights as bars with the threshold; what does not pass is pale."""
     names = words("filter.keys", lang)
     kept = np.where(np.isin(np.arange(len(found.weights)), found.kept), found.weights, 0.0)

@@ -41,7 +41,7 @@ REACH = 64
 FEWEST = 3
 """Rounds at the largest lengths."""
 
-BESIDE = {"sparse": 9, "linear": 3}
+EXTRA_MEMORY = {"sparse": 9, "linear": 3}
 """Extra memory of each variant, in sizes of the output: measured at 1,024 to 4,096 tokens, rounded up.
 
 Sparse attention gathers parts of Q, K and V and merges their outputs; linear attention joins segments.
@@ -70,7 +70,7 @@ VARIANTS = tuple(CALLS)
 
 
 @dataclass(frozen=True)
-class Work:
+class Variant:
     """One thing to measure."""
 
     variant: str
@@ -94,14 +94,14 @@ class Work:
             ways=[name],
         )[self.length, name]
         # The textbook holds scores and weights side by side while softmax runs; the cost model counts one.
-        return way.bytes + way["scores"].bytes + BESIDE.get(self.variant, 0) * way["sum"].bytes
+        return way.bytes + way["scores"].bytes + EXTRA_MEMORY.get(self.variant, 0) * way["sum"].bytes
 
 
 @dataclass(frozen=True)
 class Measured:
     """One result: seconds and bytes, or why it was not tried."""
 
-    work: Work
+    work: Variant
     seconds: float | None
     bytes: int | None  # None if the system does not report it
     needed: int
@@ -185,7 +185,7 @@ def plan_bench(
     rounds: int = 100,
     threads: int | None = None,
     variants: Sequence[str] = VARIANTS,
-) -> tuple[Work, ...]:
+) -> tuple[Variant, ...]:
     """The measurements to run, checked.
 
     >>> [(one.variant, one.length, one.rounds) for one in plan_bench([1024], variants=["linear"])]
@@ -210,17 +210,17 @@ def plan_bench(
     threads = torch.get_num_threads() if threads is None else threads
     shortest = min(lengths)
     return tuple(
-        Work(variant, length, batch, heads, channels, rounds_at(length, shortest, rounds), threads)
+        Variant(variant, length, batch, heads, channels, rounds_at(length, shortest, rounds), threads)
         for length in sorted(set(lengths))
         for variant in dict.fromkeys(variants)
     )
 
 
 def run_bench(
-    works: Sequence[Work],
+    works: Sequence[Variant],
     *,
     available: Callable[[], int | None] = available_bytes,
-    report: Callable[[Work], None] = lambda work: None,
+    report: Callable[[Variant], None] = lambda work: None,
 ) -> Bench:
     """Measure one after another, each in its own process; what would not fit into memory is not tried.
 
@@ -249,11 +249,11 @@ def run_bench(
     return Bench(tuple(rows))
 
 
-def _in_own_process(work: Work) -> tuple[float, int | None]:
+def _in_own_process(work: Variant) -> tuple[float, int | None]:
     kinds = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in kinds else "spawn")
     if "forkserver" in kinds:
-        # The server loads torch once; a process forked from it has used no memory of its own yet.
+        # The server loads torch once; a process forked from it has not used any memory yet.
         context.set_forkserver_preload([__name__])
     try:
         with ProcessPoolExecutor(1, mp_context=context) as pool:
@@ -270,7 +270,7 @@ def _in_own_process(work: Work) -> tuple[float, int | None]:
         ) from error
 
 
-def measure(work: Work) -> tuple[float, int | None]:
+def measure(work: Variant) -> tuple[float, int | None]:
     """Median seconds of a call, and the bytes by which this process grew during the first.
 
     >>> seconds, grown = measure(Work("linear", 32, 1, 1, 8, 2, torch.get_num_threads()))

@@ -1,6 +1,7 @@
 """Attention over a sentence with a table of word vectors: ``softmax(x xᵀ / √d) x``, x from the table.
 
-The table is JSON: ``{"我": [0.9, 0.1, …], "喜欢": […], …}``. One ships with regard, for 我 喜欢 学习 AI 技术.
+The table is JSON: ``{"我": [0.9, 0.1, …], "喜欢": […], …}``. One ships with regard,
+for 我 喜欢 学习 AI 技术 and 编程 很 有趣.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def read_vectors(path: Path = EXAMPLE) -> Vectors:
     """The table in a JSON file, checked.
 
     >>> sorted(map(len, read_vectors().values()))
-    [4, 4, 4, 4, 4]
+    [4, 4, 4, 4, 4, 4, 4, 4]
     """
     try:
         table = json.loads(path.read_text(encoding="utf-8-sig"))

@@ -27,6 +27,12 @@ class KeyValueCache:
 
     Without gradients, keys and values are in buffers with spare room, so that a step copies one row
     per head and not the whole past.
+
+    >>> import torch
+    >>> from regard import nn
+    >>> attend, cache, x = nn.MultiHeadAttention(8, 2, causal=True), KeyValueCache(), torch.randn(1, 5, 8)
+    >>> attend(x[:, :4], cache=cache).shape, attend(x[:, 4:], cache=cache).shape
+    (torch.Size([1, 4, 8]), torch.Size([1, 1, 8]))
     """
 
     def __init__(self) -> None:
@@ -96,6 +102,12 @@ class LinearCache:
     """What linear attention remembers: one state of constant size per head.
 
     ``state`` is None before the first call.
+
+    >>> import torch
+    >>> from regard import nn
+    >>> attend, cache = nn.LinearAttention(8, 2, causal=True), LinearCache()
+    >>> attend(torch.randn(1, 4, 8), cache=cache).shape
+    torch.Size([1, 4, 8])
     """
 
     def __init__(self) -> None:

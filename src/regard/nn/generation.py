@@ -20,7 +20,14 @@ from regard.nn.sampling import TokenSampler
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """The generated tokens, without prompt and start token."""
+    """The generated tokens, without prompt and start token.
+
+    >>> import torch
+    >>> from regard import nn
+    >>> model = nn.LanguageModel(20, width=8, heads=2, layers=1).eval()
+    >>> nn.generate(model, torch.tensor([[5, 6]]), max_new_tokens=3).tokens.shape
+    torch.Size([1, 3])
+    """
 
     tokens: Tensor  # (batch, new), including the end token, then padding
     lengths: Tensor  # (batch,), including the end token

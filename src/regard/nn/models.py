@@ -21,7 +21,13 @@ from regard.nn.tensor_checks import check_in_vocabulary, check_tokens
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """An encoded source: vectors ``(batch, key, width)``, and which of them are not padding."""
+    """An encoded source: vectors ``(batch, key, width)``, and which of them are not padding.
+
+    >>> import torch
+    >>> model = Seq2Seq(20, 20, width=8, heads=2, encoder_layers=1, decoder_layers=1).eval()
+    >>> model.encode(torch.tensor([[5, 6, 0]])).keep  # 0 is padding
+    tensor([[ True,  True, False]])
+    """
 
     context: Tensor
     mask: masks.Mask | None

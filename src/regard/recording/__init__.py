@@ -10,7 +10,7 @@ torch.Size([2, 5])
 
 from regard.recording.call import Call
 from regard.recording.dense_call import DenseCall
-from regard.recording.estimate import Estimate, estimate
+from regard.recording.memory_estimate import Estimate, estimate
 from regard.recording.reader import Reader, load_reader
 from regard.recording.recording import Recording
 from regard.recording.recording_file import load

@@ -24,7 +24,7 @@ from regard.recording.step_masks import StackedMask
 
 
 @dataclass(frozen=True, eq=False)
-class Lineage:
+class BeamRows:
     """The rows of the batch that led to the returned texts.
 
     The pass that read the prompt chose token 0 of a text in row ``rows[text, 0]``; the pass that read

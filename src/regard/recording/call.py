@@ -18,11 +18,12 @@ from torch import Tensor
 
 from regard.checks import is_index
 from regard.errors import ArgumentError
+from regard.interception.placed_mask import placed
 from regard.interception.steps import Kind
 from regard.kernels import Statistics
 from regard.masks import Mask, everything
 from regard.masks.extent import Extent, Integers
-from regard.masks.mask import MaskLike
+from regard.masks.mask import MaskLike, as_mask
 from regard.recording.selection import selected_mask
 
 if TYPE_CHECKING:
@@ -216,11 +217,21 @@ class Call(ABC):
         With ``values (batch, key head or 1, key, channel)`` the output is ``Σ_j w_ij x_j``.
         """
 
+    def region(self, mask: MaskLike) -> Mask:
+        """A user's mask as a mask of this call.
+
+        In cross-attention, queries and keys are in two texts, and each counts from the start of its own:
+        ``span(2, 3).T`` is row 2, and ``window(1, 1)`` sees the keys i − 1 … i + 1 from row i. Everywhere
+        else the last query is at the last key. Edits of a running model follow the same rule.
+        """
+        found = as_mask(mask, self.extent)
+        return placed(found, 0, 0) if self.kind == "cross" and self.queries != self.keys else found
+
     @abstractmethod
     def mass(self, mask: MaskLike) -> Tensor:
         """The weight on the keys of a region, ``Σ_{j∈M} w_ij``, ``(batch, head, query)``.
 
-        ``mask`` is any mask that fits the call. Memory and time are those of its pairs.
+        ``mask`` is any mask that fits the call; see :meth:`region`. Memory and time are those of its pairs.
         """
 
     @abstractmethod
@@ -284,7 +295,7 @@ class Call(ABC):
     def _check_batch(self, batch: int) -> None:
         if not is_index(batch, self.batch):
             raise ArgumentError(
-                "batch is one of the recorded sequences (0 … {last}).",
+                "batch must be one of the recorded sequences (0 … {last}).",
                 got="batch = {batch!r}",
                 do="Count from 0.",
                 last=self.batch - 1,

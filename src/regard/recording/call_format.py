@@ -15,6 +15,7 @@ from regard.interception.hf_masks import FunctionMask
 from regard.interception.placed_mask import PlacedMask
 from regard.kernels import Statistics
 from regard.kernels.biases import T5, Alibi, Bias, Relative, Sum, TensorBias, relative, t5
+from regard.kernels.capped_bias import CappedBias
 from regard.kernels.scaled_bias import ScaledBias
 from regard.masks import Mask, dense, parse
 from regard.masks.extent import Extent
@@ -27,6 +28,7 @@ from regard.recording.recording_schema import (
     AlibiDescription,
     BiasDescription,
     CallDescription,
+    CappedDescription,
     Count,
     Position,
     RelativeDescription,
@@ -224,6 +226,13 @@ def bias_to(bias: Bias, place: str, store: TensorStore) -> dict[str, Any]:
     if isinstance(bias, ScaledBias):
         factors = store.put(f"{place}.factors", bias.factors)
         return {"scaled": bias_to(bias.part, f"{place}.0", store), "factors": factors}
+    if isinstance(bias, CappedBias):
+        q, k, factors = (
+            store.put(f"{place}.capped.{name}", table)
+            for name, table in zip(("q", "k", "factors"), bias.tables)
+        )
+        capped: dict[str, Any] = to_builtins(CappedDescription(q, k, factors, bias.scale, bias.softcap))
+        return capped
     table = store.put(f"{place}.bias", bias.tables[0])
     written: dict[str, Any] = to_builtins(_one_bias(bias, table))
     return written
@@ -247,6 +256,10 @@ def bias_from(described: dict[str, Any], store: TensorStore, depth: int = 0) -> 
     if "scaled" in described:
         found = convert(described, ScaledDescription)
         return ScaledBias(bias_from(found.scaled, store, depth + 1), _factors(store.get(found.factors)))
+    if "capped" in described:
+        own = convert(described, CappedDescription)
+        q, k = store.get(own.capped), store.get(own.k)
+        return CappedBias(q, k, _factors(store.get(own.factors)), own.scale, own.softcap)
     one: BiasDescription = convert(described, BiasDescription)
     table = store.get(one.table)
     if isinstance(one, T5Description):

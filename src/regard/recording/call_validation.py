@@ -268,9 +268,10 @@ def _check_mask(call: Call, where: str) -> None:
 
 def _check_bias(bias: Bias, where: str) -> None:
     for term in bias.terms():
-        _check_floats(
-            Phrase("bias in {where}", where=where), term.tables[0], -math.inf if term.can_forbid else -LARGEST
-        )
+        for table in term.tables:
+            _check_floats(
+                Phrase("bias in {where}", where=where), table, -math.inf if term.can_forbid else -LARGEST
+            )
 
 
 def _check_scores(call: ScoredCall, where: str) -> None:

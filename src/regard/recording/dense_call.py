@@ -14,7 +14,7 @@ from regard.interception.steps import Kind  # noqa: F401 - the inherited fields 
 from regard.kernels import Statistics
 from regard.masks import Mask  # noqa: F401 - the inherited fields are documented here
 from regard.masks.extent import Integers
-from regard.masks.mask import Constant, MaskLike, as_mask
+from regard.masks.mask import Constant, MaskLike
 from regard.recording.call import Call, part_of, widened, widened_on_cpu
 from regard.recording.kept_statistics import statistics_of_weights
 from regard.recording.summary_call import SummaryCall
@@ -84,7 +84,7 @@ class DenseCall(Call):
 
     def _inside(self, mask: MaskLike) -> Tensor:
         """The weights, 0 outside of a region."""
-        region = as_mask(mask, self.extent).dense(*self.extent, device=self.matrix.device)
+        region = self.region(mask).dense(*self.extent, device=self.matrix.device)
         return widened(self.matrix) * region
 
     def without(self, mask: MaskLike) -> NoReturn:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 
 from regard.checks import check_integer
 from regard.errors import ArgumentError, ModelFileError, TextError
+from regard.recording.next_tokens import LastStates, last_states, next_tokens_from_states, next_tokens_of
 from regard.recording.recording import Recording
 from regard.recording.tokenizer_check import check_known, check_tokenizer
 from regard.recording.watcher import watch
@@ -58,7 +59,15 @@ class Reader:
         return min([*limits, limit if isinstance(limit, int) and limit < 10**9 else math.inf])
 
     @torch.no_grad()
-    def read(self, text: str, *, pair: str | None = None, generate: int = 0, **watching: Any) -> Recording:
+    def read(
+        self,
+        text: str,
+        *,
+        pair: str | None = None,
+        generate: int = 0,
+        next_tokens: bool = False,
+        **watching: Any,
+    ) -> Recording:
         """Record the model while it reads ``text``; ``watching`` are options of :func:`regard.watch`.
 
         Args:
@@ -66,19 +75,23 @@ class Reader:
             pair: a second text: the second sentence of an encoder, the decoder's side of an
                 encoder-decoder.
             generate: the number of tokens to generate.
+            next_tokens: keep the likeliest next tokens of each position, if the model says what comes next:
+                ``seen.next_tokens``.
         """
         check_integer("generate", generate, least=0, example=40)
+        next_tokens = next_tokens and self.writes
         if self.two_sided:
-            return self._read_two_sides(text, pair, generate, watching)
-        return self._read_one_side(text, pair, generate, watching)
+            return self._read_two_sides(text, pair, generate, next_tokens, watching)
+        return self._read_one_side(text, pair, generate, next_tokens, watching)
 
     def _read_one_side(
-        self, text: str, pair: str | None, generate: int, watching: dict[str, Any]
+        self, text: str, pair: str | None, generate: int, next_tokens: bool, watching: dict[str, Any]
     ) -> Recording:
         if generate:
             self._check_writes()
         inputs = self._inputs(text, pair, generate)
-        with watch(self.model, **watching) as seen:
+        following = last_states(self.model) if next_tokens else nullcontext(LastStates())
+        with following as kept, watch(self.model, **watching) as seen:
             if generate:
                 ids = self.model.generate(**inputs, max_new_tokens=generate, do_sample=False)
             else:
@@ -86,17 +99,25 @@ class Reader:
                 ids = inputs["input_ids"]
         # The last generated token was never read, so it has no row.
         seen.tokens = self._tokens(ids)[: seen[0].keys]
+        if next_tokens:
+            written = inputs["input_ids"].shape[1] if generate else None
+            seen.next_tokens = next_tokens_from_states(self.model, kept, ids[0], self._named, written)
         return seen
 
     def _read_two_sides(
-        self, text: str, pair: str | None, generate: int, watching: dict[str, Any]
+        self, text: str, pair: str | None, generate: int, next_tokens: bool, watching: dict[str, Any]
     ) -> Recording:
         inputs = self._two_sides(text, pair, generate)
         # Read again in one go: one call per layer instead of one per generated token.
         with watch(self.model, **watching) as seen:
-            self.model(**inputs)
+            output = self.model(**inputs)
         seen.tokens = self._tokens(inputs["decoder_input_ids"])
         seen.source_tokens = self._tokens(inputs["input_ids"])
+        if next_tokens:
+            # What a model generated begins after the token that starts its answer.
+            written = 1 if pair is None else None
+            ids = inputs["decoder_input_ids"][0]
+            seen.next_tokens = next_tokens_of([output.logits[0]], ids, self._named, written)
         return seen
 
     @torch.no_grad()
@@ -165,7 +186,11 @@ class Reader:
         return {"logits_to_keep": 1} if can else {}
 
     def _tokens(self, ids: torch.Tensor) -> list[str]:
-        return [str(token) for token in self.tokenizer.convert_ids_to_tokens(ids[0].tolist())]
+        return self._named(ids[0].tolist())
+
+    def _named(self, ids: Sequence[int]) -> list[str]:
+        # Some models have more logits than their tokenizer has tokens.
+        return [str(token) for token in self.tokenizer.convert_ids_to_tokens([int(token) for token in ids])]
 
     def _decoder_start(self) -> int:
         configs = (self.model.generation_config, self.model.config)
@@ -187,8 +212,11 @@ class Reader:
 _COUNTED_FROM_TWO = ("roberta", "xlm-roberta", "camembert", "longformer")
 
 
-def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32) -> Reader:
-    """The model and tokenizer in a folder, or of that name on the hub (fetched by transformers)."""
+def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32, answering: bool = False) -> Reader:
+    """The model and tokenizer in a folder, or of that name on the hub (fetched by transformers).
+
+    With ``answering``, classifiers and masked language models come with the head that they were saved with.
+    """
     with _quiet() as transformers:
         folder = Path(name).expanduser()
         if not folder.is_dir() and (folder.exists() or not _is_hub_name(str(name))):
@@ -201,7 +229,7 @@ def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32) -> Read
         source = folder if folder.is_dir() else str(name)
         try:
             config = transformers.AutoConfig.from_pretrained(source)
-            model = _kind(transformers, config).from_pretrained(source, dtype=dtype)
+            model = _kind(transformers, config, answering).from_pretrained(source, dtype=dtype)
             tokenizer = transformers.AutoTokenizer.from_pretrained(source)
         except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
             raise ModelFileError(
@@ -221,13 +249,17 @@ def _is_hub_name(name: str) -> bool:
     return 1 <= len(parts) <= 2 and all(part and part[0] not in "._~" for part in parts) and "\\" not in name
 
 
-def _kind(transformers: Any, config: Any) -> Any:
+def _kind(transformers: Any, config: Any, answering: bool) -> Any:
     """The class that loads the model with the part that generates, where it has one."""
     names = " ".join(getattr(config, "architectures", None) or ())
     if config.is_encoder_decoder:
         return transformers.AutoModelForSeq2SeqLM
     if "CausalLM" in names or "LMHeadModel" in names:
         return transformers.AutoModelForCausalLM
+    if answering and "ForSequenceClassification" in names:
+        return transformers.AutoModelForSequenceClassification
+    if answering and "ForMaskedLM" in names:
+        return transformers.AutoModelForMaskedLM
     return transformers.AutoModel
 
 

@@ -9,7 +9,9 @@ from typing import Any
 from regard.checks import is_integer
 from regard.errors import ArgumentError, Phrase, RecordingError, ShapeError
 from regard.interception.steps import Kind
+from regard.notebook_table import html_table
 from regard.recording.call import Call
+from regard.recording.next_tokens import NextTokens
 from regard.recording.recorder import Recorder
 
 Tokens = list[list[str]]
@@ -37,6 +39,7 @@ class Recording:
         self._recorder = recorder
         self._tokens: Tokens | None = None
         self._source_tokens: Tokens | None = None
+        self._next_tokens: NextTokens | None = None
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -56,8 +59,16 @@ class Recording:
         count = len(self)
         return f"<Recording of {self.model}: {count} call{'' if count == 1 else 's'}>"
 
+    def _repr_html_(self) -> str:
+        columns = ("call", "name", "kind", "layer", "run", "batch", "heads", "queries", "keys", "MB")
+        rows = (
+            (number, call.name, call.kind, call.layer, call.run, *call.shape, call.nbytes / 1e6)
+            for number, call in enumerate(self.calls)
+        )
+        return html_table(columns, rows, f"{self!r:.200}"[1:-1])
+
     def __len__(self) -> int:
-        return len(self._calls) if self._recorder is None else len(self._recorder.records)
+        return len(self._calls) if self._recorder is None else len(self._recorder.builders)
 
     def __iter__(self) -> Iterator[Call]:
         return iter(self.calls)
@@ -176,6 +187,27 @@ class Recording:
                 do="Set seen.tokens.",
             )
         self._source_tokens = self._checked("source_tokens", given, "source")
+
+    @property
+    def next_tokens(self) -> NextTokens | None:
+        """The likeliest next tokens at each position of the text, where a language model was asked for them.
+
+        For an encoder-decoder the positions are the decoder's. It belongs to the first sequence of the batch.
+        """
+        return self._next_tokens
+
+    @next_tokens.setter
+    def next_tokens(self, given: NextTokens | None) -> None:
+        known = {length for _, length in self._lengths("decoder" if self._two_sided() else None)}
+        if given is not None and len(given) not in known:
+            raise ShapeError(
+                "next_tokens has a row for every position of the text ({lengths}).",
+                got="{rows} rows",
+                do="Record text and next tokens together.",
+                lengths=", ".join(map(str, sorted(known))),
+                rows=len(given),
+            )
+        self._next_tokens = given
 
     def query_tokens(self, call: Call, batch: int = 0) -> list[str] | None:
         """The tokens of the rows of a call, or None if they were not given."""
@@ -307,7 +339,7 @@ def _at(texts: Tokens | None, batch: int) -> list[str] | None:
         return None
     if not 0 <= batch < len(texts):
         raise ArgumentError(
-            "batch is one of the recorded sequences (0 … {last}).",
+            "batch must be one of the recorded sequences (0 … {last}).",
             got="batch = {batch!r}",
             do="Count from 0.",
             last=len(texts) - 1,

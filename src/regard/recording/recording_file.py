@@ -22,13 +22,17 @@ from regard import atomic
 from regard.errors import RecordingError, RecordingFileError, RegardError
 from regard.recording.call_format import TensorStore, call_from, call_to
 from regard.recording.call_validation import check_call
-from regard.recording.recording_schema import RecordingDescription
+from regard.recording.next_tokens import NextTokens
+from regard.recording.recording_schema import NextTokensDescription, RecordingDescription
 from regard.version import __version__
 
 if TYPE_CHECKING:
     from regard.recording.recording import Recording
 
 FORMAT = "regard recording 1"
+
+NEXT_TENSORS = ("best", "probabilities", "own")
+"""The tensors of the next tokens."""
 
 
 def save(recording: Recording, path: Path) -> None:
@@ -61,6 +65,7 @@ def _described(recording: Recording, store: TensorStore) -> str:
             tokens=recording.tokens,
             source_tokens=recording.source_tokens,
             calls=[call_to(call, store) for call in recording.calls],
+            next_tokens=_next_tokens_to(recording.next_tokens, store),
         )
         text = json.encode(description).decode()
         json.decode(text, type=RecordingDescription)
@@ -149,7 +154,22 @@ def _loaded(path: Path) -> Recording:
     calls = [call_from(call, store, number) for number, call in enumerate(described.calls)]
     found = Recording(described.model, calls)
     found.tokens, found.source_tokens = described.tokens, described.source_tokens
+    found.next_tokens = _next_tokens_from(described.next_tokens, store)
     return found
+
+
+def _next_tokens_to(given: NextTokens | None, store: TensorStore) -> NextTokensDescription | None:
+    if given is None:
+        return None
+    names = {name: store.put(f"next.{name}", getattr(given, name)) for name in NEXT_TENSORS}
+    return NextTokensDescription(words=list(given.words), generated=given.generated, **names)
+
+
+def _next_tokens_from(given: NextTokensDescription | None, store: TensorStore) -> NextTokens | None:
+    if given is None:
+        return None
+    tensors = {name: store.get(getattr(given, name)) for name in NEXT_TENSORS}
+    return NextTokens(words=tuple(given.words), generated=given.generated, **tensors)
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:

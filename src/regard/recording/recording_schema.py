@@ -3,7 +3,8 @@
 A mask is a text, or a list that begins with its kind: ``["&", mask, …]``, ``["|", mask, …]``,
 ``["~", mask]``, ``["table", tensor name]``, ``["rows", [start, stop, mask], …]`` or ``["placed", position of
 key 0, position of the first query or -1, mask]``. A bias is ``{"kind": …, "table": tensor name}``,
-``{"sum": [bias, …]}`` or ``{"scaled": bias, "factors": tensor name}``.
+``{"sum": [bias, …]}``, ``{"scaled": bias, "factors": tensor name}`` or ``{"capped": tensor name of Q, "k": …,
+"factors": …, "scale": …, "softcap": …}``.
 """
 
 from __future__ import annotations
@@ -40,6 +41,16 @@ class CallDescription(Struct, frozen=True):
     bias: dict[str, Any] | None
 
 
+class NextTokensDescription(Struct, frozen=True):
+    """The likeliest next tokens, tensors by their names in the file."""
+
+    words: list[str]
+    best: str
+    probabilities: str
+    own: str
+    generated: Count | None
+
+
 class RecordingDescription(Struct, frozen=True):
     """A whole recording; ``regard`` is the version that wrote it."""
 
@@ -48,6 +59,7 @@ class RecordingDescription(Struct, frozen=True):
     tokens: list[list[str]] | None
     source_tokens: list[list[str]] | None
     calls: list[CallDescription]
+    next_tokens: NextTokensDescription | None = None  # files written before it existed lack it
 
 
 # ---- biases --------------------------------------------------------------------------------------
@@ -87,6 +99,16 @@ class ScaledDescription(Struct, frozen=True):
 
     scaled: dict[str, Any]
     factors: str
+
+
+class CappedDescription(Struct, frozen=True):
+    """Softcapped scores times factors; ``capped`` is Q."""
+
+    capped: str
+    k: str
+    factors: str
+    scale: Finite
+    softcap: Positive
 
 
 class SumDescription(Struct, frozen=True):

@@ -19,10 +19,10 @@ from regard.errors import RecordingError, ShapeError
 from regard.interception.steps import Kind  # noqa: F401 - the inherited fields are documented here
 from regard.kernels import Statistics, attention_statistics, attention_with_lse
 from regard.kernels.biases import WHOLE, Bias
-from regard.kernels.plain_kernel import MAX_SCORES, Rules, full_precision, scores_of, weights_of
+from regard.kernels.plain_kernel import MAX_SCORES, ScoreOptions, full_precision, scores_of, weights_of
 from regard.masks import Mask, padding  # noqa: F401 - the inherited fields are documented here
 from regard.masks.extent import Integers
-from regard.masks.mask import MaskLike, as_mask
+from regard.masks.mask import MaskLike
 from regard.recording.call import Call, Positions, part_of, widened, widened_on_cpu
 from regard.recording.summary_call import SummaryCall
 
@@ -130,7 +130,7 @@ class ScoredCall(Call):
         q = widened(_rows(self.q[batch, index], i))
         k = widened(_rows(self.k[batch, self.key_head(index)], j))
         with full_precision(q):
-            rules = Rules(self.scale, self.softcap)
+            rules = ScoreOptions(self.scale, self.softcap)
             scores, _ = scores_of(q, k, self.bias_at(batch, index, i, j), rules)
         weights = weights_of(scores, _rows(self.lse[batch, index], i).to(q.dtype)[:, None])
         allowed = self.mask.select((batch, index)).evaluate(self.extent, i + self.extent.offset, j)
@@ -288,13 +288,13 @@ class ScoredCall(Call):
         Computed as attention over the other keys: the difference ``O − Σ_{j∈M} w_ij v_j`` would lose all
         digits where a region has nearly all the weight.
         """
-        others = self.mask & ~as_mask(mask, self.extent)
+        others = self.mask & ~self.region(mask)
         tensors = self._wide_with(self.values)
         return attention_with_lse(*tensors, mask=others, **self._options(), sinks=self.sinks)[0]
 
     def _region(self, values: Tensor, mask: MaskLike) -> tuple[Tensor, Tensor]:
         """Softmax over the keys of a region alone, applied to values; and the weight on the region."""
-        both = self.mask & as_mask(mask, self.extent)
+        both = self.mask & self.region(mask)
         average, lse = attention_with_lse(*self._wide_with(values), mask=both, **self._options())
         return average, weights_of(lse, self.lse.to(lse))
 

@@ -43,7 +43,7 @@ def check_heads(heads: tuple[int, ...], known: int) -> None:
     """Raise if a head was asked for that the model does not have."""
     if any(head >= known for head in heads):
         raise ArgumentError(
-            "heads= names heads of the model (0 … {last}).",
+            "heads= must name heads of the model (0 … {last}).",
             got="heads = {heads}",
             do="Omit it to record all of them.",
             last=known - 1,

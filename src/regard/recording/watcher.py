@@ -14,10 +14,10 @@ from regard.checks import check_integer, check_integers
 from regard.errors import ArgumentError, DtypeError, RecordingError
 from regard.interception.dense_fallback import dense_weights_recorded
 from regard.interception.model_interception import calls_intercepted
-from regard.interception.observer import Observer, uncompiled
+from regard.interception.module_tracker import ModuleTracker, uncompiled
 from regard.kernels.inputs import FLOATS
 from regard.recording.call import Call
-from regard.recording.estimate import known_layers
+from regard.recording.memory_estimate import known_layers
 from regard.recording.output_projection import OutputProjections
 from regard.recording.recorder import CallForwarder, Recorder, raise_unknown_layers
 from regard.recording.recording import Recording
@@ -64,7 +64,7 @@ def watch(
     """
     if not isinstance(model, nn.Module):
         raise DtypeError(
-            "watch(model) takes a PyTorch module.",
+            "watch(model) needs a PyTorch module.",
             got="{given}",
             do="Pass the model itself, not a pipeline or its output.",
             given=type(model).__name__,
@@ -151,7 +151,7 @@ class Watch:
                 do="Call watch(model) again.",
             )
         with ExitStack() as stack:
-            stack.enter_context(calls_intercepted(Observer(self._model, self._recorder), self._hidden))
+            stack.enter_context(calls_intercepted(ModuleTracker(self._model, self._recorder), self._hidden))
             self._stack = stack.pop_all()
         return self._recording
 

@@ -7,10 +7,10 @@
 
 from typing import Any as _Any
 
-from regard.translator.alignment import Alignment, AlignmentHead, align, measure_heads
-from regard.translator.embedded import embedded, embedded_alignment_head, translate
+from regard.translator.alignment import AlignmentHead, TranslationAlignment, align, measure_heads
+from regard.translator.built_in import embedded, embedded_alignment_head, translate
 from regard.translator.evaluation import Scores, evaluate, everyday_sentences, score
-from regard.translator.export import export
+from regard.translator.exported_model import export
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_pairs import CorpusSplit, HeldOut, Pair, read_pairs, split
 from regard.translator.training import Report, train
@@ -21,7 +21,6 @@ from regard.translator.watched_translation import WatchedTranslation, look
 from regard.translator.weight_average import average
 
 __all__ = [
-    "Alignment",
     "AlignmentHead",
     "ChineseCharacters",
     "CorpusSplit",
@@ -32,6 +31,7 @@ __all__ = [
     "Report",
     "Scores",
     "TrainingRun",
+    "TranslationAlignment",
     "Translator",
     "Vocabularies",
     "WatchedTranslation",

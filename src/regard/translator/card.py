@@ -16,7 +16,7 @@ def card(recipe: Recipe, scores: dict[str, Any], megabytes: float) -> str:
 # English → Chinese
 
 A small encoder-decoder that translates short everyday English sentences into simplified Chinese.
-It is there to be looked into: its attention is what regard shows.
+It is made to be inspected: its attention is what regard shows.
 
 | | |
 |---|---|
@@ -32,7 +32,7 @@ It is there to be looked into: its attention is what regard shows.
 
 {scores["training_pairs"]:,} sentence pairs of [Tatoeba](https://tatoeba.org) as selected by
 [www.manythings.org/anki](https://www.manythings.org/anki/) (`cmn.txt`), licence CC BY 2.0 FR; the
-attribution of every pair stands in its line of that file. The sentences are not part of this package.
+attribution of every pair is on its line of that file. The sentences are not part of this package.
 Traditional script was folded to simplified.
 
 ## Training
@@ -54,13 +54,13 @@ of which are references (`sacrebleu`, BLEU with `tokenize="zh"`):
 The loss on the same sentences was watched during training; nothing was chosen by it.
 
 Alignment: for {alignment["right"]} of {alignment["pairs"]} word pairs that were checked by hand, the
-English word that the best head of the cross-attention looks at most is the right one. That head was
+English word that the best head of the cross-attention attends to most is the right one. That head was
 chosen on these pairs.
 
 ## Not for
 
 Real translation. It has seen thirty thousand short sentences: names, numbers, long or formal texts and
-rare words go wrong, and it says what such sentences mostly say.
+rare words go wrong, and it falls back on common sentences.
 """
 
 

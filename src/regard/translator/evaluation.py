@@ -15,7 +15,11 @@ from regard.translator.translate_text import Translator
 
 @dataclass(frozen=True)
 class Scores:
-    """BLEU (``tokenize="zh"``, so by characters) and chrF, from 0 to 100, over all references."""
+    """BLEU (``tokenize="zh"``, so by characters) and chrF, from 0 to 100, over all references.
+
+    >>> score(["我爱你。"], [["我爱你。"]]).bleu
+    100.0
+    """
 
     bleu: float
     chrf: float

@@ -20,7 +20,11 @@ HAN = re.compile(r"[\u3400-\u9fff]")
 
 @dataclass(frozen=True, order=True)
 class Pair:
-    """An English sentence and one translation of it."""
+    """An English sentence and one translation of it.
+
+    >>> Pair("I love you.", "我爱你。").english
+    'I love you.'
+    """
 
     english: str
     chinese: str
@@ -28,7 +32,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A sentence kept out of training, with every translation that the file has of it."""
+    """A sentence kept out of training, with every translation that the file has of it.
+
+    >>> HeldOut("Thanks.", ("谢谢。", "多谢。")).references[0]
+    '谢谢。'
+    """
 
     english: str
     references: tuple[str, ...]
@@ -36,7 +44,13 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class CorpusSplit:
-    """What to train on, and what to measure on; no English sentence is in both."""
+    """What to train on, and what to measure on; no English sentence is in both.
+
+    >>> pairs = [Pair(f"Sentence {number}.", "句子。") for number in range(9)]
+    >>> found = split(pairs, held_out=2)
+    >>> len(found.training), len(found.held_out)
+    (7, 2)
+    """
 
     training: tuple[Pair, ...]
     held_out: tuple[HeldOut, ...]

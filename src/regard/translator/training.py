@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from regard import nn
 from regard.checked_files import digest
 from regard.checks import check_number
 from regard.errors import FileError, TrainingError
+from regard.heads import monitor
 from regard.processes import Processes
 from regard.translator import training_checkpoint, training_log
 from regard.translator.recipe import Recipe
@@ -35,10 +36,17 @@ from regard.translator.vocabulary import PADDING
 REDRAWN = 60.0
 """Seconds between two plots of the loss."""
 
+MONITOR, MONITORED = "monitor.csv", 100
+"""Where the numbers of the heads are, and the most steps from one measurement to the next."""
+
 
 @dataclass(frozen=True)
 class Report:
-    """The progress of a run after a step."""
+    """The progress of a run after a step.
+
+    >>> Report(step=10, steps=500, epoch=0, loss=6.5, held_out=None, seconds=3.0, left=147.0).left
+    147.0
+    """
 
     step: int
     steps: int
@@ -73,7 +81,7 @@ def train(
         minutes: stop after this time, with a checkpoint to continue from.
         processes: those that train together; see :func:`joined`.
         report: called after every step on the first process.
-        lettering: language and fonts of the plot of the loss.
+        lettering: language and fonts of the loss plot.
     """
     folder, recipe, processes = Path(folder), recipe or Recipe(), processes or Processes()
     _check_minutes(minutes)
@@ -84,7 +92,9 @@ def train(
             processes.wait()
             run = open_run(folder, pairs, recipe)
             with torch.random.fork_rng(devices=[]):
-                _Training(run, processes, report or (lambda _: None), lettering).go(minutes)
+                training = _Training(run, processes, report or (lambda _: None), lettering)
+                with training.monitored():
+                    training.go(minutes)
     except FileError as error:
         raise error.but(
             do="Free some space or fix the permissions, then continue with --resume: "
@@ -165,6 +175,13 @@ class _Training:
             training_log.cut_after(self.run.folder, position.log_bytes, position.log_digest)
         return position
 
+    def monitored(self) -> AbstractContextManager[object]:
+        """Numbers of every head beside the log, from the first process."""
+        if not self.processes.first or self.position.step >= self.recipe.steps:
+            return nullcontext()
+        every = max(1, min(MONITORED, self.recipe.steps // 50))
+        return monitor(self.model, every=every, out=self.run.folder / MONITOR, start=self.position.step)
+
     def go(self, minutes: float | None) -> None:
         """Train until the last step, or until time is up."""
         start, before, first = time.monotonic(), self.position.seconds, self.position.step
@@ -194,7 +211,7 @@ class _Training:
         rows = batches[position.batch]
         tokens = sum(self.sizes[row][0] for row in rows)
         own = rows[self.processes.own :: count]
-        # A process without rows must still take part; it contributes nothing.
+        # A process without rows must still participate; it contributes nothing.
         batch = pad([self.examples[row] for row in own or rows[:1]])
         logits = self.parallel(batch.source, batch.target)
         loss = token_losses(logits, batch.following, smoothing=recipe.label_smoothing) * bool(own)

@@ -80,7 +80,7 @@ def load_position(folder: Path) -> TrainingPosition:
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    return read_tensors(path, do="Begin anew in another folder; the weights of earlier steps are kept.")
+    return read_tensors(path, do="Start over in another folder; the weights of earlier steps are kept.")
 
 
 def _check_never_there(folder: Path) -> None:

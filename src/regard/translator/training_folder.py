@@ -5,6 +5,7 @@ english.json, chinese.json  the vocabularies
 checkpoint.safetensors    its state
 weights-*.safetensors     the last weights, to be averaged
 log.jsonl, loss.png       its loss
+monitor.csv               entropy, scores and gradients of its heads
 model/                    its result
 """
 

@@ -53,7 +53,12 @@ def build_model(recipe: Recipe, vocabularies: Vocabularies) -> nn.Seq2Seq:
 
 @dataclass(frozen=True, eq=False)
 class Translator:
-    """A model and its vocabularies."""
+    """A model and its vocabularies.
+
+    >>> from regard.translator import embedded
+    >>> embedded().translate_all(["I love you."])
+    ['我爱你。']
+    """
 
     model: nn.Seq2Seq
     vocabularies: Vocabularies
@@ -148,7 +153,12 @@ def save_translator(
 
 
 def load_translator(folder: str | Path) -> Translator:
-    """The translator in a folder that ``regard train`` wrote, in single precision, ready to translate."""
+    """The translator in a folder that ``regard train`` wrote, in single precision, ready to translate.
+
+    >>> from regard.translator.built_in import FOLDER
+    >>> load_translator(FOLDER).translate("I love you.")
+    '我爱你。'
+    """
     folder = Path(folder)
     vocabularies = read_vocabularies(folder)
     model = build_model(Recipe.from_json(read_text(folder / RECIPE)), vocabularies)

@@ -10,6 +10,7 @@ import torch
 from regard.deprecation import renamed_arguments
 from regard.errors import TextError
 from regard.recording import Recording, watch
+from regard.recording.next_tokens import next_tokens_of
 from regard.translator.translate_text import Translator
 from regard.translator.vocabulary import END, SPECIALS, START, UNKNOWN
 
@@ -20,6 +21,10 @@ class WatchedTranslation:
 
     Row t of the decoder and of the cross-attention is the step that writes character t; its token is
     the character before, which that step reads. The last row writes the end.
+
+    >>> from regard.translator import embedded
+    >>> look(embedded(), "I love you.").translation
+    '我爱你。'
     """
 
     text: str
@@ -35,6 +40,11 @@ def look(
     """Translate ``text`` and record the attention; or record how a given ``translation`` would be written.
 
     ``watching`` are options of :func:`regard.watch`.
+
+    >>> from regard.translator import embedded
+    >>> seen = look(embedded(), "I love you.", translation="我爱你。").recording
+    >>> seen.tokens[0][1:]
+    ['我', '爱', '你', '。']
     """
     source = translator.encode(text)
     if translation is None:
@@ -42,8 +52,12 @@ def look(
     target = [START, *_known(translator, translation)]
     # One pass over the finished translation gives the same numbers as step by step, with one call per layer.
     with watch(translator.model, **watching) as seen:
-        translator.model(torch.tensor([source]), torch.tensor([target]))
+        logits = translator.model(torch.tensor([source]), torch.tensor([target]))
     seen.tokens = [SPECIALS[START], *translation]
+    names = [*SPECIALS, *translator.vocabularies.chinese.characters]
+    seen.next_tokens = next_tokens_of(
+        [logits[0]], torch.tensor(target), lambda ids: [names[index] for index in ids], generated=1
+    )
     seen.source_tokens = [*translator.vocabularies.english.pieces(text), SPECIALS[END]]
     return WatchedTranslation(text, translation, seen)
 

@@ -30,7 +30,7 @@ def average(paths: Sequence[Path]) -> dict[str, Tensor]:
     kinds: dict[str, torch.dtype] = {}
     for path in paths:
         weights, _ = read_tensors(
-            path, do="Remove this file and go on with --resume: the other weights are averaged."
+            path, do="Remove this file and continue with --resume: the other weights are averaged."
         )
         for name, tensor in weights.items():
             kinds[name] = tensor.dtype

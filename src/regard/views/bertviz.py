@@ -18,8 +18,10 @@ from regard.errors import ArgumentError, PackageError, ShapeError
 from regard.interception.steps import Kind
 from regard.recording import Call, DenseCall, Recording
 from regard.views.page.notebook import Display, displayed
-from regard.views.page.page_payload import Wording
-from regard.views.page.write_page import Options, Start
+from regard.views.page.page_payload import TokenDisplay
+from regard.views.page.write_page import PageOptions, PageStart
+
+__all__ = ["head_view", "model_view"]
 
 HEIGHT = 720
 
@@ -56,7 +58,7 @@ def head_view(
         decoder_tokens: the tokens of the target.
         include_layers: only these layers.
         html_action: "view" shows it in the notebook; "return" returns it, for ``.save(path)``,
-            ``.data`` or a cell of one's own.
+            ``.data`` or your own cell.
 
     >>> weights = torch.eye(3).expand(2, 4, 3, 3)  # (layer, head, query, key)
     >>> head_view(weights, ["I", "love", "AI"], html_action="return").data[:15]
@@ -71,9 +73,9 @@ def head_view(
         encoder_tokens,
         decoder_tokens,
     )
-    options = Options(
-        start=Start("lines", layer=layer, heads=heads),
-        wording=Wording(prettify=prettify_tokens),
+    options = PageOptions(
+        start=PageStart("lines", layer=layer, heads=heads),
+        wording=TokenDisplay(prettify=prettify_tokens),
         sentence_b=_sentence_b(sentence_b_start, tokens),
     )
     return _acted(recording_of(given, include_layers), options, html_action)
@@ -114,14 +116,14 @@ def model_view(
     )
     if display_mode not in ("light", "dark"):
         raise ArgumentError(
-            "display_mode is light or dark.",
+            "display_mode must be light or dark.",
             got="display_mode = {display_mode!r}",
             do="Choose one.",
             display_mode=display_mode,
         )
-    options = Options(
-        start=Start("overview", theme=display_mode),
-        wording=Wording(prettify=prettify_tokens),
+    options = PageOptions(
+        start=PageStart("overview", theme=display_mode),
+        wording=TokenDisplay(prettify=prettify_tokens),
         sentence_b=_sentence_b(sentence_b_start, tokens),
     )
     return _acted(recording_of(given, include_layers, include_heads), options, html_action)
@@ -159,7 +161,7 @@ class WeightsWithTokens(Recording):
         return list(self._rows[id(call)])
 
     def row_tokens(self, call: Call, batch: int = 0) -> list[str] | None:
-        """The same: BertViz names rows as the user does."""
+        """The same tokens: BertViz names rows as the user does."""
         return self.query_tokens(call, batch)
 
     def key_tokens(self, call: Call, batch: int = 0) -> list[str] | None:
@@ -187,7 +189,7 @@ def recording_of(
             known = tuple(range(weights.shape[0])) if include_heads is None else tuple(include_heads)
             if not all(0 <= head < weights.shape[0] for head in known) or not known:
                 raise ArgumentError(
-                    "include_heads names heads of {name} (0 … {shape}).",
+                    "include_heads must name heads of {name} (0 … {shape}).",
                     got="include_heads = {include_heads}",
                     do="Omit it to show all.",
                     name=name,
@@ -217,7 +219,7 @@ def _sides(given: BertVizInput) -> list[tuple[str, Kind | None, Sequence[str], S
     if given.attention is not None:
         if two_sided:
             raise ArgumentError(
-                "attention is for models of one stack; encoder-decoders have encoder_attention, "
+                "attention is for models with one stack; for an encoder-decoder, use encoder_attention, "
                 "decoder_attention and cross_attention.",
                 got="attention and {two_sided}",
                 do="Pass one or the other.",
@@ -248,7 +250,7 @@ def _sides(given: BertVizInput) -> list[tuple[str, Kind | None, Sequence[str], S
 def _needed(name: str, tokens: Sequence[str] | None, for_what: str) -> Sequence[str]:
     if tokens is None or isinstance(tokens, str) or not all(isinstance(token, str) for token in tokens):
         raise ArgumentError(
-            "{for_what} comes with {name}, a list of strings.",
+            "{for_what} needs {name}, a list of strings.",
             got="{name} = {tokens!r}" if tokens is not None else "no {name}",
             do="Use tokenizer.convert_ids_to_tokens(...).",
             for_what=for_what,
@@ -259,13 +261,13 @@ def _needed(name: str, tokens: Sequence[str] | None, for_what: str) -> Sequence[
 
 
 def _layers(name: str, given: Any, include: Sequence[int] | None) -> list[tuple[int, Tensor]]:
-    """The weights ``(head, query, key)`` of each wanted layer, with its number."""
+    """The weights ``(head, query, key)`` of each requested layer, with its number."""
     layers = _split(name, given)
     wanted = range(len(layers)) if include is None else include
     missing = [layer for layer in wanted if not 0 <= layer < len(layers)]
     if missing or not len(wanted):
         raise ArgumentError(
-            "include_layers names layers of {name} (0 … {layers_count}).",
+            "include_layers must name layers of {name} (0 … {layers_count}).",
             got="include_layers = {include_layers}",
             do="Omit it to show all.",
             name=name,
@@ -286,7 +288,7 @@ def _split(name: str, given: Any) -> list[Any]:
     layers = list(given)
     if not layers:
         raise ArgumentError(
-            "{name} has at least one layer.", got="none", do="Pass what the model returned.", name=name
+            "{name} must have at least one layer.", got="none", do="Pass what the model returned.", name=name
         )
     return layers
 
@@ -294,7 +296,7 @@ def _split(name: str, given: Any) -> list[Any]:
 def _one_layer(name: str, given: Any) -> Tensor:
     if not isinstance(given, Tensor | np.ndarray):
         raise ArgumentError(
-            "{name} is a tensor (1, head, query, key).",
+            "{name} must be a tensor (1, head, query, key).",
             got="{type}",
             do="Load the model with attn_implementation='eager' and output_attentions=True.",
             name=name,
@@ -308,7 +310,7 @@ def _one_layer(name: str, given: Any) -> Tensor:
     weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
     if not bool(torch.isfinite(weights).all()) or float(weights.min()) < 0 or float(weights.max()) > 1.01:
         raise ArgumentError(
-            "{name} holds weights, each between 0 and 1.",
+            "{name} must contain weights, each between 0 and 1.",
             got="{min:.3g} … {max:.3g}",
             do="Pass the weights after the softmax: blocks.*.attn.hook_pattern, not hook_attn_scores.",
             name=name,
@@ -320,7 +322,7 @@ def _one_layer(name: str, given: Any) -> Tensor:
 
 def _wrong_shape(name: str, given: Any) -> ShapeError:
     return ShapeError(
-        "{name} is (1, head, query, key) or (head, query, key) for each layer.",
+        "{name} must be (1, head, query, key) or (head, query, key) for each layer.",
         got="shape {shape}",
         do="Choose one sequence of the batch: [layer[:1] for layer in attention].",
         name=name,
@@ -332,7 +334,7 @@ def _check_tokens(name: str, weights: Tensor, rows: Sequence[str], columns: Sequ
     _, queries, keys = weights.shape
     if (queries, keys) != (len(rows), len(columns)):
         raise ShapeError(
-            "There is a token for every position of {name} (queries = {queries}, keys = {keys}).",
+            "There must be a token for every position of {name} (queries = {queries}, keys = {keys}).",
             got="{rows_count} and {columns_count} tokens",
             do="Include special tokens and padding.",
             name=name,
@@ -348,13 +350,13 @@ def _kind(weights: Tensor) -> Kind:
     return "encoder" if bool(weights.triu(weights.shape[-1] - weights.shape[-2] + 1).any()) else "decoder"
 
 
-# ---- what becomes of it ------------------------------------------------------------------------
+# ---- how it is shown ---------------------------------------------------------------------------
 
 
 def _sentence_b(start: int | None, tokens: Sequence[str] | None) -> int | None:
     if start is not None and (tokens is None or not 0 < start < len(tokens)):
         raise ArgumentError(
-            "sentence_b_start is the position of a token, after the first.",
+            "sentence_b_start must be the position of a token, after the first.",
             got="sentence_b_start = {start}",
             do="Count from 0: the tokens of the first sentence come before it.",
             start=start,
@@ -362,10 +364,13 @@ def _sentence_b(start: int | None, tokens: Sequence[str] | None) -> int | None:
     return start
 
 
-def _acted(recording: Recording, options: Options, action: str) -> Display | None:
+def _acted(recording: Recording, options: PageOptions, action: str) -> Display | None:
     if action not in ("view", "return"):
         raise ArgumentError(
-            "html_action is view or return.", got="html_action = {action!r}", do="Choose one.", action=action
+            "html_action must be view or return.",
+            got="html_action = {action!r}",
+            do="Choose one.",
+            action=action,
         )
     made = displayed(recording, options, HEIGHT)
     if action == "return":
@@ -374,7 +379,7 @@ def _acted(recording: Recording, options: Options, action: str) -> Display | Non
         from IPython.display import display
     except ImportError:
         raise PackageError(
-            "html_action='view' shows the page in a notebook.",
+            "html_action='view' needs a notebook.",
             got="no IPython",
             do="Use html_action='return', and save(path) what it returns.",
         ) from None

@@ -35,7 +35,7 @@ def named(column: str, name: str, lang: str = "en") -> str:
 
 
 def column_of(columns: Sequence[str], printed: str) -> str:
-    """The column that is meant by its own name or by its heading in either language; else the name as given.
+    """The column with this name or with this heading in either language; otherwise the name as given.
 
     >>> columns = ("layer", "previous_weight", "received_peak")
     >>> [column_of(columns, printed) for printed in ("previous", "前一个", "Top key", "other")]

@@ -1,6 +1,6 @@
-"""The texts of the page in its modules: one table, written from the texts of all languages.
+"""Writes the texts of all languages into the JavaScript modules of the page, as one table.
 
-``languages.js`` has an empty table, so that the modules can be checked and tested as they are.
+``languages.js`` has an empty table, so that the modules can be checked and tested without a build.
 """
 
 from __future__ import annotations

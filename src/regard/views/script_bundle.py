@@ -37,7 +37,7 @@ _LEFT = re.compile(r"^(?:import|export|(?:const|let|var) *[\[{])", re.MULTILINE)
 
 @cache
 def script(entry: str) -> str:
-    """One of ``BUNDLES``: as the wheel has it, else joined now."""
+    """One of ``BUNDLES``: from the wheel if it is there, otherwise joined now."""
     assert entry in BUNDLES, f"{entry} is not one of {BUNDLES}"
     module = VIEWS / entry
     built = module.parent / BUNDLED / module.name

@@ -1,4 +1,4 @@
-"""An alignment in the terminal: English words above, Chinese characters below each other."""
+"""An alignment in the terminal: English words as columns, Chinese characters as rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from regard.translator.alignment import Alignment
+from regard.translator.alignment import TranslationAlignment
 from regard.views.column_headings import TEXTS
 from regard.views.terminal_weights import bar, shade
 
@@ -14,7 +14,7 @@ WIDEST = 14
 """Words that fit side by side in a terminal."""
 
 
-def show_alignment(console: Console, alignment: Alignment, *, lang: str = "en") -> None:
+def show_alignment(console: Console, alignment: TranslationAlignment, *, lang: str = "en") -> None:
     """The translation, and for each of its characters the weight on every English word, in per cent."""
     by = alignment.by
     explained = TEXTS.say("alignment.by", lang, layer=by.layer, head=by.head)
@@ -24,7 +24,7 @@ def show_alignment(console: Console, alignment: Alignment, *, lang: str = "en") 
     console.print(_matrix(alignment) if len(alignment.words) <= WIDEST else _list(alignment))
 
 
-def _matrix(alignment: Alignment) -> Table:
+def _matrix(alignment: TranslationAlignment) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column()
     for word in alignment.words:
@@ -35,7 +35,7 @@ def _matrix(alignment: Alignment) -> Table:
     return table
 
 
-def _list(alignment: Alignment) -> Table:
+def _list(alignment: TranslationAlignment) -> Table:
     table = Table(box=None, padding=(0, 1), show_header=False)
     for place, character in enumerate(alignment.translation):
         weight = float(alignment.weights[place].max())

@@ -1,4 +1,4 @@
-"""A mask in the terminal: two characters per pair, or per block of pairs where it is too large."""
+"""A mask in the terminal: two characters per pair, or per block of pairs if it is too large."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MaskGrid:
 def mask_grid(mask: Mask, extent: Extent, *, columns: int, rows: int) -> MaskGrid:
     """The mask reduced to at most ``columns`` × ``rows`` characters; it must not have leading axes.
 
-    Blocks are square where the text is, and the mask is asked about blocks, never about n×n pairs.
+    Blocks are square if the mask is, and the mask is evaluated for blocks, never for n×n pairs.
 
     >>> from regard import masks
     >>> for line in mask_grid(masks.causal(), Extent(3, 3), columns=40, rows=10).lines():

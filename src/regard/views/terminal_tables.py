@@ -30,7 +30,7 @@ NUMBER = 4
 """Characters of a share: 0.97."""
 
 EXAMPLE = 16
-"""Cells that an example of a role needs at least."""
+"""The least width of an example of a role."""
 
 SHARES = (
     "relative_entropy", "self_weight", "previous_weight", "first_weight", "peak", "received_peak",
@@ -48,7 +48,7 @@ ONLY_IF_SEVERAL = ("kind", "run")
 """Columns that are omitted where all rows have the same value."""
 
 OF_ONE_ROLE = 3
-"""How many heads of one role ``show_telling`` lists: the fourth tells nothing new."""
+"""How many heads of one role ``show_telling`` lists: a fourth would show nothing new."""
 
 LEANS = 0.3
 """The least excess over chance of a role that a head may have, although it is not clear."""
@@ -67,9 +67,9 @@ def show_table(
 ) -> None:
     """Print a table of heads: shares as bars where there is room, as shades where there is little.
 
-    ``sort`` names a column of the table; ``most`` rows are printed and the others counted. Of roles, each
-    head gets its best one in words, clearest first, with the tokens that show it; sorted by a role,
-    each gets that one. ``lang`` is the language of the words, "en" or "zh".
+    ``sort`` names a column of the table; ``most`` rows are printed and the others counted. For roles,
+    each head is shown with its best one in words, clearest first, and the tokens that show it;
+    sorted by a role, with that one. ``lang`` is the language of the words, "en" or "zh".
     """
     check_language(lang)
     if isinstance(table, Roles):
@@ -77,7 +77,7 @@ def show_table(
         return
     if not isinstance(table, Table):
         raise DtypeError(
-            "show_table prints a Table or Roles of regard.heads.",
+            "show_table needs a Table or Roles of regard.heads.",
             got="{type}",
             do="Pass regard.heads.table(seen) or regard.heads.roles(seen).",
             type=type(table).__name__,
@@ -205,10 +205,10 @@ def _show_roles(
 
 
 def show_telling(console: Console, roles: Roles, most: int = 12, *, lang: str = "en") -> None:
-    """Print the heads that tell most about a text, at most three of one role.
+    """Print the most informative heads of a text, at most three of one role.
 
-    First those with a clear role, then those that may have one, as short texts cannot show more, and at
-    last those that look everywhere.
+    First those with a clear role, then those that may have one, because short texts cannot show more,
+    and last those that attend everywhere.
     """
     check_language(lang)
     heads = telling_heads(roles)[:most]
@@ -221,7 +221,7 @@ def show_telling(console: Console, roles: Roles, most: int = 12, *, lang: str = 
 
 
 def telling_heads(roles: Roles) -> list[Head]:
-    """The heads of ``show_telling`` in their order; one whose role is not clear shows it as ``head.shown``.
+    """The heads of ``show_telling`` in order; one whose role is not clear shows it as ``head.shown``.
 
     >>> heads = [Head(0, "", "encoder", 0, i, 0, {"first": Score(0.9)}) for i in range(5)]
     >>> heads += [Head(0, "", "encoder", 0, 5, 0, {"next": Score(0.6)})]
@@ -243,7 +243,7 @@ def telling_heads(roles: Roles) -> list[Head]:
 
 
 def _leaning(roles: Roles, clear: Sequence[Head]) -> list[Head]:
-    """Heads without a clear role, or with no other than breadth, that score high in a particular one."""
+    """Heads without a clear role, or with none but breadth, that score high in a particular one."""
     particular = {(head.call, head.head) for head in clear if head.best != "broad"}
     found: list[tuple[float, Head]] = []
     for head in roles:
@@ -353,7 +353,7 @@ def _readable(token: str) -> str:
 def most_telling(found: Table | Roles, count: int = 5, *, lang: str = "en") -> list[str]:
     """The few heads with the clearest roles, one line each; every role comes once before any comes twice.
 
-    A table of ``heads.table`` tells fewer roles than ``heads.roles``: previous, self, first and broad.
+    A table of ``heads.table`` shows fewer roles than ``heads.roles``: previous, self, first and broad.
 
     >>> roles = Roles((Head(2, "", "encoder", 2, 5, 0, {"previous": Score(0.93)}),))
     >>> most_telling(roles), most_telling(roles, lang="zh")
@@ -367,7 +367,7 @@ def most_telling(found: Table | Roles, count: int = 5, *, lang: str = "en") -> l
         heads = [_judged(row) for row in _with_averages(found)]
     else:
         raise DtypeError(
-            "most_telling reads a Table or Roles of regard.heads.",
+            "most_telling needs a Table or Roles of regard.heads.",
             got="{type}",
             do="Pass regard.heads.table(seen) or regard.heads.roles(seen).",
             type=type(found).__name__,
@@ -404,7 +404,7 @@ def _with_averages(table: Table) -> Table:
     wanted = ("layer", "head", "kind", "entropy", "visible", "previous_weight", "self_weight", "first_weight")
     if not set(wanted) <= set(table.columns):
         raise ArgumentError(
-            "most_telling reads the table of regard.heads.table, with its columns.",
+            "most_telling needs the table of regard.heads.table, with its columns.",
             got="columns {columns}",
             do="Pass regard.heads.table(seen) or regard.heads.roles(seen).",
             columns=", ".join(table.columns),

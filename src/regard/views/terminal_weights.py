@@ -1,4 +1,4 @@
-"""The terminal: a console that prints nothing raw, and weights as shades and bars."""
+"""The terminal: a console that prints only safe text, and weights as shades and bars."""
 
 from __future__ import annotations
 

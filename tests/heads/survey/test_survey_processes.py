@@ -22,9 +22,8 @@ SCRIPT = Path(__file__).with_name("survey_process.py")
 
 
 def together(count, rank, after, *arguments):
-    call = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+    call = [sys.executable, str(SCRIPT), str(count), str(rank), str(after), "survey", *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    call += [str(SCRIPT), str(rank), str(after), "survey", *map(str, arguments)]
     return subprocess.run(call, capture_output=True, text=True, env=environment, check=False, timeout=300)
 
 

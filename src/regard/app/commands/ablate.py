@@ -1,4 +1,4 @@
-"""``regard ablate``: which heads, layers or keys a model needs for what it says."""
+"""``regard ablate``: which heads, layers or keys a model needs for its answer."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 )
 @click.option("--target", metavar="TOKEN", help='The token that should come next, such as " Mary".')
 @click.option(
-    "--against", metavar="TOKEN", help="Another token: the logit of --target less that of this one."
+    "--against", metavar="TOKEN", help="Another token: the logit of --target minus that of this one."
 )
 @click.option(
     "--by",
     type=click.Choice(["head", "layer", "key"]),
     default="head",
     show_default=True,
-    help="What is taken away, one after the other.",
+    help="What to remove, one at a time.",
 )
 @click.option("--most", type=click.IntRange(1), default=12, show_default=True, help="Print at most N rows.")
 @click.option("--figure", type=click.Path(path_type=Path), help="Also a figure as .png, .svg or .pdf.")
@@ -55,9 +55,10 @@ def ablate(
     out: Path | None,
     lang: str,
 ) -> None:
-    """Take away one head, layer or key after the other, and see what it does to the answer.
+    """Remove one head, layer or key at a time, and see how the answer changes.
 
-    Without --target the loss of the text is measured. Stopped early, it shows what was measured so far.
+    Without --target, the loss of the text is measured. Press Ctrl+C to stop early and see what was
+    measured so far.
 
     \b
     regard ablate "The cat sat on the mat."
@@ -76,7 +77,7 @@ def ablate(
     if target is not None and model is None:
         raise click.UsageError("--target needs a --model; the built-in translator is measured by its loss.")
     if out is not None and out.suffix not in (".csv", ".json"):
-        raise click.UsageError("--out is a .csv or a .json file.")
+        raise click.UsageError("--out must be a .csv or a .json file.")
     atomic.check_writable(figure, out)
     console = SafeConsole()
     other = None if pair is None else read_argument(pair)
@@ -138,7 +139,7 @@ def _metric(subject: MeasuredText, target: str | None, against: str | None) -> A
 
 @contextmanager
 def _stoppable() -> Iterator[Callable[[], bool]]:
-    """Ctrl+C asks for an end; a second one ends at once."""
+    """Ctrl+C requests a stop; a second one stops at once."""
     asked = False
 
     def ask(number: int, frame: object) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from regard.lessons.timing import Bench, Measured, Work
+    from regard.lessons.timing import Bench, Measured, Variant
 
 LENGTHS = (1024, 2048, 4096)
 """The first is the exercise: batch 8 × 1024 tokens × 64 channels, 100 rounds."""
@@ -101,7 +101,7 @@ def bench(
         console.print(text("saved", lang, path=_draw(found, path, lang)), highlight=False, markup=False)
 
 
-def _run(console: Console, works: tuple[Work, ...], lang: str) -> Bench:
+def _run(console: Console, works: tuple[Variant, ...], lang: str) -> Bench:
     from rich.progress import Progress
 
     from regard.lessons.facts import text
@@ -111,7 +111,7 @@ def _run(console: Console, works: tuple[Work, ...], lang: str) -> Bench:
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(text("bench.progress", lang), total=len(works))
 
-        def report(work: Work) -> None:
+        def report(work: Variant) -> None:
             said = f"{text('bench.progress', lang)} {work.variant} {work.length:,}"
             progress.update(task, description=said, completed=works.index(work))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from regard.views.explanation import Explanation
 
 FORMATS = ("terminal", "markdown", "html", "json")
-ENDINGS = {".md": "markdown", ".html": "html", ".htm": "html", ".json": "json"}
+ENDINGS = {".md": "markdown", ".html": "html", ".htm": "html", ".json": "json", ".txt": "terminal"}
 
 
 @click.command(epilog=HELP)
@@ -90,7 +90,7 @@ def explain(
     from regard.lessons import explain as explained
     from regard.views.terminal_weights import SafeConsole
 
-    form = form or ENDINGS.get(out.suffix.lower() if out else "", "terminal")
+    form = form or _form_of(out)
     atomic.check_writable(out)
     with busy(SafeConsole(stderr=True), "…"):
         explanation = explained(
@@ -145,3 +145,19 @@ def _written(explanation: Explanation, form: str) -> str:
     show_explanation(console, explanation)
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
+
+
+def _form_of(out: Path | None) -> str:
+    """The form that the ending of a file asks for; a file without an ending gets what the terminal shows."""
+    ending = out.suffix.lower() if out else ""
+    if ending and ending not in ENDINGS:
+        from regard.errors import ArgumentError
+
+        raise ArgumentError(
+            "The file of an explanation ends in {known}.",
+            got="{out}",
+            do="Choose one of these endings, or name the form with --format.",
+            known=", ".join(ENDINGS),
+            out=out,
+        )
+    return ENDINGS.get(ending, "terminal")

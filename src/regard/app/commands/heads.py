@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -77,7 +78,7 @@ def heads(
         seen = load(recording)
     else:
         assert text is not None
-        options = {} if layers is None else {"layers": layers}
+        options: dict[str, Any] = {} if layers is None else {"layers": layers}
         other = None if pair is None else read_argument(pair)
         seen = record(
             quiet, read_argument(text), model=model, pair=other, generate=generate, lang=lang, **options

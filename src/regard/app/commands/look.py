@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from regard.ablation import Ablation
-    from regard.app.model_input import Subject
+    from regard.app.model_input import RecordedText
 
 PAGE = "look.html"
 HEADS = 12
@@ -66,7 +66,7 @@ LINES = 3
 @click.option("--layers", type=NUMBERS, help="Record only these layers, for example 0,3-5.")
 @click.option("--save", type=click.Path(path_type=Path), help="Also save the recording as .safetensors.")
 @click.option(
-    "--effects", is_flag=True, help="Measure what the answer loses without each head, for the page."
+    "--effects", is_flag=True, help="Measure how the answer changes without each head, for the page."
 )
 @lang_option
 @click.option("--force", is_flag=True, help="Write the page even if it is larger than 200 MB.")
@@ -105,7 +105,7 @@ def look(
     from regard.views.terminal_weights import SafeConsole
 
     if effects and (no_page or generate):
-        raise click.UsageError("--effects is for a page, of a text that is not generated.")
+        raise click.UsageError("--effects needs a page, and a text that is not generated.")
     atomic.check_writable(figure, save, None if no_page else out)
     console = SafeConsole()
     options = {"layers": layers} if layers is not None else {}
@@ -116,13 +116,14 @@ def look(
         pair=None if pair is None else read_argument(pair),
         generate=generate,
         values=True,
+        next_tokens=True,
         lang=lang,
         **options,
     )
     _say(console, subject, lang)
     if save is not None:
         subject.recording.save(save)
-        _name(console, save, TEXTS.say("look.recording", lang))
+        name_file(console, save, TEXTS.say("look.recording", lang))
     if figure is not None:
         _draw(console, subject, figure, kind=kind, layer=layer, head=head, lang=lang)
     if not no_page:
@@ -136,8 +137,10 @@ def look(
             webbrowser.open(out.resolve().as_uri())
 
 
-def _effects(console: Console, subject: Subject, model: str | None, pair: str | None, lang: str) -> Ablation:
-    """What the loss of the text, or the output of an encoder, loses without each head."""
+def _effects(
+    console: Console, subject: RecordedText, model: str | None, pair: str | None, lang: str
+) -> Ablation:
+    """How the loss of the text, or the output of an encoder, changes without each head."""
     from regard import metrics
     from regard.ablation import ablate
     from regard.app.model_input import measured_text, progress
@@ -157,7 +160,7 @@ def _alignment_start() -> dict[str, Any]:
     return {"kind": "cross", "layer": best.layer, "head": best.head}
 
 
-def _name(console: Console, path: Path, what: str) -> None:
+def name_file(console: Console, path: Path, what: str) -> None:
     """Print a file that was written, and what it is."""
     from rich.text import Text
 
@@ -166,7 +169,7 @@ def _name(console: Console, path: Path, what: str) -> None:
 
 def _draw(
     console: Console,
-    subject: Subject,
+    subject: RecordedText,
     path: Path,
     *,
     kind: str | None,
@@ -178,11 +181,11 @@ def _draw(
     from regard.views.figures import heatmap, save
 
     save(heatmap(subject.recording, kind=kind, layer=layer or 0, head=head or 0, lang=lang), path)
-    _name(console, path, TEXTS.say("look.figure", lang))
+    name_file(console, path, TEXTS.say("look.figure", lang))
 
 
 def _write_page(
-    console: Console, subject: Subject, path: Path, *, force: bool, lang: str, **start: Any
+    console: Console, subject: RecordedText, path: Path, *, force: bool, lang: str, **start: Any
 ) -> None:
     """Print the size of the page, then write it, above the limit only with ``force``."""
     from regard.app.model_input import busy
@@ -203,10 +206,10 @@ def _write_page(
     with busy(console, TEXTS.say("look.writing", lang)):
         written = page(subject.recording, path, title=title, force=force, lang=lang, **start)
     megabytes = written.stat().st_size / 1e6
-    _name(console, written, TEXTS.say("look.written", lang, megabytes=megabytes))
+    name_file(console, written, TEXTS.say("look.written", lang, megabytes=megabytes))
 
 
-def _say(console: Console, subject: Subject, lang: str) -> None:
+def _say(console: Console, subject: RecordedText, lang: str) -> None:
     """Print the translation, the alignment and the clearest heads."""
     from rich.text import Text
 
@@ -231,7 +234,7 @@ def _say(console: Console, subject: Subject, lang: str) -> None:
     console.print()
 
 
-def _beginning(subject: Subject, width: int) -> Text:
+def _beginning(subject: RecordedText, width: int) -> Text:
     """The tokens, as many as fit on three lines: a book would flood the terminal."""
     from rich.text import Text
 

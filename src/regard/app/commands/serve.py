@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     default=16_384,
     show_default=True,
     type=click.IntRange(1, 1_000_000),
-    help="Tokens of the longest text.",
+    help="The most tokens of a text.",
 )
 @click.option(
     "--keep", type=click.Path(path_type=Path), help="Folder in which to save recordings of typed texts."
@@ -57,7 +57,7 @@ def serve(
 ) -> None:
     """Explore attention in the browser: type a text, see its views, and zoom into its map.
 
-    Only this machine can reach the server, unless --host says otherwise. The browser can choose among the
+    By default, only this machine can reach the server; see --host. The browser can choose among the
     models given here, but cannot make the server load or download others.
 
     \b

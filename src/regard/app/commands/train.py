@@ -171,7 +171,7 @@ def _finish(console: Console, run: TrainingRun, num_beams: int, lang: str) -> No
     from rich.markup import escape
 
     from regard.languages import padded
-    from regard.translator.export import MODEL, export, megabytes
+    from regard.translator.exported_model import MODEL, export, megabytes
 
     console.print(TEXTS.say("train.exporting", lang), highlight=False)
     scores: dict[str, Any] = export(run, num_beams=num_beams)

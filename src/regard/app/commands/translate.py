@@ -43,7 +43,7 @@ def translate(text: str, align: bool, folder: Path | None, num_beams: int, lang:
     machine.prepare()  # before torch is imported
 
     from regard.errors import TextError
-    from regard.translator.embedded import FOLDER
+    from regard.translator.built_in import FOLDER
     from regard.translator.translate_text import load_translator
 
     lines = [line.strip() for line in read_argument(text).splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""List the texts without Chinese, as lines of JSON to complete, and the Chinese that no text asks for.
+"""List the texts that have no Chinese, as lines of JSON to complete, and the Chinese that is no longer used.
 
 Run ``python -m regard.app.languages``. The texts of errors are the literals in calls such as
 ``ShapeError("…", got="…", do="…")`` and ``Phrase("…")``; the texts of help are what its formatter looks up.
@@ -51,7 +51,7 @@ def _first(call: ast.Call) -> list[ast.expr]:
     name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
     if not _SAYS.fullmatch(name) or hasattr(builtins, name) or ast.unparse(call.func).startswith("click."):
         return []
-    return call.args[1:2] if name == "RefusedError" else call.args[:1]
+    return call.args[1:2] if name == "RequestError" else call.args[:1]
 
 
 def _written(part: ast.expr) -> Iterator[tuple[int, str | None]]:
@@ -64,7 +64,7 @@ def _written(part: ast.expr) -> Iterator[tuple[int, str | None]]:
 
 
 def error_texts() -> set[str]:
-    """The templates of all errors, but for those without words of a language, such as ``{name} = {n}``."""
+    """The templates of all errors, except those without words, such as ``{name} = {n}``."""
     found = (text for file in SOURCE.rglob("*.py") for _, text in templates(file.read_text(encoding="utf-8")))
     return {text for text in found if text and re.search("[A-Za-z]{2}", _SAME.sub(" ", text))}
 
@@ -83,7 +83,7 @@ class _RecordingFormatter(ChineseFormatter):
 
 def help_texts(program: click.Group) -> set[str]:
     """Every text in the help of a program and its commands."""
-    # With its settings: click keeps the help option that it once made for a command.
+    # With its settings: click keeps the help option that it first made for a command.
     top = LanguageContext(program, info_name="regard", **program.context_settings)
     top.meta[LANGUAGE] = "zh"
     formatter = _RecordingFormatter()
@@ -94,7 +94,7 @@ def help_texts(program: click.Group) -> set[str]:
 
 
 def compare(subject: str, wanted: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The texts that the Chinese table of a subject lacks, and those that it has too many."""
+    """The texts that the Chinese table of a subject lacks, and its entries that are no longer used."""
     of_system = {os.strerror(number) for number in errno.errorcode}
     known = read_table(subject, "zh").keys()
     return sorted(set(wanted) - known), sorted(known - set(wanted) - of_system)

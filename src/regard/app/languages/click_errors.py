@@ -23,7 +23,7 @@ _PLACE = re.compile(r"\\\{(\w+)\\\}")
 
 
 def in_chinese(text: str) -> str:
-    """A message of click in Chinese; as it is if nobody translated it."""
+    """A message of click in Chinese; unchanged if there is no translation."""
     for english, chinese in read_table("click", "zh").items():
         found = re.fullmatch(_PLACE.sub(r"(?P<\1>.*)", re.escape(english)), text, re.DOTALL)
         if found:
@@ -34,7 +34,7 @@ def in_chinese(text: str) -> str:
     return read_table("errors", "zh").get(text, text)  # what the system says of a file
 
 
-class ChineseRefusal(click.UsageError):
+class ChineseMessage(click.UsageError):
     """An error of regard in Chinese."""
 
     exit_code = 1
@@ -45,19 +45,19 @@ class ChineseRefusal(click.UsageError):
         if self.ctx is not None:
             program = self.ctx.find_root().command_path
             command = self.ctx.command_path.removeprefix(program)
-            # Without the variable, help is in Chinese only if it is asked for so.
+            # Without the variable, help is in Chinese only on request.
             lang = "" if os.environ.get(VARIABLE) == "zh" else " --lang zh"
             lines = [self.ctx.get_usage(), f"帮助：{program}{lang}{command} --help", "", *lines]
         click.echo("\n".join(lines), file=file, err=file is None)
 
 
-class ChineseUsage(ChineseRefusal):
+class ChineseUsageMessage(ChineseMessage):
     """A command line that cannot be read, in Chinese, after its usage."""
 
     exit_code = 2
 
 
-def chinese_usage_error(error: click.UsageError) -> ChineseUsage:
+def chinese_usage_error(error: click.UsageError) -> ChineseUsageMessage:
     """The error as click would print it, in Chinese."""
     from regard.app.languages.help_formatter import ChineseFormatter
 
@@ -65,4 +65,4 @@ def chinese_usage_error(error: click.UsageError) -> ChineseUsage:
     if error.ctx is not None and isinstance(error, click.BadParameter) and error.param is not None:
         name = error.param.get_error_hint(error.ctx)
         said = said.replace(name, ChineseFormatter().say_names(name))  # as the usage above it has it
-    return ChineseUsage(safe(said), error.ctx)
+    return ChineseUsageMessage(safe(said), error.ctx)

@@ -3,8 +3,8 @@
 Click writes the help of a command into a formatter, in English. This one looks up what it is given in
 ``help.json`` and writes the Chinese in its place: paragraphs of a docstring one by one, what options do,
 names of arguments (``TEXT``), headings, and what click adds (``[default: 4; x>=1]``). Examples, which
-follow a line with ``\\b``, stay as they are, but for their comments. What nobody has translated stays
-English; a test demands that there is nothing of the kind.
+follow a line with ``\\b``, stay unchanged, except for their comments. What is not translated stays
+English; a test reports it.
 
 >>> formatter = ChineseFormatter(width=78)
 >>> formatter.write_dl([("--steps INTEGER", "Number of queries.  [default: 16; x>=1]")])
@@ -32,7 +32,7 @@ _EXTRA = re.compile(r"\[([^\[\]]*)\]")
 
 
 def first_paragraph(command: click.Command) -> str:
-    """What a command does, in a sentence: what the list of commands says of it."""
+    """What a command does, in one sentence, for the list of commands."""
     return _PARAGRAPHS.split(inspect.cleandoc(command.help or ""))[0]
 
 
@@ -40,7 +40,7 @@ class ChineseFormatter(click.HelpFormatter):
     """Writes Chinese where it is given English, and counts the columns of a terminal."""
 
     def say(self, english: str) -> str:
-        """A text in Chinese; as it is if there is none."""
+        """A text in Chinese; unchanged if there is none."""
         return read_table("help", "zh").get(english, english)
 
     def say_names(self, text: str) -> str:
@@ -58,7 +58,7 @@ class ChineseFormatter(click.HelpFormatter):
         self.write(first + ("\n" + " " * columns_of(first)).join(lines) + "\n")
 
     def write_heading(self, heading: str) -> None:
-        """A heading, as it stands above options and commands."""
+        """A heading above options or commands."""
         self.write(f"{'':>{self.current_indent}}{self.say(heading)}：\n")
 
     def write_text(self, text: str) -> None:
@@ -101,7 +101,7 @@ class ChineseFormatter(click.HelpFormatter):
         return "  ".join([*([self.say(text)] if text else []), *(f"[{one}]" for one in extras)])
 
     def _say_extra(self, extra: str) -> str:
-        """What click says of the values of an option: ``default: 4``, ``required`` or ``x>=1``."""
+        """What click says about the values of an option: ``default: 4``, ``required`` or ``x>=1``."""
         name, colon, value = extra.partition(": ")
         if colon:
             return self.say(f"{name}: {{0}}").replace("{0}", value)

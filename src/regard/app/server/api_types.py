@@ -92,6 +92,13 @@ class ReadingRequest(Struct, frozen=True, forbid_unknown_fields=True):
     generate: int = 0
 
 
+class CountRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A text whose tokens to count; ``count_request`` adds the limits of a server."""
+
+    model: str
+    text: str
+
+
 class MapRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A head whose coarse levels to build; by default the first recorded one."""
 
@@ -122,6 +129,21 @@ def reading_request(limits: Limits) -> type[ReadingRequest]:
     return cast("type[ReadingRequest]", limited)
 
 
+@cache
+def count_request(limits: Limits) -> type[CountRequest]:
+    """``CountRequest`` within the limits of a server."""
+    text = Annotated[str, Meta(max_length=limits.characters)]
+    limited = defstruct(
+        "CountRequest",
+        [("model", str), ("text", text)],
+        bases=(CountRequest,),
+        namespace={"__doc__": "A text whose tokens to count."},
+        frozen=True,
+        forbid_unknown_fields=True,
+    )
+    return cast("type[CountRequest]", limited)
+
+
 # ---- answers -------------------------------------------------------------------------------------
 
 
@@ -139,10 +161,22 @@ class ModelAnswer(Struct, forbid_unknown_fields=True):
     kind: Literal["encoder", "decoder", "translator"]
     longest: int | None
     pair: bool
+    examples: Annotated[list[str], Meta(description="Texts to try, in the language that the model reads.")]
+
+
+class CountAnswer(Struct, forbid_unknown_fields=True):
+    """How many tokens a text has, and how much of it the model can read."""
+
+    tokens: Whole
+    most: Annotated[Whole, Meta(description="The most tokens that this model reads on this server.")]
+    characters: Annotated[
+        Whole | None,
+        Meta(description="How many characters from the start fit; null if the tokenizer cannot tell."),
+    ]
 
 
 class RecordingSummary(Struct, forbid_unknown_fields=True):
-    """One line of the list of recordings."""
+    """An entry in the list of recordings."""
 
     id: str
     title: str
@@ -205,7 +239,7 @@ class CallAnswer(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class RecordingAnswer(Struct, forbid_unknown_fields=True):
-    """A recording without its numbers."""
+    """The description of a recording."""
 
     id: str
     title: str

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from regard.app.server.limits import Limits
-from regard.app.server.refused import RefusedError
+from regard.app.server.request_errors import RequestError
 from regard.errors import RegardError
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -35,11 +35,11 @@ MOST_SHARED = 64
 log = logging.getLogger("regard.serve")
 
 
-class EndedError(RegardError):
+class JobEndedError(RegardError):
     """Why a job ended without a result."""
 
 
-class StoppedError(BaseException):
+class JobStoppedError(BaseException):
     """Ends the work of a job from inside; not an Exception, so that nothing on the way catches it."""
 
 
@@ -47,7 +47,7 @@ class ProgressReporter(Protocol):
     """How work reports its progress; raises if the work should stop."""
 
     def __call__(self, share: float, stage: str | None = None) -> None:
-        """``share`` runs from 0 to 1 within a stage."""
+        """``share`` goes from 0 to 1 within a stage."""
 
 
 Work = Callable[[ProgressReporter], dict[str, Any]]
@@ -69,7 +69,7 @@ class Job:
     error: RegardError | None = None
     version: int = 0
     ended: float | None = None
-    stop: EndedError | None = None  # why it should stop
+    stop: JobEndedError | None = None  # why it should stop
     subscriptions: list[Subscription] = field(default_factory=list)
 
     @property
@@ -110,7 +110,7 @@ class Subscription:
     @property
     def error(self) -> RegardError | None:
         """Why it ended without a result."""
-        return EndedError("Cancelled.") if self.cancelled is not None else self.job.error
+        return JobEndedError("Cancelled.") if self.cancelled is not None else self.job.error
 
     @property
     def version(self) -> int:
@@ -123,7 +123,7 @@ class Subscription:
         return self.job.ended if self.cancelled is None else self.cancelled
 
     def left(self, patience: float) -> bool:
-        """Whether this requester no longer asks."""
+        """Whether this requester has stopped asking."""
         if self.cancelled is not None:
             return True
         return self.watchers == 0 and time.monotonic() - self.asked > patience
@@ -180,7 +180,7 @@ class Jobs:
                 self._open.append(job)
                 self._changed.notify_all()
             if len(job.subscriptions) >= MOST_SHARED:
-                raise RefusedError(
+                raise RequestError(
                     429,
                     "{MOST_SHARED} requests are already waiting for this job.",
                     do="Please try again in a minute.",
@@ -194,10 +194,10 @@ class Jobs:
 
     def _check_room(self, client: str) -> None:
         if self._closed:
-            raise RefusedError(503, "The server is shutting down.", do="Start it again.")
+            raise RequestError(503, "The server is shutting down.", do="Start it again.")
         own = sum(job.client == client for job in self._open)
         if own >= self.limits.client_jobs:
-            raise RefusedError(
+            raise RequestError(
                 429,
                 "This client already has {own} unfinished jobs.",
                 do="Please wait for one of them, or cancel it.",
@@ -206,7 +206,7 @@ class Jobs:
             )
         waiting = sum(job.state == "waiting" for job in self._open)
         if waiting >= self.limits.waiting:
-            raise RefusedError(
+            raise RequestError(
                 429,
                 "{waiting} jobs are already waiting.",
                 do="Please try again in a minute.",
@@ -251,7 +251,7 @@ class Jobs:
             thread.join(timeout=5)
 
     def _stop(self, job: Job) -> None:
-        job.stop = job.stop or EndedError("Cancelled.")
+        job.stop = job.stop or JobEndedError("Cancelled.")
         if job.state == "waiting":
             self._end(job, "cancelled", error=job.stop)
 
@@ -288,19 +288,19 @@ class Jobs:
             job.version += 1
             with self._changed:  # no one can join a job that is about to stop
                 if job.stop is None and time.monotonic() > job.deadline:
-                    job.stop = EndedError(
+                    job.stop = JobEndedError(
                         "The job took longer than {job_seconds:g} seconds.",
                         job_seconds=self.limits.job_seconds,
                     )
                 if job.stop is None and job.left(self.limits.patience):
-                    job.stop = EndedError("The job stopped because nobody was waiting for it.")
+                    job.stop = JobEndedError("The job stopped because nobody was waiting for it.")
             if job.stop is not None:
-                raise StoppedError
+                raise JobStoppedError
 
         try:
             report(0.0)
             result = job.work(report)
-        except StoppedError:
+        except JobStoppedError:
             self._finish(job, "cancelled", error=job.stop)
         except RegardError as error:
             # Through its traceback the error would keep everything alive that the work used.
@@ -308,7 +308,7 @@ class Jobs:
         except Exception:
             # Other errors may name files of this machine, so they are logged, not sent to the browser.
             log.exception("a job of kind %s failed", job.kind)
-            went_wrong = EndedError("Something went wrong; see the server's terminal for details.")
+            went_wrong = JobEndedError("Something went wrong; see the server's terminal for details.")
             self._finish(job, "failed", error=went_wrong)
         else:
             self._finish(job, "done", result=result)
@@ -337,7 +337,9 @@ class Jobs:
         for job in list(self._open):
             if job.state == "waiting" and job.left(self.limits.patience):
                 self._end(
-                    job, "cancelled", error=EndedError("The job stopped because nobody was waiting for it.")
+                    job,
+                    "cancelled",
+                    error=JobEndedError("The job stopped because nobody was waiting for it."),
                 )
 
     def _tidy(self) -> None:

@@ -65,6 +65,14 @@ OPERATIONS = (
         body=api_types.ReadingRequest,
     ),
     Operation(
+        "post",
+        "/api/counts",
+        "How many tokens a text has for a model, and how much of it fits",
+        {200: api_types.CountAnswer},
+        BODY_ERRORS,
+        body=api_types.CountRequest,
+    ),
+    Operation(
         "get",
         "/api/jobs/{job}",
         "The progress of a job, now or when its version is greater than `after`; asking keeps the job alive",
@@ -75,7 +83,7 @@ OPERATIONS = (
     Operation(
         "delete",
         "/api/jobs/{job}",
-        "Give up a job; it stops unless another client waits for it",
+        "Cancel a job; it stops unless another client waits for it",
         {200: api_types.JobAnswer},
         (404, 408, 413),
         api_types.JobParameters,
@@ -83,7 +91,7 @@ OPERATIONS = (
     Operation(
         "get",
         RECORDING,
-        "A recording without its numbers",
+        "The description of a recording",
         {200: api_types.RecordingAnswer},
         (404,),
         api_types.RecordingParameters,
@@ -169,7 +177,10 @@ def _schemas(limits: Limits) -> Shape:
         for one in vars(api_types).values()
         if isinstance(one, type) and issubclass(one, Struct) and one is not Struct
     }
-    limited = {"ReadingRequest": api_types.reading_request(limits)}
+    limited = {
+        "ReadingRequest": api_types.reading_request(limits),
+        "CountRequest": api_types.count_request(limits),
+    }
     _, found = schema_components({**kinds, **limited}.values(), ref_template=REFERENCE)
     return found
 

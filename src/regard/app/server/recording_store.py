@@ -22,7 +22,7 @@ from regard.views.map import ByteCache
 
 if TYPE_CHECKING:
     from regard.recording import Call, Recording
-    from regard.views.page.display_tokens import Text
+    from regard.views.page.display_tokens import SideTokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +41,11 @@ class StoredRecording:
         return self.recording.calls
 
     @cached_property
-    def _sides(self) -> tuple[list[Text], list[tuple[int, int]]]:
+    def _sides(self) -> tuple[list[SideTokens], list[tuple[int, int]]]:
         """The distinct texts, and for each call the indices of the texts of its rows and columns."""
         from regard.views.page.display_tokens import numbered, text_of
 
-        texts: list[Text] = []
+        texts: list[SideTokens] = []
         places: dict[object, int] = {}
 
         def place(tokens: list[str] | None, count: int) -> int:
@@ -64,7 +64,7 @@ class StoredRecording:
         ]
         return texts, numbers
 
-    def key_text(self, call: int) -> Text:
+    def key_text(self, call: int) -> SideTokens:
         """The tokens of the columns of a call."""
         texts, numbers = self._sides
         return texts[numbers[call][1]]
@@ -103,13 +103,13 @@ class StoredRecording:
         ]
 
     def brief(self) -> dict[str, Any]:
-        """A line of the list of recordings."""
+        """An entry in the list of recordings."""
         longest = max((call.keys for call in self.calls), default=0)
         return {"id": self.id, "title": self.title, "model": self.recording.model, "tokens": longest}
 
 
 class RecordingStore:
-    """All entries by id."""
+    """All recordings, by id."""
 
     def __init__(self, limit: int, keep: Path | None = None) -> None:
         self.given: dict[str, StoredRecording] = {}

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from msgspec import NODEFAULT, DecodeError, Struct, ValidationError, convert, json, structs
 from msgspec.inspect import IntType, LiteralType, NoneType, StrType, UnionType, type_info
 
-from regard.app.server.refused import RefusedError
+from regard.app.server.request_errors import RequestError
 from regard.errors import Phrase
 
 Request = TypeVar("Request", bound=Struct)
@@ -24,11 +24,11 @@ def parsed_body(body: bytes, kind: type[Request]) -> Request:
     try:
         said = json.decode(body)
     except (DecodeError, RecursionError):
-        raise RefusedError(
+        raise RequestError(
             400, "The body of a request must be JSON in UTF-8.", got="something else", do="Send an object."
         ) from None
     if not isinstance(said, dict):
-        raise RefusedError(
+        raise RequestError(
             422, "The body of a request must be a JSON object.", got="another value", do="Send {{…}}."
         )
     return _parsed(said, kind, strict=True)
@@ -47,7 +47,7 @@ def parsed_parameters(said: Mapping[str, str], kind: type[Request]) -> Request:
 def check_choice(name: str, value: object, known: Sequence[str]) -> None:
     """Refuse a value that is not one of these."""
     if value not in known:
-        raise RefusedError(
+        raise RequestError(
             422,
             "{name} must be one of {known}.",
             got="{value}",
@@ -72,9 +72,9 @@ def _refuse_field(said: dict[str, Any], kind: type[Struct], *, strict: bool) -> 
     known = [field.name for field in fields]
     unknown = sorted(set(said) - set(known))
     if unknown and kind.__struct_config__.forbid_unknown_fields:
-        raise RefusedError(
+        raise RequestError(
             422,
-            "A request has only the fields {known}.",
+            "A request can have only the fields {known}.",
             got="{unknown}",
             do="Remove it.",
             known=", ".join(known),
@@ -88,14 +88,14 @@ def _refuse_field(said: dict[str, Any], kind: type[Struct], *, strict: bool) -> 
             raise _refusal(field, None if value is NODEFAULT else value) from error
 
 
-def _refusal(field: structs.FieldInfo, value: object) -> RefusedError:
+def _refusal(field: structs.FieldInfo, value: object) -> RequestError:
     """What a field must be, read from its type."""
     wanted = type_info(field.type)
     if isinstance(wanted, UnionType):
         wanted = next(one for one in wanted.types if not isinstance(one, NoneType))
     said: dict[str, Any] = {"name": field.name, "value": _quoted(value)}
     if isinstance(wanted, LiteralType):
-        return RefusedError(
+        return RequestError(
             422,
             "{name} must be one of {known}.",
             got="{value}",
@@ -105,7 +105,7 @@ def _refusal(field: structs.FieldInfo, value: object) -> RefusedError:
             **said,
         )
     if isinstance(wanted, IntType):
-        return RefusedError(
+        return RequestError(
             422,
             "{name} must be a whole number from {least} to {most}.",
             got="{value}",
@@ -116,7 +116,7 @@ def _refusal(field: structs.FieldInfo, value: object) -> RefusedError:
         )
     assert isinstance(wanted, StrType)
     if isinstance(value, str) and wanted.max_length is not None and len(value) > wanted.max_length:
-        return RefusedError(
+        return RequestError(
             413,
             "{name} can have at most {most:,} characters.",
             got="{count:,}",
@@ -125,7 +125,7 @@ def _refusal(field: structs.FieldInfo, value: object) -> RefusedError:
             most=wanted.max_length,
             count=len(value),
         )
-    return RefusedError(
+    return RequestError(
         422, "{name} must be a text of at least one word.", got="{value}", do="Write one.", **said
     )
 

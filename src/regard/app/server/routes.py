@@ -22,6 +22,7 @@ from regard.app.server.api_types import (
     PageParameters,
     PageRequest,
     TileParameters,
+    count_request,
     reading_request,
 )
 from regard.app.server.assets import assets, document, etag_of
@@ -29,7 +30,7 @@ from regard.app.server.clients import client_of
 from regard.app.server.jobs import Subscription
 from regard.app.server.openapi import schema
 from regard.app.server.recording_store import StoredRecording
-from regard.app.server.refused import Json, RefusedError, answer_with, wanted_language
+from regard.app.server.request_errors import RequestError, SafeJsonResponse, answer_with, wanted_language
 from regard.app.server.request_validation import check_choice, parsed_body, parsed_parameters
 from regard.app.server.server_state import ServerState
 from regard.errors import RegardError
@@ -64,6 +65,7 @@ class Routes:
             ("GET", "/openapi.json", self.openapi),
             ("GET", "/api/state", self.state),
             ("POST", "/api/readings", self.read),
+            ("POST", "/api/counts", self.count),
             ("GET", "/api/jobs/{job}", self.job),
             ("DELETE", "/api/jobs/{job}", self.cancel),
             ("GET", one, self.recording),
@@ -109,13 +111,13 @@ class Routes:
         """A module or a style sheet."""
         found = assets().get(request.path_params["name"])
         if found is None:
-            raise RefusedError(404, "There is no such file.")
+            raise RequestError(404, "There is no such file.")
         return _cached(request, found.etag, lambda: Response(found.content, media_type=found.type))
 
     async def openapi(self, request: Request) -> Response:
         """The description of the interface."""
         del request
-        return Json(schema(self.server_state.limits))
+        return SafeJsonResponse(schema(self.server_state.limits))
 
     # ---- what there is ---------------------------------------------------------------------------
 
@@ -123,7 +125,7 @@ class Routes:
         """Models, recordings given at the start, limits."""
         del request
         limits = self.server_state.limits
-        return Json(
+        return SafeJsonResponse(
             {
                 "version": __version__,
                 "models": [model.described() for model in self.server_state.models.values()],
@@ -139,22 +141,37 @@ class Routes:
         )
 
     async def recording(self, request: Request) -> Response:
-        """A recording without its numbers."""
+        """The description of a recording."""
         entry = self._entry(request)
         described = {**entry.described(), "whole": self.server_state.whole(entry)}
-        return Json(described, headers={"cache-control": "no-store"})
+        return SafeJsonResponse(described, headers={"cache-control": "no-store"})
 
     async def texts(self, request: Request) -> Response:
         """The tokens of a recording."""
         entry = self._entry(request)
         return _cached(
-            request, etag_of(entry.id, entry.words, "texts"), lambda: Json({"texts": entry.texts()})
+            request,
+            etag_of(entry.id, entry.words, "texts"),
+            lambda: SafeJsonResponse({"texts": entry.texts()}),
+        )
+
+    async def count(self, request: Request) -> Response:
+        """The number of tokens of a text, before it is read."""
+        limits = self.server_state.limits
+        said = parsed_body(await _json(request), count_request(limits))
+        check_choice("model", said.model, list(self.server_state.models))
+        model = self.server_state.models[said.model]
+        most = min(model.longest, limits.tokens)
+        found = await self._in_thread(lambda: model.count(said.text, most))
+        return SafeJsonResponse(
+            {"tokens": found.tokens, "most": most, "characters": found.characters},
+            headers={"cache-control": "no-store"},
         )
 
     # ---- jobs ------------------------------------------------------------------------------------
 
     async def read(self, request: Request) -> Response:
-        """Start to read a text."""
+        """Start reading a text."""
         said = parsed_body(await _json(request), reading_request(self.server_state.limits))
         check_choice("model", said.model, list(self.server_state.models))
         return self._begun(
@@ -162,7 +179,7 @@ class Routes:
         )
 
     async def build(self, request: Request) -> Response:
-        """Start to build the coarse levels of a head."""
+        """Start building the coarse levels of a head."""
         entry = self._entry(request)
         said = parsed_body(await _json(request), MapRequest)
         call = self._call(entry, said.call)
@@ -173,15 +190,15 @@ class Routes:
         )
 
     async def write_page(self, request: Request) -> Response:
-        """Start to write the page of a recording, or of one of its calls."""
+        """Start writing the page of a recording, or of one of its calls."""
         entry = self._entry(request)
         call = self._call(entry, parsed_body(await _json(request), PageRequest).call)
         return self._begun(self.server_state.write_page(entry, call, client_of(request.scope)))
 
     def _begun(self, job: Subscription | None) -> Response:
         if job is None:
-            return Json({"job": None})
-        return Json({"job": job.described()}, status_code=202)
+            return SafeJsonResponse({"job": None})
+        return SafeJsonResponse({"job": job.described()}, status_code=202)
 
     async def job(self, request: Request) -> Response:
         """The progress of a job, now or as soon as its version is greater than ``after``."""
@@ -198,13 +215,15 @@ class Routes:
             # A client that closes its page no longer waits, so the job will stop.
             job.watchers -= 1
             job.asked = time.monotonic()
-        return Json(job.described(wanted_language(request.headers)), headers={"cache-control": "no-store"})
+        return SafeJsonResponse(
+            job.described(wanted_language(request.headers)), headers={"cache-control": "no-store"}
+        )
 
     async def cancel(self, request: Request) -> Response:
         """Cancel a job; it stops unless another client waits for it."""
         job = self._job(request)
         self.server_state.jobs.cancel(job)
-        return Json(job.described(wanted_language(request.headers)))
+        return SafeJsonResponse(job.described(wanted_language(request.headers)))
 
     # ---- the map ---------------------------------------------------------------------------------
 
@@ -223,7 +242,7 @@ class Routes:
                 and said.level <= plane.coarsest
                 and self.server_state.needs_levels(plane, said.level)
             ):
-                raise RefusedError(
+                raise RequestError(
                     409,
                     "Level {level} of this head is not built yet.",
                     do="Post to …/maps, then ask again.",
@@ -244,7 +263,7 @@ class Routes:
         found = await self._in_thread(
             lambda: peak(self._plane(entry, said), level=said.level, row=said.row, column=said.column)
         )
-        return Json(found._asdict(), headers={"cache-control": "no-store"})
+        return SafeJsonResponse(found._asdict(), headers={"cache-control": "no-store"})
 
     async def margins(self, request: Request) -> Response:
         """Attention received by every key, then the entropy of every query, as float32."""
@@ -252,7 +271,7 @@ class Routes:
         levels = self._levels(entry, said)
         if levels is None:
             await self._in_thread(lambda: self._plane(entry, said))
-            raise RefusedError(
+            raise RequestError(
                 409, "The margins of this head are not built yet.", do="Post to …/maps, then ask again."
             )
         etag = etag_of(entry.words, str((entry.id, structs.astuple(said), "margins")))
@@ -264,18 +283,18 @@ class Routes:
     def _entry(self, request: Request) -> StoredRecording:
         entry = self.server_state.library.get(request.path_params["recording"])
         if entry is None:
-            raise RefusedError(404, "This recording is no longer available.", do="Read the text again.")
+            raise RequestError(404, "This recording is no longer available.", do="Read the text again.")
         return entry
 
     def _job(self, request: Request) -> Subscription:
         job = self.server_state.jobs.get(request.path_params["job"])
         if job is None:
-            raise RefusedError(404, "This job no longer exists.", do="Start it again.")
+            raise RequestError(404, "This job no longer exists.", do="Start it again.")
         return job
 
     def _call(self, entry: StoredRecording, call: Index) -> Index:
         if call is not None and call >= len(entry.calls):
-            raise RefusedError(
+            raise RequestError(
                 404,
                 "There is no such call (0 … {last}).",
                 got="{call}",
@@ -319,7 +338,7 @@ async def _json(request: Request) -> bytes:
     """The body, if it is declared as JSON: a foreign page cannot send that without a preflight request."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise RefusedError(
+        raise RequestError(
             415,
             "The body of a request must be JSON.",
             got="another content type",

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from regard.app.server.connections import Connection
 from regard.app.server.limits import Limits
 from regard.app.server.recording_store import RecordingStore, remove_parts
-from regard.app.server.refused import RefusedError, answer_with
+from regard.app.server.request_errors import RequestError, answer_with
 from regard.app.server.routes import Routes
 from regard.app.server.safety import RequestGuard, ServerAddress, is_loopback
 from regard.app.server.served_models import Model
@@ -67,9 +67,9 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
     if error.status_code == 405:
-        refused = RefusedError(405, "This address does not support that method.", headers=headers)
+        refused = RequestError(405, "This address does not support that method.", headers=headers)
     else:
-        refused = RefusedError(error.status_code, "There is nothing at this address.", headers=headers)
+        refused = RequestError(error.status_code, "There is nothing at this address.", headers=headers)
     return answer_with(refused, request.headers)
 
 
@@ -77,7 +77,7 @@ async def _failed(request: Request, error: Exception) -> Response:
     """Starlette has logged the error; it may name files, so the browser gets no details."""
     del error
     return answer_with(
-        RefusedError(500, "Something went wrong; see the server's terminal for details."), request.headers
+        RequestError(500, "Something went wrong; see the server's terminal for details."), request.headers
     )
 
 
@@ -118,7 +118,7 @@ def open_library(
 
 
 def server_address_of(host: str, port: int, token: str | None) -> ServerAddress:
-    """The server_address for an address; a public one needs a token, generated if none is given."""
+    """The names and token of a server; a public address needs a token, generated if none is given."""
     if token is not None and len(token) < 8:
         raise ArgumentError(
             "A token needs at least 8 characters.",

@@ -25,7 +25,7 @@ from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from regard.app.server.refused import RefusedError, answer_with
+from regard.app.server.request_errors import RequestError, answer_with
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -91,7 +91,7 @@ class ServerAddress:
             return True
         if is_loopback(self.host):
             return False
-        # A numeric address cannot be rebound; a name must be one of the machine's own.
+        # A numeric address cannot be rebound; a name must belong to this machine.
         return _is_numeric(name) or name == socket.gethostname().lower()
 
     def opens(self, given: str | None) -> bool:
@@ -136,7 +136,7 @@ class RequestGuard:
                 await first(scope, receive, guarded)
                 return
             body = await self.body(scope, receive)
-        except RefusedError as error:
+        except RequestError as error:
             await answer_with(error, Headers(scope=scope))(scope, receive, guarded)
             return
         await self.app(scope, _replayed(body, receive), guarded)
@@ -146,7 +146,7 @@ class RequestGuard:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self.server_address.knows(hosts[0]):
-            raise RefusedError(
+            raise RequestError(
                 421, "The Host header must name this server.", do="Use the address that it printed."
             )
         method = scope["method"]
@@ -181,7 +181,7 @@ class RequestGuard:
                 path="/",
             )
             return answer
-        raise RefusedError(
+        raise RequestError(
             401, "This server requires its token.", do="Open the address that the server printed."
         )
 
@@ -189,7 +189,7 @@ class RequestGuard:
         """The whole body, if it is small enough and arrives in time."""
         if scope["method"] in ("GET", "HEAD"):
             return b""
-        too_large = RefusedError(
+        too_large = RequestError(
             413,
             "A request can have at most {body_bytes:,} bytes.",
             do="Shorten the text.",
@@ -201,7 +201,7 @@ class RequestGuard:
         try:
             found = await asyncio.wait_for(_read(receive, self.body_bytes), self.body_seconds)
         except asyncio.TimeoutError:
-            raise RefusedError(
+            raise RequestError(
                 408,
                 "A request must arrive within {body_seconds:g} seconds.",
                 do="Send it again.",
@@ -258,8 +258,8 @@ def _sent(value: str) -> str:
         return value
 
 
-def _foreign() -> RefusedError:
-    return RefusedError(
+def _foreign() -> RequestError:
+    return RequestError(
         403, "Pages of other sites are not allowed to do this.", do="Use the server's own page."
     )
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from regard.app.server.api_types import ReadingRequest
+from regard.app.server.api_types import LARGEST, ReadingRequest
 from regard.app.server.jobs import ProgressReporter
 from regard.app.server.limits import Limits
 from regard.errors import ArgumentError, RecordingError, TextError
@@ -27,11 +27,36 @@ VALUES_UP_TO = 2048
 """Tokens up to which V is recorded too, so that the steps show the output."""
 
 
+EXAMPLES = {
+    "translator": ["The cat sat on the mat.", "I love playing football.", "She gave the apple to him."],
+    "encoder": [
+        "The animal didn't cross the street because it was too tired.",
+        "He sat on the bank of the river.",
+    ],
+    "decoder": ["The capital of France is", "When Mary and John went to the store, John gave a drink to"],
+}
+"""Texts to try, by the kind of model."""
+
+
+class TokenCount(NamedTuple):
+    """How many tokens a text has, and how many of its characters fit; None if the tokenizer cannot tell."""
+
+    tokens: int
+    characters: int | None
+
+
 class Model(Protocol):
     """Something that reads a text."""
 
     id: str
     label: str
+
+    @property
+    def longest(self) -> int:
+        """The most tokens that it has positions for."""
+
+    def count(self, text: str, most: int) -> TokenCount:
+        """The tokens of a text, and how many characters of it have at most ``most`` tokens."""
 
     def described(self) -> dict[str, Any]:
         """Its description for the browser."""
@@ -49,12 +74,35 @@ class ReaderModel:
     reader: Reader
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def longest(self) -> int:
+        """The most tokens that it has positions for."""
+        return int(min(self.reader.longest, LARGEST))
+
+    def count(self, text: str, most: int) -> TokenCount:
+        """The tokens of a text, special ones included, and how many characters fit."""
+        tokenizer = self.reader.tokenizer
+        if not tokenizer.is_fast:
+            count = len(tokenizer(text)["input_ids"])
+            return TokenCount(count, len(text) if count <= most else None)
+        found = tokenizer(text, return_offsets_mapping=True)
+        ends = [end for _, end in found["offset_mapping"]]
+        added = tokenizer.num_special_tokens_to_add()
+        return TokenCount(len(ends), fitting(text, [end for end in ends if end], most - added))
+
     def described(self) -> dict[str, Any]:
         """Its description for the browser."""
         longest = self.reader.longest
         kind = "translator" if self.reader.two_sided else "decoder" if self.reader.writes else "encoder"
         most = int(longest) if longest < 10**9 else None
-        return {"id": self.id, "label": self.label, "kind": kind, "longest": most, "pair": True}
+        return {
+            "id": self.id,
+            "label": self.label,
+            "kind": kind,
+            "longest": most,
+            "pair": True,
+            "examples": EXAMPLES[kind],
+        }
 
     def read(self, request: ReadingRequest, limits: Limits, report: ProgressReporter) -> Recording:
         """The recording of a text, after its size has been checked."""
@@ -90,10 +138,27 @@ class TranslatorModel:
     label: str = "English → Chinese (built-in)"
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def longest(self) -> int:
+        """The most tokens that it has positions for."""
+        return int(self.translator.model.length)
+
+    def count(self, text: str, most: int) -> TokenCount:
+        """The pieces of a text with their end, and how many characters fit."""
+        tokenizer = self.translator.vocabularies.english.tokenizer
+        ends = [end for _, end in tokenizer.encode(text, add_special_tokens=False).offsets]
+        return TokenCount(len(ends) + 1, fitting(text, ends, most - 1))
+
     def described(self) -> dict[str, Any]:
         """Its description for the browser."""
-        longest = self.translator.model.length
-        return {"id": self.id, "label": self.label, "kind": "translator", "longest": longest, "pair": True}
+        return {
+            "id": self.id,
+            "label": self.label,
+            "kind": "translator",
+            "longest": self.longest,
+            "pair": True,
+            "examples": EXAMPLES["translator"],
+        }
 
     def read(self, request: ReadingRequest, limits: Limits, report: ProgressReporter) -> Recording:
         """The recording of a translation."""
@@ -110,6 +175,22 @@ class TranslatorModel:
         check_tokens(len(self.translator.encode(sentence)), limits)
         with held(self._lock, report), heard(self.translator.model, report):
             return look(self.translator, sentence, translation=request.pair, values=True).recording
+
+
+def fitting(text: str, ends: Sequence[int], most: int) -> int:
+    """How many characters have at most ``most`` tokens, whose ends these are; cut between words.
+
+    >>> fitting("one two three", [3, 7, 10, 13], 3)
+    7
+    >>> fitting("one two three", [3, 7, 10, 13], 4)
+    13
+    """
+    if len(ends) <= most:
+        return len(text)
+    end = ends[most - 1] if most > 0 else 0
+    if not text[end : end + 1].isspace():
+        end = len(text[:end].rstrip()) if text[:end][-1:].isspace() else text.rfind(" ", 0, end)
+    return max(end, 0)
 
 
 def check_tokens(count: int, limits: Limits) -> None:
@@ -140,7 +221,7 @@ def load_models(names: Sequence[str]) -> list[Model]:
 
 
 def _embedded() -> Any:
-    from regard.translator.embedded import FOLDER, embedded
+    from regard.translator.built_in import FOLDER, embedded
 
     return embedded() if FOLDER.is_dir() else None
 

@@ -1,6 +1,6 @@
 """Everything that a survey adds up, for all heads of a model: one object that merges, reduces and is saved.
 
-Counts are whole numbers and sums float64. Two of these merge into that of both corpora, in any order.
+Counts are whole numbers and sums float64. Two of these merge into the one of both corpora, in any order.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class AttentionPlace:
 
 @dataclass(frozen=True)
 class HeadLayout:
-    """The attentions of a model, in the order of its pass; heads are counted through all of them."""
+    """The attentions of a model, in the order of its pass; heads are numbered through all of them."""
 
     places: tuple[AttentionPlace, ...]
 

@@ -35,7 +35,7 @@ class Document:
     """One text with its number in the corpus, or the reason why it cannot be read."""
 
     number: int
-    where: str  # file and line, for a person to find it
+    where: str  # file and line, so that a person can find it
     text: str
     problem: str | None
     position: int  # how much of the corpus lies before its end, in bytes or rows
@@ -67,7 +67,7 @@ class Corpus:
         Args:
             path: a text file, a folder of files, JSONL or Parquet.
             unit: what a document is in a text file: ``"line"``, ``"paragraph"`` (between blank lines) or
-                ``"file"``. Unless told, a line of a single file and a whole file of a folder.
+                ``"file"``. By default, a line of a single file and a whole file of a folder.
             field: the field of JSONL, or the column of Parquet, that holds the text.
             limit: read only the first ``limit`` documents.
         """
@@ -288,7 +288,7 @@ def _parquet(file: Path, field: str, characters: int) -> Iterator[_Piece]:
         )
     with _opened(file, as_dictionary=field) as opened:
         for column in _columns(file, opened, field):
-            # One by one: a text that a dictionary holds once may stand in every row.
+            # One by one: a text that a dictionary holds once may be in every row.
             for index in range(len(column)):
                 row += 1
                 value = column[index].as_py()
@@ -324,7 +324,7 @@ def _opened(file: Path, *, as_dictionary: str | None = None) -> Any:
         ) from error
     try:
         return parquet.ParquetFile(file, read_dictionary=[as_dictionary] if as_dictionary else None)
-    except KeyError:  # a column of lists or the like, in which there is no text
+    except KeyError:  # a column without text, such as one of lists
         return parquet.ParquetFile(file)
     except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
         raise _not_parquet(file, error) from error

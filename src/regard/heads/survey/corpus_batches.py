@@ -205,7 +205,7 @@ class CorpusBatches:
         return [some or "no token that the model knows" for some in pieces]
 
     def _by_hand(self, text: str) -> list[tuple[int, ...]] | str:
-        """The pieces of one text by a tokenizer in Python, which gives no pieces of its own."""
+        """The pieces of one text by a tokenizer in Python, which cannot return pieces itself."""
         bare = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         size = self.longest - self.tokenizer.num_special_tokens_to_add()
         pieces = [bare[start : start + size] for start in range(0, len(bare), size)]

@@ -1,4 +1,4 @@
-"""The texts that excite each head most, as arrays of one size, so that they merge and are saved like numbers.
+"""The texts that excite each head most, as arrays of fixed size that merge and are saved like numbers.
 
 A text excites a head as far as its tokens look at each other: the score is the mean, over the tokens of the
 text, of the greatest weight on another token, special tokens and the first key left out, because heads

@@ -1,7 +1,7 @@
 """The statistics and roles of every query of one attention call over a batch of texts.
 
 For short texts the weights of all heads are computed directly, as one batched product, which costs least;
-of long ones a few rows at a time. Nothing of n×n is kept.
+of long ones a few rows at a time. Nothing n×n is kept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.heads.survey.tokenized_batch import FEATURES, PAIRS, TokenizedBatch
-from regard.kernels.plain_kernel import Rules, finite_lse, full_precision, scores_of
+from regard.kernels.plain_kernel import ScoreOptions, finite_lse, full_precision, scores_of
 from regard.kernels.tile_pass import flatten_lead
 from regard.recording import Call, DenseCall
 
@@ -104,9 +104,9 @@ def _weights(call: Call, rows: slice, allowed: Tensor) -> tuple[Tensor, Tensor]:
         return weights, torch.log(weights.clamp(min=torch.finfo(weights.dtype).tiny))
     call = call.scored()
     q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (call.q[:, :, rows], call.k))
-    grouped = q.unflatten(1, (k.shape[1], -1))  # query heads that share a key head stand side by side
+    grouped = q.unflatten(1, (k.shape[1], -1))  # query heads that share a key head are adjacent
     with full_precision(q):
-        scores, _ = scores_of(grouped, k[:, :, None], None, Rules(call.scale, call.softcap))
+        scores, _ = scores_of(grouped, k[:, :, None], None, ScoreOptions(call.scale, call.softcap))
     scores = scores.flatten(1, 2)  # (batch, head, query, key)
     if call.bias is not None:
         extent, device = call.extent, q.device

@@ -4,7 +4,7 @@ With n values of mean m and ``M = Σ (x − m)²`` on one side and n', m', M' on
 
     mean = m + (m' − m) n' / (n + n')        M'' = M + M' + (m' − m)² n n' / (n + n')
 
-Nothing large is subtracted from something large, so in float64 the order changes the last digits alone.
+Nothing large is subtracted from something large, so in float64 the order changes only the last digits.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The folder of a survey: what it is a survey of, and how far each process has come.
 
 ``checkpoint/state.safetensors`` holds what earlier runs found, with a number, its *generation*. While a run
-is under way each process writes what it has found beyond that into a part of its own, with the generation it
+is under way, each process writes what it has found since then into its own part, with the generation it
 builds on, and its failures into a file beside it. A new run first adds the parts to the state, under the next
-generation; parts of an older generation are in it already, and count no more. Every file is written under
+generation; parts of an older generation are included already and no longer count. Every file is written under
 another name and renamed when whole, and holds its numbers and its position together. So whenever a run is
 killed, each batch is either in the state or in a part, once, or not done.
 
@@ -77,7 +77,7 @@ class SurveyPosition:
 
 
 @dataclass
-class Progress:
+class ProcessProgress:
     """How far one process has come in its run."""
 
     generation: int
@@ -85,7 +85,7 @@ class Progress:
     count: int
     stretch: int
     first: int
-    upto: int = 0  # every batch of its own below this is done
+    upto: int = 0  # all of its batches below this are done
     failed_bytes: int = 0
     failed_digest: str = ""
     seconds: float = 0.0
@@ -174,7 +174,7 @@ class SurveyFolder:
 
     # ---- checkpoints -------------------------------------------------------------------------------
 
-    def save_part(self, progress: Progress, found: Accumulators) -> None:
+    def save_part(self, progress: ProcessProgress, found: Accumulators) -> None:
         """Write what one process has found and how far it has come, together."""
         self._save(self._part(progress.own), found, asdict(progress))
 
@@ -193,12 +193,12 @@ class SurveyFolder:
         except (DamagedError, TypeError) as error:
             raise _lost(path, error) from error
 
-    def parts(self, generation: int) -> Iterator[tuple[Progress, Accumulators]]:
+    def parts(self, generation: int) -> Iterator[tuple[ProcessProgress, Accumulators]]:
         """The parts that build on the state."""
         for path in sorted(self.checkpoint.glob("part-*.safetensors")):
             try:
                 facts, found = self._load(path)
-                progress = Progress(**facts)
+                progress = ProcessProgress(**facts)
             except (DamagedError, TypeError) as error:
                 raise SurveyError(
                     "A part of a checkpoint must be as the survey wrote it.",
@@ -278,7 +278,7 @@ def _lost(path: Path, problem: Phrase | Exception) -> SurveyError:
 
 
 def _counted(path: Path, written: FailureFile) -> bytes:
-    """The bytes of a file that count; a kill can have left more after them."""
+    """The bytes of a file that count; a killed run may have left more after them."""
     if not written.bytes:
         return b""
     try:
@@ -358,7 +358,7 @@ class FailureLog:
             return FailureFile(self._file.tell(), self._total.hexdigest())
 
     def close(self) -> None:
-        """Close the file. What a full disk does not take is in no checkpoint, so it does not count."""
+        """Close the file. What did not fit on a full disk is in no checkpoint, so it does not count."""
         with contextlib.suppress(OSError):
             self._file.close()
 

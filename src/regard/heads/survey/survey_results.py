@@ -134,7 +134,7 @@ class Survey:
         return Table((*PLACE, "first", "last", "pairs", "weight", "mean_weight"), rows)
 
     def examples(self) -> Iterator[dict[str, Any]]:
-        """The texts that excite each head most, best first; ids instead of tokens."""
+        """The texts that excite each head most, best first; as ids, not tokens."""
         found = {name: tensor.tolist() for name, tensor in self.found.examples.tensors().items()}
         for row, place in enumerate(self.places):
             for rank, score in enumerate(found["score"][row]):

@@ -20,7 +20,7 @@ from regard.heads.survey.corpus_batches import CorpusBatch, CorpusBatches, Docum
 from regard.heads.survey.survey_folder import (
     FailureFile,
     FailureLog,
-    Progress,
+    ProcessProgress,
     SurveyFolder,
     SurveyPosition,
     close_generation,
@@ -39,7 +39,11 @@ LONG = ("truncate", "split")
 
 @dataclass(frozen=True)
 class State:
-    """How far a run has come, for a progress display."""
+    """How far a run has come, for a progress display.
+
+    >>> State(texts=1000, share=0.5, left=75.0).share
+    0.5
+    """
 
     share: float  # of the corpus, from 0 to 1
     texts: int  # read by this process in this run
@@ -86,7 +90,7 @@ def prepare(
         folder: for checkpoints and results.
         layers: only these.
         batch_tokens: how many tokens are computed together, padding included.
-        long: what becomes of a document that is longer than the model allows: ``"truncate"`` or ``"split"``.
+        long: what to do with a document that is longer than the model allows: ``"truncate"`` or ``"split"``.
         longest: how many tokens a document, or a part of it, may have; by default what the model allows.
         checkpoint_every: seconds from one checkpoint to the next.
         processes: those that share the work.
@@ -196,11 +200,11 @@ class SurveyRun:
             position, _ = self.folder.load_state()
         return position, before
 
-    def _work(self, position: SurveyPosition, report: Listener) -> tuple[Progress, Accumulators]:
+    def _work(self, position: SurveyPosition, report: Listener) -> tuple[ProcessProgress, Accumulators]:
         """Compute every remaining batch of this process."""
         own, count = self.processes.own, self.processes.count
         found, done = Accumulators.blank(self.heads), frozenset(position.done)
-        progress = Progress(position.generation, own, count, position.stretch, position.first)
+        progress = ProcessProgress(position.generation, own, count, position.stretch, position.first)
         notes = FailureLog(self.folder.own_failures(own))
         clock = _ProgressClock(self.batches.corpus, report)
         saved = time.monotonic()
@@ -224,7 +228,7 @@ class SurveyRun:
         return progress, found
 
     def _save(
-        self, progress: Progress, found: Accumulators, notes: FailureLog, clock: _ProgressClock
+        self, progress: ProcessProgress, found: Accumulators, notes: FailureLog, clock: _ProgressClock
     ) -> None:
         written = notes.sync()
         progress.failed_bytes, progress.failed_digest = written.bytes, written.digest
@@ -250,7 +254,7 @@ class SurveyRun:
         return total, failures
 
     def _end(
-        self, position: SurveyPosition, before: Accumulators, progress: Progress, found: Accumulators
+        self, position: SurveyPosition, before: Accumulators, progress: ProcessProgress, found: Accumulators
     ) -> tuple[SurveyPosition, Accumulators]:
         """Merge the results of all processes into one state; until it is written, the parts have them."""
         together = found.shared(self.processes)

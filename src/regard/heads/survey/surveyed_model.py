@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.checks import is_integer
 from regard.errors import ArgumentError, SurveyError
-from regard.heads.induction import induction
+from regard.heads.induction_heads import induction
 from regard.heads.survey.accumulators import Accumulators, AttentionPlace, HeadLayout
 from regard.heads.survey.corpus_batches import DocumentPart
 from regard.heads.survey.tokenized_batch import TokenFlags, TokenizedBatch
@@ -111,7 +111,7 @@ class SurveyedModel:
     def on_repeats(self, longest: int) -> tuple[float | None, ...] | None:
         """The induction score of every head on random tokens that repeat; None if the model is not a decoder.
 
-        What a text repeats may be looked at for its meaning; in random tokens there is none.
+        A repetition in a text may be attended to for its meaning; random tokens have none.
         """
         if any(place.kind != "decoder" for place in self.layout.places):
             return None

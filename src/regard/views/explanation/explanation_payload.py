@@ -38,7 +38,7 @@ class Step:
 
 @dataclass(frozen=True)
 class StrongestKeys:
-    """What one word attends to most, strongest first; ``nothing`` is said of a word that sees nothing."""
+    """What one word attends to most, strongest first; ``nothing`` is for a word that sees nothing."""
 
     word: str
     strongest: tuple[tuple[str, float], ...]

@@ -14,15 +14,15 @@ from regard.views.figures.style import ACCENT, FAINT, QUIET
 from regard.views.figures.weight_matrix import Numbers
 
 MOST = 40
-"""Bars of one figure. Of more keys the strongest are shown, and the others as one bar."""
+"""Bars of one figure. If there are more keys, the strongest are shown, and the others as one bar."""
 
 PITCH = 0.27
 """Inches from bar to bar."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """One bar: a name, a weight, and the text behind it."""
+class BarRow:
+    """One bar: a name, a weight, and the text after it."""
 
     name: str
     weight: float
@@ -38,7 +38,7 @@ def rows_of(
     *,
     placed: bool = False,
     lang: str = "en",
-) -> list[Row]:
+) -> list[BarRow]:
     """One row for each key in the order of the text, or for the strongest and the rest together.
 
     The strongest are named with their positions, unless their names are positions (``placed``).
@@ -50,7 +50,7 @@ def rows_of(
     few = count <= most
     kept = range(count) if few else sorted(np.argsort(-weights, kind="stable")[: most - 1].tolist())
     rows = [
-        Row(
+        BarRow(
             names[key] if few or placed else f"{key} {names[key]}",
             float(weights[key]),
             "" if values is None else listed(values[key]),
@@ -59,11 +59,11 @@ def rows_of(
     ]
     if not few:
         rest = float(np.delete(weights, list(kept)).sum())
-        rows.append(Row(TEXTS.say("others", lang, count=count - len(rows)), rest, other=True))
+        rows.append(BarRow(TEXTS.say("others", lang, count=count - len(rows)), rest, other=True))
     return rows
 
 
-def draw_bars(layout: FigureLayout, axes: Axes, rows: Sequence[Row]) -> None:
+def draw_bars(layout: FigureLayout, axes: Axes, rows: Sequence[BarRow]) -> None:
     """Horizontal bars from top to bottom, each with its number."""
     weights = [row.weight for row in rows]
     axes.barh(range(len(rows)), weights, height=0.68, color=[FAINT if row.other else ACCENT for row in rows])
@@ -73,6 +73,9 @@ def draw_bars(layout: FigureLayout, axes: Axes, rows: Sequence[Row]) -> None:
     layout.label(axes, "y", [row.name for row in rows], len(rows), PITCH)
     axes.tick_params(axis="y", length=0)
     axes.spines["bottom"].set_visible(False)
+    axes.spines["left"].set_visible(
+        min(weights, default=0.0) >= 0
+    )  # bars begin there, unless some are negative
     axes.set_xticks([])
     for place, row in enumerate(rows):
         number = f"{row.weight:.3f}".replace("-", "−")

@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 
 from regard.checks import check_choice, check_positive
 from regard.errors import ArgumentError
-from regard.views.figures.downsampling import Reduced, range_of
+from regard.views.figures.downsampling import BlockMaxima, range_of
 from regard.views.figures.figure_layout import FigureLayout
 from regard.views.figures.style import FAINT, HATCH, PAPER, SIGNED_MAP, TEXT
 
@@ -24,8 +24,8 @@ DECADES = 4
 
 
 @dataclass(frozen=True)
-class Scale:
-    """Which number has which colour."""
+class ColourScale:
+    """The mapping from numbers to colours."""
 
     norm: Normalize
     map: Colormap
@@ -46,12 +46,15 @@ class Scale:
 
 
 def scale_for(
-    pictures: Sequence[Reduced], scale: str, largest: float | None = None, cmap: str | Colormap | None = None
-) -> Scale:
+    pictures: Sequence[BlockMaxima],
+    scale: str,
+    largest: float | None = None,
+    cmap: str | Colormap | None = None,
+) -> ColourScale:
     """One scale for all pictures: from 0, or around 0 where there are numbers below it.
 
     ``largest`` is the number that gets the last colour, by default the greatest. ``cmap`` is a colour map
-    of matplotlib's, by default the one in its settings.
+    of matplotlib, by default the one in its settings.
     """
     check_choice("scale", scale, ("linear", "log"))
     if largest is not None:
@@ -61,25 +64,25 @@ def scale_for(
     if low < 0:
         if scale == "log":
             raise ArgumentError(
-                "A logarithmic scale shows numbers of 0 or more.",
+                "A logarithmic scale needs numbers of 0 or more.",
                 got="{low:.4g}",
                 do='Use scale="linear".',
                 low=low,
             )
-        return Scale(Normalize(-top, top, clip=True), _map(cmap or SIGNED_MAP))
+        return ColourScale(Normalize(-top, top, clip=True), _map(cmap or SIGNED_MAP))
     colours = _map(cmap or mpl.rcParams["image.cmap"])
     if scale == "linear":
-        return Scale(Normalize(0.0, top, clip=True), colours)
+        return ColourScale(Normalize(0.0, top, clip=True), colours)
     positive = [values[values > 0] for values in (np.ma.compressed(one.values) for one in pictures)]
     least = min((float(values.min()) for values in positive if len(values)), default=top)
     bottom = min(max(least, top * 10.0**-DECADES), top / 10)
-    return Scale(LogNorm(bottom, top, clip=True), colours, log=True)
+    return ColourScale(LogNorm(bottom, top, clip=True), colours, log=True)
 
 
 def _map(name: str | Colormap) -> Colormap:
     if isinstance(name, str) and name not in mpl.colormaps:
         raise ArgumentError(
-            "cmap is a colour map of matplotlib.",
+            "cmap must be a colour map of matplotlib.",
             got="{name!r}",
             do='Choose one of matplotlib.colormaps, such as "viridis" or "Greys".',
             name=name,
@@ -88,7 +91,7 @@ def _map(name: str | Colormap) -> Colormap:
     return mpl.colormaps[name].with_extremes(bad=(0, 0, 0, 0))  # type: ignore[index]
 
 
-def paint(axes: Axes, picture: Reduced, scale: Scale) -> AxesImage:
+def paint(axes: Axes, picture: BlockMaxima, scale: ColourScale) -> AxesImage:
     """The picture in the axes; pairs that may not attend show hatched paper."""
     values = picture.values
     if scale.log:
@@ -110,7 +113,7 @@ def paint(axes: Axes, picture: Reduced, scale: Scale) -> AxesImage:
 
 
 def colour_key(
-    layout: FigureLayout, image: AxesImage, scale: Scale, box: tuple[float, float, float, float]
+    layout: FigureLayout, image: AxesImage, scale: ColourScale, box: tuple[float, float, float, float]
 ) -> None:
     """The key of the colours, as a narrow bar."""
     axes = layout.area(*box)

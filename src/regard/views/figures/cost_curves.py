@@ -35,12 +35,12 @@ def cost(
     """What attention costs over the length, both axes logarithmic, so that a power is a straight line.
 
     Args:
-        lengths: how many tokens, rising.
+        lengths: how many tokens, in ascending order.
         operations, bytes: named series with a number for each length; a panel for each that is given.
             The same name has the same colour in both. A length that was not measured is None or NaN.
         title: by default none.
         size: the side of a panel in inches.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
 
     >>> figure = cost([512, 2048], operations={"dense": [1e9, 16e9], "linear": [1e8, 4e8]})
     >>> [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
@@ -54,7 +54,7 @@ def cost(
     ]
     if not panels:
         raise ArgumentError(
-            "A figure of costs has at least one series.",
+            "A figure of costs needs at least one series.",
             got="neither operations nor bytes",
             do='Pass operations={{"dense": [...]}}.',
         )
@@ -85,7 +85,7 @@ def _checked_lengths(lengths: Sequence[int]) -> Numbers:
     found = numbers_of(lengths, "Lengths")
     if found.ndim != 1 or not len(found) or not (found > 0).all() or not (np.diff(found) > 0).all():
         raise ArgumentError(
-            "lengths are positive numbers of tokens in ascending order.",
+            "lengths must be positive numbers of tokens in ascending order.",
             got="{text}",
             do="Sort them and remove duplicates.",
             text=f"{lengths!r}"[:60],
@@ -97,7 +97,7 @@ def _checked(name: str, values: Sequence[float], count: int) -> Numbers:
     found = numbers_of([np.nan if value is None else value for value in values], "Costs").astype(np.float64)
     if found.shape != (count,):
         raise ShapeError(
-            "A series has one number for each length (lengths = {count}).",
+            "A series needs one number for each length (lengths = {count}).",
             got="{name!r} with {found_count}",
             do="Pass None where nothing was measured.",
             count=count,
@@ -107,7 +107,7 @@ def _checked(name: str, values: Sequence[float], count: int) -> Numbers:
     known = found[~np.isnan(found)]
     if not len(known) or not ((known > 0) & (known < np.inf)).all():
         raise ArgumentError(
-            "Costs are above 0, because the axis is logarithmic.",
+            "Costs must be above 0, because the axis is logarithmic.",
             got="{text}",
             do="Pass None where nothing was measured.",
             text=f"{name!r}: {values!r}"[:80],

@@ -30,7 +30,7 @@ def distance(
 ) -> Figure:
     """Which share of its attention each head gives to keys at each distance.
 
-    Query i stands at ``p_i = i + keys − queries``; its distance to key j is ``|p_i − j|``. Distances are
+    Query i is at position ``p_i = i + keys − queries``; its distance to key j is ``|p_i − j|``. Distances are
     gathered in bins that double: 0, 1, 2–3, 4–7, 8–15 and so on. The shares of a head add up to 1.
 
     Args:
@@ -38,7 +38,7 @@ def distance(
         layer, heads, kind, run, batch: which heads of the recording; each has a colour.
         title: by default the layer; "" for none.
         size: the width in inches.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
 
     >>> figure = distance([[1.0, 0.0], [0.5, 0.5]])
     >>> figure.axes[0].lines[0].get_ydata().tolist()

@@ -39,7 +39,7 @@ def divergence(
         clusters: draw white lines between this number of groups.
         title: by default what is shown; "" for none.
         size: the side of the map in inches.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoderLayer(16, 4, batch_first=True)

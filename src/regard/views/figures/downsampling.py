@@ -19,7 +19,7 @@ from regard.views.figures.weight_matrix import BLOCK, Bools, Matrix, Numbers
 
 
 @dataclass(frozen=True)
-class Reduced:
+class BlockMaxima:
     """The greatest weight of blocks of ``tall`` × ``wide`` cells; blocks at the ends may be smaller."""
 
     values: np.ma.MaskedArray[tuple[int, int], np.dtype[np.floating[Any]]]  # hidden where no pair may attend
@@ -39,7 +39,7 @@ class Reduced:
         return self.tall == self.wide == 1
 
 
-def reduced(matrix: Matrix, *, rows: int, columns: int) -> Reduced:
+def reduced(matrix: Matrix, *, rows: int, columns: int) -> BlockMaxima:
     """The matrix in at most ``rows`` × ``columns`` blocks of equal size.
 
     >>> from regard.views.figures.weight_matrix import matrices_of
@@ -60,10 +60,10 @@ def reduced(matrix: Matrix, *, rows: int, columns: int) -> Reduced:
     values = np.ma.array(
         np.concatenate([values for values, _ in parts]), mask=np.concatenate([hidden for _, hidden in parts])
     )
-    return Reduced(values, matrix.shape, tall, wide)
+    return BlockMaxima(values, matrix.shape, tall, wide)
 
 
-def picture_of(matrix: Matrix, width: float, height: float) -> Reduced:
+def picture_of(matrix: Matrix, width: float, height: float) -> BlockMaxima:
     """The matrix in as many blocks as an area of ``width`` × ``height`` inches has pixels."""
     return reduced(matrix, rows=max(1, int(height * DOTS)), columns=max(1, int(width * DOTS)))
 
@@ -84,7 +84,7 @@ def _all_hidden(hidden: Bools | None, tall: int, wide: int, values: Numbers) -> 
     return np.logical_and.reduceat(rows, np.arange(0, hidden.shape[1], wide), axis=1)
 
 
-def range_of(pictures: Iterable[Reduced]) -> tuple[float, float]:
+def range_of(pictures: Iterable[BlockMaxima]) -> tuple[float, float]:
     """The least and the greatest number in all pictures; 0 and 0 where everything is hidden."""
     found = [np.ma.compressed(picture.values) for picture in pictures]
     everything = np.concatenate(found) if found else np.zeros(1)

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from regard.ablation import Ablation
 from regard.errors import DtypeError, ShapeError
-from regard.heads.eviction import Eviction
-from regard.views.figures.bar_rows import MOST, PITCH, Row, draw_bars
-from regard.views.figures.colours import Scale, colour_key, paint, scale_for
-from regard.views.figures.downsampling import Reduced
+from regard.heads.cache_eviction import Eviction
+from regard.views.figures.bar_rows import MOST, PITCH, BarRow, draw_bars
+from regard.views.figures.colours import ColourScale, colour_key, paint, scale_for
+from regard.views.figures.downsampling import BlockMaxima
 from regard.views.figures.figure_layout import FigureLayout, checked_size
 from regard.views.figures.style import FAINT, head_style, house_style
 
@@ -37,13 +37,13 @@ def effects(
     Colours and bars are the difference that the edit makes to the metric; white is none.
 
     Args:
-        found: what ``regard.ablate(...)`` returned.
-        kind: encoder, decoder or cross alone; by default every kind that was changed.
+        found: the result of ``regard.ablate(...)``.
+        kind: only "encoder", "decoder" or "cross"; by default every kind that was changed.
         labels: the tokens, for a sweep by key or by edge; by kind, where kinds have different keys.
         largest: the difference that gets the last colour; by default the greatest one.
         title: by default what was measured; "" for none.
         size: the longer side in inches.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
 
     >>> import torch, regard
     >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=3)
@@ -53,7 +53,7 @@ def effects(
     """
     if not isinstance(found, Ablation):
         raise DtypeError(
-            "figures.effects draws what regard.ablate found.",
+            "figures.effects needs the result of regard.ablate.",
             got="{type}",
             do="Pass regard.ablate(model, inputs, metric).",
             type=type(found).__name__,
@@ -81,7 +81,7 @@ def _checked_labels(
     for kind in set(by_kind) & set(grids) if isinstance(labels, Mapping) else {last}:
         if len(by_kind[kind]) != grids[kind].shape[1]:
             raise ShapeError(
-                "There is a label for every key (keys = {keys}).",
+                "There must be a label for every key (keys = {keys}).",
                 got="{labels_count} labels",
                 do="Pass the tokens of the same text.",
                 keys=grids[kind].shape[1],
@@ -105,7 +105,7 @@ def draw_maps(
     """A map for each kind, with one scale of colours for all of them."""
     most = max(max(grid.shape) for grid in grids.values())
     pitch = checked_size(size, min(CELL * most, SIDE)) / most
-    pictures = {kind: Reduced(np.ma.masked_invalid(grid), grid.shape) for kind, grid in grids.items()}
+    pictures = {kind: BlockMaxima(np.ma.masked_invalid(grid), grid.shape) for kind, grid in grids.items()}
     colours = (
         _signed(list(pictures.values()), largest)
         if signed
@@ -142,10 +142,10 @@ def _side(layout: FigureLayout, name: str, kind: str) -> str:
     )
 
 
-def _signed(pictures: Sequence[Reduced], largest: float | None) -> Scale:
+def _signed(pictures: Sequence[BlockMaxima], largest: float | None) -> ColourScale:
     """Colours on both sides of 0, also where every difference has one sign."""
     top = max(float(np.abs(np.ma.filled(picture.values, 0.0)).max()) for picture in pictures) or 1.0
-    both = Reduced(np.ma.array([[-top, top]]), (1, 2))
+    both = BlockMaxima(np.ma.array([[-top, top]]), (1, 2))
     return scale_for([both], "linear", largest or top)
 
 
@@ -160,7 +160,7 @@ def _bars(
 ) -> Figure:
     several = len(grids) > 1
     rows = [
-        Row(_bar_name(layout, found.by, kind if several else "", at, labels.get(kind)), float(value))
+        BarRow(_bar_name(layout, found.by, kind if several else "", at, labels.get(kind)), float(value))
         for kind, grid in grids.items()
         for at, value in enumerate(grid[0])
         if np.isfinite(value)
@@ -189,14 +189,20 @@ def eviction(
     Lines are means over all heads; the band of a policy holds the middle half of the heads.
 
     Args:
-        found: what ``regard.heads.eviction(seen)`` gave.
+        found: the result of ``regard.heads.eviction(seen)``.
         title: by default where the cache was cut; "" for none.
         size: the side in inches.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> with torch.no_grad(), regard.watch(model) as seen:
+    ...     _ = model(torch.arange(1, 41)[None])
+    >>> figure = eviction(regard.heads.eviction(seen))
     """
     if not isinstance(found, Eviction):
         raise DtypeError(
-            "figures.eviction draws what regard.heads.eviction found.",
+            "figures.eviction needs the result of regard.heads.eviction.",
             got="{type}",
             do="Pass regard.heads.eviction(seen).",
             type=type(found).__name__,

@@ -12,7 +12,7 @@ from regard.checks import check_choice, check_integer
 from regard.errors import DtypeError, ShapeError
 from regard.heads import Attribution, Relevance
 from regard.table import Table
-from regard.views.figures.bar_rows import MOST, PITCH, Row, draw_bars
+from regard.views.figures.bar_rows import MOST, PITCH, BarRow, draw_bars
 from regard.views.figures.effect_map import draw_maps
 from regard.views.figures.figure_layout import FigureLayout, checked_size
 from regard.views.figures.style import FAINT, house_style
@@ -24,10 +24,10 @@ def importance(
     """The importance of every head, layer × head, a map for each kind of attention.
 
     Args:
-        found: what ``regard.heads.importance(seen)`` gave.
+        found: the result of ``regard.heads.importance(seen)``.
         title: by default what is shown; "" for none.
         size: the longer side in inches.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True).eval()
@@ -38,7 +38,7 @@ def importance(
     """
     if not isinstance(found, Table) or not {"importance", "layer", "head", "kind"} <= set(found.columns):
         raise DtypeError(
-            "figures.importance draws what regard.heads.importance found.",
+            "figures.importance needs the result of regard.heads.importance.",
             got="{type}",
             do="Pass regard.heads.importance(seen).",
             type=type(found).__name__,
@@ -72,16 +72,22 @@ def relevance(
     """The relevance of every token for one position as bars, those of the source first.
 
     Args:
-        found: what ``regard.relevance(seen, row=…)`` gave.
+        found: the result of ``regard.relevance(seen, row=…)``.
         labels, source_labels: the tokens of the text and of the source; by default those of the recording.
-        most: how many bars; of more tokens the strongest are shown.
+        most: how many bars; if there are more tokens, the strongest are shown.
         title: by default the position; "" for none.
         size: the length of the axis in inches.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
+
+    >>> import torch, regard
+    >>> layer = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True).eval()
+    >>> with regard.watch(layer, gradients=True) as seen:
+    ...     layer(torch.randn(1, 3, 16))[0, 0].sum().backward()
+    >>> figure = relevance(regard.relevance(seen, row=0), ["I", "love", "you"])
     """
     if not isinstance(found, Relevance):
         raise DtypeError(
-            "figures.relevance draws what regard.relevance found.",
+            "figures.relevance needs the result of regard.relevance.",
             got="{type}",
             do="Pass regard.relevance(seen, row=0).",
             type=type(found).__name__,
@@ -105,17 +111,21 @@ def attribution(
     """What each head gave to a logit as a map of layer × head, or what was taken from each token as bars.
 
     Args:
-        found: what ``regard.attribution(…)`` gave.
+        found: the result of ``regard.attribution(…)``.
         labels: the tokens, for ``by="token"``.
         by: "head" or "token".
-        most: how many bars; of more tokens the strongest are shown.
+        most: how many bars; if there are more tokens, the strongest are shown.
         title: by default what is shown; "" for none.
         size: the longer side in inches.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> figure = attribution(regard.attribution(model, torch.tensor([[5, 6, 7]]), target=9), by="token")
     """
     if not isinstance(found, Attribution):
         raise DtypeError(
-            "figures.attribution draws what regard.attribution found.",
+            "figures.attribution needs the result of regard.attribution.",
             got="{type}",
             do="Pass regard.attribution(model, inputs, target).",
             type=type(found).__name__,
@@ -131,21 +141,21 @@ def attribution(
         return draw_maps(layout, ("layer", "head"), grids, None, None, title, said, size)
 
 
-def _token_rows(values: NDArray[np.float64], labels: Sequence[str] | None) -> list[Row]:
+def _token_rows(values: NDArray[np.float64], labels: Sequence[str] | None) -> list[BarRow]:
     if labels is not None and len(labels) != len(values):
         raise ShapeError(
-            "There is a label for every token (tokens = {tokens}).",
+            "There must be a label for every token (tokens = {tokens}).",
             got="{labels} labels",
             do="Pass the tokens of the same text.",
             tokens=len(values),
             labels=len(labels),
         )
     names = [str(at) if labels is None else f"{at} {labels[at]}" for at in range(len(values))]
-    return [Row(name, float(value)) for name, value in zip(names, values)]
+    return [BarRow(name, float(value)) for name, value in zip(names, values)]
 
 
 def _bars(
-    rows: list[Row],
+    rows: list[BarRow],
     most: int,
     text: str,
     values: dict[str, float],

@@ -136,7 +136,7 @@ class FigureLayout:
         return "\n".join(self.text(line) if line else "" for line in text.split("\n"))
 
     def say(self, key: str, /, **values: object) -> str:
-        """A text of regard's own, in the language of this layout."""
+        """One of regard's texts, in the language of this layout."""
         return TEXTS.say(key, self.lang, **values)
 
     def side_name(self, axes: Axes, side: str, name: str) -> None:
@@ -250,7 +250,7 @@ def drawn_to_width(draw: Callable[[float], StyledFigure], width: float | str) ->
     """The figure that ``draw(size)`` makes, at the size at which the whole paper has this width."""
     if isinstance(width, str) and width not in WIDTHS:
         raise ArgumentError(
-            'width is a number of inches, "column" or "page".',
+            'width must be a number of inches, "column" or "page".',
             got="{width!r}",
             do='Use "column" for one column of a paper and "page" for both.',
             width=width,
@@ -264,7 +264,7 @@ def drawn_to_width(draw: Callable[[float], StyledFigure], width: float | str) ->
             best = figure
         if abs(found - wanted) < 0.01:
             break
-        # Labels keep their size, so the drawn area takes what is too much or too little.
+        # Labels keep their size, so the drawn area grows or shrinks by the difference.
         size = max(0.3, size * (1 + (wanted - found) / max(0.3, _area_width(figure))))
         figure = draw(size)
     return _widened(best or figure, wanted)

@@ -1,4 +1,4 @@
-"""The words that figures write of themselves, in English and Chinese."""
+"""The texts that figures write themselves, in English and Chinese."""
 
 from __future__ import annotations
 

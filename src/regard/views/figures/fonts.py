@@ -2,8 +2,8 @@
 
 matplotlib goes through a list of fonts character by character, so Latin characters keep their font and
 Chinese ones come from the next. A character that no font has would be drawn as a box; here it is
-written as its number instead (U+1F47B). Only where a whole script of everyday use is missing,
-Chinese, Japanese or Korean, nothing could be read any more: that is an error that names the package.
+written as its number instead (U+1F47B). Only if a whole script of everyday use is missing,
+Chinese, Japanese or Korean, would nothing be readable: that is an error that names the package.
 """
 
 from __future__ import annotations

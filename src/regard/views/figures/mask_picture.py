@@ -27,7 +27,7 @@ LINED = 48
 """Positions up to which a thin line separates the cells."""
 
 _HALF = "#8fbcd8"
-"""For a pixel that covers pairs of which some may attend and some may not."""
+"""The colour of a pixel that covers both pairs that may attend and pairs that may not."""
 
 _LONGEST_NAME = 60
 
@@ -50,10 +50,10 @@ def mask(
         index: for a mask that differs over batch or heads, which of them: ``(batch, head)``.
         title: by default the mask, and how many pairs attend; "" for none.
         size: the longer side in inches.
-        lang: the language of what the figure itself says, "en" or "zh".
+        lang: the language of the figure's own text, "en" or "zh".
 
-    Of long texts each pixel stands for a block of pairs: all, none or some of them attend. The mask
-    is asked about blocks, never about n×n pairs, so a million positions can be drawn. The number of
+    In long texts each pixel represents a block of pairs: all, none or some of them attend. The mask
+    is evaluated for blocks, never for n×n pairs, so a million positions can be drawn. The number of
     pairs is exact.
 
     >>> figure = mask("causal", 4)
@@ -63,7 +63,7 @@ def mask(
     extent = extent_of(_count(queries), None if keys is None else _count(keys))
     if 0 in extent:
         raise ArgumentError(
-            "A figure shows at least one query and one key.", got="{extent}", do="Try 8.", extent=extent
+            "A figure needs at least one query and one key.", got="{extent}", do="Try 8.", extent=extent
         )
     row_labels = None if isinstance(queries, int) else checked_labels("queries", queries, extent.queries)
     column_labels = (
@@ -130,7 +130,7 @@ def _only(mask: Mask, index: tuple[int, ...] | None) -> Mask:
     if index is None:
         if prod(lead) > 1:
             raise MaskError(
-                "This figure shows the mask of one sequence and head; this mask has leading axes {lead}.",
+                "This figure shows the mask of one sequence and head, but this mask has leading axes {lead}.",
                 got="no index",
                 do="Pass index={value}.",
                 lead=lead,
@@ -139,7 +139,7 @@ def _only(mask: Mask, index: tuple[int, ...] | None) -> Mask:
         index = (0,) * len(lead)
     if len(index) != len(lead) or any(not 0 <= i < max(size, 1) for i, size in zip(index, lead)):
         raise ArgumentError(
-            "index names one element of the leading axes {lead}.",
+            "index must name one element of the leading axes {lead}.",
             got="index = {index!r}",
             do="Count from 0.",
             lead=lead,
@@ -158,7 +158,7 @@ def _lines_between(axes: Axes, extent: Extent) -> None:
 
 
 def _title(layout: FigureLayout, axes: Axes, title: str | None, name: str, said: str, width: float) -> None:
-    """The name and the count: in one line where it fits, else in two."""
+    """The name and the count: on one line if they fit, otherwise on two."""
     whole = layout.say("mask", mask=name, count=said)
     if title is None and layout.width_of(whole, 10) > width + 1:
         axes.set_title(said, fontsize=8.5, color=QUIET, pad=6, family=layout.families)

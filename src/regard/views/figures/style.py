@@ -1,9 +1,9 @@
-"""The house style: one quiet look for every figure, which nothing outside of it can see.
+"""The style of every figure; nothing outside regard is affected by it.
 
 matplotlib reads its settings when an artist is made, and again when it is drawn. So a figure of
 regard is built under the style and carries it along: :class:`StyledFigure` draws itself under it too,
 whatever the user has set in between. Fonts, colours, lines and formats that the user has set in
-``matplotlib.rcParams`` before go over the style.
+``matplotlib.rcParams`` before take precedence.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ DOTS = 150
 """Pixels per inch, on which it is planned how many cells of a matrix can be seen."""
 
 LATIN = "DejaVu Sans"
-"""Comes with matplotlib, so it is always there."""
+"""Comes with matplotlib, so it is always available."""
 
 TEXT, QUIET, FAINT, PAPER = "#222222", "#6b6b6b", "#b9b9b9", "#f1f1ef"
 ACCENT = "#0072b2"
 HATCH = "#d2d2cf"
 
 MAP = "viridis"
-"""Grows evenly in lightness: it reads the same with every kind of colour vision, and in grey."""
+"""Lightness grows evenly: it reads the same with every kind of colour vision, and in grey."""
 
 SIGNED_MAP = "PuOr_r"
 """For numbers on both sides of 0."""
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d00")
-"""Okabe and Ito's colours for heads; their yellow, pale on white, is darkened."""
+"""Okabe and Ito's colours for heads; their yellow is darkened, because it is pale on white."""
 
 DASHES: tuple[Any, ...] = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.2, 1, 1.2)))
-"""Beyond eight heads the colours come again, dashed."""
+"""Beyond eight heads the colours repeat, dashed."""
 
 STYLE: dict[Any, Any] = {
     "figure.dpi": DOTS,
@@ -90,14 +90,14 @@ HONOURED = (
     "font.", "text.color", "axes.", "grid.", "xtick.", "ytick.", "legend.", "lines.", "hatch.", "image.cmap",
     "figure.facecolor", "savefig.dpi", "savefig.transparent", "pdf.", "ps.fonttype", "svg.fonttype",
 )  # fmt: skip
-"""Settings of the user's that go over the style. The layout needs the others, such as the pixels per inch."""
+"""The user's settings that take precedence. The layout depends on the others, such as the pixels per inch."""
 
 # matplotlib's settings belong to the whole process, and threads would undo each other's.
 _ONE_AT_A_TIME = RLock()
 
 
 def own_settings() -> dict[Any, Any]:
-    """What the user has set otherwise than matplotlib does, as far as figures honour it."""
+    """The settings in which the user differs from matplotlib's defaults, as far as figures honour them."""
     # Not items(): the value of "backend" is made when it is read, and imports pyplot.
     names = [name for name in mpl.rcParams if name.startswith(HONOURED)]
     own = {name: mpl.rcParams[name] for name in names if mpl.rcParams[name] != mpl.rcParamsDefault[name]}
@@ -128,7 +128,7 @@ def house_style(own: Mapping[Any, Any] | None = None) -> Iterator[None]:
 class StyledFigure(Figure):
     """A matplotlib figure that draws itself in the house style, also into files and notebooks.
 
-    It belongs to no window and pyplot does not know it.
+    It belongs to no window, and pyplot does not manage it.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -1,7 +1,7 @@
 """The weights of a head as figures read them: a few rows at a time, with their tokens.
 
 Whatever a figure is given (a recording, one of its calls, an array) becomes :class:`Matrix`. Long
-texts are read block by block, so that n×n never exists.
+texts are read block by block, so that nothing n×n is built.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Numbers = NDArray[np.floating[Any]]
 Bools = NDArray[np.bool_]
 
 BLOCK = 2**18
-"""How many weights are looked at at a time."""
+"""How many weights are read at a time."""
 
 
 @dataclass(frozen=True)
-class Block:
+class RowBlock:
     """Some neighbouring rows of a matrix."""
 
     start: int
@@ -37,7 +37,7 @@ class Block:
 
     @property
     def stop(self) -> int:
-        """The row behind the last."""
+        """The row after the last."""
         return self.start + len(self.values)
 
 
@@ -61,14 +61,14 @@ class Matrix:
     kind: str = ""
 
     def name(self, lang: str = "en") -> str:
-        """Such as "layer 2, head 3"; empty where nothing is known."""
+        """Such as "layer 2, head 3"; empty if nothing is known."""
         return place_name(self.layer, self.head, self.kind, lang)
 
     def layer_name(self, lang: str = "en") -> str:
         """Such as "layer 2", for a figure of several heads; empty where nothing is known."""
         return place_name(self.layer, None, self.kind, lang)
 
-    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+    def blocks(self, rows: int | None = None) -> Iterator[RowBlock]:
         """All rows from the first to the last, ``rows`` at a time."""
         queries, keys = self.shape
         step = rows or max(1, BLOCK // keys)
@@ -78,9 +78,9 @@ class Matrix:
             if bad.any():
                 row, column = np.argwhere(bad)[0]
                 raise ArgumentError(
-                    "Weights are finite numbers ({weights})."
+                    "Weights must be finite numbers ({weights})."
                     if self.name()
-                    else "Weights are finite numbers.",
+                    else "Weights must be finite numbers.",
                     got="{values} at query {start}, key {column}",
                     do="Check the scores that they come from.",
                     weights=self.name(),
@@ -88,13 +88,13 @@ class Matrix:
                     start=start + row,
                     column=column,
                 )
-            yield Block(start, values, hidden)
+            yield RowBlock(start, values, hidden)
 
-    def row(self, query: int) -> Block:
+    def row(self, query: int) -> RowBlock:
         """One row alone."""
         if not is_index(query, self.shape[0]):
             raise ArgumentError(
-                "query is one of the rows (0 … {shape}).",
+                "query must be one of the rows (0 … {shape}).",
                 got="query = {query!r}",
                 do="Count from 0.",
                 shape=self.shape[0] - 1,
@@ -115,22 +115,22 @@ def matrices_of(
     queries: Sequence[str] | None = None,
     keys: Sequence[str] | None = None,
 ) -> list[Matrix]:
-    """The heads that are meant, each as a matrix.
+    """The requested heads, each as a matrix.
 
     ``given`` is a recording (``layer``, ``kind`` and ``run`` choose the call), one call, or an array
     ``(query, key)`` or ``(head, query, key)``. ``queries`` and ``keys`` replace the recorded tokens.
     """
     if isinstance(given, Recording):
         call = call_of(given, layer=layer, kind=kind, run=run)
-        queries = _shown(given.row_tokens(call, batch)) if queries is None else queries
-        keys = _shown(given.key_tokens(call, batch)) if keys is None else keys
+        queries = shown_tokens(given.row_tokens(call, batch)) if queries is None else queries
+        keys = shown_tokens(given.key_tokens(call, batch)) if keys is None else keys
     elif isinstance(given, Call):
         call = given
     else:
         return _of_array(given, heads, queries, keys)
     if 0 in call.shape:
         raise ShapeError(
-            "A figure shows at least one query and one key.", got="{call!r}", do="Record a text.", call=call
+            "A figure needs at least one query and one key.", got="{call!r}", do="Record a text.", call=call
         )
     known = call.head_numbers
     chosen = known if heads is None else (heads,) if isinstance(heads, int) else tuple(heads)
@@ -138,17 +138,17 @@ def matrices_of(
     return [_of_call(call, head, batch, *labels) for head in chosen]
 
 
-def _shown(tokens: Sequence[str] | None) -> Sequence[str] | None:
+def shown_tokens(tokens: Sequence[str] | None) -> Sequence[str] | None:
     """Recorded tokens without the marks of their tokenizer, as pages show them."""
     return None if tokens is None else text_of(tokens).tokens
 
 
 def one_matrix(given: object, *, head: int | None, **options: Any) -> Matrix:
-    """The only head that is meant."""
+    """The requested head, of which there must be one."""
     found = matrices_of(given, heads=head, **options)
     if len(found) > 1:
         raise ArgumentError(
-            "This figure shows one head.",
+            "This figure can show only one head.",
             got="{found_count} heads ({head} … {found_head})",
             do="Pass head=0, or draw all of them with figures.grid.",
             found_count=len(found),
@@ -161,7 +161,7 @@ def one_matrix(given: object, *, head: int | None, **options: Any) -> Matrix:
 def call_of(
     recording: Recording, *, layer: int | None = None, kind: str | None = None, run: int | None = None
 ) -> Call:
-    """The only call that is meant."""
+    """The requested call, of which there must be one."""
     found = calls_of(recording, layer=layer, kind=kind, run=run)
     for name, values in (
         ("layer", {call.layer for call in found}),
@@ -170,7 +170,7 @@ def call_of(
     ):
         if len(values) > 1:
             raise ArgumentError(
-                "This figure shows one call of the recording.",
+                "This figure can show only one call of the recording.",
                 got="{found_count} calls; {name} is one of {values}",
                 do="Pass {name}={first!r}.",
                 found_count=len(found),
@@ -180,7 +180,7 @@ def call_of(
             )
     if len(found) > 1:
         raise ArgumentError(
-            "This figure shows one call of the recording.",
+            "This figure can show only one call of the recording.",
             got="{found_count} calls that have layer, kind and run in common",
             do="Pass one of them: figures.heatmap(seen[0], head=0).",
             found_count=len(found),
@@ -207,7 +207,7 @@ def calls_of(
         found = [call for call in found if getattr(call, name) == wanted]
         if not found or isinstance(wanted, bool):
             raise ArgumentError(
-                "{name} is one of those recorded ({known}).",
+                "{name} must be one of those recorded ({known}).",
                 got="{name} = {wanted!r}",
                 do="Choose one, or record it.",
                 name=name,
@@ -220,7 +220,7 @@ def calls_of(
 def _of_call(
     call: Call, head: int, batch: int, queries: Sequence[str] | None, keys: Sequence[str] | None
 ) -> Matrix:
-    call.weights(head, rows=slice(0, 0), batch=batch)  # says now what it would refuse later
+    call.weights(head, rows=slice(0, 0), batch=batch)  # raises now what it would raise later
     mask = call.mask.select((batch, call.head_numbers.index(head)))
 
     def read(rows: slice) -> tuple[Numbers, Bools | None]:
@@ -242,7 +242,7 @@ def _of_array(
     values = numbers_of(given, "Weights")
     if values.ndim not in (2, 3) or 0 in values.shape:
         raise ShapeError(
-            "Weights are (query, key) or (head, query, key), none of them empty.",
+            "Weights must be (query, key) or (head, query, key), and not empty.",
             got="shape {shape}",
             do="Choose one sequence of the batch.",
             shape=values.shape,
@@ -252,7 +252,7 @@ def _of_array(
     for head in chosen:
         if not is_index(head, len(stack)):
             raise ArgumentError(
-                "head is one of the given heads (0 … {stack_count}).",
+                "head must be one of the given heads (0 … {stack_count}).",
                 got="head = {head!r}",
                 do="Count from 0.",
                 stack_count=len(stack) - 1,
@@ -288,7 +288,7 @@ def numbers_of(given: object, name: str) -> Numbers:
             values = np.asarray(None)  # lists of different lengths
     if values.dtype.kind not in "fiub":
         raise DtypeError(
-            "{name} are real numbers in an array, a tensor or lists of one length.",
+            "{name} must be real numbers in an array, a tensor or lists of equal length.",
             got="{type} of {dtype}" if values.ndim else "{type}",
             do="Pass numbers, or a recording.",
             name=name,
@@ -313,7 +313,7 @@ def checked_labels(name: str, labels: Sequence[str] | None, count: int) -> list[
         return None
     if isinstance(labels, str) or not all(isinstance(label, str) for label in labels):
         raise DtypeError(
-            "{name} are labels, a list of strings.",
+            "{name} must be labels, a list of strings.",
             got="{text}",
             do="Split the text into tokens.",
             name=name,
@@ -321,7 +321,7 @@ def checked_labels(name: str, labels: Sequence[str] | None, count: int) -> list[
         )
     if len(labels) != count:
         raise ShapeError(
-            "There is one label for each position ({name} = {count}).",
+            "There must be one label for each position ({name} = {count}).",
             got="{labels_count} labels",
             do="Include special tokens and padding.",
             name=name,

@@ -1,4 +1,4 @@
-"""Things that took time, kept up to a number of bytes; the one that was used longest ago goes first."""
+"""A cache of results, bounded by bytes; the least recently used one is removed first."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ByteCache(Generic[Value]):
         return key in self._held
 
     def get(self, key: Hashable) -> Value | None:
-        """What is kept under this key, now the last to go."""
+        """The value of this key, which becomes the most recently used."""
         with self._lock:
             found = self._held.get(key)
             if found is None:
@@ -45,7 +45,7 @@ class ByteCache(Generic[Value]):
             return found[0]
 
     def put(self, key: Hashable, value: Value) -> None:
-        """Keep a value, and let go of others until all fit."""
+        """Keep a value, and remove others until all fit."""
         with self._lock:
             self._drop(key)
             self._held[key] = value, self._size(value)
@@ -54,7 +54,7 @@ class ByteCache(Generic[Value]):
                 self._drop(next(iter(self._held)))
 
     def drop(self, fits: Callable[[Any], bool]) -> None:
-        """Let go of everything whose key fits."""
+        """Remove everything whose key fits."""
         with self._lock:
             for key in [key for key in self._held if fits(key)]:
                 self._drop(key)

@@ -1,8 +1,8 @@
 """Every coarser level of a plane from one pass over its rows: sums, maxima, and the margins.
 
-At level z a cell stands for ``2^z × 2^z`` pairs. Fine levels are computed tile by tile when they are
-looked at, for that costs little; from ``base_level`` on, cells are kept. A few rows of weights exist
-at a time; coarser levels are sums and maxima of four cells of the level below, so they are exact.
+At level z a cell represents ``2^z × 2^z`` pairs. Fine levels are computed tile by tile on request,
+which is cheap; from ``base_level`` on, cells are kept. Only a few rows of weights are in memory at a
+time; coarser levels are sums and maxima of four cells of the level below, so they are exact.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ LEAST_BASE = 3
 MOST_CELLS = 1 << 24
 """Cells of the finest level that is kept, at most: 64 MB in float32."""
 
-AT_ONCE = 1 << 20
-"""Weights that are held at one time: 4 MB in float32, so that they stay in the cache of the processor."""
+CHUNK_WEIGHTS = 1 << 20
+"""Weights in memory at a time: 4 MB in float32, so that they stay in the cache of the processor."""
 
 
 STRETCHES = 32
-"""Stretches of rows that are worked on side by side, at most."""
+"""The most groups of rows that are computed in parallel."""
 
 PER_WEIGHT = 128
-"""Multiplications that a weight costs, about: its score, the exponential and the sums."""
+"""About how many multiplications a weight costs: its score, the exponential and the sums."""
 
 
 class _Progress:
-    """Tells how many of all rows are done, one thread at a time."""
+    """Reports how many of all rows are done, one thread at a time."""
 
     def __init__(self, rows: int, report: Callable[[float], None]) -> None:
         self._rows, self._report = rows, report
@@ -86,7 +86,7 @@ def build(plane: Plane, report: Callable[[float], None] = lambda share: None) ->
     keeps = plane.coarsest >= base
     sums, maxima = (torch.zeros(shape if keeps else (0, 0)) for _ in range(2))
     received, entropy = torch.zeros(plane.keys, dtype=torch.float64), torch.zeros(plane.queries)
-    height = max(1, AT_ONCE // max(1, plane.keys * step)) * step
+    height = max(1, CHUNK_WEIGHTS // max(1, plane.keys * step)) * step
     progress = _Progress(plane.queries, report)
 
     def stretch(tops: range) -> Tensor:
@@ -116,7 +116,7 @@ def build(plane: Plane, report: Callable[[float], None] = lambda share: None) ->
     size = plane.queries * plane.keys * PER_WEIGHT
     for own in spread(lambda: each(stretch, stretches), size):
         received += own
-    # Rounding may leave a hair below 0 where one key takes everything.
+    # Rounding may give slightly less than 0 where one key takes everything.
     return Levels(
         base, *_coarser(sums, maxima, plane.coarsest - base), received.float(), entropy.clamp_(min=0)
     )

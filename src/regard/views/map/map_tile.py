@@ -1,7 +1,7 @@
 """One tile: 256 × 256 cells at some level, each the mean or the maximum of its block of pairs.
 
 Level 0 is the matrix itself, ``exp(QKᵀ − lse)`` of that tile alone. A cell at the right or lower end
-stands for the pairs that exist; the mean is over all of them, a masked pair having weight 0.
+represents the pairs that exist; the mean is over all of them, and a masked pair has weight 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from regard.views.map.levels import Levels, base_level, in_blocks
 from regard.views.map.plane import TILE, Plane
 
 KINDS = ("max", "mean")
-"""What a cell can say of its block."""
+"""What a cell can show of its block."""
 
 
 @torch.no_grad()
@@ -42,7 +42,7 @@ def tile(
         sums, maxima = in_blocks(plane.weights(rows, columns), step)
     elif levels is None:
         raise RecordingError(
-            "Levels from {base_level} on come from one pass over the head.",
+            "Levels from {base_level} on need one pass over the head.",
             got="level = {level} before it",
             do="Build them first.",
             base_level=base_level(plane),
@@ -58,7 +58,7 @@ def tile(
 
 
 class Peak(NamedTuple):
-    """What stands behind one cell: the pair with the greatest weight, the mean, and how many pairs."""
+    """The contents of one cell: the pair with the greatest weight, the mean, and the number of pairs."""
 
     query: int
     key: int
@@ -74,7 +74,7 @@ def peak(plane: Plane, *, level: int, row: int, column: int) -> Peak:
     rows, columns = slice(row * step, (row + 1) * step), slice(column * step, (column + 1) * step)
     if row < 0 or column < 0 or rows.start >= plane.queries or columns.start >= plane.keys:
         raise ArgumentError(
-            "A cell is one of the level's (rows = {rows}, columns = {columns}).",
+            "A cell must be one of this level's (rows = {rows}, columns = {columns}).",
             got="row = {row}, column = {column}",
             do="Count from 0.",
             rows=-(-plane.queries // step),
@@ -100,7 +100,7 @@ def _part(plane: Plane, level: int, row: int, column: int) -> tuple[slice, slice
     down, across = -(-plane.queries // side), -(-plane.keys // side)
     if not (0 <= row < down and 0 <= column < across):
         raise ArgumentError(
-            "A tile is one of the level's (rows = {down}, columns = {across}).",
+            "A tile must be one of this level's (rows = {down}, columns = {across}).",
             got="row = {row}, column = {column}",
             do="Count from 0.",
             down=down,
@@ -121,7 +121,7 @@ def _within(plane: Plane, rows: slice, columns: slice) -> tuple[slice, slice]:
 def _checked_level(plane: Plane, level: int) -> int:
     if not 0 <= level <= plane.coarsest:
         raise ArgumentError(
-            "level is between 0 and {coarsest}, the level at which one tile shows everything.",
+            "level must be between 0 and {coarsest}, the level at which one tile shows everything.",
             got="level = {level}",
             do="0 is the finest level.",
             coarsest=plane.coarsest,
@@ -131,7 +131,7 @@ def _checked_level(plane: Plane, level: int) -> int:
 
 
 def _counts(part: slice, step: int) -> Tensor:
-    """How many positions stand behind each cell along one axis."""
+    """How many positions each cell covers along one axis."""
     starts = torch.arange(part.start, part.stop, step)
     counts: Tensor = (part.stop - starts).clamp(max=step).float()
     return counts

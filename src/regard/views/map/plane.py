@@ -3,8 +3,8 @@
 Sinks can be hidden. With the keys of a set S hidden, the weights are those of the softmax over the
 other keys, ``w'_ij = exp(s_ij − lse'_i)`` with ``lse'_i = log Σ_{k∉S} exp s_ik`` (a learned sink stays
 in the sum); hidden keys have weight 0. That is ``w_ij / (1 − Σ_{s∈S} w_is)``, computed without the
-subtraction, which loses everything where a sink takes nearly all. A query that sees hidden keys only
-has weights 0. Of a dense matrix, which has no scores, the other weights of a row are divided by
+subtraction, which would lose all precision where a sink takes nearly everything. A query that sees only
+hidden keys has weights 0. Of a dense matrix, which has no scores, the other weights of a row are divided by
 their sum.
 """
 
@@ -24,7 +24,7 @@ from regard.masks import padding
 from regard.masks.extent import Bools, Strip
 from regard.masks.mask import NONE
 from regard.recording import Call, DenseCall, ScoredCall
-from regard.views.page.head_groups import Piece
+from regard.views.page.head_groups import HeadSlice
 
 TILE = 256
 """Cells along each side of a tile."""
@@ -62,12 +62,12 @@ class Plane:
     def __init__(
         self, call: Call, head: int, batch: int = 0, hidden: Sequence[bool] | Bools | None = None
     ) -> None:
-        # Says what is wrong with the head, the batch, or a call that kept its statistics only.
+        # Raises if the head or the batch is wrong, or if the call kept only its statistics.
         call.weights(head, slice(0, 0), slice(0, 0), batch)
         hides = np.zeros(call.keys, bool) if hidden is None else np.asarray(hidden, bool)
         if hides.shape != (call.keys,):
             raise ShapeError(
-                "hidden has one truth value for each key (keys = {keys}).",
+                "hidden must have one truth value for each key (keys = {keys}).",
                 got="{size} truth values",
                 do="Pass one for each key.",
                 keys=call.keys,
@@ -107,7 +107,7 @@ class Plane:
         return self.call.weights(0, rows, columns)
 
     def reach(self, rows: slice) -> slice:
-        """The columns outside of which these rows see nothing for sure, in whole tiles."""
+        """The columns outside of which these rows certainly see nothing, in whole tiles."""
         if isinstance(self.call, DenseCall) or rows.start >= rows.stop:
             return slice(0, self.keys)
         positions = np.arange(rows.start, rows.stop) + self.call.extent.offset
@@ -144,7 +144,7 @@ class Plane:
     def _find(self, strip: int) -> None:
         call = self.call.scored()
         one = slice(0, 1)
-        piece = Piece(
+        piece = HeadSlice(
             one, one, call.q[0], call.k[0], call.mask, call.bias, call.scale, call.softcap, call.sinks
         )
         rows = torch.arange(strip * TILE, min((strip + 1) * TILE, call.queries))

@@ -1,7 +1,7 @@
-"""Arrays on their way into the page: as planes of bytes, compressed where it pays, as text.
+"""Arrays packed for the page: as planes of bytes, compressed if that saves space, as text.
 
 All first bytes of the numbers come first, then all second bytes, and so on. The high bytes of
-numbers that are alike compress; the low ones are noise, and are left as they are. An array of
+similar numbers compress; the low ones are noise, and stay uncompressed. An array of
 noise alone, such as the rounded numbers of most models, is left whole.
 """
 
@@ -20,8 +20,8 @@ from regard.views.page.quantisation import Quantised
 SAMPLE = 1 << 15
 """Bytes of a plane that are compressed to see whether the rest is worth it."""
 
-WORTH = 0.95
-"""A plane is compressed if that leaves less than so much of it: inflating takes the reader's time."""
+MAX_COMPRESSED_SHARE = 0.95
+"""A plane is compressed if that leaves less than this share of it: decompression takes the reader's time."""
 
 _TYPES = ("int8", "uint8", "int16", "int24", "uint32", "float32", "float64")
 
@@ -76,8 +76,8 @@ def _packed(plane: NDArray[np.uint8]) -> tuple[bytes, int]:
     raw = plane.tobytes()
     middle = max(0, (len(raw) - SAMPLE) // 2)
     sample = raw[middle : middle + SAMPLE]
-    if len(zlib.compress(sample, 1)) < WORTH * len(sample):
+    if len(zlib.compress(sample, 1)) < MAX_COMPRESSED_SHARE * len(sample):
         small = zlib.compress(raw, 6)
-        if len(small) < WORTH * len(raw):
+        if len(small) < MAX_COMPRESSED_SHARE * len(raw):
             return small, 1
     return raw, 0

@@ -13,7 +13,7 @@ _SPECIAL = re.compile(
     r"\[(CLS|SEP|PAD|BOS|EOS|START|END)\]|</?s>|<(pad|bos|eos|cls|sep|start_of_turn|end_of_turn|start_of_text|end_of_text)>"
     r"|<\|[^<>|]*\|>|<(begin|end)[_▁]of[_▁]sentence>"
 )
-# Written in the East without spaces: every such piece is read for itself.
+# East Asian scripts without spaces: every such piece is read by itself.
 _UNSPACED = re.compile(
     "[\u2e80-\u2fdf\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
@@ -21,7 +21,7 @@ _SIGNS = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
 
 
 @dataclass(frozen=True)
-class Text:
+class SideTokens:
     """The tokens of one side of a call."""
 
     tokens: tuple[str, ...]
@@ -30,7 +30,9 @@ class Text:
     spaces: tuple[bool, ...]  # whether a space goes before each token in running text
 
 
-def text_of(tokens: Sequence[str], words: Sequence[int] | None = None, *, prettify: bool = True) -> Text:
+def text_of(
+    tokens: Sequence[str], words: Sequence[int] | None = None, *, prettify: bool = True
+) -> SideTokens:
     """Tokens of any tokenizer made readable.
 
     >>> text = text_of(["[CLS]", "un", "##seen", "words", "[SEP]"])
@@ -44,7 +46,7 @@ def text_of(tokens: Sequence[str], words: Sequence[int] | None = None, *, pretti
     special = tuple(bool(_SPECIAL.fullmatch(token)) for token in tokens)
     if words is not None and len(words) != len(tokens):
         raise ShapeError(
-            "words has one number for each token (tokens = {tokens}).",
+            "words must have one number for each token (tokens = {tokens}).",
             got="{words_count} numbers",
             do="Use −1 for special tokens, and the same number for all pieces of a word.",
             tokens=len(tokens),
@@ -54,16 +56,16 @@ def text_of(tokens: Sequence[str], words: Sequence[int] | None = None, *, pretti
     of_words = _words(tokens, readable, special) if words is None else [int(word) for word in words]
     shown = readable if prettify else [_visible(token) for token in tokens]
     spaces = _spaces(tokens, readable, special, of_words)
-    return Text(tuple(shown), special, tuple(of_words), tuple(spaces))
+    return SideTokens(tuple(shown), special, tuple(of_words), tuple(spaces))
 
 
-def numbered(count: int) -> Text:
+def numbered(count: int) -> SideTokens:
     """Positions, where there are no tokens.
 
     >>> numbered(3).tokens
     ('0', '1', '2')
     """
-    return Text(tuple(map(str, range(count))), (False,) * count, tuple(range(count)), (True,) * count)
+    return SideTokens(tuple(map(str, range(count))), (False,) * count, tuple(range(count)), (True,) * count)
 
 
 # ---- display ---------------------------------------------------------------------------------
@@ -83,7 +85,7 @@ def _readable(tokens: Sequence[str], special: Sequence[bool]) -> list[str]:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """The characters that byte-level tokenizers use for bytes; printable ones are used as they are."""
+    """The characters that byte-level tokenizers use for bytes; printable ones stand for themselves."""
     own = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in own]
     return {chr(byte): byte for byte in own} | {chr(256 + i): byte for i, byte in enumerate(others)}
@@ -113,14 +115,14 @@ def _from_byte_name(token: str) -> str:
 
 
 def _visible(text: str) -> str:
-    """Line ends, spaces alone, and signs that steer the display as signs that can be seen."""
+    """Line breaks, lone spaces and control characters as visible signs."""
     if text and not text.strip(" "):
         return "␣" * len(text)
     return "".join(_SIGNS.get(character) or _named(character) for character in text)
 
 
 def _named(character: str) -> str:
-    # Cc: control signs; Cf holds those that turn the direction of writing, but also the joiner of emoji.
+    # Cc: control characters; Cf has those that change the writing direction, but also the joiner of emoji.
     kind = unicodedata.category(character)
     return (
         f"⟨{ord(character):02X}⟩"
@@ -182,7 +184,7 @@ _JOINING = re.compile("['’/@‑-]")
 def _spaces(
     tokens: Sequence[str], readable: Sequence[str], special: Sequence[bool], words: Sequence[int]
 ) -> list[bool]:
-    """Whether a space goes before each token: as the tokenizer marks it, else as people write.
+    """Whether a space goes before each token: as the tokenizer marks it, otherwise as people write.
 
     >>> tokens = ["[CLS]", "don", "'", "t", "go", "(", "home", ")", ".", "猫", "坐"]
     >>> _spaces(tokens, tokens, [True] + [False] * 10, range(11))[1:]
@@ -220,5 +222,5 @@ def _apart(readable: Sequence[str], words: Sequence[int], place: int) -> bool:
         return False
     if _JOINING.fullmatch(here) or _JOINING.fullmatch(before):
         return False
-    # Ideographs stand close to each other, and to the punctuation and figures between them.
+    # No space between ideographs, nor between them and punctuation or digits.
     return not (_UNSPACED.search(here) and (_UNSPACED.search(before) or _CLOSING.fullmatch(before)))

@@ -1,4 +1,4 @@
-"""The heads of one sequence that share a mask: everything that is computed for a page is computed here."""
+"""The heads of one sequence that share a mask, and everything that is computed of them for a page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.kernels.biases import Bias
-from regard.kernels.plain_kernel import Rules, scores_of
+from regard.kernels.plain_kernel import ScoreOptions, scores_of
 from regard.masks import Mask
 from regard.masks.extent import Extent
 from regard.recording import ScoredCall
@@ -18,7 +18,7 @@ from regard.views.page.sequence import narrowed
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class HeadSlice:
     """Some heads of one sequence: q ``(head, query, channel)``, k ``(key head, key, channel)``."""
 
     heads: slice
@@ -56,18 +56,18 @@ class Piece:
         if self.bias is not None:
             keys = torch.arange(self.extent.keys)
             bias = self.bias.tile(self.bias.tables, positions, keys, self.extent)[0].to(dtype)
-        scores, _ = scores_of(q, k, bias, Rules(self.scale, self.softcap))
+        scores, _ = scores_of(q, k, bias, ScoreOptions(self.scale, self.softcap))
         allowed = self.mask.evaluate(self.extent, positions.numpy())
         return scores if allowed.all() else scores.masked_fill_(~torch.from_numpy(allowed), -torch.inf)
 
 
-def pieces_of(call: ScoredCall) -> Iterator[Piece]:
+def pieces_of(call: ScoredCall) -> Iterator[HeadSlice]:
     """The heads of a call of one sequence: all together, or one by one where each has its own mask."""
     (q,), (k,) = call.q, call.k
     group = call.heads // k.shape[0]
     for heads in [slice(h, h + 1) for h in range(call.heads)] if call.mask.lead else [slice(0, call.heads)]:
         key_heads = slice(heads.start // group, (heads.stop - 1) // group + 1)
-        yield Piece(
+        yield HeadSlice(
             heads,
             key_heads,
             q[heads],

@@ -1,18 +1,23 @@
-"""``regard.show()``: a page inside a notebook, also after the notebook was exported."""
+"""``regard.show()``: a page inside a notebook, which also works after the notebook is exported."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from regard import atomic
 from regard.checks import check_integer
 from regard.deprecation import renamed_arguments
 from regard.recording import Recording
 from regard.views.page.page_html import document
-from regard.views.page.page_payload import Wording
-from regard.views.page.write_page import Options, Start, payload_for
+from regard.views.page.page_payload import TokenDisplay
+from regard.views.page.page_relevance import rows_asked
+from regard.views.page.write_page import PageOptions, PageStart, payload_for
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Display:
@@ -20,6 +25,13 @@ class Display:
 
     It has its own frame, so that it cannot interfere with other pages or with the notebook.
     ``data`` is the whole page; ``save`` writes it.
+
+    >>> import torch, regard
+    >>> model = regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
+    >>> with torch.no_grad(), regard.watch(model) as seen:
+    ...     _ = model(torch.tensor([[5, 6, 7]]))
+    >>> regard.show(seen).data[:15]
+    '<!doctype html>'
     """
 
     def __init__(self, data: str, height: int) -> None:
@@ -58,12 +70,15 @@ def show(
     head: int | None = None,
     words: Sequence[int] | None = None,
     source_words: Sequence[int] | None = None,
+    what: str | None = None,
+    direction: Tensor | None = None,
+    relevance: int | Sequence[int] | None = None,
     force: bool = False,
     compact: bool = False,
 ) -> Display:
     """A recording in a Jupyter notebook: the page of :func:`regard.page`, ``height`` pixels high.
 
-    ``compact=True`` leaves out all bars, for slides and blogs; the keys work as before.
+    ``compact=True`` hides all toolbars, for slides and blogs; keyboard shortcuts still work.
     The other options are those of ``page()``.
 
     >>> import torch, regard
@@ -73,19 +88,21 @@ def show(
     >>> show(seen)._repr_html_().startswith("<iframe")
     True
     """
-    options = Options(
+    options = PageOptions(
         batch=batch,
         layers=layers,
         title=title,
         lang=lang,
-        start=Start(view, kind, layer, head, compact=compact),
-        wording=Wording(words, source_words),
+        start=PageStart(view, kind, layer, head, compact=compact, what=what),
+        wording=TokenDisplay(words, source_words),
+        direction=direction,
+        relevance=rows_asked(relevance),
         force=force,
     )
     return displayed(recording, options, height)
 
 
-def displayed(recording: Recording, options: Options, height: int) -> Display:
+def displayed(recording: Recording, options: PageOptions, height: int) -> Display:
     """The page with these options, to be shown in a notebook."""
     check_integer("height", height, example=720)
     return Display(document(payload_for(recording, options)), height)

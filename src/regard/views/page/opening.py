@@ -14,25 +14,25 @@ from regard import heads
 from regard.heads import Head, Roles
 from regard.heads.role_results import CLEAR, TIERS
 from regard.recording import Call, Recording
-from regard.views.page.display_tokens import Text, is_unspaced
+from regard.views.page.display_tokens import SideTokens, is_unspaced
 
 CARDS = 5
 """Heads on cards below the text."""
 
-RESTING = ("first", "separator", "broad")
+RESTING_ROLES = ("first", "separator", "broad")
 """Roles of heads that look at nothing in particular; they come last."""
 
-SEEMING = 0.6 * CLEAR
+MIN_EXCESS = 0.6 * CLEAR
 """The least excess over chance of a role that a head seems to play in a short text."""
 
 ROWS = 256
-"""Queries at the beginning of a long text, among which the one to open with is sought."""
+"""Queries at the beginning of a long text, from which the one to open with is chosen."""
 
 NEAR = 2
 """Pairs this close say little: neighbouring tokens attend to each other in any text."""
 
 FAR = 48
-"""Pairs farther apart than this are not in sight together."""
+"""Pairs farther apart than this are not visible together."""
 
 Place = tuple[str, str, int, int, int]
 """Kind, module, layer, run and number of a head: what roles and calls both know."""
@@ -94,14 +94,14 @@ def cards(calls: Sequence[Call], roles: HeadRoles) -> dict[str, Any]:
 
 
 def _ranked(calls: Sequence[Call], roles: HeadRoles, *, clear: bool) -> list[list[Any]]:
-    """The best head of every role first, then second ones; a third would tell nothing new."""
+    """The best head of every role first, then the second best; a third would show nothing new."""
     found = []
     for call, one in enumerate(calls):
         for index, head in enumerate(roles.of(one)):
             role = head.best if clear else _nearest(head)
             described = _described(head, role)
             if role is not None and described is not None and described[-1] is not None:
-                order = (role in RESTING, -head.scores[role].excess)
+                order = (role in RESTING_ROLES, -head.scores[role].excess)
                 found.append((order, role, [call, index, *described]))
     found.sort(key=lambda one: one[0])
     of_role: dict[str, list[list[Any]]] = {}
@@ -111,9 +111,9 @@ def _ranked(calls: Sequence[Call], roles: HeadRoles, *, clear: bool) -> list[lis
 
 
 def _nearest(head: Head) -> str | None:
-    """The role that a head plays in this text, be it by chance; None if none stands out."""
+    """The role that a head plays in this text, perhaps by chance; None if none stands out."""
     for tier in TIERS:
-        strong = [role for role in tier if role in head.scores and head.scores[role].excess >= SEEMING]
+        strong = [role for role in tier if role in head.scores and head.scores[role].excess >= MIN_EXCESS]
         if strong:
             return max(strong, key=lambda role: head.scores[role].excess)
     return None
@@ -123,8 +123,8 @@ def _nearest(head: Head) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Link:
-    """The strongest telling pair of a head, and how telling the head is as a whole."""
+class _StrongestPair:
+    """The most informative pair of a head, and how informative the head is as a whole."""
 
     worth: float
     call: int
@@ -134,11 +134,11 @@ class _Link:
 
 def opening(
     calls: Sequence[Call],
-    texts: Sequence[tuple[Text, Text]],
+    texts: Sequence[tuple[SideTokens, SideTokens]],
     roles: HeadRoles,
     start: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The call, head and query to open with, among those that ``start`` allows, if any pair tells enough.
+    """The call, head and query to open with, of those that ``start`` allows, if a pair is informative enough.
 
     The strongest head that does not rest on a sink: the one whose words attend most to other words that are
     neither neighbours nor equal. A translation opens with the cross-attention head that aligns best.
@@ -163,7 +163,7 @@ def _alignment(head: Head) -> float:
     return 0.0 if score is None else score.value
 
 
-def _link(call: Call, rows: Text, columns: Text, place: int, head: int) -> _Link:
+def _link(call: Call, rows: SideTokens, columns: SideTokens, place: int, head: int) -> _StrongestPair:
     """What one head shows best."""
     chosen = slice(0, min(ROWS, call.queries))
     weights = call.weights(call.head_numbers[head], chosen).double().numpy()
@@ -171,15 +171,15 @@ def _link(call: Call, rows: Text, columns: Text, place: int, head: int) -> _Link
     peaks, keys = weights.max(-1, initial=0.0), weights.argmax(-1)
     words = peaks > 0
     if not words.any():
-        return _Link(0.0, place, head, None)
+        return _StrongestPair(0.0, place, head, None)
     # A head that always looks at the same key says little, whichever key that is.
     variety = len(np.unique(keys[words])) / words.sum()
     # The first of about the strongest: readers begin at the beginning.
     query = int(np.argmax(peaks >= 0.9 * peaks.max()))
-    return _Link(float(peaks[words].mean() * variety), place, head, query)
+    return _StrongestPair(float(peaks[words].mean() * variety), place, head, query)
 
 
-def _telling(call: Call, rows: Text, columns: Text, chosen: slice) -> NDArray[np.bool_]:
+def _telling(call: Call, rows: SideTokens, columns: SideTokens, chosen: slice) -> NDArray[np.bool_]:
     """Pairs worth seeing: a word that attends to another word, neither its neighbour nor its equal."""
     queries = np.arange(call.queries)[chosen]
     keys = np.arange(call.keys)
@@ -199,7 +199,7 @@ def _telling(call: Call, rows: Text, columns: Text, chosen: slice) -> NDArray[np
     return pairs
 
 
-def _is_word(text: Text, place: int, *, least: int) -> bool:
+def _is_word(text: SideTokens, place: int, *, least: int) -> bool:
     """Whether a token is a word of ``least`` or more characters, or of ideographs."""
     token = text.tokens[place]
     return not text.special[place] and token.isalpha() and (len(token) >= least or is_unspaced(token))

@@ -24,7 +24,7 @@ class CarriedBias:
     table: Quantised | None  # (head or 1, query or 1, key or 1)
 
     def as_bias(self) -> Bias:
-        """The bias that the browser adds, for computing with it here."""
+        """The bias that the browser adds, to compute with it here."""
         parts: list[Bias] = []
         if self.line is not None:
             # Distances reach from 1 − keys to queries − 1; a table of distances is even on both sides.

@@ -15,8 +15,9 @@ from regard.kernels import attention_with_lse
 from regard.recording import Call, DenseCall, ScoredCall
 from regard.threads import each, spread
 from regard.views.page.array_packing import ArrayStore
-from regard.views.page.head_groups import Piece, pieces_of
+from regard.views.page.head_groups import HeadSlice, pieces_of
 from regard.views.page.page_bias import CarriedBias, carried
+from regard.views.page.page_quantities import carried_quantities
 from regard.views.page.quantisation import Quantised, quantise
 from regard.views.page.rounding_error import BOUND, greatest_error, rows_to_compare
 from regard.views.page.sequence import narrowed
@@ -36,27 +37,51 @@ class RoundedCall:
 
 
 Carried = Callable[[ArrayStore], dict[str, Any]]
-"""A call ready for the page: adds its arrays to the arrays and describes it."""
+"""A call ready for the page: adds its arrays to the payload and returns its description."""
 
 
-def carried_calls(calls: Sequence[Call], *, value_bits: int) -> list[Carried]:
-    """Every call of one sequence, rounded and measured, several of them at a time."""
+def carried_calls(
+    calls: Sequence[Call],
+    *,
+    value_bits: int,
+    what: Sequence[str] = ("weight",),
+    direction: Tensor | None = None,
+) -> list[Carried]:
+    """Every call of one sequence, rounded and measured, several of them at a time.
+
+    ``what`` are the quantities that the page shows, ``direction`` that of contributions.
+    """
 
     def carry(call: Call) -> Carried:
         if isinstance(call, DenseCall):
             return carried_weights(call)
-        return carried_scores(call.scored(), value_bits=value_bits)
+        return carried_scores(call.scored(), value_bits=value_bits, what=what, direction=direction)
 
-    # Each weight is computed three times: exactly, as the page shows it, and for the thumbnail.
-    size = sum(3 * call.q[0].numel() * call.keys for call in calls if isinstance(call, ScoredCall))
+    # Each weight is computed three times: exactly, as the page shows it, and for the thumbnail; so is each
+    # gradient, whose pictures need the weights once more.
+    times = 3 if len(what) == 1 else 8
+    size = sum(times * call.q[0].numel() * call.keys for call in calls if isinstance(call, ScoredCall))
     return spread(lambda: each(carry, calls), size)
 
 
-def carried_scores(call: ScoredCall, *, value_bits: int) -> Carried:
+def carried_scores(
+    call: ScoredCall, *, value_bits: int, what: Sequence[str] = ("weight",), direction: Tensor | None = None
+) -> Carried:
     """A call of Q and K of one sequence."""
     pieces = list(pieces_of(call))
     shown = rounded(call, pieces)
-    values = None if call.v is None else quantise(call.v[0].numpy(), value_bits, short_scales=True)
+    others = carried_quantities(
+        call,
+        pieces,
+        _as_pieces(pieces, shown.q, shown.k, shown.bias),
+        torch.from_numpy(shown.lse),
+        what,
+        direction,
+    )
+    if others is not None and others.v is not None:
+        values: Quantised | None = others.v  # gradients are computed with it, so it is as exact as Q and K
+    else:
+        values = None if call.v is None else quantise(call.v[0].numpy(), value_bits, short_scales=True)
     pictures = [thumbnail(piece, _lse(piece, piece.q.dtype)) for piece in pieces]
     return lambda arrays: {
         "channels": pieces[0].q.shape[-1],
@@ -71,6 +96,7 @@ def carried_scores(call: ScoredCall, *, value_bits: int) -> Carried:
         "thumbnails": described_pictures(pictures, arrays),
         "error": shown.error,
         "compared": shown.compared,
+        **({} if others is None else others.described(arrays)),
     }
 
 
@@ -89,7 +115,7 @@ def carried_weights(call: DenseCall) -> Carried:
     }
 
 
-def rounded(call: ScoredCall, pieces: Sequence[Piece]) -> RoundedCall:
+def rounded(call: ScoredCall, pieces: Sequence[HeadSlice]) -> RoundedCall:
     """The call with as few bits as keep every weight within the bound."""
     q, k = call.q[0], call.k[0]
     rows = rows_to_compare(q, call.keys)
@@ -109,7 +135,9 @@ def rounded(call: ScoredCall, pieces: Sequence[Piece]) -> RoundedCall:
     return RoundedCall(own_q, own_k, lse.numpy(), own_bias, error, len(rows))
 
 
-def _as_pieces(pieces: Sequence[Piece], q: Quantised, k: Quantised, bias: CarriedBias | None) -> list[Piece]:
+def _as_pieces(
+    pieces: Sequence[HeadSlice], q: Quantised, k: Quantised, bias: CarriedBias | None
+) -> list[HeadSlice]:
     own_q, own_k = torch.from_numpy(q.decoded()), torch.from_numpy(k.decoded())
     own_bias = None if bias is None else bias.as_bias()
     return [
@@ -123,7 +151,7 @@ def _as_pieces(pieces: Sequence[Piece], q: Quantised, k: Quantised, bias: Carrie
     ]
 
 
-def _lse(piece: Piece, dtype: torch.dtype) -> Tensor:
+def _lse(piece: HeadSlice, dtype: torch.dtype) -> Tensor:
     """The lse of every row, ``(head, query)``."""
     q, k = piece.q[None].to(dtype), piece.k[None].to(dtype)
     return attention_with_lse(q, k, k, **piece.options())[1][0]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from regard import heads
 from regard.ablation import Ablation
@@ -23,13 +24,16 @@ from regard.errors import ArgumentError, RecordingError
 from regard.masks import Mask
 from regard.masks.extent import Extent
 from regard.recording import Call, Recording, ScoredCall
+from regard.recording.next_tokens import NextTokens
 from regard.views.page.array_packing import ArrayStore
 from regard.views.page.base85 import DIGITS
-from regard.views.page.display_tokens import Text, numbered, text_of
+from regard.views.page.display_tokens import SideTokens, numbered, text_of
 from regard.views.page.head_groups import pieces_of
 from regard.views.page.mask_intervals import intervals
 from regard.views.page.opening import cards, head_roles, opening
 from regard.views.page.page_call import carried_calls
+from regard.views.page.page_quantities import check_what, head_numbers, quantities_of
+from regard.views.page.page_relevance import relevance_rows
 from regard.views.page.sequence import one_sequence
 
 FORMAT = "regard page 2"
@@ -45,7 +49,7 @@ FINE_VALUES = 1 << 19
 
 
 @dataclass(frozen=True)
-class Wording:
+class TokenDisplay:
     """How tokens are shown: the word of each, if the user passed it, and whether to clean them."""
 
     words: Sequence[int] | None = None
@@ -59,10 +63,10 @@ class Payload:
 
     header: dict[str, Any]
     arrays: ArrayStore = field(default_factory=ArrayStore)
-    _texts: dict[Text, int] = field(default_factory=dict)
+    _texts: dict[SideTokens, int] = field(default_factory=dict)
     _masks: dict[tuple[Mask, Extent], int | None] = field(default_factory=dict)
 
-    def put_text(self, text: Text) -> int:
+    def put_text(self, text: SideTokens) -> int:
         """Keep the tokens of a side, once."""
         if text not in self._texts:
             self._texts[text] = len(self._texts)
@@ -102,13 +106,17 @@ def payload_of(
     title: str = "",
     language: str = "en",
     start: dict[str, Any] | None = None,
-    wording: Wording | None = None,
+    wording: TokenDisplay | None = None,
     sentence_b: int | None = None,
     effects: Ablation | None = None,
+    direction: Tensor | None = None,
+    relevance: Sequence[int] | None = None,
 ) -> Payload:
-    """Everything that the page of one sequence needs.
+    """The payload of the page of one sequence.
 
-    ``sentence_b`` is the position of the first token of a second sentence, where there are two.
+    ``sentence_b`` is the position of the first token of a second sentence, where there are two; ``direction``
+    is that of contributions, ``relevance`` the rows whose relevance is computed, by default those that the
+    loss was read at.
 
     >>> import regard
     >>> model = torch.nn.MultiheadAttention(8, 2)
@@ -118,6 +126,9 @@ def payload_of(
     >>> payload.header["model"], payload.header["calls"][0]["queries"]
     ('MultiheadAttention', 3)
     """
+    what = quantities_of(calls)
+    if direction is not None:
+        check_what("contribution", what)
     payload = Payload(
         {
             "format": FORMAT,
@@ -127,24 +138,28 @@ def payload_of(
             "language": language,
             "start": {**(start or {})},
             "sentenceB": sentence_b,
-            "statistics": [*(["effect"] if effects is not None else []), *STATISTICS],
+            "statistics": [*(["effect"] if effects is not None else []), *_own_statistics(what), *STATISTICS],
+            "what": what,
+            "directed": direction is not None,
             "texts": [],
             "masks": [],
             "calls": [],
         }
     )
+    wanted = set(payload.header["start"])
     for call in calls:
         _check(call, batch)
     alone = [one_sequence(call, batch) for call in calls]
-    numbers = _statistics(recording.model, alone)
+    numbers = _statistics(recording.model, alone, what, direction)
     if effects is not None:
         numbers = [np.concatenate([_effects(effects, call), own]) for call, own in zip(calls, numbers)]
     values = sum(call.v.numel() for call in alone if isinstance(call, ScoredCall) and call.v is not None)
-    carried = carried_calls(alone, value_bits=16 if values <= FINE_VALUES else 8)
+    bits = 16 if values <= FINE_VALUES else 8
+    carried = carried_calls(alone, value_bits=bits, what=what, direction=direction)
     roles = head_roles(recording, alone, batch)
     texts = []
     for place, (call, one) in enumerate(zip(calls, alone)):
-        rows, columns = _texts(recording, call, batch, wording or Wording())
+        rows, columns = _texts(recording, call, batch, wording or TokenDisplay())
         texts.append((rows, columns))
         described = {
             "name": call.name,
@@ -163,26 +178,68 @@ def payload_of(
         if isinstance(one, ScoredCall):
             described["masks"] = [payload.put_mask(piece.mask, call.extent) for piece in pieces_of(one)]
         payload.header["calls"].append(described)
+    payload.header["relevance"] = [
+        one.described(payload.arrays) for one in relevance_rows(recording, calls, batch, relevance)
+    ]
     payload.header["cards"] = cards(alone, roles)
-    if payload.header["start"].get("view", "text") == "text":
-        payload.header["start"] |= opening(alone, texts, roles, payload.header["start"])
+    if recording.next_tokens is not None and batch == 0:
+        payload.header["next"] = _next_tokens(recording.next_tokens, payload.arrays)
+    start = payload.header["start"]
+    if start.get("view", "text") == "text":
+        start |= opening(alone, texts, roles, start)
+        if relevance is not None:
+            start["group"] = "relevance"
+    if start.get("what", "weight") != "weight" and wanted.isdisjoint({"call", "head"}):
+        start |= _strongest(payload.header["statistics"], numbers, start["what"])
+        start["query"] = min((one["row"] for one in payload.header["relevance"]), default=None)
     payload.header["arrays"] = payload.arrays.described
     return payload
 
 
-def _statistics(model: str, calls: Sequence[Call]) -> list[NDArray[np.float32]]:
+def _next_tokens(found: NextTokens, arrays: ArrayStore) -> dict[str, Any]:
+    """What comes next at each position, with tokens as they are shown."""
+    return {
+        "words": list(text_of(found.words).tokens),
+        "ranks": found.best.shape[1],
+        "best": arrays.put(found.best.numpy().astype(np.uint32).ravel()),
+        "probabilities": arrays.put(found.probabilities.float().numpy().ravel()),
+        "own": arrays.put(found.own.float().numpy()),
+        "generated": found.generated,
+    }
+
+
+def _statistics(
+    model: str, calls: Sequence[Call], what: Sequence[str], direction: Tensor | None
+) -> list[NDArray[np.float32]]:
     """For every call ``(statistic, head)``; NaN where there is nothing to average."""
     rows = iter(heads.table(Recording(model, calls)))
     found = []
     for call in calls:
         own = [next(rows) for _ in range(call.heads)]
-        found.append(np.array([[row[name] for row in own] for name in STATISTICS], np.float32))
+        numbers: dict[str, Any] = {name: [row[name] for row in own] for name in STATISTICS}
+        if len(what) > 1:
+            numbers |= head_numbers(call.scored(), what, direction)
+        found.append(np.array([numbers[name] for name in (*_own_statistics(what), *STATISTICS)], np.float32))
     return found
+
+
+def _own_statistics(what: Sequence[str]) -> list[str]:
+    """The columns of a page that shows more than weights."""
+    columns = {"gradient": "importance", "contribution": "contribution"}
+    return [column for name, column in columns.items() if name in what]
+
+
+def _strongest(names: Sequence[str], numbers: Sequence[NDArray[np.float32]], what: str) -> dict[str, int]:
+    """The head with the greatest number of a quantity."""
+    column = names.index("contribution" if what == "contribution" else "importance")
+    sizes = [np.abs(np.nan_to_num(own[column])) for own in numbers]
+    call = max(range(len(sizes)), key=lambda place: float(sizes[place].max(initial=0.0)))
+    return {"call": call, "head": int(sizes[call].argmax())}
 
 
 def _effects(found: Ablation, call: Call) -> NDArray[np.float32]:
     """What each head of a call does to the metric, ``(1, head)``; NaN where it was not tried."""
-    # Of a cosine, what it falls short of 1 is the effect.
+    # The effect on a cosine is how far it falls short of 1.
     sign = -1.0 if found.metric == "cosine" else 1.0
     rows = {(row["kind"], row["layer"], row["head"]): row["difference"] for row in found.table}
     values = [rows.get((call.kind, call.layer, head)) for head in call.head_numbers]
@@ -192,7 +249,7 @@ def _effects(found: Ablation, call: Call) -> NDArray[np.float32]:
 def _check(call: Call, batch: int) -> None:
     if not is_index(batch, call.batch):
         raise ArgumentError(
-            "batch is one of the recorded sequences (0 … {last}).",
+            "batch must be one of the recorded sequences (0 … {last}).",
             got="batch = {batch!r}",
             do="Count from 0.",
             last=call.batch - 1,
@@ -206,16 +263,18 @@ def _check(call: Call, batch: int) -> None:
         )
     if not call.queries or not call.keys:
         raise RecordingError(
-            "A page shows calls with queries and keys, but {name} has none.",
+            "A page needs calls with queries and keys, but {name} has none.",
             got="{extent}",
             do="Give the model a text.",
             name=call.name,
             extent=call.extent,
         )
     for name, tensor in call.tensors().items():
-        if name in ("q", "k", "v", "own_weights") and not bool(torch.isfinite(tensor[batch]).all()):
+        if name in ("q", "k", "v", "own_weights", "output_gradient") and not bool(
+            torch.isfinite(tensor[batch]).all()
+        ):
             raise RecordingError(
-                "A page shows finite numbers, but {name} of {call_name} has others.",
+                "A page needs finite numbers, but {name} of {call_name} has others.",
                 got="NaN or infinity",
                 do="Check the model: its numbers overflowed.",
                 name=name,
@@ -223,7 +282,9 @@ def _check(call: Call, batch: int) -> None:
             )
 
 
-def _texts(recording: Recording, call: Call, batch: int, wording: Wording) -> tuple[Text, Text]:
+def _texts(
+    recording: Recording, call: Call, batch: int, wording: TokenDisplay
+) -> tuple[SideTokens, SideTokens]:
     """The texts of the rows and of the columns."""
     two_sided = recording.source_tokens is not None
     rows = (recording.row_tokens(call, batch), call.queries, two_sided and call.kind == "encoder")
@@ -233,13 +294,13 @@ def _texts(recording: Recording, call: Call, batch: int, wording: Wording) -> tu
 
 
 def _text(
-    tokens: Sequence[str] | None, count: int, of_source: bool, wording: Wording, *, shifted: bool = False
-) -> Text:
+    tokens: Sequence[str] | None, count: int, of_source: bool, wording: TokenDisplay, *, shifted: bool = False
+) -> SideTokens:
     """The tokens of one side, or their numbers; ``shifted`` rows are named by what they write, one later."""
     if tokens is None:
         return numbered(count)
     known = wording.source_words if of_source else wording.words
-    # Where there are fewer queries than tokens they are the last.
+    # If there are fewer queries than tokens, they are the last ones.
     own = None if known is None else list(known[len(known) - count :])
     if own is not None and shifted:
         own = [*own[1:], -1]

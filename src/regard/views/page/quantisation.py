@@ -50,7 +50,7 @@ def quantise(values: NDArray[Any], bits: int, *, short_scales: bool = False) -> 
     """``values (..., row, column)`` rounded to ``bits`` each; rows of zeros stay zeros.
 
     The greatest number of a row is exact. Vectors of a few dozen channels do not need that, and their
-    scales weigh: ``short_scales`` have eight binary digits, which takes two of their four bytes away
+    scales take space: ``short_scales`` have eight binary digits, which takes two of their four bytes away
     and makes steps at most 1/128 wider.
     """
     if bits == 32:
@@ -58,7 +58,7 @@ def quantise(values: NDArray[Any], bits: int, *, short_scales: bool = False) -> 
     greatest = np.abs(values).max(axis=-1, initial=0.0)
     steps = greatest / (2 ** (bits - 1) - 1)
     scales = (_short(steps) if short_scales else steps).astype(np.float32)
-    # A row so small that its scale is 0 in float32 is a row of zeros; of one nearly so small, the
+    # A row so small that its scale is 0 in float32 counts as zeros; if it is nearly so small, the
     # inverse is beyond float32.
     inverse = np.divide(1.0, scales, out=np.zeros(scales.shape), where=scales > 0, dtype=np.float64)
     codes = np.rint(values * inverse[..., None])

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.kernels.plain_kernel import weights_of
-from regard.views.page.head_groups import Piece
+from regard.views.page.head_groups import HeadSlice
 
 BOUND = 2e-3
 """No weight on a page may be further from the exact one."""
@@ -14,7 +14,7 @@ BOUND = 2e-3
 EXHAUSTIVE = 1 << 23
 """Weights of a call that are compared; a call with more is compared in sampled rows."""
 
-AT_ONCE = 1 << 20
+CHUNK_WEIGHTS = 1 << 20
 
 
 def rows_to_compare(q: Tensor, keys: int) -> Tensor:
@@ -33,7 +33,7 @@ def rows_to_compare(q: Tensor, keys: int) -> Tensor:
     return picked
 
 
-def greatest_error(exact: Piece, shown: Piece, lse: Tensor, rows: Tensor) -> float:
+def greatest_error(exact: HeadSlice, shown: HeadSlice, lse: Tensor, rows: Tensor) -> float:
     """``max |shown − exact|`` over some rows; ``lse (head, query)`` is what the page carries.
 
     The exact weights are a softmax in float64; the shown ones are ``exp(s − lse)`` of the rounded
@@ -41,7 +41,7 @@ def greatest_error(exact: Piece, shown: Piece, lse: Tensor, rows: Tensor) -> flo
     """
     worst = 0.0
     heads, keys = exact.q.shape[0], exact.extent.keys
-    for some in rows.split(max(1, AT_ONCE // max(1, heads * keys))):
+    for some in rows.split(max(1, CHUNK_WEIGHTS // max(1, heads * keys))):
         wanted = exact_weights(exact, some)
         found = weights_of(shown.scores(some, torch.float64), lse[:, some, None].double())
         if wanted.numel():
@@ -49,11 +49,15 @@ def greatest_error(exact: Piece, shown: Piece, lse: Tensor, rows: Tensor) -> flo
     return worst
 
 
-def exact_weights(piece: Piece, rows: Tensor) -> Tensor:
+def exact_weights(piece: HeadSlice, rows: Tensor) -> Tensor:
     """The weights ``(head, row, key)`` of some queries in float64, by definition."""
-    scores = piece.scores(rows, torch.float64)
-    if piece.sinks is not None:
-        sink = piece.sinks.double()[:, None, None].expand(-1, len(rows), 1)
+    return softmax_of(piece.scores(rows, torch.float64), piece.sinks)
+
+
+def softmax_of(scores: Tensor, sinks: Tensor | None) -> Tensor:
+    """Softmax of scores ``(head, row, key)`` beside sinks ``(head,)``; rows that see nothing are 0."""
+    if sinks is not None:
+        sink = sinks.to(scores.dtype)[:, None, None].expand(-1, scores.shape[1], 1)
         return torch.softmax(torch.cat([scores, sink], -1), -1)[..., :-1]
-    # A row of −inf alone is 0 / 0 for torch; it sees nothing.
+    # A row of only −inf is 0 / 0 for torch; it sees nothing.
     return torch.softmax(scores, -1).nan_to_num_(0.0)

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.threads import each
-from regard.views.page.head_groups import Piece
+from regard.views.page.head_groups import HeadSlice
 
 SIDE = 32
 """Blocks along each side, at most."""
 
-AT_ONCE = 1 << 21
-"""Scores that a thread holds at one time: 8 MB in float32."""
+CHUNK_SCORES = 1 << 21
+"""Scores that a thread has in memory at a time: 8 MB in float32."""
 
 
 def block_size(length: int) -> int:
@@ -27,13 +27,13 @@ def block_size(length: int) -> int:
     return max(1, -(-length // SIDE))
 
 
-def thumbnail(piece: Piece, lse: Tensor) -> NDArray[np.uint8]:
+def thumbnail(piece: HeadSlice, lse: Tensor) -> NDArray[np.uint8]:
     """The greatest weights ``(head, block of queries, block of keys)``, 255 for weight 1."""
     heads, (queries, keys) = piece.q.shape[0], piece.extent
     height, width = block_size(queries), block_size(keys)
     finite = torch.where(lse == -torch.inf, torch.inf, lse)  # a row that sees nothing has weights 0
     # Whole blocks of rows at a time, as many as fit.
-    step = max(1, AT_ONCE // max(1, heads * keys * height)) * height
+    step = max(1, CHUNK_SCORES // max(1, heads * keys * height)) * height
 
     def tile(start: int) -> Tensor:
         rows = torch.arange(start, min(start + step, queries))

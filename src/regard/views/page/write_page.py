@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard import atomic
 from regard.ablation import Ablation
@@ -15,8 +15,13 @@ from regard.languages import check_language
 from regard.recording import Call, DenseCall, Recording, ScoredCall
 from regard.views.column_headings import TEXTS
 from regard.views.page.page_html import document, frame_size
-from regard.views.page.page_payload import FINE_VALUES, Payload, Wording, payload_of
+from regard.views.page.page_payload import FINE_VALUES, Payload, TokenDisplay, payload_of
+from regard.views.page.page_quantities import check_what, quantities_of
+from regard.views.page.page_relevance import rows_asked
 from regard.views.page.thumbnails import SIDE
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 VIEWS = ("text", "overview", "lines", "matrix", "heads", "steps")
 
@@ -61,20 +66,24 @@ def estimate_page(recording: Recording, *, layers: Sequence[int] | int | None = 
     """
     calls = chosen(recording, layers)
     values = sum(call.v[0].numel() for call in calls if isinstance(call, ScoredCall) and call.v is not None)
-    size = sum(_bytes(call, 2 if values <= FINE_VALUES else 1) for call in calls)
+    what = quantities_of(calls)
+    fine = values <= FINE_VALUES or "gradient" in what
+    size = sum(_bytes(call, 2 if fine else 1, what) for call in calls)
     return PageEstimate(len(calls), size * 5 // 4 + frame_size())
 
 
-def _bytes(call: Call, per_value: int) -> int:
-    """What one sequence of a call takes, before it is text."""
+def _bytes(call: Call, per_value: int, what: Sequence[str]) -> int:
+    """The bytes of one sequence of a call, before they become text."""
     rows = call.heads * call.queries
     pictures = call.heads * min(SIDE, call.queries) * min(SIDE, call.keys)
-    size = PER_CALL + pictures + 10 * (call.queries + call.keys)
+    size = PER_CALL + pictures * len(what) + 10 * (call.queries + call.keys)
     if isinstance(call, DenseCall):
         return size + rows * (2 * call.keys + 4)
     if not isinstance(call, ScoredCall):
         return size
     size += rows * (2 * call.q.shape[-1] + 6) + call.k.shape[1] * call.keys * (2 * call.k.shape[-1] + 2)
+    if "gradient" in what:
+        size += rows * (2 * call.gradients.shape[-1] + 2)
     return size + (0 if call.v is None else call.v[0].numel() * per_value)
 
 
@@ -94,14 +103,17 @@ def page(
     words: Sequence[int] | None = None,
     source_words: Sequence[int] | None = None,
     effects: Ablation | None = None,
+    what: str | None = None,
+    direction: Tensor | None = None,
+    relevance: int | Sequence[int] | None = None,
     force: bool = False,
 ) -> Path:
     """Write a recording as one HTML file that needs nothing else, and return where it is.
 
-    The page carries Q, K and lse and computes the weights that are looked at.
+    The page carries Q, K and lse and computes the weights that are displayed.
 
     Args:
-        recording: what ``regard.watch`` or ``regard.load`` gave.
+        recording: the result of ``regard.watch`` or ``regard.load``.
         path: the file, replaced if it exists, its folder made if missing; by default
             ``attention.html`` in the current folder.
         batch: which sequence.
@@ -116,6 +128,12 @@ def page(
         source_words: the same on the encoder's side of an encoder-decoder.
         effects: what ``regard.ablate(model, inputs, metric)`` found by head; each head shows its own, and
             those with the greatest come first.
+        what: what to begin with, "weight", "gradient", "product" (weight × gradient) or "contribution"; the
+            last three need recordings with ``gradients=True`` and ``projections=True``.
+        direction: u in the contribution ``w · (v W_O) · u``, ``(width,)``, a row of the unembedding, say; by
+            default contributions are sizes, ``w · ‖v W_O‖``.
+        relevance: the rows whose relevance the text can be shaded by, counted as in ``regard.relevance``; the
+            page begins with the first. By default those that the backward pass began at, if they are few.
         force: write it even if it is larger than 200 MB.
 
     >>> import torch, regard
@@ -125,14 +143,16 @@ def page(
     >>> page(seen, getfixture("tmp_path") / "x.html", layer=0, head=1).name
     'x.html'
     """
-    options = Options(
+    options = PageOptions(
         batch=batch,
         layers=layers,
         title=title,
         lang=lang,
-        start=Start(view, kind, layer, head),
-        wording=Wording(words, source_words),
+        start=PageStart(view, kind, layer, head, what=what),
+        wording=TokenDisplay(words, source_words),
         effects=_by_head(effects),
+        direction=direction,
+        relevance=rows_asked(relevance),
         force=force,
     )
     target = Path("attention.html" if path is None else path)
@@ -141,7 +161,7 @@ def page(
 
 
 @dataclass(frozen=True)
-class Start:
+class PageStart:
     """What a page opens first."""
 
     view: str | None = None
@@ -151,24 +171,27 @@ class Start:
     heads: Sequence[int] | None = None  # lines of these heads
     theme: str | None = None
     compact: bool = False  # without bars
+    what: str | None = None  # the quantity shown
 
 
 @dataclass(frozen=True)
-class Options:
+class PageOptions:
     """All options of a page."""
 
     batch: int = 0
     layers: Sequence[int] | int | None = None
     title: str = ""
     lang: str = "en"
-    start: Start = field(default_factory=Start)
-    wording: Wording = field(default_factory=Wording)
+    start: PageStart = field(default_factory=PageStart)
+    wording: TokenDisplay = field(default_factory=TokenDisplay)
     sentence_b: int | None = None
     effects: Ablation | None = None
+    direction: Tensor | None = None  # of contributions
+    relevance: Sequence[int] | None = None  # rows
     force: bool = False
 
 
-def payload_for(recording: Recording, options: Options) -> Payload:
+def payload_for(recording: Recording, options: PageOptions) -> Payload:
     """The payload of a page, once its size and its options are checked."""
     check_language(options.lang)
     calls = chosen(recording, options.layers)
@@ -191,6 +214,8 @@ def payload_for(recording: Recording, options: Options) -> Payload:
         wording=options.wording,
         sentence_b=options.sentence_b,
         effects=options.effects,
+        direction=options.direction,
+        relevance=options.relevance,
     )
 
 
@@ -198,7 +223,7 @@ def _by_head(effects: Ablation | None) -> Ablation | None:
     if effects is None or (isinstance(effects, Ablation) and effects.by == "head"):
         return effects
     raise ArgumentError(
-        "effects are what regard.ablate found by head.",
+        "effects must be the result of regard.ablate by head.",
         got="a sweep by {by}" if isinstance(effects, Ablation) else "{type}",
         do="Pass regard.ablate(model, inputs, metric).",
         by=getattr(effects, "by", ""),
@@ -214,7 +239,7 @@ def chosen(recording: Recording, layers: Sequence[int] | int | None) -> list[Cal
     if missing or not calls:
         known = sorted({call.layer for call in recording.calls})
         raise RecordingError(
-            "A page shows recorded layers ({known}).",
+            "layers must be among those recorded ({known}).",
             got="layers = {missing}" if missing else "no calls",
             do="Run the model inside the with block." if not known else "Choose some of them.",
             known=", ".join(map(str, known)) or Phrase("there are none"),
@@ -223,7 +248,7 @@ def chosen(recording: Recording, layers: Sequence[int] | int | None) -> list[Cal
     return calls
 
 
-def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
+def start_of(calls: Sequence[Call], wanted: PageStart) -> dict[str, Any]:
     """What the page opens first, as places in the page instead of the model's numbers."""
     start: dict[str, Any] = {}
     if wanted.view is not None:
@@ -232,6 +257,8 @@ def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
         start["theme"] = _one_of("theme", wanted.theme, ("light", "dark"))
     if wanted.compact:
         start["embed"] = True
+    if wanted.what is not None:
+        start["what"] = check_what(wanted.what, quantities_of(calls))
     place = 0
     if wanted.kind is not None:
         place = [call.kind for call in calls].index(
@@ -259,7 +286,7 @@ def start_of(calls: Sequence[Call], wanted: Start) -> dict[str, Any]:
 def _one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
     if isinstance(value, bool) or value not in known:
         raise ArgumentError(
-            "{name} is one of those on the page ({known}).",
+            "{name} must be one of those on the page ({known}).",
             got="{name} = {value!r}",
             do="Choose one of them.",
             name=name,

@@ -15,7 +15,7 @@ from regard.views.column_headings import heading, named
 from regard.views.html import fill, html_document, policy, theme_of_system
 from regard.views.page.display_tokens import text_of
 from regard.views.report.distance_svg import Point, chart
-from regard.views.report.report_texts import TEXTS, Words
+from regard.views.report.report_texts import TEXTS, ReportTexts
 from regard.views.script_bundle import script
 
 ASSETS = Path(__file__).parent / "assets"
@@ -45,7 +45,7 @@ def document(
     lang: str = "en",
 ) -> str:
     """The whole report."""
-    say = Words(lang)
+    say = ReportTexts(lang)
     program = script("report/assets/report.js")
     style = theme_of_system() + (ASSETS / "report.css").read_text(encoding="utf-8")
     named_after = {"model": Path(survey.identity["model"]).name, "corpus": survey.identity["corpus"]}
@@ -71,7 +71,7 @@ def document(
 # ---- summary ---------------------------------------------------------------------------------
 
 
-def _summary(survey: Survey, say: Words) -> Iterator[str]:
+def _summary(survey: Survey, say: ReportTexts) -> Iterator[str]:
     counts, identity = survey.counts, survey.identity
     figures = {
         "documents": counts["documents"],
@@ -88,7 +88,7 @@ def _summary(survey: Survey, say: Words) -> Iterator[str]:
     yield f'<p class="facts">{" · ".join(_facts(survey, say))}</p>'
 
 
-def _sentences(counts: Mapping[str, int], identity: Mapping[str, Any], say: Words) -> Iterator[str]:
+def _sentences(counts: Mapping[str, int], identity: Mapping[str, Any], say: ReportTexts) -> Iterator[str]:
     """What happened to documents that were truncated, divided or not read."""
     longest = identity["longest"]
     if counts["truncated"]:
@@ -101,7 +101,7 @@ def _sentences(counts: Mapping[str, int], identity: Mapping[str, Any], say: Word
         yield say("summary.limit", limit=identity["limit"])
 
 
-def _facts(survey: Survey, say: Words) -> Iterator[str]:
+def _facts(survey: Survey, say: ReportTexts) -> Iterator[str]:
     """What was surveyed, and how."""
     identity = survey.identity
     yield say("fact.model", model=str(identity["model"]))
@@ -116,7 +116,7 @@ def _facts(survey: Survey, say: Words) -> Iterator[str]:
 # ---- roles -----------------------------------------------------------------------------------
 
 
-def _roles(survey: Survey, say: Words) -> Iterator[str]:
+def _roles(survey: Survey, say: ReportTexts) -> Iterator[str]:
     """A map of layers × heads, one for each kind of attention, and what the colours mean."""
     kinds = list(dict.fromkeys(head.kind for head in survey.heads))
     for kind in kinds:
@@ -145,7 +145,7 @@ def _roles(survey: Survey, say: Words) -> Iterator[str]:
     yield "</ul>"
 
 
-def _cell(head: Head, say: Words) -> str:
+def _cell(head: Head, say: ReportTexts) -> str:
     said = say("head.role", layer=head.layer, head=head.head, role=head.in_words(say.lang))
     if head.best is None:
         return f'<td><a class="role" href="#{_anchor(head)}" title="{said}"></a></td>'
@@ -160,7 +160,7 @@ def _anchor(head: Head) -> str:
 # ---- curves ----------------------------------------------------------------------------------
 
 
-def _curves(survey: Survey, say: Words) -> Iterator[str]:
+def _curves(survey: Survey, say: ReportTexts) -> Iterator[str]:
     """A picture for every layer, a line for every head."""
     lines: dict[tuple[str, int], dict[int, list[Point]]] = {}
     for row in survey.distances.cells:
@@ -186,7 +186,7 @@ def _number(value: Value) -> float:
 # ---- the table -------------------------------------------------------------------------------
 
 
-def _table(survey: Survey, say: Words) -> Iterator[str]:
+def _table(survey: Survey, say: ReportTexts) -> Iterator[str]:
     yield '<div class="scroll tall"><table class="heads"><thead><tr>'
     for name in ("layer", "head", "role", *COLUMNS):
         key = f"column.{name}"
@@ -214,7 +214,11 @@ def _figure(value: Value) -> str:
 
 
 def _examples(
-    survey: Survey, examples: Sequence[dict[str, Any]], links: Mapping[int, str], tokens: Tokens, say: Words
+    survey: Survey,
+    examples: Sequence[dict[str, Any]],
+    links: Mapping[int, str],
+    tokens: Tokens,
+    say: ReportTexts,
 ) -> Iterator[str]:
     """What every head does, with the texts that show it best."""
     fewer = max(1, MOST // max(1, len(survey.heads)))
@@ -231,7 +235,7 @@ def _examples(
         yield "</section>"
 
 
-def _example(one: dict[str, Any], link: str | None, tokens: Tokens, say: Words) -> Iterator[str]:
+def _example(one: dict[str, Any], link: str | None, tokens: Tokens, say: ReportTexts) -> Iterator[str]:
     shown = text_of(tokens(one["ids"])).tokens
     query, key = text_of(tokens(one["pair"])).tokens
     yield f'<div class="example"><p class="text">{"… " if one["first_shown"] else ""}'

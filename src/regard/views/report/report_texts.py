@@ -17,11 +17,11 @@ _PLACE = re.compile(r"<!-- text ([\w.]+) -->")
 
 
 @dataclass(frozen=True)
-class Words:
+class ReportTexts:
     """The texts of one language, ready for HTML.
 
     >>> Words("en")("example.pair", query="<b>", key="cat", weight=0.5)
-    '<b>&lt;b&gt;</b> looks at <b>cat</b> with 0.50'
+    '<b>&lt;b&gt;</b> attends to <b>cat</b> with 0.50'
     """
 
     lang: str

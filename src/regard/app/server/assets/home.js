@@ -9,6 +9,7 @@ import { languageTool, themeTool } from "/assets/page/tools.js";
 
 const LONG_READING = 1500; // tokens from which the map is the better first view
 const MOST_RECENT = 12;
+const COUNT_AFTER = 350; // milliseconds without a keystroke until tokens are counted
 
 class Home {
   constructor(state, root) {
@@ -40,13 +41,18 @@ class Home {
       make(
         "main",
         { class: "home" },
-        make("div", { class: "lead" }, make("h2", {}, say("home.title")), make("p", {}, say("home.lead"))),
+        make("div", { class: "lead" }, make("h2", {}, say("home.title")), make("p", {}, say(this.lead()))),
         ...(state.models.length
           ? [this.form()]
           : [make("p", { class: "notice" }, say(state.recordings.length ? "home.nomodel" : "home.nothing"))]),
         ...this.lists(),
       ),
     );
+  }
+
+  lead() {
+    const { models } = this.state;
+    return models.length === 1 && models[0].id === "translator" ? "home.lead.translator" : "home.lead";
   }
 
   form() {
@@ -70,6 +76,8 @@ class Home {
     );
     if (!this.model.value) this.model.value = models[0].id;
     this.about = make("small", {});
+    this.counter = make("p", { class: "counter" });
+    this.examples = make("p", { class: "examples" });
     this.note = make("p", { class: "note", role: "status", "aria-live": "polite" });
     this.button = make("button", { type: "submit", class: "primary" }, say("home.read"));
     this.file = make("input", {
@@ -105,6 +113,8 @@ class Home {
         },
       },
       this.area,
+      this.counter,
+      this.examples,
       make(
         "div",
         { class: "reading-bar" },
@@ -141,6 +151,19 @@ class Home {
     this.pairLabel.firstChild.textContent = say(`home.pair.${model.kind}`);
     this.generateLabel.hidden = model.kind !== "decoder";
     this.options.hidden = this.pairLabel.hidden && this.generateLabel.hidden;
+    this.examples.replaceChildren(
+      make("span", {}, say("home.examples")),
+      ...model.examples.map((text) =>
+        make("button", { type: "button", class: "quiet", on: { click: () => this.fill(text) } }, datum(text)),
+      ),
+    );
+    this.typed();
+  }
+
+  fill(text) {
+    this.area.value = text;
+    this.area.focus();
+    this.typed();
   }
 
   typed() {
@@ -152,6 +175,34 @@ class Home {
         ? say("home.long", { count: count.toLocaleString("en"), most: letters.toLocaleString("en") })
         : "",
     );
+    this.examples.hidden = count > 0;
+    clearTimeout(this.counting);
+    if (count === 0 || count > letters) this.counter.replaceChildren();
+    else this.counting = setTimeout(() => this.count(), COUNT_AFTER);
+  }
+
+  /** Says how many tokens the text has for the chosen model, and offers to read the first ones if it has too many. */
+  async count() {
+    const text = this.area.value;
+    const model = this.model.value;
+    const found = await postJson("/api/counts", { model, text }).catch(() => null);
+    if (!found || text !== this.area.value || model !== this.model.value) return;
+    const said = { count: found.tokens.toLocaleString("en"), most: found.most.toLocaleString("en") };
+    const over = found.tokens > found.most;
+    this.counter.classList.toggle("error", over);
+    this.counter.replaceChildren(say(over ? "home.over" : "home.count", said));
+    if (over && found.characters) {
+      // The server counts characters as Python does: one for each code point.
+      const first = [...text].slice(0, found.characters).join("");
+      const shorten = () => {
+        this.fill(first);
+        this.read();
+      };
+      this.counter.append(
+        " ",
+        make("button", { type: "button", class: "quiet", on: { click: shorten } }, say("home.first", said)),
+      );
+    }
   }
 
   /** Says what went wrong, in the colour of errors; "" takes it back. */

@@ -6,6 +6,7 @@ import { download, exportName, exportPng } from "/assets/page/export.js";
 import { Help } from "/assets/page/help.js";
 import { say, speak } from "/assets/page/languages.js";
 import { inksOf, wearTheme } from "/assets/page/theme.js";
+import { TokenSearch } from "/assets/page/token_search.js";
 import { foldTool, languageTool, themeTool, tool } from "/assets/page/tools.js";
 import { chooseLook, chosenLook, firstLanguage } from "./browser_storage.js";
 import { followJob, getJson, getNumbers, postJson } from "./client.js";
@@ -13,7 +14,6 @@ import { MapSearch, renderMapControls } from "./controls.js";
 import { listenForMapKeys, mapHelp } from "./keys.js";
 import { lookAddress } from "./links.js";
 import { MapState } from "./map_state.js";
-import { TokenSearch } from "./search.js";
 import { TileLayer } from "./tile_layer.js";
 import { MapView } from "./view.js";
 

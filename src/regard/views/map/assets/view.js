@@ -209,7 +209,7 @@ export class MapView extends TiledView {
 
   drawAll(surface) {
     const { viewport, space } = this;
-    const { inks, state, margins, queryTokens, keyTokens } = this.app;
+    const { inks, margins, queryTokens, keyTokens } = this.app;
     const { left, top, width, height } = viewport;
     const marked = this.marked;
     surface.clip(left, top, width, height, () => {
@@ -228,7 +228,7 @@ export class MapView extends TiledView {
       y: this.size.height - LEGEND_HEIGHT + 14,
       width: Math.min(220, this.size.width * 0.42),
       inks,
-      scale: state.now.scale,
+      shading: this.shading,
     });
     return marked;
   }

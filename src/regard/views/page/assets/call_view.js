@@ -1,15 +1,29 @@
 // One call seen through a lens: weights of groups of tokens in place of tokens.
 
-import { addRemoved, groupNames, groupTokens, meanOverGroups, outsideSentence, sinkKeys, throughLens } from "./lens.js";
+import {
+  addRemoved,
+  groupNames,
+  groupTokens,
+  meanOverGroups,
+  outsideSentence,
+  quantityThroughLens,
+  sinkKeys,
+  throughLens,
+} from "./lens.js";
 
 /** The parts of the state that make the lens, with the values for which it changes nothing. */
 export const NO_LENS = { special: "show", words: "apart", sinks: "show", pair: "all" };
 export const LENS = Object.keys(NO_LENS);
+/** The parts of the state that decide which numbers are shown: the lens, and the quantity seen through it. */
+export const SHOWN = [...LENS, "what"];
 
-/** A call through a lens: tokens hidden, words merged, sinks removed. */
+/** A quantity of a call through a lens: tokens hidden, words merged, sinks removed. */
 export class CallView {
-  constructor(call, { special, words, sinks, pair }) {
+  constructor(call, { special, words, sinks, pair, what = "weight" }, named = "what.weight") {
     this.call = call;
+    this.what = what;
+    /** The key of the quantity's name. */
+    this.named = named;
     this.sinks = sinkKeys(call.keySpecial, sinks);
     const [from, to] = pair === "all" ? [null, null] : pair;
     const hidden = (marks, sentence) => {
@@ -31,7 +45,8 @@ export class CallView {
   /** About how many multiplications one pair of groups costs. */
   get effort() {
     const { call, rows, columns } = this;
-    return (Math.max(call.channels, 8) * call.queries * call.keys) / Math.max(1, rows.count * columns.count);
+    const channels = Math.max(call.channels, 8) + (this.what === "weight" ? 0 : call.valueChannels);
+    return (channels * call.queries * call.keys) / Math.max(1, rows.count * columns.count);
   }
 
   /** Weights of the groups rowFrom … rowTo − 1 by columnFrom … columnTo − 1, row by row. */
@@ -45,9 +60,21 @@ export class CallView {
     return throughLens(tokens, rows, rowFrom, rowTo, columns, columnFrom, columnTo, this.removedTokens(head));
   }
 
-  /** One row of weights. */
+  /** The numbers that are shown: weights, or another quantity, NaN where it is masked. */
+  values(head, rowFrom, rowTo, columnFrom, columnTo) {
+    if (this.what === "weight") return this.weights(head, rowFrom, rowTo, columnFrom, columnTo);
+    if (rowTo <= rowFrom || columnTo <= columnFrom) return new Float32Array(0);
+    const { rows, columns, what } = this;
+    const [top, bottom] = [rows.first[rowFrom], rows.last[rowTo - 1]];
+    const [left, right] = [columns.first[columnFrom], columns.last[columnTo - 1]];
+    const tokens = this.call.values(what, head, top, bottom, left, right);
+    if (this.plain) return tokens;
+    return quantityThroughLens(tokens, rows, rowFrom, rowTo, columns, columnFrom, columnTo, what === "gradient");
+  }
+
+  /** One row of the numbers that are shown. */
   row(head, row) {
-    return this.weights(head, row, row + 1, 0, this.columns.count);
+    return this.values(head, row, row + 1, 0, this.columns.count);
   }
 
   /** The mass that was removed from each query token. */

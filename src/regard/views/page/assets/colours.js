@@ -15,8 +15,8 @@ const PALETTE_NIGHT = {
   cividis: ["#141a28", "#00224e", "#233e6c", "#575d6d", "#7c7b78", "#a69d75", "#d6bf57", "#fee838"],
 };
 
-// Okabe and Ito's eight, the black one replaced by a tone that shows on both papers; after eight heads the
-// same hues come back deeper, then paler.
+// Okabe and Ito's eight, the black one replaced by a tone that shows on both papers. After eight heads the same
+// hues come back with other dashes, because more hues cannot be told apart by everybody.
 const HEAD_HUES = [
   [0, 114, 178],
   [230, 159, 0],
@@ -28,13 +28,45 @@ const HEAD_HUES = [
   [190, 170, 30],
 ];
 
+// Signed numbers: orange below 0, blue above, which every colour blindness tells apart; lightness says how far from 0.
+const SIGNED_DAY = ["#7a3000", "#b35806", "#e08214", "#fbc078", "#f1f0ee", "#a3c6ee", "#4f8fd6", "#1f5fb0", "#0a2f6b"];
+const SIGNED_NIGHT = [
+  "#ffe2c4",
+  "#fdb863",
+  "#d98324",
+  "#7d4712",
+  "#20242a",
+  "#1d4477",
+  "#3f7fca",
+  "#86b6f4",
+  "#d9e9ff",
+];
+const HEAD_DASHES = [null, [7, 3], [2, 3], [9, 3, 2, 3]];
+
+// The papers of both themes, and what a mark needs to be seen on them.
+const PAPER_DAY = [252, 252, 251];
+const PAPER_NIGHT = [17, 20, 24];
+const LEAST_CONTRAST = 3.1;
+
 /**
  * 256 colours from faint to strong: r, g, b.
  * @param {string} palette
  * @param {boolean} dark
  */
 export function rampOf(palette, dark) {
-  const anchors = (dark ? PALETTE_NIGHT : PALETTE_DAY)[palette].map(channelsOf);
+  return rampThrough((dark ? PALETTE_NIGHT : PALETTE_DAY)[palette]);
+}
+
+/**
+ * 256 colours from far below 0, through the paper, to far above.
+ * @param {boolean} dark
+ */
+export function signedRamp(dark) {
+  return rampThrough(dark ? SIGNED_NIGHT : SIGNED_DAY);
+}
+
+function rampThrough(colours) {
+  const anchors = colours.map(channelsOf);
   const ramp = new Uint8ClampedArray(256 * 3);
   for (let i = 0; i < 256; i += 1) {
     const at = (i / 255) * (anchors.length - 1);
@@ -67,40 +99,55 @@ export function shadeOf(ramp, tone) {
 /** Black or white, whichever is read better on a colour of the ramp. */
 export function readableOn(ramp, tone) {
   const at = 3 * Math.round(255 * tone);
-  const light = 0.2126 * ramp[at] ** 2.2 + 0.7152 * ramp[at + 1] ** 2.2 + 0.0722 * ramp[at + 2] ** 2.2;
-  return light > 0.36 * 255 ** 2.2 ? "#14161a" : "#ffffff";
+  return readableOver([ramp[at], ramp[at + 1], ramp[at + 2]]);
 }
 
-/** The colour of a head. */
+/** Black or white, whichever is read better on a colour; at least 4.5:1 on every colour. */
+export function readableOver(channels) {
+  return contrastOf(channels, [0, 0, 0]) >= contrastOf(channels, [255, 255, 255]) ? "#000000" : "#ffffff";
+}
+
+/** How often the hues were used up before this head. */
+export function headRound(head) {
+  return Math.floor(head / HEAD_HUES.length);
+}
+
+/** The dashes of a head's lines, null for a solid one. */
+export function headDash(head) {
+  return HEAD_DASHES[headRound(head) % HEAD_DASHES.length];
+}
+
+/** The colour of a head: at least 3:1 against the paper. */
 export function headColour(head, dark) {
   const hue = HEAD_HUES[head % HEAD_HUES.length];
-  const round = Math.floor(head / HEAD_HUES.length) % 3;
-  const towards = [dark ? 40 : 0, dark ? 255 : 0, dark ? 0 : 255][round]; // itself, deeper, paler
-  const share = [dark ? -0.12 : 0, 0.38, 0.32][round];
-  const mixed = hue.map((channel) => Math.round(channel + (towards - channel) * share));
-  return `rgb(${mixed.map((channel) => Math.min(255, Math.max(0, channel))).join(",")})`;
+  const towards = dark ? 255 : 0;
+  let mixed = hue;
+  for (let share = 0; contrastOf(mixed, dark ? PAPER_NIGHT : PAPER_DAY) < LEAST_CONTRAST; share += 0.02)
+    mixed = hue.map((channel) => Math.round(channel + (towards - channel) * share));
+  return `rgb(${mixed.join(",")})`;
 }
 
 /**
- * Weights as pixels: zero stays transparent, so that masked pairs show the paper.
- * @param {Uint8ClampedArray} pixels
- * @param {ArrayLike<number>} weights
- * @param {Uint8ClampedArray} ramp
- * @param {string} scale
+ * The contrast of two colours, 1 … 21, as WCAG defines it.
+ * @param {number[]} one
+ * @param {number[]} other
  */
-export function paintWeights(pixels, weights, ramp, scale) {
-  for (let i = 0; i < weights.length; i += 1) {
-    const at = 4 * i;
-    if (!(weights[i] > 0)) {
-      pixels[at + 3] = 0;
-      continue;
-    }
-    const from = 3 * Math.round(255 * toneOf(weights[i], scale));
-    pixels[at] = ramp[from];
-    pixels[at + 1] = ramp[from + 1];
-    pixels[at + 2] = ramp[from + 2];
-    pixels[at + 3] = 255;
-  }
+export function contrastOf(one, other) {
+  const [low, high] = [lightnessOf(one), lightnessOf(other)].sort((a, b) => a - b);
+  return (high + 0.05) / (low + 0.05);
+}
+
+function lightnessOf(channels) {
+  const [r, g, b] = channels.map((channel) => {
+    const share = channel / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+/** The channels of a colour written as rgb(1,2,3). */
+export function channelsIn(text) {
+  return text.match(/\d+/g).map(Number);
 }
 
 function channelsOf(hex) {

@@ -5,12 +5,15 @@ import { make } from "./elements.js";
 const LEAST_ROW = 26;
 const MOST_ROW = 38;
 
-/** Tokens below each other; calls on.hover(index or −1), on.pin(index) and on.scroll(). */
+/** Tokens below each other; calls on.hover(index or −1), on.pin(index) and on.scroll(pixels moved by hand). */
 export class TokenColumn {
   constructor(side, label, on) {
     this.on = on;
     this.names = [];
     this.pinned = -1;
+    this.top = 0; // where it was when it moved last
+    this.told = false; // whether it was told to move
+    this.found = new Set(); // tokens that were searched for
     this.row = LEAST_ROW; // the height of a token
     this.space = make("div", { class: "space" });
     this.root = make(
@@ -48,9 +51,15 @@ export class TokenColumn {
   reveal(index, centre = false) {
     const { root } = this;
     const [top, bottom] = [index * this.row, (index + 1) * this.row];
-    if (centre) root.scrollTop = top - (root.clientHeight - this.row) / 2;
-    else if (top < root.scrollTop) root.scrollTop = top - this.row;
-    else if (bottom > root.scrollTop + root.clientHeight) root.scrollTop = bottom - root.clientHeight + this.row;
+    if (centre) this.scrollTo(top - (root.clientHeight - this.row) / 2);
+    else if (top < root.scrollTop) this.scrollTo(top - this.row);
+    else if (bottom > root.scrollTop + root.clientHeight) this.scrollTo(bottom - root.clientHeight + this.row);
+  }
+
+  setFound(found) {
+    if (found.size === this.found.size && [...found].every((index) => this.found.has(index))) return;
+    this.found = found;
+    this.render();
   }
 
   setPinned(index) {
@@ -60,9 +69,24 @@ export class TokenColumn {
     }
   }
 
+  /** The column has moved: by a hand, or because it was told to, which counts as 0. */
   moved() {
+    const by = this.root.scrollTop - this.top;
+    const told = this.told;
+    [this.top, this.told] = [this.root.scrollTop, false];
     this.render();
-    this.on.scroll();
+    this.on.scroll(told ? 0 : by);
+  }
+
+  /** Moves without being followed. */
+  scrollTo(top) {
+    const before = this.root.scrollTop;
+    this.root.scrollTop = top;
+    if (this.root.scrollTop !== before) this.told = true;
+  }
+
+  moveBy(by) {
+    this.scrollTo(this.root.scrollTop + by);
   }
 
   render() {
@@ -81,7 +105,7 @@ export class TokenColumn {
       "button",
       {
         type: "button",
-        class: this.special[index] ? "token special" : "token",
+        class: `token${this.special[index] ? " special" : ""}${this.found.has(index) ? " found" : ""}`,
         translate: "no",
         dir: "auto",
         "data-index": index,

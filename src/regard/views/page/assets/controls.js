@@ -2,13 +2,21 @@
 
 import { PALETTES } from "./colours.js";
 import { choice, make, press, segments } from "./elements.js";
+import { term } from "./explained.js";
 import { say } from "./languages.js";
 import { shareText } from "./numbers.js";
+import { explainedQuantity, isSigned, quantityKey } from "./quantities.js";
 import { PAIRS } from "./state.js";
 
 /** Builds the bar for the present state. */
 export function renderControls(bar, app) {
-  fillBar(bar, [...headControls(app), ...lensControls(app), make("span", { class: "push" }), ...colourControls(app)]);
+  fillBar(bar, [
+    ...headControls(app),
+    ...quantityControls(app),
+    ...lensControls(app),
+    make("span", { class: "push" }),
+    ...colourControls(app),
+  ]);
 }
 
 /** Fills a bar of controls; the focus stays on the control that had it. */
@@ -63,6 +71,24 @@ export function headControls({ recording, state }) {
   return parts;
 }
 
+/** What is shown of a pair; nothing where there are weights alone. */
+export function quantityControls({ recording, state }) {
+  if (recording.what.length < 2) return [];
+  const keys = recording.what.map((what) => [what, quantityKey(recording, what)]);
+  const control = field(
+    "what",
+    say("what"),
+    choice(
+      keys.map(([what, key]) => [what, say(key)]),
+      state.now.what,
+      (what) => state.set({ what }),
+    ),
+  );
+  control.classList.add("what");
+  control.title = keys.map(([, key]) => explainedQuantity(key)).join("\n\n");
+  return [control];
+}
+
 function lensControls(app) {
   const { recording, state } = app;
   const { now } = state;
@@ -86,6 +112,7 @@ function lensControls(app) {
       "sinks",
       say("sinks"),
       choice(sinks, now.sinks, (value) => state.set({ sinks: value })),
+      "sink",
     ),
   ];
   if (recording.sentenceB) {
@@ -112,25 +139,26 @@ function lensControls(app) {
   return parts;
 }
 
-/** Which scale and which colours. */
-export function colourControls({ state }) {
+/** Which scale and which colours; signed numbers have colours of their own. */
+export function colourControls({ recording, state }) {
   const { now } = state;
   const scales = ["linear", "log"].map((name) => [name, say(`scale.${name}`)]);
+  const palettes = field(
+    "palette",
+    say("palette"),
+    choice(
+      PALETTES.map((name) => [name, say(`palette.${name}`)]),
+      now.palette,
+      (palette) => state.set({ palette }),
+    ),
+  );
   return [
     field(
       "scale",
       say("scale"),
       segments(scales, now.scale, (scale) => state.set({ scale }), say("scale")),
     ),
-    field(
-      "palette",
-      say("palette"),
-      choice(
-        PALETTES.map((name) => [name, say(`palette.${name}`)]),
-        now.palette,
-        (palette) => state.set({ palette }),
-      ),
-    ),
+    ...(isSigned(recording, now.what) ? [] : [palettes]),
   ];
 }
 
@@ -168,12 +196,13 @@ function stepper(name, options, value, onChange) {
   );
 }
 
-/** A control with its name in front. */
-export function field(name, label, control) {
+/** A control with its name in front, which may be a word to explain. */
+export function field(name, label, control, explained = "") {
   const inner = control.matches("select") ? control : control.querySelector("select");
   inner?.setAttribute("aria-label", label);
   for (const part of [control, ...control.querySelectorAll("button, select")]) part.dataset.control = name;
-  return make("div", { class: "field" }, make("span", { class: "name" }, label), control);
+  const word = explained ? term(explained, label) : label;
+  return make("div", { class: "field" }, make("span", { class: "name" }, word), control);
 }
 
 function hasPieces(words) {

@@ -88,6 +88,11 @@ class Shifted {
       line: move2("line"),
       curve: move2("curve"),
     });
+    this.hatch = (rectangles, ink) =>
+      surface.hatch(
+        rectangles.map(([x, y, ...rest]) => [x + right, y + down, ...rest]),
+        ink,
+      );
     this.image = (canvas, x, y, ...rest) => surface.image(canvas, x + right, y + down, ...rest);
   }
 }

@@ -2,6 +2,7 @@
 
 import { make, press } from "./elements.js";
 import { say } from "./languages.js";
+import { explainedQuantity, quantityKey } from "./quantities.js";
 
 const HELP_KEYS = [
   [["1", "2", "3", "4", "5", "6"], "help.views"],
@@ -10,6 +11,9 @@ const HELP_KEYS = [
   [["⇧", "↑ ↓ ← →"], "help.tokens"],
   [["Tab", "↑ ↓ ← →"], "help.text"],
   [["+", "−", "0"], "help.zoom"],
+  [["/"], "help.find"],
+  [["n", "N"], "help.next"],
+  [["s"], "help.strongest"],
   [["Esc"], "help.unpin"],
   [["?"], "help.this"],
 ];
@@ -22,14 +26,16 @@ export function keyRows(rows) {
   ]);
 }
 
-/** The title and the content of the help. */
-export function pageHelp() {
+/** The title and the content of the help; where there is more than weights, also what it is. */
+export function pageHelp(recording) {
+  const more = recording.what.length > 1;
+  const quantities = recording.what.map((what) => quantityKey(recording, what));
   const gestures = [
     ["help.wheel", "help.gestures"],
     ["help.click", "help.headclick"],
   ];
   const rows = [
-    ...keyRows(HELP_KEYS),
+    ...keyRows(more ? [...HELP_KEYS, [["w"], "help.what"]] : HELP_KEYS),
     ...gestures.flatMap(([how, what]) => [make("dt", {}, say(how)), make("dd", {}, say(what))]),
   ];
   const formula = make("code", { translate: "no" }, "w = exp(s − lse),  s = c · q·k + b");
@@ -38,6 +44,7 @@ export function pageHelp() {
     content: [
       make("dl", {}, ...rows),
       make("p", { class: "formula" }, say("help.formula"), formula),
+      ...(more ? quantities.map((key) => make("p", {}, explainedQuantity(key))) : []),
       make("p", {}, say("help.about")),
     ],
   };

@@ -1,6 +1,8 @@
 // The keyboard: one table of keys.
 
 import { chooseHead } from "./controls.js";
+import { closeExplanation } from "./explained.js";
+import { nextQuantity } from "./quantities.js";
 import { VIEWS } from "./state.js";
 
 const TYPING = "input, select, textarea";
@@ -26,14 +28,27 @@ function actionFor({ key, shiftKey }, app) {
     return () => (what === "layer" ? stepLayer(app, step) : stepHead(app, step));
   }
   if (key >= "1" && key <= String(VIEWS.length)) return () => state.set({ view: VIEWS[Number(key) - 1] });
+  if (key === "w" && app.recording.what.length > 1)
+    return () => state.set({ what: nextQuantity(app.recording, state.now.what) });
   if (key === "?") return () => app.help.toggle();
-  if (key === "Escape") return () => (app.help.isOpen ? app.help.close() : state.set({ query: null, key: null }));
+  if (key === "/") return () => app.find.open();
+  if (key === "s") return () => app.toStrongest();
+  if (key === "n" || key === "N") return () => app.find.step(key === "n" ? 1 : -1);
+  if (key === "Escape") return () => leaveOpen(app);
   if (app.view.zoomBy) {
     if (key === "+" || key === "=") return () => app.view.zoomBy(1.6);
     if (key === "-") return () => app.view.zoomBy(1 / 1.6);
     if (key === "0") return () => state.set({ zoom: null });
   }
   return null;
+}
+
+/** Closes what is open, the smallest first; then unpins. */
+function leaveOpen({ help, find, state }) {
+  if (closeExplanation()) return;
+  if (help.isOpen) help.close();
+  else if (!find.root.hidden) find.close();
+  else state.set({ query: null, key: null });
 }
 
 /** Shows the next layer of the same kind and run. */

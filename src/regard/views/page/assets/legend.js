@@ -1,34 +1,43 @@
-// The colour bar: which colour is which weight.
+// The colour bar: which colour is which number.
 
-import { shadeOf } from "./colours.js";
+import { fitCanvas, make } from "./elements.js";
+import { say } from "./languages.js";
+import { CanvasSurface } from "./surface.js";
 
 export const LEGEND_HEIGHT = 44;
 
-const LEGEND_TICKS = {
-  linear: [
-    [0, "0"],
-    [0.25, "0.25"],
-    [0.5, "0.5"],
-    [0.75, "0.75"],
-    [1, "1"],
-  ],
-  log: [
-    [0, "10⁻⁴"],
-    [0.25, "10⁻³"],
-    [0.5, "0.01"],
-    [0.75, "0.1"],
-    [1, "1"],
-  ],
-};
+const BAR_WIDTH = 240;
+const BAR_HEIGHT = 26;
 
 /** A horizontal bar with its ticks below. */
-export function drawLegend(surface, { x, y, width, inks, scale }) {
+export function drawLegend(surface, { x, y, width, inks, shading }) {
   const pieces = 64;
   for (let piece = 0; piece < pieces; piece += 1) {
-    surface.rect(x + (piece * width) / pieces, y, width / pieces + 0.4, 6, shadeOf(inks.ramp, (piece + 0.5) / pieces));
+    surface.rect(x + (piece * width) / pieces, y, width / pieces + 0.4, 6, shading.colour((piece + 0.5) / pieces));
   }
-  for (const [tone, text] of LEGEND_TICKS[scale]) {
-    const anchor = tone === 0 ? "start" : tone === 1 ? "end" : "middle";
-    surface.text(x + tone * width, y + 16, text, { fill: inks.faint, size: 10, anchor });
+  for (const [place, text] of shading.ticks) {
+    const anchor = place === 0 ? "start" : place === 1 ? "end" : "middle";
+    surface.text(x + place * width, y + 16, text, { fill: inks.faint, size: 10, anchor });
   }
+}
+
+/** The colour bar as an element, for views that are not drawn on one canvas; nothing for weights. */
+export function legendElement(shading, inks) {
+  if (shading.what === "weight") return null;
+  const canvas = make("canvas", { class: "legend", role: "img", "aria-label": legendSaid(shading) });
+  canvas.title = legendSaid(shading);
+  drawLegend(new CanvasSurface(fitCanvas(canvas, BAR_WIDTH, BAR_HEIGHT)), {
+    x: 1,
+    y: 2,
+    width: BAR_WIDTH - 2,
+    inks,
+    shading,
+  });
+  return canvas;
+}
+
+/** The colour bar in words. */
+function legendSaid(shading) {
+  const [[, low], [, high]] = [shading.ticks[0], shading.ticks.at(-1)];
+  return say(shading.signed ? "legend.signed" : "legend.sizes", { what: say(shading.named), low, high });
 }

@@ -1,8 +1,11 @@
-// What changes the recorded weights before they are shown: tokens hidden, word pieces merged, sinks
-// removed. Pure functions over one axis of tokens and over blocks of weights.
+// What changes the recorded numbers before they are shown: tokens hidden, word pieces merged, sinks
+// removed. Pure functions over one axis of tokens and over blocks of numbers.
 //
 //   keys of a word are summed, its queries averaged:  w'(I, J) = mean over i in I of the sum over j in J of w(i, j)
 //   sinks are removed and the row renormalised:       w(i, j) / (1 − r(i)),  r(i) = sum of w(i, s) over the sinks s
+//
+// So are weight × gradient and contributions, which add up like weights; but they are what happened in the model, so
+// they are never renormalised. Gradients say what one more unit of weight would do: those of a word are averaged.
 
 // Where almost nothing is left besides the sinks, dividing would only magnify rounding errors.
 const LEAST_LEFT = 1e-4;
@@ -118,6 +121,45 @@ export function throughLens(weights, rows, rowFrom, rowTo, columns, columnFrom, 
     }
   }
   return seen;
+}
+
+/**
+ * A block of another quantity, whose masked pairs are NaN, seen through the lens.
+ *
+ * Queries of a group are averaged; its keys are summed, or averaged too where `average`. A pair of groups that is
+ * masked throughout is NaN.
+ * @param {ArrayLike<number>} values laid out like the weights of `throughLens`
+ * @param {Groups} rows
+ * @param {number} rowFrom
+ * @param {number} rowTo
+ * @param {Groups} columns
+ * @param {number} columnFrom
+ * @param {number} columnTo
+ * @param {boolean} average
+ */
+export function quantityThroughLens(values, rows, rowFrom, rowTo, columns, columnFrom, columnTo, average) {
+  const [top, bottom] = [rows.first[rowFrom], rows.last[rowTo - 1]];
+  const [left, right] = [columns.first[columnFrom], columns.last[columnTo - 1]];
+  const across = columnTo - columnFrom;
+  const sums = new Float64Array((rowTo - rowFrom) * across);
+  const counts = new Uint32Array(sums.length);
+  for (let query = top; query < bottom; query += 1) {
+    const group = rows.groupOf[query];
+    if (group < 0) continue;
+    const from = (query - top) * (right - left);
+    const into = (group - rowFrom) * across - columnFrom;
+    for (let key = left; key < right; key += 1) {
+      const column = columns.groupOf[key];
+      const value = values[from + key - left];
+      if (column < 0 || Number.isNaN(value)) continue;
+      sums[into + column] += value;
+      counts[into + column] += 1;
+    }
+  }
+  return Float32Array.from(sums, (sum, at) => {
+    if (counts[at] === 0) return Number.NaN;
+    return sum / (average ? counts[at] : rows.sizes[rowFrom + Math.floor(at / across)]);
+  });
 }
 
 /**

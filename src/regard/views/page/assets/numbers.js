@@ -36,6 +36,27 @@ export function numberText(value, places = 3) {
 }
 
 /**
+ * A number of any size to three digits: 0.0123, −1.20e−5.
+ * @param {number} value
+ */
+export function valueText(value) {
+  if (Number.isNaN(value)) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size < 1e-3 || size >= 1e5) return exponential(value, 2).replace("e+", "e");
+  return (size < 999.5 ? value.toPrecision(3) : value.toFixed(0)).replace("-", MINUS);
+}
+
+/**
+ * A quantity of a pair: weights as they always are, others to three digits.
+ * @param {number} value
+ * @param {string} what
+ */
+export function quantityText(value, what) {
+  return what === "weight" ? weightText(value) : valueText(value);
+}
+
+/**
  * A share as per cent: 63%, 0.4%.
  * @param {number} share
  */

@@ -14,6 +14,7 @@ export function allHeads(recording) {
 export function sortHeads(heads, name, descending) {
   if (name === "") return heads;
   const way = descending ? -1 : 1;
+  if (name === "role") return rolesInOrder(heads, way);
   const value = ({ call, head }) => (name === "layer" ? call.layer + head / 1e4 : call.statistic(name)[head]);
   return heads
     .map((one) => [value(one), one])
@@ -35,4 +36,23 @@ export function filterHeads(heads, text, kind, describe) {
     const described = describe(one).toLowerCase();
     return words.every((word) => described.includes(word));
   });
+}
+
+/**
+ * Heads by role, the role of most heads first (or last), the clearest head of each first; those without one last.
+ * @param {{ call: any, head: number }[]} heads
+ * @param {number} way −1 begins with the role of most heads
+ */
+function rolesInOrder(heads, way) {
+  const groups = new Map();
+  for (const one of heads) {
+    const role = one.call.roles[one.head]?.role ?? null;
+    groups.set(role, [...(groups.get(role) ?? []), one]);
+  }
+  const rest = groups.get(null) ?? [];
+  groups.delete(null);
+  const score = ({ call, head }) => call.roles[head].score;
+  const ordered = [...groups.values()].sort((a, b) => way * (a.length - b.length));
+  for (const group of ordered) group.sort((a, b) => score(b) - score(a));
+  return [...ordered.flat(), ...rest];
 }

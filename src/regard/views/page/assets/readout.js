@@ -1,8 +1,9 @@
 // The line that says exactly what is under the pointer.
 
 import { datum, make } from "./elements.js";
+import { explainedTerm, term } from "./explained.js";
 import { say } from "./languages.js";
-import { shareText, weightText } from "./numbers.js";
+import { quantityText, shareText } from "./numbers.js";
 
 /** A line "query → key  weight", kept up to date by `show`. */
 export class Readout {
@@ -26,8 +27,10 @@ export class Readout {
     if (pair.row >= 0 && pair.column >= 0) parts.push(make("span", { class: "arrow", "aria-hidden": "true" }, "→"));
     if (pair.column >= 0) parts.push(named("matrix.key", pair.column, look.columnNames[pair.column]));
     if (pair.row >= 0 && pair.column >= 0) {
-      const value = pair.masked ? say("matrix.masked") : datum(weightText(pair.weight), "number");
-      parts.push(make("span", { class: "value" }, make("small", {}, say("matrix.weight")), value));
+      const { what, named: key } = look;
+      const value = pair.masked ? say("matrix.masked") : datum(quantityText(pair.weight, what), "number");
+      const name = what === "weight" ? term("weight", say(key)) : explainedTerm(key);
+      parts.push(make("span", { class: "value" }, make("small", {}, name), value));
     }
     if (pair.note) parts.push(make("small", {}, pair.note));
     if (pair.removed > 0) parts.push(make("small", {}, say("removed.row", { share: shareText(pair.removed) })));
@@ -39,7 +42,7 @@ function named(key, number, token) {
   return make(
     "span",
     { class: "named" },
-    make("small", {}, say(key), " ", datum(String(number))),
+    make("small", {}, term(key.split(".").at(-1), say(key)), " ", datum(String(number))),
     datum(token, "token-text"),
   );
 }

@@ -4,6 +4,7 @@ import { roleFrom } from "./data/call.js";
 import { make, press } from "./elements.js";
 import { say } from "./languages.js";
 import { exampleParts } from "./roles.js";
+import { Shading } from "./shading.js";
 import { paintThumbnail, thumbnailOf } from "./thumbnails.js";
 
 /** The cards below the text, and the way to all heads. */
@@ -27,7 +28,8 @@ function roleCard(app, call, head, found) {
   const { inks, state } = app;
   const { role, query } = found;
   const canvas = make("canvas", { width: 1, height: 1, "aria-hidden": "true" });
-  paintThumbnail(canvas, thumbnailOf(call, head), inks.ramp, state.now.scale);
+  // Roles are told by weights.
+  paintThumbnail(canvas, thumbnailOf(call, head), new Shading({ ramp: inks.ramp, scale: state.now.scale }));
   const where = `${say("layer.n", { layer: call.layer })} · ${say("text.head.n", { head: call.heads[head] })}`;
   const open = () => state.set({ call: call.index, head, group: "head", direction: "from", query, key: null });
   return press(

@@ -24,14 +24,14 @@ export function headsOfRole(recording, like, role) {
   );
 }
 
-/** "it → tired 73%", in its parts. */
-export function pairParts(from, to, weight) {
+/** "it → tired 73%", in its parts; `said` is how another quantity than a weight is written. */
+export function pairParts(from, to, weight, said = shareText(weight)) {
   return [
     datum(from, "pair-token"),
     make("span", { class: "arrow", "aria-hidden": "true" }, " → "),
     datum(to, "pair-token"),
     " ",
-    datum(shareText(weight), "number"),
+    datum(said, "number"),
   ];
 }
 

@@ -10,6 +10,8 @@ import { THEMES } from "./theme.js";
 export const VIEWS = ["text", "overview", "lines", "matrix", "heads", "steps"];
 /** Of two sentences: everything, or from one (first character) to one (second character). */
 export const PAIRS = ["all", "aa", "bb", "ab", "ba"];
+/** Which lines are drawn: the strongest of each query and head, or those of at least a weight. */
+export const LEAST = ["best", "0.01", "0.05", "0.1", "0.25", "0.5"];
 const LANGUAGES = ["en", "zh"];
 
 // Longer texts have mostly small weights: there the logarithm shows more.
@@ -29,8 +31,11 @@ function firstState(recording) {
     key: null, // pinned tokens, by their number in the recording
     direction: "from", // the text: what the pinned token attends to, or what attends "to" it
     group: "head", // the text: one "head", the "mean" of its layer, or the heads of a role
+    least: "best", // the lines: the "best" of each query, or those of at least this weight
+    likely: "off", // the text: whether tokens are coloured by their probability
     quiet: "on", // the text: whether sinks are left unshaded
     ...NO_LENS,
+    what: "weight", // what is shown of a pair: "weight", "gradient", their "product", or the "contribution"
     scale: longest > LONG ? "log" : "linear",
     theme: "auto",
     palette: "blue",
@@ -38,6 +43,7 @@ function firstState(recording) {
     sort: "",
     descending: true,
     filter: "",
+    find: "", // the text that is searched for among the tokens
     kinds: "",
     role: "", // heads of this role alone
     embed: false, // without bars, for other documents
@@ -65,19 +71,22 @@ function fitState(recording, fallback, raw) {
   among("words", ["apart", "merge"]);
   among("sinks", ["show", "first", "special"]);
   among("pair", recording.sentenceB ? PAIRS : ["all"]);
+  among("what", recording.what);
   among("scale", ["linear", "log"]);
   among("theme", THEMES);
   among("palette", PALETTES);
   among("language", LANGUAGES);
-  among("sort", ["", "layer", ...recording.statistics]);
+  among("sort", ["", "layer", "role", ...recording.statistics]);
   among("kinds", ["", ...recording.calls.map((call) => call.kind)]);
   among("descending", [true, false]);
   among("embed", [true, false]);
   among("direction", ["from", "to"]);
   among("quiet", ["on", "off"]);
-  among("group", ["head", "mean", ...rolesOf(recording)]);
+  among("likely", ["on", "off"]);
+  among("least", LEAST);
+  among("group", ["head", "mean", ...(recording.relevance.length ? ["relevance"] : []), ...rolesOf(recording)]);
   among("role", ["", ...rolesOf(recording)]);
-  keep("filter", (value) => typeof value === "string" && value.length < 200);
+  for (const name of ["filter", "find"]) keep(name, (value) => typeof value === "string" && value.length < 200);
   keep(
     "zoom",
     (value) => value === null || (Array.isArray(value) && value.length === 3 && value.every(Number.isFinite)),

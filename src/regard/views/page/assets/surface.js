@@ -27,30 +27,32 @@ export class CanvasSurface {
     context.globalAlpha = 1;
   }
 
-  line(x1, y1, x2, y2, stroke, { width = 1, opacity = 1 } = {}) {
-    this.stroked(stroke, width, opacity, (context) => {
+  line(x1, y1, x2, y2, stroke, { width = 1, opacity = 1, dash = null } = {}) {
+    this.stroked(stroke, width, opacity, dash, (context) => {
       context.moveTo(x1, y1);
       context.lineTo(x2, y2);
     });
   }
 
   /** A curve that is horizontal at both ends. */
-  curve(x1, y1, x2, y2, stroke, { width = 1, opacity = 1 } = {}) {
+  curve(x1, y1, x2, y2, stroke, { width = 1, opacity = 1, dash = null } = {}) {
     const bend = (x2 - x1) * 0.42;
-    this.stroked(stroke, width, opacity, (context) => {
+    this.stroked(stroke, width, opacity, dash, (context) => {
       context.moveTo(x1, y1);
       context.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2);
     });
   }
 
-  stroked(stroke, width, opacity, path) {
+  stroked(stroke, width, opacity, dash, path) {
     const { context } = this;
+    if (dash) context.setLineDash(dash);
     context.globalAlpha = opacity;
     context.strokeStyle = stroke;
     context.lineWidth = width;
     context.beginPath();
     path(context);
     context.stroke();
+    if (dash) context.setLineDash([]);
     context.globalAlpha = 1;
   }
 
@@ -65,6 +67,24 @@ export class CanvasSurface {
     context.direction = "ltr";
     context.textAlign = { start: "left", middle: "center", end: "right" }[anchor];
     context.fillText(shorten(text, limit, size, weight), 0, 0);
+    context.restore();
+  }
+
+  /** Rectangles [x, y, width, height] filled with thin slanted lines. */
+  hatch(rectangles, ink) {
+    const { context } = this;
+    context.save();
+    context.beginPath();
+    for (const rectangle of rectangles) context.rect(...rectangle);
+    context.clip();
+    context.strokeStyle = ink;
+    context.lineWidth = 1;
+    context.beginPath();
+    for (const [x1, y1, x2, y2] of slants(rectangles)) {
+      context.moveTo(x1, y1);
+      context.lineTo(x2, y2);
+    }
+    context.stroke();
     context.restore();
   }
 
@@ -96,14 +116,32 @@ export class SvgSurface {
     this.add("rect", { x, y, width, height, fill, opacity: faded(opacity), rx: radius || null });
   }
 
-  line(x1, y1, x2, y2, stroke, { width = 1, opacity = 1 } = {}) {
-    this.add("line", { x1, y1, x2, y2, stroke, "stroke-width": width, opacity: faded(opacity) });
+  line(x1, y1, x2, y2, stroke, { width = 1, opacity = 1, dash = null } = {}) {
+    const dashes = dash ? dash.join(" ") : null;
+    this.add("line", {
+      x1,
+      y1,
+      x2,
+      y2,
+      stroke,
+      "stroke-width": width,
+      opacity: faded(opacity),
+      "stroke-dasharray": dashes,
+    });
   }
 
-  curve(x1, y1, x2, y2, stroke, { width = 1, opacity = 1 } = {}) {
+  curve(x1, y1, x2, y2, stroke, { width = 1, opacity = 1, dash = null } = {}) {
     const bend = (x2 - x1) * 0.42;
     const d = `M${brief(x1)} ${brief(y1)}C${brief(x1 + bend)} ${brief(y1)} ${brief(x2 - bend)} ${brief(y2)} ${brief(x2)} ${brief(y2)}`;
-    this.add("path", { d, fill: "none", stroke, "stroke-width": width, opacity: faded(opacity) });
+    const dashes = dash ? dash.join(" ") : null;
+    this.add("path", {
+      d,
+      fill: "none",
+      stroke,
+      "stroke-width": width,
+      opacity: faded(opacity),
+      "stroke-dasharray": dashes,
+    });
   }
 
   text(x, y, text, { fill = "#000", size = 12, anchor = "start", weight = 400, turn = 0, limit = Infinity } = {}) {
@@ -118,6 +156,16 @@ export class SvgSurface {
       transform: turn ? `rotate(${turn} ${brief(x)} ${brief(y)})` : null,
     });
     element.textContent = shorten(text, limit, size, weight).replace(NOT_XML, "\ufffd");
+  }
+
+  hatch(rectangles, ink) {
+    const id = `clip-${Math.random().toString(36).slice(2)}`;
+    const area = svgElement("clipPath", { id });
+    const d = rectangles.map((r) => `M${brief(r[0])} ${brief(r[1])}h${brief(r[2])}v${brief(r[3])}h${brief(-r[2])}z`);
+    area.append(svgElement("path", { d: d.join("") }));
+    this.into.append(area);
+    const lines = slants(rectangles).map(([x1, y1, x2, y2]) => `M${brief(x1)} ${brief(y1)}L${brief(x2)} ${brief(y2)}`);
+    this.add("path", { d: lines.join(""), stroke: ink, "stroke-width": 1, fill: "none", "clip-path": `url(#${id})` });
   }
 
   image(canvas, x, y, width, height) {
@@ -147,6 +195,20 @@ export class SvgSurface {
   toString() {
     return new XMLSerializer().serializeToString(this.root);
   }
+}
+
+const SLANT = 7; // pixels between two lines of a hatched area
+
+/** Slanted lines over the box around some rectangles; they meet those of a neighbouring box. */
+function slants(rectangles) {
+  const left = Math.min(...rectangles.map(([x]) => x));
+  const right = Math.max(...rectangles.map(([x, , width]) => x + width));
+  const top = Math.min(...rectangles.map(([, y]) => y));
+  const bottom = Math.max(...rectangles.map(([, y, , height]) => y + height));
+  const lines = [];
+  for (let at = Math.floor((left + top) / SLANT) * SLANT; at <= right + bottom; at += SLANT)
+    lines.push([at - top, top, at - bottom, bottom]);
+  return lines;
 }
 
 const measuring = { context: null };

@@ -64,19 +64,58 @@ export function strongestColour(weights) {
 }
 
 /**
- * The places of the greatest weights, greatest first.
+ * The greatest size of some numbers.
+ * @param {ArrayLike<number>} values
+ */
+export function greatestSizeOf(values) {
+  let found = 0;
+  for (let at = 0; at < values.length; at += 1) if (Math.abs(values[at]) > found) found = Math.abs(values[at]);
+  return found;
+}
+
+/**
+ * A number per unit from one per token: pieces of a word are added.
+ * @param {ArrayLike<number>} values
+ * @param {Groups} units
+ */
+export function sumOverUnits(values, units) {
+  const sums = new Float32Array(units.count);
+  units.groupOf.forEach((unit, token) => {
+    if (unit >= 0) sums[unit] += values[token];
+  });
+  return sums;
+}
+
+/**
+ * The places of the numbers furthest from 0, the furthest first.
  * @param {ArrayLike<number>} weights
  * @param {number} count
  * @param {(place: number) => boolean} counts
  */
 export function greatestPlaces(weights, count, counts = () => true) {
   const places = [];
+  const size = (place) => Math.abs(weights[place]);
   for (let at = 0; at < weights.length; at += 1) {
-    if (!(weights[at] > 0) || !counts(at)) continue;
-    if (places.length === count && weights[at] <= weights[places[count - 1]]) continue;
-    const before = places.findIndex((place) => weights[place] < weights[at]);
+    if (!(size(at) > 0) || !counts(at)) continue;
+    if (places.length === count && size(at) <= size(places[count - 1])) continue;
+    const before = places.findIndex((place) => size(place) < size(at));
     places.splice(before < 0 ? places.length : before, 0, at);
     places.length = Math.min(places.length, count);
   }
   return places;
+}
+
+/**
+ * The first place of an increasing array whose value is at least `least`; its length if there is none.
+ * @param {ArrayLike<number>} values
+ * @param {number} least
+ */
+export function firstAtLeast(values, least) {
+  let [low, high] = [0, values.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] < least) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

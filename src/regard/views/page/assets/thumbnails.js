@@ -1,6 +1,4 @@
-// The thumbnails of a page, as weights.
-
-import { paintWeights } from "./colours.js";
+// The thumbnails of a page, as weights or as another quantity.
 
 /**
  * { rows, columns, values, down, across }: the greatest weight of each block of down × across pairs.
@@ -8,9 +6,14 @@ import { paintWeights } from "./colours.js";
  * The bytes of a thumbnail cannot hold weights below 1/510. A block in which a query may see a key is at least
  * `SMALLEST`, so that only blocks that are wholly masked are exactly 0.
  */
-export function thumbnailOf(call, head) {
-  const { rows, columns, values } = call.thumbnail(head);
+export function thumbnailOf(call, head, what = "weight") {
+  const { rows, columns, values } = call.thumbnail(head, what);
   const [down, across] = [Math.ceil(call.queries / rows), Math.ceil(call.keys / columns)];
+  if (what !== "weight") {
+    const step = call.greatest(what, head) / 127;
+    const found = Float32Array.from(values, (value) => (value === NO_NUMBER ? Number.NaN : value * step));
+    return { rows, columns, values: found, down, across };
+  }
   const weights = Float32Array.from(values, (value) => value / 255);
   for (let query = 0; query < call.queries; query += 1) {
     const row = Math.floor(query / down) * columns;
@@ -24,13 +27,14 @@ export function thumbnailOf(call, head) {
 }
 
 const SMALLEST = 1e-6;
+const NO_NUMBER = -128; // the block is masked
 
 /** Paints a thumbnail, one pixel for each block. */
-export function paintThumbnail(canvas, { rows, columns, values }, ramp, scale) {
+export function paintThumbnail(canvas, { rows, columns, values }, shading) {
   [canvas.width, canvas.height] = [columns, rows];
   canvas.classList.toggle("fine", columns > 40);
   const context = canvas.getContext("2d");
   const pixels = context.createImageData(columns, rows);
-  paintWeights(pixels.data, values, ramp, scale);
+  shading.paint(pixels.data, values);
   context.putImageData(pixels, 0, 0);
 }

@@ -1,10 +1,10 @@
 // A matrix of weights drawn in tiles, that can be zoomed, moved and pointed at. The matrix of the page and the map
 // of the app are such views; they differ in where tiles come from and in what is around them.
 
-import { paintWeights, readableOn, shadeOf, toneOf } from "./colours.js";
 import { blankCanvas, fitCanvas, make } from "./elements.js";
 import { gestures } from "./gestures.js";
-import { cellText } from "./numbers.js";
+import { cellText, valueText } from "./numbers.js";
+import { Shading } from "./shading.js";
 import { CanvasSurface } from "./surface.js";
 import { levelFor, middleFirst, tileRange } from "./tile_places.js";
 
@@ -12,6 +12,8 @@ import { levelFor, middleFirst, tileRange } from "./tile_places.js";
  * @typedef {import("./viewport.js").Viewport} Viewport
  * @typedef {{ rows: number, columns: number, values: Float32Array }} Tile
  */
+
+const WIDE_CELL = 52; // pixels, enough for the text of any number
 
 /** What both views share. The methods below "what a view adds" are written by each of them. */
 export class TiledView {
@@ -87,6 +89,12 @@ export class TiledView {
    */
   tileAt(level, down, across) {
     return undefined;
+  }
+
+  /** Which number has which colour. */
+  get shading() {
+    const { inks, state } = this.app;
+    return new Shading({ ramp: inks.ramp, scale: state.now.scale });
   }
 
   /**
@@ -192,7 +200,7 @@ export class TiledView {
       const picture = blankCanvas(tile.columns, tile.rows);
       const context = picture.getContext("2d");
       const pixels = context.createImageData(tile.columns, tile.rows);
-      paintWeights(pixels.data, tile.values, this.app.inks.ramp, this.app.state.now.scale);
+      this.shading.paint(pixels.data, tile.values);
       context.putImageData(pixels, 0, 0);
       this.pictures.set(tile, picture);
     }
@@ -206,21 +214,21 @@ export class TiledView {
    */
   drawRectangles(surface, weightAt) {
     const { viewport } = this;
-    const { ramp } = this.app.inks;
-    const { scale } = this.app.state.now;
+    const { shading } = this;
     const { top, bottom, left, right } = viewport.inSight;
     const { cellWidth, cellHeight } = viewport;
     const gap = cellWidth > 14 ? 1 : 0;
+    const textOf = shading.what === "weight" ? cellText : cellWidth >= WIDE_CELL ? valueText : () => "";
     for (let row = top; row < bottom; row += 1) {
       for (let column = left; column < right; column += 1) {
         const weight = weightAt(row, column);
-        if (!(weight > 0)) continue;
+        const place = weight === null ? -1 : shading.place(weight);
+        if (place < 0) continue;
         const [x, y] = [viewport.x(column), viewport.y(row)];
-        const tone = toneOf(weight, scale);
-        surface.rect(x, y, cellWidth - gap, cellHeight - gap, shadeOf(ramp, tone), { radius: gap * 2 });
-        if (viewport.roomForValues && cellText(weight)) {
-          surface.text(x + cellWidth / 2, y + cellHeight / 2, cellText(weight), {
-            fill: readableOn(ramp, tone),
+        surface.rect(x, y, cellWidth - gap, cellHeight - gap, shading.colour(place), { radius: gap * 2 });
+        if (viewport.roomForValues && textOf(weight)) {
+          surface.text(x + cellWidth / 2, y + cellHeight / 2, textOf(weight), {
+            fill: shading.ink(place),
             size: 11,
             anchor: "middle",
           });

@@ -1,5 +1,5 @@
 // The matrix in tiles. A tile of level L holds 64 × 64 cells, and a cell is the greatest weight of
-// 2^L × 2^L pairs, so that a strong weight is seen at every zoom.
+// 2^L × 2^L pairs, so that a strong weight is seen at every zoom; of other quantities, the one furthest from 0.
 
 import { middleFirst } from "./tile_places.js";
 
@@ -33,11 +33,11 @@ export class Tiles {
     const [top, left] = [down * size, across * size];
     const [bottom, right] = [Math.min(top + size, look.rows.count), Math.min(left + size, look.columns.count)];
     const tile = { rows: Math.ceil((bottom - top) / step), columns: Math.ceil((right - left) / step) };
-    tile.values = new Float32Array(tile.rows * tile.columns);
+    tile.values = new Float32Array(tile.rows * tile.columns).fill(look.what === "weight" ? 0 : Number.NaN);
     const strip = Math.max(1, Math.floor(STRIP / (look.effort * (right - left))));
     for (let from = top; from < bottom; from += strip) {
       const to = Math.min(from + strip, bottom);
-      const weights = look.weights(head, from, to, left, right);
+      const weights = look.values(head, from, to, left, right);
       for (let row = from; row < to; row += 1) {
         const into = ((row - top) >> level) * tile.columns;
         keepGreatest(tile.values, into, weights, (row - from) * (right - left), right - left, level);
@@ -63,9 +63,18 @@ export class Tiles {
   }
 }
 
+/**
+ * Whether a number is further from 0 than another one; NaN is no number, and further than nothing.
+ * @param {number} value
+ * @param {number} other
+ */
+export function isFurther(value, other) {
+  return Math.abs(value) > Math.abs(other) || (Number.isNaN(other) && !Number.isNaN(value));
+}
+
 function keepGreatest(into, at, weights, from, count, level) {
   for (let i = 0; i < count; i += 1) {
     const cell = at + (i >> level);
-    if (weights[from + i] > into[cell]) into[cell] = weights[from + i];
+    if (isFurther(weights[from + i], into[cell])) into[cell] = weights[from + i];
   }
 }

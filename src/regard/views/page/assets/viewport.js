@@ -127,6 +127,15 @@ export class Viewport {
   }
 
   /**
+   * The same magnification, with a cell in the middle, or as near to it as the matrix allows.
+   * @param {number} row
+   * @param {number} column
+   */
+  centred(row, column) {
+    return this.moved(row + 0.5 - this.height / this.cellHeight / 2, column + 0.5 - this.width / this.cellWidth / 2);
+  }
+
+  /**
    * The same magnification, with another first cell.
    * @param {number} row
    * @param {number} column

@@ -40,6 +40,16 @@ export class Call {
     this.k = rows(described.k);
     this.v = rows(described.v);
     this.own = rows(described.weights);
+    this.outputGradient = rows(described.outputGradient);
+    /** What each key has to give to the output, head by head. */
+    this.given = described.given === undefined || described.given === null ? null : arrays.at(described.given);
+    /** Of every quantity besides the weight: its error, the greatest of each head, and its thumbnails. */
+    this.quantities = Object.fromEntries(
+      Object.entries(described.quantities ?? {}).map(([name, { error, greatest, thumbnails: pictures }]) => [
+        name,
+        { error, greatest: arrays.at(greatest), thumbnails: arrays.at(pictures) },
+      ]),
+    );
     this.valueChannels = this.v ? this.v.columns : 0;
     this.lse = this.dense ? null : arrays.at(described.lse);
     this.scale = described.scale;
@@ -58,10 +68,21 @@ export class Call {
     return this.statisticValues.subarray(place * count, (place + 1) * count);
   }
 
-  /** The greatest weight of each block, 255 for weight 1. */
-  thumbnail(head) {
-    const { rows, columns, values } = this.thumbnails;
+  /** The greatest weight of each block, 255 for weight 1; of other quantities what is furthest from 0, −128 if masked. */
+  thumbnail(head, what = "weight") {
+    const { rows, columns } = this.thumbnails;
+    const values = what === "weight" ? this.thumbnails.values : this.quantities[what].thumbnails;
     return { rows, columns, values: values.subarray(head * rows * columns, (head + 1) * rows * columns) };
+  }
+
+  /** The greatest size of a quantity in a head. */
+  greatest(what, head) {
+    return what === "weight" ? 1 : this.quantities[what].greatest[head];
+  }
+
+  /** How far a quantity may be from the exact one. */
+  errorOf(what) {
+    return what === "weight" ? this.error : this.quantities[what].error;
   }
 
   /**
@@ -113,6 +134,60 @@ export class Call {
     return out;
   }
 
+  /**
+   * The gradient of the weights, ∂L/∂w = dO_i · v_j, of some rows and columns; it is defined at masked pairs too.
+   * @param {number} head
+   * @param {number} rowFrom
+   * @param {number} rowTo exclusive
+   * @param {number} columnFrom
+   * @param {number} columnTo exclusive
+   * @returns {Float32Array}
+   */
+  gradients(head, rowFrom, rowTo, columnFrom, columnTo) {
+    const width = columnTo - columnFrom;
+    const out = new Float32Array((rowTo - rowFrom) * width);
+    const given = this.outputGradient.plane(head);
+    const v = this.v.plane(Math.floor(head / this.group));
+    const found = new Float64Array(this.keys);
+    for (let i = rowFrom; i < rowTo; i++) {
+      scaledDots(found, given, i, v, columnFrom, columnTo, this.valueChannels, 1);
+      out.set(found.subarray(columnFrom, columnTo), (i - rowFrom) * width);
+    }
+    return out;
+  }
+
+  /**
+   * A quantity of some rows and columns: the weight w, its gradient, their product w · ∂L/∂w, or the contribution
+   * w · c_j. Masked pairs have weight 0, and no number (NaN) of the others.
+   * @param {string} what
+   * @param {number} head
+   * @param {number} rowFrom
+   * @param {number} rowTo exclusive
+   * @param {number} columnFrom
+   * @param {number} columnTo exclusive
+   * @returns {Float32Array}
+   */
+  values(what, head, rowFrom, rowTo, columnFrom, columnTo) {
+    const place = /** @type {const} */ ([head, rowFrom, rowTo, columnFrom, columnTo]);
+    if (what === "weight") return this.weights(...place);
+    const weights = what === "gradient" ? null : this.weights(...place);
+    const gradients = what === "contribution" ? null : this.gradients(...place);
+    const width = columnTo - columnFrom;
+    const out = new Float32Array((rowTo - rowFrom) * width).fill(Number.NaN);
+    for (let i = rowFrom; i < rowTo; i++) {
+      if (this.lse[head * this.queries + i] === -Infinity) continue;
+      const at = (i - rowFrom) * width - columnFrom;
+      for (const [from, to] of this.allowed(head, i)) {
+        const last = Math.min(to, columnTo);
+        for (let j = Math.max(from, columnFrom); j < last; j++) {
+          if (what === "gradient") out[at + j] = gradients[at + j];
+          else out[at + j] = weights[at + j] * (gradients ? gradients[at + j] : this.given[head * this.keys + j]);
+        }
+      }
+    }
+    return out;
+  }
+
   /** The weights of one query. */
   row(head, query) {
     return this.weights(head, query, query + 1, 0, this.keys);
@@ -145,6 +220,11 @@ export class Call {
       const value = v ? v.subarray(j * width, (j + 1) * width) : null;
       if (value) for (let c = 0; c < width; c++) output[c] += weight * value[c];
       keys.push({ k: own, dot, scaled, capped, bias, score, allowed, weight, v: value });
+    }
+    for (const name of Object.keys(this.quantities)) {
+      this.values(name, head, query, query + 1, 0, this.keys).forEach((found, j) => {
+        keys[j][name] = found;
+      });
     }
     const sink = this.sinks ? this.sinks[head] : null;
     return { q, scale, softcap, lse, sink, keys, output };

@@ -2,6 +2,7 @@
 
 import { Arrays } from "./arrays.js";
 import { Call } from "./call.js";
+import { NextTokens } from "./next_tokens.js";
 
 const PAGE_FORMAT = "regard page 2";
 
@@ -23,5 +24,15 @@ export async function openRecording(root) {
   const calls = header.calls.map((described, index) => new Call(index, described, data));
   // The heads that the role cards show, and whether their roles are more than chance.
   const cards = header.cards ?? { clear: true, heads: [] };
-  return { model, title, language, start, sentenceB, statistics, calls, cards };
+  // What can be shown of a pair, whether contributions have a direction and so a sign, and rows of relevance.
+  const { what = ["weight"], directed = false } = header;
+  const relevance = (header.relevance ?? []).map(({ run, row, own, source }) => ({
+    run,
+    row,
+    own: arrays.at(own),
+    source: source === null ? null : arrays.at(source),
+  }));
+  const next = header.next ? new NextTokens(header.next, arrays) : null;
+  const shown = { what, directed, relevance };
+  return { model, title, language, start, sentenceB, statistics, calls, cards, next, ...shown };
 }

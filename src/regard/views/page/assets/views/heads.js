@@ -1,14 +1,19 @@
 // Heads: the table of statistics.
 
 import { choice, datum, make, press } from "../elements.js";
+import { explain } from "../explained.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
-import { numberText } from "../numbers.js";
+import { numberText, shareText, valueText } from "../numbers.js";
 import { allHeads, filterHeads, sortHeads } from "../ranking.js";
 import { plays, roleChoice, rolesOf, roleTitle } from "../roles.js";
+import { Slices } from "../slices.js";
 import { shorten } from "../surface.js";
+import { greatestPlaces } from "../text_weights.js";
 
 const MOST_EXPORTED = 400;
 const LINE = 24;
+// The column that sums up a quantity; all others are about weights.
+const OWN_COLUMNS = { gradient: "importance", product: "importance", contribution: "contribution" };
 
 export class HeadsView {
   constructor(app) {
@@ -30,13 +35,15 @@ export class HeadsView {
     this.count = make("span", { class: "hint", role: "status" });
     this.table = make("table", { class: "numbers" });
     this.empty = make("p", { class: "hint", hidden: true }, say("heads.none"));
+    this.note = make("p", { class: "hint" });
     this.root = make(
       "section",
       { class: "view heads" },
       make("div", { class: "view-bar" }, this.filter, kinds.length > 1 ? this.kinds : null, this.roles, this.count),
-      make("div", { class: "scroll" }, this.table, this.empty, make("p", { class: "hint" }, say("heads.note"))),
+      make("div", { class: "scroll" }, this.table, this.empty, this.note),
     );
     this.greatest = new Map(recording.statistics.map((name) => [name, greatestOf(recording, name)]));
+    this.slices = new Slices();
     this.several = kinds.length > 1;
     this.roled = rolesOf(recording).length > 0;
   }
@@ -44,7 +51,12 @@ export class HeadsView {
   update(now, changed) {
     if (this.filter.value !== now.filter) this.filter.value = now.filter;
     this.kinds.value = now.kinds;
-    if (!changed || ["filter", "kinds", "role", "sort", "descending"].some((name) => changed.has(name)))
+    const own = OWN_COLUMNS[now.what];
+    const about = own ? say("heads.what", { what: say(this.app.named), column: statisticName(own) }) : "";
+    this.note.textContent = [about, say("heads.note")].filter(Boolean).join(" ");
+    if (!changed || ["filter", "kinds", "role", "sort", "descending", "what"].some((name) => changed.has(name)))
+      this.build(now);
+    if (changed && ["query", "call", "special", "words", "sinks", "pair"].some((name) => changed.has(name)))
       this.build(now);
     for (const row of this.rows) {
       row.root.setAttribute("aria-selected", String(row.call.index === now.call && row.head === now.head));
@@ -66,30 +78,103 @@ export class HeadsView {
       ...(this.several ? [make("th", { scope: "col" }, say("kind"))] : []),
       this.heading("layer", say("layer"), ""),
       make("th", { scope: "col" }, say("head")),
-      ...(this.roled ? [make("th", { scope: "col", class: "text" }, say("role"))] : []),
+      ...(this.roled ? [this.heading("role", say("role"), say("explain.role"), "text")] : []),
+      ...this.pinnedHeading(),
       ...recording.statistics.map((name) => this.heading(name, statisticName(name), statisticMeaning(name))),
       make("th", { scope: "col", class: "text" }, say("heads.name")),
     );
     const focused = this.table.querySelector("th button:focus")?.dataset.sort;
-    this.table.replaceChildren(make("thead", {}, heading), make("tbody", {}, ...this.rows.map((row) => row.root)));
+    this.table.replaceChildren(
+      make("thead", {}, heading),
+      ...this.bodies(now.sort === "role", heading.children.length),
+    );
+    this.slices.run(this.strongest(), () => {});
     if (focused) this.table.querySelector(`th button[data-sort="${CSS.escape(focused)}"]`).focus();
   }
 
-  heading(name, text, meaning) {
+  /** The rows; in the order of roles, under the name of each. */
+  bodies(byRole, columns) {
+    if (!byRole) return [make("tbody", {}, ...this.rows.map((row) => row.root))];
+    const groups = new Map();
+    for (const row of this.rows) {
+      const name = row.call.roles[row.head]?.role ?? "";
+      groups.set(name, [...(groups.get(name) ?? []), row.root]);
+    }
+    return [...groups].map(([name, rows]) =>
+      make(
+        "tbody",
+        {},
+        make(
+          "tr",
+          { class: "group" },
+          make(
+            "th",
+            { scope: "rowgroup", colspan: columns, class: "text" },
+            say(name ? `role.${name}` : "role.none"),
+            " ",
+            make("small", {}, name ? say(`role.${name}.says`) : "", ` · ${rows.length}`),
+          ),
+        ),
+        ...rows,
+      ),
+    );
+  }
+
+  // ---- the pinned token -------------------------------------------------------------------------
+
+  /** The row of the pinned query in a call, or −1; calls of another text have none. */
+  pinnedRow(call) {
+    const { state } = this.app;
+    if (state.now.query === null || !state.keepsPins(call, state.call)) return -1;
+    return this.app.lookAt(call.index).rowOf(state.now.query);
+  }
+
+  pinnedHeading() {
+    const { call } = this.app.state;
+    const row = this.pinnedRow(call);
+    if (row < 0) return [];
+    const name = this.app.lookAt(call.index).rowNames[row];
+    return [make("th", { scope: "col", class: "text pinned-token" }, datum(name, "token-text"), " →")];
+  }
+
+  /** Fills in what the pinned token attends to most in each head. */
+  *strongest() {
+    for (const { call, head, root } of this.rows) {
+      const cell = root.querySelector(".strongest-key");
+      const row = this.pinnedRow(call);
+      if (!cell || row < 0) continue;
+      const look = this.app.lookAt(call.index);
+      const weights = look.row(head, row);
+      const [column] = greatestPlaces(weights, 1);
+      if (column !== undefined)
+        cell.replaceChildren(
+          datum(look.columnNames[column], "token-text"),
+          " ",
+          datum(look.what === "weight" ? shareText(weights[column]) : valueText(weights[column]), "number"),
+        );
+      yield;
+    }
+  }
+
+  ready() {
+    return this.slices.idle();
+  }
+
+  destroy() {
+    this.slices.stop();
+  }
+
+  heading(name, text, meaning, kind = null) {
     const { state } = this.app;
     const { sort, descending } = state.now;
     const mine = sort === name;
     const turn = () => state.set({ sort: name, descending: mine ? !descending : name !== "layer" });
     const order = mine ? (descending ? "descending" : "ascending") : "none";
-    return make(
-      "th",
-      { scope: "col", "aria-sort": order },
-      press([make("i", { "aria-hidden": "true" }, mine ? (descending ? "↓ " : "↑ ") : ""), text], turn, {
-        class: null,
-        title: meaning,
-        "data-sort": name,
-      }),
-    );
+    const button = press([make("i", { "aria-hidden": "true" }, mine ? (descending ? "↓ " : "↑ ") : ""), text], turn, {
+      class: null,
+      "data-sort": name,
+    });
+    return make("th", { scope: "col", class: kind, "aria-sort": order }, explain(button, meaning));
   }
 
   row({ call, head }) {
@@ -102,8 +187,9 @@ export class HeadsView {
     );
     const cells = this.app.recording.statistics.map((name) => {
       const value = call.statistic(name)[head];
-      const cell = make("td", { "data-value": value, "data-name": name }, datum(numberText(value)));
-      const share = Math.max(0, value / this.greatest.get(name));
+      const cell = make("td", { "data-value": value, "data-name": name }, datum(statisticText(name, value)));
+      cell.classList.toggle("chosen", name === OWN_COLUMNS[this.app.state.now.what]);
+      const share = Math.max(0, Math.abs(value) / this.greatest.get(name));
       if (Number.isFinite(share)) cell.style.setProperty("--share", share.toFixed(4));
       return cell;
     });
@@ -116,6 +202,7 @@ export class HeadsView {
       ...(this.roled
         ? [make("td", { class: "text", title: roleTitle(call, head) || null }, roleName(call, head))]
         : []),
+      ...(this.pinnedRow(this.app.state.call) < 0 ? [] : [make("td", { class: "text strongest-key" })]),
       ...cells,
       make("td", { class: "text" }, datum(call.name, "name")),
     );
@@ -135,7 +222,7 @@ export class HeadsView {
       ...statistics.map((name) => ({
         title: statisticName(name),
         width: 92,
-        text: ({ call, head }) => numberText(call.statistic(name)[head]),
+        text: ({ call, head }) => statisticText(name, call.statistic(name)[head]),
       })),
       { title: say("heads.name"), width: 300, left: true, text: ({ call }) => call.name },
     ];
@@ -164,6 +251,11 @@ export class HeadsView {
   }
 }
 
+/** Importances and contributions are of any size; all other statistics have three places. */
+function statisticText(name, value) {
+  return Object.values(OWN_COLUMNS).includes(name) ? valueText(value) : numberText(value);
+}
+
 function roleName(call, head) {
   const found = call.roles[head];
   return found ? say(`role.${found.role}`) : "–";
@@ -177,5 +269,5 @@ function describeHead({ call, head }) {
 
 function greatestOf(recording, name) {
   const values = recording.calls.flatMap((call) => [...call.statistic(name)]).filter(Number.isFinite);
-  return Math.max(1e-9, ...values);
+  return values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-30);
 }

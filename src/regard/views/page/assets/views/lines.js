@@ -1,13 +1,25 @@
 // Lines: queries on the left, keys on the right, a line for every weight, a colour for every head.
 
+import { channelsIn, headRound, readableOver } from "../colours.js";
 import { TokenColumn } from "../column.js";
-import { fitCanvas, make, press } from "../elements.js";
+import { choice, fitCanvas, make, press } from "../elements.js";
+import { term } from "../explained.js";
 import { say } from "../languages.js";
+import { legendElement } from "../legend.js";
 import { shareText } from "../numbers.js";
 import { Readout } from "../readout.js";
 import { oncePerFrame } from "../slices.js";
+import { LEAST } from "../state.js";
 import { CanvasSurface } from "../surface.js";
-import { drawLines, drawTokens } from "./lines_drawing.js";
+import { greatestPlaces, restingKeys } from "../text_weights.js";
+import {
+  besideTokens,
+  drawLines,
+  drawLinesLegend,
+  drawTokens,
+  linesLegendHeight,
+  whichLines,
+} from "./lines_drawing.js";
 
 export class LinesView {
   constructor(app) {
@@ -18,17 +30,25 @@ export class LinesView {
       new TokenColumn(side, label, {
         hover: (index) => this.point(side, index),
         pin: (index) => this.pin(side, index),
-        scroll: () => this.show(),
+        scroll: (by) => this.scrolled(side, by),
       });
     this.left = column("query", say("lines.queries"));
     this.right = column("key", say("lines.keys"));
     this.canvas = make("canvas", { class: "ink", "aria-hidden": "true" });
     this.chips = make("div", { class: "chips", role: "group", "aria-label": say("lines.heads") });
     this.readout = new Readout(say("lines.hint"));
+    this.legend = make("span", { class: "legend-place" });
+    this.least = choice(
+      LEAST.map((name) => [name, whichLines(name, app.state.now.what)]),
+      app.state.now.least,
+      (least) => app.state.set({ least }),
+      { "aria-label": say("lines.which") },
+    );
+    this.bests = new Map(); // the strongest key of a head and a query
     const edge = (name, way) => press("", () => this.jump(way), { class: `edge ${name}`, hidden: true });
     this.above = edge("above", -1);
     this.below = edge("below", 1);
-    this.middle = make("div", { class: "between", on: { wheel: (event) => this.scrollBoth(event) } });
+    this.middle = make("div", { class: "between", on: { wheel: (event) => this.wheeled(event) } });
     this.stage = make(
       "div",
       { class: "lines-stage" },
@@ -42,11 +62,19 @@ export class LinesView {
     this.titles = make(
       "div",
       { class: "lines-titles" },
-      make("span", {}, say("lines.queries")),
+      make("span", {}, term("query", say("lines.queries")), " ", make("small", {}, say(crossed(app, "lines.from")))),
       make("span", {}),
-      make("span", {}, say("lines.keys")),
+      make("span", {}, term("key", say("lines.keys")), " ", make("small", {}, say("lines.to"))),
     );
-    this.root = make("section", { class: "view lines" }, this.chips, this.readout.root, this.titles, this.stage);
+    this.root = make(
+      "section",
+      { class: "view lines" },
+      this.chips,
+      this.readout.root,
+      this.legend,
+      this.titles,
+      this.stage,
+    );
     this.resized = new ResizeObserver(() => this.layout());
   }
 
@@ -58,19 +86,32 @@ export class LinesView {
     this.resized.disconnect();
   }
 
+  /** The chip of the current head. */
+  get home() {
+    return this.chips.children[this.app.state.now.head];
+  }
+
   update(now) {
     const { app } = this;
     const before = this.look;
     this.look = app.look();
     this.shown = now.heads ?? this.look.call.heads.map((_, head) => head);
     this.renderChips();
+    this.shading = app.shading(this.look.call, this.shown);
+    this.legend.replaceChildren(...[legendElement(this.shading, app.inks)].filter(Boolean));
+    this.least.value = now.least;
+    for (const option of this.least.options) option.textContent = whichLines(option.value, now.what);
     if (this.look !== before) {
       const { look } = this;
+      this.bests.clear();
       this.hover = { side: "", index: -1 };
       this.left.setTokens(look.rowNames, specialGroups(look.rows, look.call.querySpecial));
       this.right.setTokens(look.columnNames, specialGroups(look.columns, look.call.keySpecial));
       this.layout();
     }
+    const found = app.found();
+    this.left.setFound(groupsOf(found.query, this.look.rows));
+    this.right.setFound(groupsOf(found.key, this.look.columns));
     this.left.setPinned(this.look.rowOf(now.query));
     this.right.setPinned(this.look.columnOf(now.key));
     const fresh = this.look !== before;
@@ -97,13 +138,17 @@ export class LinesView {
         },
       );
       chip.style.setProperty("--own", inks.head(head));
+      chip.style.setProperty("--on", readableOver(channelsIn(inks.head(head))));
+      chip.style.setProperty("--style", ["solid", "dashed", "dotted"][headRound(head) % 3]);
       return chip;
     });
     const at = [...this.chips.children].indexOf(document.activeElement);
     this.chips.replaceChildren(
       ...chips,
-      press(say("lines.all"), () => state.set({ heads: null })),
-      press(say("lines.none"), () => state.set({ heads: [] })),
+      press(say("lines.all"), () => state.set({ heads: null }), { "aria-label": say("lines.all.heads") }),
+      press(say("lines.none"), () => state.set({ heads: [] }), { "aria-label": say("lines.none.heads") }),
+      make("span", { class: "push" }),
+      this.least,
     );
     this.chips.children[at]?.focus();
   }
@@ -127,10 +172,16 @@ export class LinesView {
     this.app.state.set({ [side]: was === index ? null : axis.first[index] });
   }
 
-  scrollBoth(event) {
-    this.left.root.scrollTop += event.deltaY;
-    this.right.root.scrollTop += event.deltaY;
+  /** Between the columns the wheel moves both. */
+  wheeled(event) {
+    this.left.root.scrollTop += event.deltaY; // the other one follows
     event.preventDefault();
+  }
+
+  /** A hand has moved one column: the other one follows. */
+  scrolled(side, by) {
+    if (by !== 0) (side === "query" ? this.right : this.left).moveBy(by);
+    this.show();
   }
 
   /** Brings the strongest key that is out of sight above (−1) or below (1) into sight. */
@@ -139,7 +190,7 @@ export class LinesView {
     let [best, at] = [0, -1];
     this.meanRow().forEach((weight, column) => {
       const out = way < 0 ? column < first : column >= last;
-      if (out && weight > best) [best, at] = [weight, column];
+      if (out && Math.abs(weight) > best) [best, at] = [Math.abs(weight), column];
     });
     if (at >= 0) this.right.reveal(at, true);
   }
@@ -153,13 +204,29 @@ export class LinesView {
     };
   }
 
-  meanRow() {
-    const { row } = this.active;
+  /** The column that a head attends to most in a row, besides sinks; −1 if there is none. */
+  bestOf(head, row) {
+    const name = `${head} ${row}`;
+    if (!this.bests.has(name)) {
+      const { call, columns } = this.look;
+      const resting = restingKeys(call.keySpecial, call.statistic("first_weight")[head]);
+      const counts = (column) => !resting[columns.first[column]];
+      this.bests.set(name, greatestPlaces(this.look.row(head, row), 1, counts)[0] ?? -1);
+    }
+    return this.bests.get(name);
+  }
+
+  /** The weights of a row as they are shown. */
+  shownRow(row) {
+    return this.shown.length ? this.meanRow(row) : null;
+  }
+
+  meanRow(row = this.active.row) {
     const mean = new Float32Array(this.look.columns.count);
     if (row < 0) return mean;
     for (const head of this.shown) {
       this.look.row(head, row).forEach((weight, column) => {
-        mean[column] += weight / this.shown.length;
+        if (!Number.isNaN(weight)) mean[column] += weight / this.shown.length;
       });
     }
     return mean;
@@ -198,6 +265,11 @@ export class LinesView {
   paint() {
     if (!this.look || !this.root.isConnected) return;
     const { width, height } = this.geometry;
+    // Tokens leave room for the strips and numbers beside them.
+    const { row, column } = this.active;
+    const beside = `${besideTokens(this)}px`;
+    this.right.root.style.setProperty("--beside", row >= 0 && column < 0 ? beside : "0px");
+    this.left.root.style.setProperty("--beside", column >= 0 && row < 0 ? beside : "0px");
     drawLines(new CanvasSurface(fitCanvas(this.canvas, width, height)), this);
   }
 
@@ -211,12 +283,12 @@ export class LinesView {
     }
     const mean = this.meanRow();
     const removed =
-      row >= 0 && this.shown.length
+      row >= 0 && this.shown.length && look.what === "weight"
         ? this.shown.reduce((sum, head) => sum + look.removed(head)[row], 0) / this.shown.length
         : 0;
     const weight = column >= 0 && row >= 0 ? mean[column] : 0;
     this.readout.show(look, { row, column, weight, masked: false, removed });
-    if (row >= 0 && column < 0) this.tellOutside(mean);
+    if (row >= 0 && column < 0 && look.what === "weight") this.tellOutside(mean);
   }
 
   /** How much of the row's weight is outside the window of keys. */
@@ -236,13 +308,24 @@ export class LinesView {
 
   pictureSize() {
     const { width, height } = this.geometry;
-    return { width: Math.ceil(width), height: Math.ceil(height) };
+    return { width: Math.ceil(width), height: Math.ceil(height) + linesLegendHeight(this) };
   }
 
   draw(surface) {
     drawLines(surface, this);
     for (const column of [this.left, this.right]) drawTokens(surface, this, column);
+    drawLinesLegend(surface, this);
   }
+}
+
+/** The groups of some tokens. */
+function groupsOf(tokens, { groupOf }) {
+  return new Set([...tokens].map((token) => groupOf[token]).filter((group) => group >= 0));
+}
+
+/** The rows of cross-attention are what is being written. */
+function crossed({ state }, key) {
+  return state.call.kind === "cross" ? `${key}.cross` : key;
 }
 
 function specialGroups(groups, special) {

@@ -4,15 +4,23 @@ import { drawAxes, widestLabel } from "../axes.js";
 import { make, press } from "../elements.js";
 import { say } from "../languages.js";
 import { drawLegend, LEGEND_HEIGHT } from "../legend.js";
+import { maskedAreas } from "../masked_area.js";
+import { MINIMAP_SIDE, Minimap } from "../minimap.js";
 import { Readout } from "../readout.js";
 import { oncePerFrame, Slices } from "../slices.js";
+import { textWidth } from "../surface.js";
+import { greatestPlaces } from "../text_weights.js";
 import { thumbnailOf } from "../thumbnails.js";
 import { TiledView } from "../tiled_view.js";
-import { TILE, Tiles } from "../tiles.js";
+import { isFurther, TILE, Tiles } from "../tiles.js";
 import { Viewport } from "../viewport.js";
+import { WeightTable } from "../weight_table.js";
 
 const MOST_RECTANGLES = 4096;
 const LONGEST_LABEL = 104;
+const LONG_MATRIX = 128; // tokens from which there is a minimap, where the view is wide enough
+const MINIMAP_FROM = 720;
+const CLOSE_ENOUGH = 14; // pixels of a cell whose tokens can be read
 
 export class MatrixView extends TiledView {
   constructor(app) {
@@ -27,12 +35,17 @@ export class MatrixView extends TiledView {
     this.readout = new Readout(say("matrix.hint"));
     const tools = make(
       "div",
-      { class: "segments" },
+      { class: "segments", role: "group", "aria-label": say("matrix.zoom") },
       press("−", () => this.zoomBy(1 / 1.6), { class: null, "aria-label": say("matrix.out") }),
       press(say("matrix.fit"), () => app.state.set({ zoom: null }), { class: null }),
       press("+", () => this.zoomBy(1.6), { class: null, "aria-label": say("matrix.in") }),
     );
-    this.bar = make("div", { class: "view-bar" }, this.readout.root, tools);
+    this.minimap = new Minimap((row, column) => this.goTo(row, column));
+    this.table = new WeightTable();
+    this.stage.append(this.minimap.root);
+    this.canvas.setAttribute("aria-describedby", "matrix-readout");
+    this.readout.root.id = "matrix-readout";
+    this.bar = make("div", { class: "view-bar" }, this.readout.root, this.table.root, tools);
     this.root = make("section", { class: "view matrix" }, this.bar, this.stage);
   }
 
@@ -45,6 +58,10 @@ export class MatrixView extends TiledView {
     return this.slices.idle();
   }
 
+  get home() {
+    return this.canvas;
+  }
+
   update(now, changed) {
     const look = this.app.look();
     const fresh = look !== this.look || this.tiles.head !== now.head;
@@ -53,10 +70,22 @@ export class MatrixView extends TiledView {
       this.pointer = null;
       this.coarse = null;
     }
-    if (fresh || !changed || ["scale", "palette", "theme"].some((name) => changed.has(name))) this.forgetPictures();
+    if (fresh || !changed || ["scale", "palette", "theme"].some((name) => changed.has(name))) {
+      this.forgetPictures();
+      this.minimap.show(look.call, now.head, this.app.shading(look.call, [now.head]));
+    }
     this.look = look;
-    this.canvas.setAttribute("aria-label", say("matrix.label", { queries: look.rows.count, keys: look.columns.count }));
+    this.table.show(look, now.head, look.rowOf(now.query));
+    this.canvas.setAttribute(
+      "aria-label",
+      say("matrix.label", { what: say(look.named), queries: look.rows.count, keys: look.columns.count }),
+    );
     this.layout();
+  }
+
+  /** One head fills the view, so it has the whole scale. */
+  get shading() {
+    return this.app.shading(this.look.call, [this.tiles.head]);
   }
 
   // ---- where ------------------------------------------------------------------------------------
@@ -69,8 +98,12 @@ export class MatrixView extends TiledView {
     if (this.size?.width !== width || this.spaced !== this.look) this.measure(width);
     this.size = { width, height };
     const [left, top] = [this.space.left + 14, this.space.top * 0.8 + 16];
-    const area = { left, top, width: width - left - this.space.top * 0.6, height: height - top - LEGEND_HEIGHT };
+    const long = Math.max(rows.count, columns.count) >= LONG_MATRIX && width >= MINIMAP_FROM;
+    this.minimap.root.hidden = !long;
+    const right = Math.max(this.space.top * 0.6, long ? MINIMAP_SIDE + 24 : 0);
+    const area = { left, top, width: width - left - right, height: height - top - LEGEND_HEIGHT };
     this.viewport = new Viewport(rows.count, columns.count, area, this.app.state.now.zoom);
+    this.minimap.root.style.top = `${top}px`;
     this.tell(this.marked);
     this.repaint();
     this.refine();
@@ -82,6 +115,26 @@ export class MatrixView extends TiledView {
       Math.min(LONGEST_LABEL, width * 0.24, Math.max(widestLabel(names), widestLabel([String(names.length)])) + 1);
     this.space = { left: label(this.look.rowNames), top: label(this.look.columnNames) };
     this.spaced = this.look;
+  }
+
+  /** Brings the pinned pair into the middle: the query with its strongest key, if no key is pinned. */
+  showPin() {
+    const { now } = this.app.state;
+    const { look } = this;
+    const row = look.rowOf(now.query);
+    const strongest = row >= 0 ? greatestPlaces(look.row(this.tiles.head, row), 1)[0] : -1;
+    const column = now.key === null ? strongest : look.columnOf(now.key);
+    const { viewport } = this;
+    const close =
+      viewport.cellHeight < CLOSE_ENOUGH ? viewport.zoomed(CLOSE_ENOUGH / viewport.cellHeight, 0, 0) : viewport;
+    const middle = close.cellAt(close.left + close.width / 2, close.top + close.height / 2);
+    this.moveTo(close.centred(row < 0 ? middle[0] : row, column === undefined || column < 0 ? middle[1] : column));
+  }
+
+  /** Brings a place into the middle, given as shares of the whole. */
+  goTo(down, across) {
+    const { viewport } = this;
+    this.moveTo(viewport.centred(down * viewport.rows - 0.5, across * viewport.columns - 0.5));
   }
 
   refine() {
@@ -117,10 +170,10 @@ export class MatrixView extends TiledView {
     const step = 2 ** this.level;
     const [top, left] = [Math.floor(row / step) * step, Math.floor(column / step) * step];
     const [bottom, right] = [Math.min(top + step, look.rows.count), Math.min(left + step, look.columns.count)];
-    const weights = look.weights(this.tiles.head, top, bottom, left, right);
+    const weights = look.values(this.tiles.head, top, bottom, left, right);
     let at = 0;
     weights.forEach((weight, index) => {
-      if (weight > weights[at]) at = index;
+      if (isFurther(weight, weights[at])) at = index;
     });
     return {
       row: top + Math.floor(at / (right - left)),
@@ -136,8 +189,7 @@ export class MatrixView extends TiledView {
     const { now } = this.app.state;
     const [row, column] = [this.look.rowOf(now.query), this.look.columnOf(now.key)];
     if (row < 0 && column < 0) return null;
-    const weight =
-      row >= 0 && column >= 0 ? this.look.weights(this.tiles.head, row, row + 1, column, column + 1)[0] : 0;
+    const weight = row >= 0 && column >= 0 ? this.look.values(this.tiles.head, row, row + 1, column, column + 1)[0] : 0;
     return { row, column, weight, count: 1 };
   }
 
@@ -147,9 +199,12 @@ export class MatrixView extends TiledView {
       return;
     }
     const { look, tiles } = this;
-    const removed = marked.row >= 0 ? look.removed(tiles.head)[marked.row] : 0;
-    const note = marked.count > 1 ? say("matrix.greatest", { count: marked.count }) : "";
-    this.readout.show(look, { ...marked, removed, note, masked: marked.weight === 0 && this.isMasked(marked) });
+    const removed = look.what === "weight" && marked.row >= 0 ? look.removed(tiles.head)[marked.row] : 0;
+    const note =
+      marked.count > 1
+        ? say(look.what === "weight" ? "matrix.greatest" : "matrix.furthest", { count: marked.count })
+        : "";
+    this.readout.show(look, { ...marked, removed, note, masked: !marked.weight && this.isMasked(marked) });
   }
 
   isMasked({ row, column }) {
@@ -168,10 +223,18 @@ export class MatrixView extends TiledView {
   drawAll(surface) {
     const { viewport, space, look } = this;
     const marked = this.marked;
-    const { inks, state } = this.app;
+    const { inks } = this.app;
     const { left, top, width, height } = viewport;
+    const found = this.app.found();
+    const matches = {
+      rows: [...found.query].map((token) => look.rowOf(token)),
+      columns: [...found.key].map((token) => look.columnOf(token)),
+    };
+    this.minimap.mark(viewport, matches.rows, inks);
+    const masked = this.maskedRectangles();
     surface.clip(left, top, width, height, () => {
       this.drawCells(surface);
+      if (masked.length) surface.hatch(masked, inks.hatch);
       if (marked) this.drawCrosshair(surface, marked.row, marked.column, { ink: inks.accent, opacity: 0.75 });
     });
     for (const [x, y] of [
@@ -182,11 +245,30 @@ export class MatrixView extends TiledView {
       surface.line(left + x, top, left + x, top + height, inks.hair);
     }
     drawAxes(surface, { viewport, space, inks, look, marked });
+    drawMatches(surface, viewport, inks, matches);
     const legend = Math.min(220, width);
-    drawLegend(surface, { x: left, y: top + height + 16, width: legend, inks, scale: state.now.scale });
-    const beside = left + legend + 28;
+    drawLegend(surface, { x: left, y: top + height + 16, width: legend, inks, shading: this.shading });
+    const swatch = left + legend + 24;
+    const word = say("matrix.masked");
+    if (masked.length) {
+      surface.hatch([[swatch, top + height + 13, 22, 12]], inks.hatch);
+      surface.text(swatch + 28, top + height + 20, word, { fill: inks.soft, size: 12 });
+    }
+    const beside = masked.length ? swatch + 28 + textWidth(word, 12) + 24 : swatch;
     const axes = say(look.call.kind === "cross" ? "matrix.axes.cross" : "matrix.axes");
     surface.text(beside, top + height + 20, axes, { fill: inks.soft, size: 12, limit: this.size.width - beside });
+  }
+
+  /** Where pairs are masked, in pixels. */
+  maskedRectangles() {
+    const { viewport, look, tiles } = this;
+    const step = Math.max(1, Math.round(1 / viewport.cellHeight));
+    return maskedAreas(look, tiles.head, viewport.inSight, step).map(({ top, bottom, left, right }) => [
+      viewport.x(left),
+      viewport.y(top),
+      viewport.x(right) - viewport.x(left),
+      viewport.y(bottom) - viewport.y(top),
+    ]);
   }
 
   drawCells(surface) {
@@ -194,7 +276,7 @@ export class MatrixView extends TiledView {
     const { top, bottom, left, right } = viewport.inSight;
     const pairs = (bottom - top) * (right - left);
     if (level === 0 && pairs <= MOST_RECTANGLES && (surface.vector || viewport.roomForValues)) {
-      const weights = this.look.weights(this.tiles.head, top, bottom, left, right);
+      const weights = this.look.values(this.tiles.head, top, bottom, left, right);
       this.drawRectangles(surface, (row, column) => weights[(row - top) * (right - left) + column - left]);
       return;
     }
@@ -208,7 +290,20 @@ export class MatrixView extends TiledView {
 
   /** The thumbnail, until the tiles are computed. */
   drawThumbnail(surface) {
-    this.coarse ??= thumbnailOf(this.look.call, this.tiles.head);
+    this.coarse ??= thumbnailOf(this.look.call, this.tiles.head, this.look.what);
     this.drawPicture(surface, this.coarse, 0, 0, this.coarse.down, this.coarse.across);
+  }
+}
+
+/** Ticks along the axes where the searched text is. */
+function drawMatches(surface, viewport, inks, { rows, columns }) {
+  const { left, top, width, height } = viewport;
+  for (const row of rows) {
+    const y = viewport.y(row + 0.5);
+    if (row >= 0 && y > top && y < top + height) surface.line(left - 6, y, left, y, inks.negative, { width: 2 });
+  }
+  for (const column of columns) {
+    const x = viewport.x(column + 0.5);
+    if (column >= 0 && x > left && x < left + width) surface.line(x, top - 6, x, top, inks.negative, { width: 2 });
   }
 }

@@ -1,11 +1,14 @@
 // Overview: every head as a small picture, by layer, or in the order of a statistic.
 
-import { LENS } from "../call_view.js";
+import { SHOWN } from "../call_view.js";
 import { choice, datum, make, press } from "../elements.js";
+import { explain } from "../explained.js";
+import { foundIn } from "../find.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
+import { legendElement } from "../legend.js";
 import { numberText } from "../numbers.js";
 import { allHeads, sortHeads } from "../ranking.js";
-import { plays, roleBadge, roleChoice, roleTitle } from "../roles.js";
+import { plays, roleBadge, roleChoice, rolesOf, roleTitle } from "../roles.js";
 import { Slices } from "../slices.js";
 import { paintThumbnail, thumbnailOf } from "../thumbnails.js";
 import { Tiles } from "../tiles.js";
@@ -19,6 +22,7 @@ export class OverviewView {
     this.cards = [];
     this.bar = make("div", { class: "view-bar" });
     this.body = make("div", { class: "scroll" });
+    this.legend = make("span", { class: "legend-place" });
     this.root = make("section", { class: "view overview" }, this.bar, this.body);
   }
 
@@ -31,9 +35,11 @@ export class OverviewView {
   }
 
   update(now, changed) {
-    const rebuilt = !changed || ["sort", "descending", "role"].some((name) => changed.has(name));
+    const rebuilt = !changed || ["sort", "descending", "role", "what"].some((name) => changed.has(name));
     if (rebuilt) this.build(now);
-    const repaint = ["scale", "palette", ...LENS];
+    if (!rebuilt && (changed.has("scale") || changed.has("palette"))) this.showLegend();
+    if (rebuilt || changed.has("find")) this.markFound();
+    const repaint = ["scale", "palette", ...SHOWN];
     if (rebuilt || repaint.some((name) => changed.has(name))) this.paintAll();
     for (const card of this.cards) {
       card.root.setAttribute("aria-current", String(card.call.index === now.call && card.head === now.head));
@@ -53,7 +59,11 @@ export class OverviewView {
 
   build(now) {
     const { recording, state } = this.app;
-    const options = [["", say("overview.layers")], ...recording.statistics.map((name) => [name, statisticName(name)])];
+    const options = [
+      ["", say("overview.layers")],
+      ...(rolesOf(recording).length ? [["role", say("overview.roles")]] : []),
+      ...recording.statistics.map((name) => [name, statisticName(name)]),
+    ];
     const sorted = now.sort === "layer" ? "" : now.sort;
     this.bar.replaceChildren(
       make(
@@ -63,13 +73,21 @@ export class OverviewView {
         choice(options, sorted, (sort) => state.set({ sort })),
       ),
       press(say(now.descending ? "order.down" : "order.up"), () => state.set({ descending: !now.descending }), {
-        hidden: !sorted,
+        hidden: !sorted || sorted === "role",
       }),
       ...roleChoice(this.app),
+      this.legend,
       make("span", { class: "hint" }, statisticMeaning(sorted)),
     );
+    this.showLegend();
     this.cards = [];
-    this.body.replaceChildren(...(sorted ? [this.flat(sorted, now.descending)] : this.grouped()));
+    const parts = { "": () => this.grouped(), role: () => this.byRole() };
+    this.body.replaceChildren(...(parts[sorted]?.() ?? [this.flat(sorted, now.descending)]));
+  }
+
+  /** One scale for all heads, so that they can be compared. */
+  showLegend() {
+    this.legend.replaceChildren(...[legendElement(this.app.shading(), this.app.inks)].filter(Boolean));
   }
 
   /** One block for each run and kind, one row for each layer. */
@@ -116,17 +134,48 @@ export class OverviewView {
     });
   }
 
+  /** One block for each role, the clearest heads first. */
+  byRole() {
+    const { role } = this.app.state.now;
+    const blocks = new Map();
+    for (const one of sortHeads(allHeads(this.app.recording), "role", true).filter((found) => plays(found, role))) {
+      const name = one.call.roles[one.head]?.role ?? "";
+      blocks.set(name, [...(blocks.get(name) ?? []), one]);
+    }
+    return [...blocks].map(([name, found]) =>
+      make(
+        "div",
+        { class: "block" },
+        make(
+          "h2",
+          {},
+          say(name ? `role.${name}` : "role.none"),
+          make(
+            "small",
+            {},
+            name ? `${say(`role.${name}.says`)} · ` : "",
+            say(found.length === 1 ? "overview.count.one" : "overview.count", { count: found.length }),
+          ),
+        ),
+        make("div", { class: "flat" }, ...found.map((one) => this.placedCard(one))),
+      ),
+    );
+  }
+
+  /** A head outside of its row: with its layer. */
+  placedCard({ call, head }, number = "") {
+    const kinds = new Set(this.app.recording.calls.map((one) => one.kind)).size;
+    const where = `${kinds > 1 ? `${say(`kind.${call.kind}`)} ` : ""}${call.layer} · ${call.heads[head]}`;
+    return this.card(call, head, where, number);
+  }
+
   flat(name, descending) {
     const { role } = this.app.state.now;
     const found = sortHeads(allHeads(this.app.recording), name, descending).filter((one) => plays(one, role));
-    const kinds = new Set(this.app.recording.calls.map((call) => call.kind)).size;
     return make(
       "div",
       { class: "flat" },
-      ...found.map(({ call, head }) => {
-        const where = `${kinds > 1 ? `${say(`kind.${call.kind}`)} ` : ""}${call.layer} · ${call.heads[head]}`;
-        return this.card(call, head, where, numberText(call.statistic(name)[head]));
-      }),
+      ...found.map((one) => this.placedCard(one, numberText(one.call.statistic(name)[one.head]))),
     );
   }
 
@@ -147,11 +196,35 @@ export class OverviewView {
     );
     const badge = roleBadge(call, head);
     const said = [label, number, badge?.textContent].filter(Boolean).join(", ");
-    const names = { title: [label, roleTitle(call, head)].filter(Boolean).join("\n"), "aria-label": said };
-    const root = press([canvas, caption, badge], () => this.app.open(call.index, head), { class: "card", ...names });
-    const card = { call, head, canvas, root, where, number };
+    const marks = make("canvas", { class: "marks", hidden: true, "aria-hidden": "true" });
+    const picture = make("span", { class: "picture" }, canvas, marks);
+    const root = press([picture, caption, badge], () => this.app.open(call.index, head), {
+      class: "card",
+      "aria-label": said,
+    });
+    explain(root, [label, roleTitle(call, head)].filter(Boolean).join("\n"));
+    const card = { call, head, canvas, marks, root, where, number };
     this.cards.push(card);
     return root;
+  }
+
+  /** Ticks beside the rows of the tokens that were searched for. */
+  markFound() {
+    const { state, inks } = this.app;
+    for (const { call, marks } of this.cards) {
+      const { query } = foundIn(call, state.now.find);
+      marks.hidden = query.size === 0;
+      if (!query.size) continue;
+      [marks.width, marks.height] = [1, Math.min(128, call.queries)];
+      const context = marks.getContext("2d");
+      context.fillStyle = inks.negative;
+      for (const token of query) context.fillRect(0, Math.floor((marks.height * token) / call.queries), 1, 1);
+    }
+  }
+
+  /** The card of the current head. */
+  get home() {
+    return this.cards.find(({ root }) => root.getAttribute("aria-current") === "true")?.root;
   }
 
   // ---- pictures ---------------------------------------------------------------------------------
@@ -164,7 +237,7 @@ export class OverviewView {
   *pictures(cards) {
     for (const card of cards) {
       card.root.classList.toggle("waiting", !this.app.lookAt(card.call.index).plain);
-      this.paintCard(card, thumbnailOf(card.call, card.head));
+      this.paintCard(card, thumbnailOf(card.call, card.head, this.app.state.now.what));
       yield;
     }
     for (const card of cards) {
@@ -177,7 +250,7 @@ export class OverviewView {
   }
 
   paintCard(card, picture) {
-    paintThumbnail(card.canvas, picture, this.app.inks.ramp, this.app.state.now.scale);
+    paintThumbnail(card.canvas, picture, this.app.shading());
   }
 
   // ---- export -----------------------------------------------------------------------------------
@@ -210,7 +283,7 @@ export class OverviewView {
 
   /** Where each picture is in an export: a new row for each layer, a title for each kind. */
   place(onCard, onTitle) {
-    const flat = Boolean(this.app.state.now.sort);
+    const flat = Boolean(this.app.state.now.sort); // by role too: one picture after another
     let [x, y, kind, layer] = [0, -108, null, null];
     this.cards.forEach((card, index) => {
       const { call } = card;

@@ -1,6 +1,6 @@
 // Steps: the whole calculation of one query, with real numbers.
 
-import { LENS, NO_LENS } from "../call_view.js";
+import { LENS, NO_LENS, SHOWN } from "../call_view.js";
 import { datum, make, press } from "../elements.js";
 import { say } from "../languages.js";
 import { numberText } from "../numbers.js";
@@ -9,7 +9,7 @@ import { drawSteps, stepsPaper } from "./steps_picture.js";
 import { formulaOf, StepsTable } from "./steps_table.js";
 
 const NEIGHBOURS = 40;
-const MATTERS = ["call", "head", "query", "key", "palette", ...LENS];
+const MATTERS = ["call", "head", "query", "key", "palette", "find", ...SHOWN];
 
 export class StepsView {
   constructor(app) {
@@ -45,9 +45,10 @@ export class StepsView {
     const { query } = this;
     const [from, to] = [Math.max(0, query - NEIGHBOURS), Math.min(call.queries, query + NEIGHBOURS + 1)];
     const go = (index) => this.app.state.set({ query: index });
+    const found = this.app.found().query;
     const tokens = call.queryTokens.slice(from, to).map((token, at) =>
       press([make("small", {}, String(from + at)), make("bdi", {}, token)], () => go(from + at), {
-        class: call.querySpecial[from + at] ? "token special" : "token",
+        class: `token${call.querySpecial[from + at] ? " special" : ""}${found.has(from + at) ? " found" : ""}`,
         translate: "no",
         "aria-pressed": String(from + at === query),
       }),

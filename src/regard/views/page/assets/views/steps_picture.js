@@ -3,7 +3,7 @@
 import { say } from "../languages.js";
 import { weightText } from "../numbers.js";
 import { drawVector, greatestSize } from "../vector.js";
-import { formulaOf, sinkShare, stepColumns } from "./steps_table.js";
+import { formulaOf, quantityColumns, sinkShare, stepColumns } from "./steps_table.js";
 
 const STEP_LINE = 26;
 const STEP_WIDTH = 92;
@@ -12,7 +12,10 @@ const TOKEN_WIDTH = 240;
 /** The size of the picture. */
 export function stepsPaper(steps, table) {
   if (!steps) return { width: 900, height: 40 };
-  const width = Math.max(640, TOKEN_WIDTH + STEP_WIDTH * (stepColumns(steps).length + 1));
+  const width = Math.max(
+    640,
+    TOKEN_WIDTH + STEP_WIDTH * (stepColumns(steps).length + 1 + quantityColumns(steps).length),
+  );
   return { width, height: 150 + STEP_LINE * (table.shown(steps).shown.length + 3) + (steps.output ? 110 : 0) };
 }
 
@@ -22,7 +25,9 @@ export function drawSteps(surface, { steps, table, query, call, inks }) {
     return;
   }
   const { width } = stepsPaper(steps, table);
-  const columns = [...stepColumns(steps), { name: "weight", text: (key) => weightText(key.weight) }];
+  const weight = { name: "weight", text: (key) => weightText(key.weight) };
+  const columns = [...stepColumns(steps), weight, ...quantityColumns(steps)];
+  const weightAt = stepColumns(steps).length;
   const bars = (vector, y) =>
     drawVector(surface, vector, { x: 0, y, width, height: 56, greatest: greatestSize([vector]), inks });
   let y = 132;
@@ -36,11 +41,14 @@ export function drawSteps(surface, { steps, table, query, call, inks }) {
   surface.text(0, 10, `${query}  ${call.queryTokens[query]}`, { fill: inks.ink, size: 15, weight: 600 });
   bars(steps.q, 28);
   surface.text(0, 104, formulaOf(steps), { fill: inks.soft, size: 13 });
-  line([say("steps.key"), ...columns.map(({ name }) => say(`steps.${name}`))], { fill: inks.soft, weight: 600 });
+  line([say("steps.key"), ...columns.map(({ name }, at) => say(at > weightAt ? `what.${name}` : `steps.${name}`))], {
+    fill: inks.soft,
+    weight: 600,
+  });
   for (const index of table.shown(steps).shown) {
     const key = steps.keys[index];
     surface.rect(
-      TOKEN_WIDTH + STEP_WIDTH * (columns.length - 1),
+      TOKEN_WIDTH + STEP_WIDTH * weightAt,
       y - 10,
       (STEP_WIDTH - 8) * Math.min(1, key.weight),
       20,
@@ -53,7 +61,7 @@ export function drawSteps(surface, { steps, table, query, call, inks }) {
     });
   }
   const foot = (name, weight) =>
-    line([say(`steps.${name}`), ...columns.slice(1).map(() => ""), weightText(weight)], {
+    line([say(`steps.${name}`), ...stepColumns(steps).map(() => ""), weightText(weight)], {
       fill: inks.ink,
       weight: 600,
     });

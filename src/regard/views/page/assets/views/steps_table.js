@@ -1,8 +1,10 @@
 // The table of the steps: a row for each key, the strongest first, a column for each step that the call takes.
 
 import { datum, make, press } from "../elements.js";
+import { term } from "../explained.js";
 import { say } from "../languages.js";
-import { numberText, shareText, weightText } from "../numbers.js";
+import { numberText, shareText, valueText, weightText } from "../numbers.js";
+import { quantityKey } from "../quantities.js";
 import { greatestSize, vectorCanvas } from "../vector.js";
 
 const FIRST_KEYS = 10;
@@ -36,6 +38,14 @@ export function stepColumns(steps) {
   ];
 }
 
+const QUANTITY_FORMULAS = { gradient: "dO · v", product: "w · (dO · v)", contribution: "w · c" };
+
+/** The columns of the quantities besides the weight that the call has. */
+export function quantityColumns(steps) {
+  const names = Object.keys(QUANTITY_FORMULAS).filter((name) => steps.keys[0]?.[name] !== undefined);
+  return names.map((name) => ({ name, formula: QUANTITY_FORMULAS[name], text: (key) => valueText(key[name]) }));
+}
+
 export class StepsTable {
   constructor(app) {
     this.app = app;
@@ -45,7 +55,9 @@ export class StepsTable {
   /** The keys shown: the strongest, as many as were unfolded, and the pinned one; masked keys come last. */
   shown({ keys }) {
     const order = keys.map((_, index) => index);
-    order.sort((a, b) => keys[b].allowed - keys[a].allowed || keys[b].weight - keys[a].weight || a - b);
+    const { what } = this.app.state.now;
+    const size = (index) => Math.abs(keys[index][what]);
+    order.sort((a, b) => keys[b].allowed - keys[a].allowed || size(b) - size(a) || a - b);
     const shown = order.splice(0, FIRST_KEYS + this.unfolded);
     const pinned = order.indexOf(this.app.state.now.key);
     if (pinned >= 0) shown.push(...order.splice(pinned, 1));
@@ -68,7 +80,15 @@ export class StepsTable {
       "div",
       {},
       make("div", { class: "wide" }, table),
-      make("p", { class: "hint" }, say("steps.from"), " ", datum(`= ${numberText(steps.lse, 4)}`)),
+      make(
+        "p",
+        { class: "hint" },
+        term("lse", "lse"),
+        " ",
+        say("steps.from"),
+        " ",
+        datum(`= ${numberText(steps.lse, 4)}`),
+      ),
     );
     return this.root;
   }
@@ -80,15 +100,30 @@ export class StepsTable {
   }
 
   heading(columns) {
-    const head = (name, formula, text) =>
-      make("th", { scope: "col", class: text }, say(`steps.${name}`), make("small", { translate: "no" }, formula));
+    const known = ["key", "score", "weight"];
+    const head = (name, formula, text) => {
+      const word = say(`steps.${name}`);
+      const title = known.includes(name) ? term(name, word) : word;
+      return make("th", { scope: "col", class: text }, title, make("small", { translate: "no" }, formula));
+    };
     return make(
       "tr",
       {},
       head("key", "", "text"),
       ...columns.map(({ name, formula }) => head(name, formula)),
       head("weight", "w = exp(s − lse)"),
+      ...quantityColumns(this.steps).map(({ name, formula }) => this.quantityHead(name, formula)),
       this.hasValues ? head("value", "w · v", "text") : null,
+    );
+  }
+
+  quantityHead(name, formula) {
+    const key = quantityKey(this.app.recording, name);
+    return make(
+      "th",
+      { scope: "col", title: say(`${key}.about`) },
+      say(key),
+      make("small", { translate: "no" }, formula),
     );
   }
 
@@ -115,8 +150,17 @@ export class StepsTable {
       ),
       ...columns.map((column) => make("td", {}, column.text(key))),
       weight,
+      ...quantityColumns(this.steps).map((column) =>
+        make("td", { "data-quantity": column.name, "data-value": key[column.name] }, datum(column.text(key))),
+      ),
       this.hasValues ? make("td", { class: "text" }, vectorCanvas(weighted(key), 160, 22, greatest, inks)) : null,
     );
+  }
+
+  /** The sum of a quantity over all keys, where it means something: gradients do not add up. */
+  totalOf(line, name) {
+    if (line !== "total" || name === "gradient") return "";
+    return datum(valueText(this.steps.keys.reduce((sum, key) => sum + (key[name] || 0), 0)));
   }
 
   /** What is folded away, the learned sink, the total. */
@@ -129,6 +173,7 @@ export class StepsTable {
         { class: name },
         make("td", { class: "text", colspan: columns.length + 1 }, text),
         make("td", { "data-total": name }, datum(weightText(weight))),
+        ...quantityColumns(this.steps).map((column) => make("td", {}, this.totalOf(name, column.name))),
         this.hasValues ? make("td") : null,
       );
     const lines = [];

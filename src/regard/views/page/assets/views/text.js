@@ -1,41 +1,62 @@
 // Text: the running text, wrapped like a book. The token that is pointed at or pinned shades all others by what it
-// attends to, or by what attends to it. Source and target of a translation are two blocks with lines between them.
+// attends to, or by what attends to it; or all tokens are shaded by their relevance for one position, through all
+// layers. Source and target of a translation are two blocks with lines between them.
 
-import { readableOn, shadeOf, toneOf } from "../colours.js";
 import { choice, datum, make, segments } from "../elements.js";
 import { say } from "../languages.js";
+import { legendElement } from "../legend.js";
 import { groupNames, groupTokens } from "../lens.js";
-import { shareText } from "../numbers.js";
+import { shareText, valueText } from "../numbers.js";
 import { cardsSection } from "../role_cards.js";
 import { headsOfRole, pairParts, rolesOf } from "../roles.js";
+import { Shading } from "../shading.js";
 import { oncePerFrame } from "../slices.js";
 import { CanvasSurface } from "../surface.js";
-import { greatestPlaces, meanOf, restingKeys, strongestColour, textDirection } from "../text_weights.js";
+import {
+  firstAtLeast,
+  greatestPlaces,
+  greatestSizeOf,
+  meanOf,
+  restingKeys,
+  strongestColour,
+  sumOverUnits,
+  textDirection,
+} from "../text_weights.js";
 import { AlignmentPlay } from "./text_alignment.js";
 import { drawLinks, linksLayer } from "./text_links.js";
+import { markProbabilities, nextParts, probabilityLegend, writtenSide } from "./text_next.js";
 
 const TONES = 24;
 const DECADES = 2; // of the logarithmic scale, below the strongest weight shown
 const MOST_LISTED = 6;
+// What the bar above the text depends on.
+const IN_BAR = ["call", "head", "group", "direction", "quiet", "likely", "what", "scale", "palette"];
+const UNKNOWN = 100; // no tone, so that a token is painted again
+const BEYOND = 80; // pixels above and below what is in sight that are painted too
 
 export class TextView {
   constructor(app) {
     this.app = app;
     this.pointed = null; // { side, unit } under the pointer, or played
     this.paintSoon = oncePerFrame(() => this.paint());
+    this.shadeSoon = oncePerFrame(() => this.shadeAll());
     this.bar = make("div", { class: "view-bar text-bar" });
     this.caption = make("p", { class: "text-caption", role: "status", "aria-live": "polite" });
     this.listed = make("ol", { class: "strongest", "aria-label": say("text.strongest") });
-    this.book = make("div", { class: "book" });
+    this.next = make("div", { class: "next-tokens" });
+    this.book = make("div", { class: "book", on: { scroll: () => this.shadeSoon() } });
     this.cards = make("div", { class: "role-cards-place" });
     this.root = make(
       "section",
       { class: "view text" },
       this.bar,
-      make("div", { class: "text-said" }, this.caption, this.listed),
+      make("div", { class: "text-said" }, this.caption, this.listed, this.next),
       make("div", { class: "scroll" }, this.book, this.cards),
     );
-    this.resized = new ResizeObserver(() => this.paintSoon());
+    this.resized = new ResizeObserver(() => {
+      for (const block of Object.values(this.blocks)) block.tops = null;
+      this.paintSoon();
+    });
     this.resized.observe(this.book);
     this.play = new AlignmentPlay(this);
   }
@@ -60,9 +81,10 @@ export class TextView {
     if (changed) this.play.stop();
     const rebuilt = !changed || ["call", "special", "words"].some((name) => changed.has(name));
     if (rebuilt && (!changed || this.differs(now))) this.build(now);
-    if (!changed || ["call", "head", "group", "direction", "quiet"].some((name) => changed.has(name)))
-      this.buildBar(now);
+    this.book.classList.toggle("likely", now.likely === "on" && writtenSide(this) !== null);
+    if (!changed || IN_BAR.some((name) => changed.has(name))) this.buildBar(now);
     if (rebuilt) this.pointed = null;
+    if (rebuilt || changed.has("find")) this.markFound();
     this.paint();
   }
 
@@ -80,6 +102,7 @@ export class TextView {
     const { state, recording } = this.app;
     const roles = rolesOf(recording).filter((role) => headsOfRole(recording, state.call, role).length);
     const groups = ["head", "mean"].map((name) => [name, say(`text.${name}`)]);
+    if (this.relevant.length) groups.push(["relevance", say("text.relevance")]);
     const options = [...groups, ...roles.map((role) => [role, say("text.role", { role: say(`role.${role}`) })])];
     const ways = ["from", "to"].map((name) => [name, say(`text.${name}`)]);
     const box = make("input", {
@@ -95,15 +118,47 @@ export class TextView {
         make(
           "div",
           { class: "field" },
-          choice(options, now.group, (group) => state.set({ group }), { "aria-label": say("text.group") }),
+          choice(options, now.group, (group) => state.set({ group }), {
+            "aria-label": say("text.group"),
+            title: this.relevant.length ? say("text.relevance.about") : null,
+          }),
         ),
-        this.cross ? null : segments(ways, now.direction, (direction) => this.turn(direction), say("text.direction")),
+        this.cross || this.relevance
+          ? null
+          : segments(ways, now.direction, (direction) => this.turn(direction), say("text.direction")),
         make("label", { class: "toggle" }, box, say("text.quiet")),
-        make("span", { class: "hint wide-only" }, say(this.cross ? "text.hint.cross" : "text.hint")),
+        this.relevance ? null : legendElement(this.barShading, this.app.inks),
+        ...this.likelySwitch(now),
+        now.likely === "on" ? null : make("span", { class: "hint wide-only" }, this.hint),
       ].filter(Boolean),
     );
     this.root.classList.toggle("two", this.cross);
     if (focused >= 0) [...this.bar.querySelectorAll("button, select, input")][focused]?.focus();
+  }
+
+  get hint() {
+    if (this.relevance) return say("text.relevance.about");
+    return say(this.cross ? "text.hint.cross" : "text.hint");
+  }
+
+  /** The scale of the bar: that of the tokens is relative to the strongest of each row. */
+  get barShading() {
+    const { call, now } = this.app.state;
+    return this.app.shading(call, [now.head]);
+  }
+
+  /** The switch that colours tokens by their probability, where it is known. */
+  likelySwitch(now) {
+    if (!writtenSide(this)) return [];
+    const { state, recording } = this.app;
+    const box = make("input", {
+      type: "checkbox",
+      on: { change: () => state.set({ likely: box.checked ? "on" : "off" }) },
+    });
+    box.checked = now.likely === "on";
+    const text = say(recording.next.generated === null ? "text.likely.read" : "text.likely.written");
+    const label = make("label", { class: "toggle" }, box, text);
+    return now.likely === "on" ? [label, probabilityLegend()] : [label];
   }
 
   /** The other direction, with the same token pinned. */
@@ -126,7 +181,17 @@ export class TextView {
     const side = (name, tokens, marks, wordsOf, spaces) => {
       const hidden = marks.map((is) => special === "hide" && is);
       const units = groupTokens(wordsOf, hidden, words === "merge");
-      return { side: name, tokens, marks, units, names: groupNames(units, tokens), spaces };
+      return {
+        side: name,
+        tokens,
+        marks,
+        units,
+        names: groupNames(units, tokens),
+        spaces,
+        tones: new Int8Array(units.count), // what each unit should look like
+        painted: new Int8Array(units.count), // what it looks like
+        tops: null, // where each unit is in the book, measured when it is needed
+      };
     };
     const key = side("key", call.keyTokens, call.keySpecial, call.keyWords, call.keySpaces);
     this.blocks = { key };
@@ -137,6 +202,7 @@ export class TextView {
     const longest = Math.max(...blocks.map((block) => block.units.count));
     this.book.className = `book ${longest > 300 ? "long" : longest > 60 ? "middling" : "short"}`;
     for (const block of blocks) this.buildBlock(block);
+    markProbabilities(this);
     this.links = this.cross ? linksLayer() : null;
     this.book.replaceChildren(...(this.links ? [this.links] : []), ...blocks.map((block) => block.root));
   }
@@ -148,7 +214,6 @@ export class TextView {
       const kind = marks[first] ? "token special" : "token";
       return make("span", { class: kind, role: "option", id: `${side}-${unit}`, "data-unit": unit }, name);
     });
-    block.tones = new Int8Array(units.count);
     const parts = [];
     block.elements.forEach((element, unit) => {
       if (spaces[units.first[unit]] && parts.length) parts.push(" ");
@@ -248,14 +313,91 @@ export class TextView {
     elements[unit].scrollIntoView({ block: "nearest" });
   }
 
-  /** Scrolls the text, and nothing around it, to the pinned token. */
-  showPinned() {
-    const pinned = this.pinned;
+  /** Scrolls to what was pinned last: the strongest key, or the token itself. */
+  showPin() {
+    this.showPinned(this.target ?? this.pinned);
+  }
+
+  /** The key pinned beside a query of the same text: { side, unit }, or null. */
+  get target() {
+    const { now } = this.app.state;
+    if (now.key === null || now.query === null || (!this.cross && now.direction === "to")) return null;
+    const unit = this.blocks.key.units.groupOf[now.key] ?? -1;
+    return unit < 0 ? null : { side: "key", unit };
+  }
+
+  /** Marks the tokens that were searched for. */
+  markFound() {
+    const found = this.app.found();
+    for (const { side, units, elements } of Object.values(this.blocks)) {
+      const wanted = new Set([...found[side]].map((token) => units.groupOf[token]));
+      elements.forEach((element, unit) => {
+        if (wanted.has(unit) !== element.classList.contains("found")) element.classList.toggle("found");
+      });
+    }
+  }
+
+  /** Scrolls the text, and nothing around it, to a token. */
+  showPinned(pinned = this.pinned) {
     if (!pinned) return;
     const [box, book] = [this.blocks[pinned.side].elements[pinned.unit], this.book].map((one) =>
       one.getBoundingClientRect(),
     );
     if (box.bottom > book.bottom || box.top < book.top) this.book.scrollTop += box.top - book.top - book.height / 3;
+  }
+
+  // ---- relevance -------------------------------------------------------------------------------
+
+  /** What is known of the relevance of the tokens of this text: { row, values }. */
+  get relevant() {
+    const { recording, state } = this.app;
+    const { call } = state;
+    return recording.relevance
+      .filter(({ run }) => run === call.run)
+      .map(({ row, own, source }) => ({ row, values: call.kind === "decoder" || source === null ? own : source }))
+      .filter(({ values }) => values.length === call.keys);
+  }
+
+  /** The relevance that is shown: that for the token pointed at or pinned, else the first; null if weights are shown. */
+  get relevance() {
+    const { state } = this.app;
+    if (state.now.group !== "relevance") return null;
+    const found = this.relevant;
+    const here = this.blocks ? (this.pointed ?? this.pinned) : null;
+    const token = here ? this.blocks[here.side].units.first[here.unit] : -1;
+    return found.find(({ row }) => row === token) ?? found[0] ?? null;
+  }
+
+  /** The tokens by their relevance; the position itself, which is always relevant, is left out. */
+  seenRelevance({ row, values }) {
+    const { call, now } = this.app.state;
+    const { key, query } = this.blocks;
+    const block = this.cross ? query : call.kind === "encoder" && this.twoTexts ? null : key;
+    const unit = block?.units.groupOf[row] ?? -1;
+    const here = unit < 0 ? null : { side: block.side, unit };
+    const shown = sumOverUnits(values, key.units);
+    if (here?.side === "key") shown[unit] = 0;
+    if (now.quiet === "on") {
+      const rests = this.resting(this.everyHead);
+      key.units.first.forEach((_, at) => {
+        if (rests[at]) shown[at] = 0;
+      });
+    }
+    const { ramp } = this.app.inks;
+    const shading = new Shading({ ramp, scale: now.scale, greatest: greatestSizeOf(shown), what: "relevance" });
+    return { here, asQuery: true, other: key, weights: shown, shown, rested: 0, shading, row };
+  }
+
+  /** All heads that read this text. */
+  get everyHead() {
+    const { recording, state } = this.app;
+    const alike = recording.calls.filter(({ kind, run }) => kind === state.call.kind && run === state.call.run);
+    return alike.flatMap((call) => call.heads.map((_, head) => ({ call, head })));
+  }
+
+  /** Whether there is a source besides the text that is written. */
+  get twoTexts() {
+    return this.app.recording.calls.some(({ kind }) => kind === "cross");
   }
 
   // ---- weights ---------------------------------------------------------------------------------
@@ -270,46 +412,62 @@ export class TextView {
   }
 
   /**
-   * What the token at `here` attends to, or what attends to it: one weight for each unit of the other side.
+   * What the token at `here` attends to, or what attends to it: one number for each unit of the other side, 0 where it
+   * is masked.
    * @param {{ side: string, unit: number }} here
+   * @param {string} what
    */
-  weightsFrom(here) {
+  weightsFrom(here, what = this.app.state.now.what) {
     const { state } = this.app;
     const asQuery = this.cross ? here.side === "query" : state.now.direction === "from";
     const token = this.blocks[here.side].units.first[here.unit];
     const other = this.blocks[this.cross ? (asQuery ? "key" : "query") : "key"];
     const offset = this.cross ? 0 : state.call.offset;
-    const look = this.app.look();
+    const look = this.app.lookAt(state.now.call, what);
     const [row, column] = asQuery ? [look.rowOf(token - offset), -1] : [-1, look.columnOf(token)];
     const weights = new Float32Array(other.units.count);
     if (row < 0 && column < 0) return { asQuery, other, weights };
     const found = meanOf(
       this.heads.map(({ call, head }) => {
-        const own = this.app.lookAt(call.index);
-        return asQuery ? own.row(head, row) : own.weights(head, 0, own.rows.count, column, column + 1);
+        const own = this.app.lookAt(call.index, what);
+        return asQuery ? own.row(head, row) : own.values(head, 0, own.rows.count, column, column + 1);
       }),
     );
     const place = asQuery ? (unit) => look.columnOf(unit) : (unit) => look.rowOf(unit - offset);
     other.units.first.forEach((first, unit) => {
       const at = place(first);
-      if (at >= 0) weights[unit] = found[at];
+      if (at >= 0 && !Number.isNaN(found[at])) weights[unit] = found[at];
     });
     return { asQuery, other, weights };
   }
 
-  /** Which units of the keys' text are sinks, kept quiet. */
-  resting() {
-    const heads = this.heads;
+  /** Which keys are sinks, kept quiet. */
+  restingTokens(heads = this.heads) {
     const first = heads.reduce((sum, { call, head }) => sum + call.statistic("first_weight")[head], 0) / heads.length;
-    const { units, marks } = this.blocks.key;
-    const tokens = restingKeys(marks, first);
-    return units.first.map((token) => tokens[token]);
+    return restingKeys(this.blocks.key.marks, first);
+  }
+
+  /** Which units of the keys' text are sinks, kept quiet. */
+  resting(heads = this.heads) {
+    const tokens = this.restingTokens(heads);
+    return this.blocks.key.units.first.map((token) => tokens[token]);
+  }
+
+  /** The weights of a row as they are shown: the mean of the heads, quiet sinks without any. */
+  shownRow(row) {
+    const look = this.app.look();
+    const found = meanOf(this.heads.map(({ call, head }) => this.app.lookAt(call.index).row(head, row)));
+    if (this.app.state.now.quiet === "off") return found;
+    const resting = this.restingTokens();
+    return found.map((weight, column) => (resting[look.columns.first[column]] ? 0 : weight));
   }
 
   // ---- painting --------------------------------------------------------------------------------
 
   /** The token in focus with its weights, sinks apart; null without one. */
   seen() {
+    const { relevance } = this;
+    if (relevance) return this.seenRelevance(relevance);
     const here = this.pointed ?? this.pinned;
     if (!here) return null;
     const { asQuery, other, weights } = this.weightsFrom(here);
@@ -322,46 +480,86 @@ export class TextView {
         shown[unit] = 0;
       });
     }
-    return { here, asQuery, other, weights, shown, rested, ceiling: strongestColour(shown) };
+    return { here, asQuery, other, weights, shown, rested, shading: this.shadingOf(shown) };
+  }
+
+  /** Colours relative to the strongest number that is shown. */
+  shadingOf(shown) {
+    const shading = this.app.shading();
+    shading.greatest = shading.what === "weight" ? strongestColour(shown) : greatestSizeOf(shown) || 1;
+    return shading;
   }
 
   paint() {
     const seen = this.seen();
     this.now = seen;
     const pinned = this.pinned;
-    const shades = this.shades();
     for (const block of Object.values(this.blocks)) {
-      this.shade(block, seen?.other === block ? seen : null, shades);
+      this.setTones(block, seen?.other === block ? seen : null);
+      this.shade(block);
       this.markHere(block, seen?.here, pinned);
     }
+    this.markTarget();
     this.tell(seen);
     if (this.links) drawLinks(this, seen, new CanvasSurface(this.links.fit(this.book)));
   }
 
-  /** The style of each tone; few tones, so that most tokens keep theirs when the pointer moves. */
-  shades() {
-    const { ramp } = this.app.inks;
-    if (this.styles?.ramp !== ramp) {
-      const texts = Array.from({ length: TONES + 1 }, (_, tone) =>
-        tone ? `background:${shadeOf(ramp, tone / TONES)};color:${readableOn(ramp, tone / TONES)}` : "",
-      );
-      this.styles = { ramp, texts };
+  /** The style of each tone, from −TONES to TONES; few, so that most tokens keep theirs when the pointer moves. */
+  styles(shading) {
+    const { ramp } = shading;
+    if (this.styled?.ramp !== ramp) {
+      const texts = Array.from({ length: 2 * TONES + 1 }, (_, at) => {
+        const place = placeOf(at - TONES, shading);
+        return at === TONES ? "" : `background:${shading.colour(place)};color:${shading.ink(place)}`;
+      });
+      this.styled = { ramp, texts };
     }
-    return this.styles;
+    return this.styled.texts;
   }
 
-  shade(block, seen, { ramp, texts }) {
-    const { elements, tones } = block;
-    const { scale } = this.app.state.now;
-    if (block.ramp !== ramp) tones.fill(-1);
-    block.ramp = ramp;
-    for (let unit = 0; unit < elements.length; unit += 1) {
-      const weight = seen ? seen.shown[unit] : 0;
-      const tone = weight > 0 ? Math.round(TONES * toneOf(weight / seen.ceiling, scale, DECADES)) : 0;
-      if (tones[unit] === tone) continue;
-      tones[unit] = tone;
-      elements[unit].style.cssText = texts[tone];
+  /** The tone of every unit: how strong its number is beside the strongest. */
+  setTones(block, seen) {
+    const { tones } = block;
+    if (seen) block.shading = seen.shading;
+    for (let unit = 0; unit < tones.length; unit += 1) {
+      tones[unit] = seen ? toneOfUnit(seen.shown[unit], seen.shading) : 0;
     }
+  }
+
+  shadeAll() {
+    for (const block of Object.values(this.blocks)) this.shade(block);
+  }
+
+  /** Paints the units whose tone changed; of a long text only those in sight, the others when they get there. */
+  shade(block) {
+    const { elements, tones, painted } = block;
+    const shading = block.shading ?? this.app.shading();
+    const texts = this.styles(shading);
+    if (block.ramp !== shading.ramp) painted.fill(UNKNOWN);
+    block.ramp = shading.ramp;
+    const [from, to] = this.unitsInSight(block);
+    for (let unit = from; unit < to; unit += 1) {
+      if (painted[unit] === tones[unit]) continue;
+      painted[unit] = tones[unit];
+      elements[unit].style.cssText = texts[tones[unit] + TONES];
+    }
+  }
+
+  /** The units in sight, the last exclusive: all of them, unless the book scrolls. */
+  unitsInSight(block) {
+    const { elements } = block;
+    const { book } = this;
+    if (!book.classList.contains("long") || !book.clientHeight) return [0, elements.length];
+    block.tops ??= Float64Array.from(elements, (element) => element.offsetTop);
+    const [top, bottom] = [book.scrollTop - BEYOND, book.scrollTop + book.clientHeight + BEYOND];
+    return [firstAtLeast(block.tops, top), firstAtLeast(block.tops, bottom)];
+  }
+
+  markTarget() {
+    this.targeted?.classList.remove("target");
+    const target = this.pointed ? null : this.target;
+    this.targeted = target ? this.blocks[target.side].elements[target.unit] : null;
+    this.targeted?.classList.add("target");
   }
 
   markHere(block, here, pinned) {
@@ -370,7 +568,7 @@ export class TextView {
     block.marked?.removeAttribute("aria-selected");
     block.marked = here?.side === side ? elements[here.unit] : null;
     block.marked?.classList.add("here");
-    if (block.marked && tones[here.unit] > 0) block.marked.classList.add("shaded");
+    if (block.marked && tones[here.unit] !== 0) block.marked.classList.add("shaded");
     if (pinned?.side === side) {
       text.setAttribute("aria-activedescendant", `${side}-${pinned.unit}`);
       if (block.marked && pinned.unit === here.unit) {
@@ -383,6 +581,9 @@ export class TextView {
   /** Who attends to whom, in words, with the strongest others as a list. */
   tell(seen) {
     const where = this.where();
+    const parts = nextParts(this, seen?.here);
+    this.next.replaceChildren(...parts);
+    this.next.hidden = parts.length === 0;
     if (!seen) {
       this.caption.replaceChildren(
         make("span", { class: "where" }, where),
@@ -392,29 +593,55 @@ export class TextView {
       this.listed.replaceChildren();
       return;
     }
+    if (seen.row !== undefined) {
+      this.tellRelevance(seen);
+      return;
+    }
     const { here, asQuery, other, shown, rested } = seen;
     const own = this.blocks[here.side].names[here.unit];
     const best = greatestPlaces(shown, MOST_LISTED);
     const pair = (unit) => (asQuery ? [own, other.names[unit]] : [other.names[unit], own]);
-    const parts = best.length
-      ? pairParts(...pair(best[0]), shown[best[0]])
+    const told = best.length
+      ? pairParts(...pair(best[0]), shown[best[0]], this.said(shown[best[0]]))
       : [datum(own, "pair-token"), " ", make("span", { class: "hint" }, say(asQuery ? "text.blind" : "text.unseen"))];
-    const rest = rested > 0.005 ? [" ", make("small", {}, say("text.rested", { share: shareText(rested) }))] : [];
-    this.caption.replaceChildren(make("span", { class: "where" }, where, ": "), ...parts, ...rest);
+    const rest =
+      rested > 0.005 && this.app.state.now.what === "weight"
+        ? [" ", make("small", {}, say("text.rested", { share: shareText(rested) }))]
+        : [];
+    this.caption.replaceChildren(make("span", { class: "where" }, where, ": "), ...told, ...rest);
     this.caption.dataset.weight = best.length ? String(shown[best[0]]) : "";
-    this.listed.replaceChildren(
-      ...best
-        .slice(1)
-        .map((unit) =>
-          make("li", {}, datum(other.names[unit], "pair-token"), " ", datum(shareText(shown[unit]), "number")),
-        ),
+    this.list(best.slice(1), other, shown);
+  }
+
+  /** What the relevance is for, and the most relevant tokens. */
+  tellRelevance({ here, other, shown, row }) {
+    const name = here ? this.blocks[here.side].names[here.unit] : String(row);
+    const best = greatestPlaces(shown, MOST_LISTED);
+    this.caption.replaceChildren(
+      make("span", { class: "where" }, say("text.relevance.for"), " "),
+      datum(name, "pair-token"),
     );
+    this.caption.dataset.weight = best.length ? String(shown[best[0]]) : "";
+    this.list(best, other, shown);
+  }
+
+  list(units, other, shown) {
+    const item = (unit) =>
+      make("li", {}, datum(other.names[unit], "pair-token"), " ", datum(this.said(shown[unit]), "number"));
+    this.listed.replaceChildren(...units.map(item));
+  }
+
+  /** A number as text: weights are shares of a query's attention, other quantities are not. */
+  said(value) {
+    const weights = this.app.state.now.what === "weight" && !this.relevance;
+    return weights ? shareText(value) : valueText(value);
   }
 
   /** "Layer 2 · head 1", "Layer 2 · mean of 12 heads", or the heads of a role. */
   where() {
     const { call, now } = this.app.state;
-    const layer = say("layer.n", { layer: call.layer });
+    const { what } = now;
+    const layer = `${what === "weight" ? "" : `${say(this.app.named)} · `}${say("layer.n", { layer: call.layer })}`;
     const count = this.heads.length;
     if (now.group === "mean") return `${layer} · ${say("text.mean.of", { count })}`;
     if (now.group !== "head" && this.heads.some(({ call: one, head }) => one.roles[head]?.role === now.group))
@@ -443,11 +670,12 @@ export class TextView {
       block.elements.forEach((element, unit) => {
         const box = element.getClientRects()[0];
         if (!box) return;
-        const tone = block.tones[unit] / TONES;
+        const tone = block.tones[unit];
+        const place = tone ? placeOf(tone, this.now.shading) : 0;
         const [x, y] = [box.left - left, box.top - top];
-        if (tone > 0) surface.rect(x, y, box.width, box.height, shadeOf(inks.ramp, tone), { radius: 4 });
+        if (tone) surface.rect(x, y, box.width, box.height, this.now.shading.colour(place), { radius: 4 });
         const special = element.classList.contains("special");
-        const fill = tone > 0 ? readableOn(inks.ramp, tone) : special ? inks.faint : inks.ink;
+        const fill = tone ? this.now.shading.ink(place) : special ? inks.faint : inks.ink;
         const weight = element.classList.contains("here") ? 700 : 400;
         surface.text(x + box.width / 2, y + box.height / 2, block.names[unit], {
           fill,
@@ -458,6 +686,17 @@ export class TextView {
       });
     }
   }
+}
+
+/** How strongly a unit is shaded, −TONES … TONES. */
+function toneOfUnit(value, shading) {
+  const tone = Math.round(TONES * shading.strength(value, DECADES));
+  return shading.signed && value < 0 ? -tone : tone;
+}
+
+/** The place of a tone on the ramp. */
+function placeOf(tone, { signed }) {
+  return signed ? 0.5 + tone / TONES / 2 : Math.max(0, tone) / TONES;
 }
 
 /** The unit above or below another one, nearest to it. */

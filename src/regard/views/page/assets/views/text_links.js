@@ -4,7 +4,7 @@
 import { fitCanvas, make } from "../elements.js";
 import { greatestPlaces } from "../text_weights.js";
 
-const LEAST = 0.1; // weaker links are left out
+const WEAKEST_LINK = 0.1; // weaker links are left out
 const MOST_LINKS = 400;
 
 /** A canvas behind the text; `fit` makes it as large as the book. */
@@ -19,8 +19,8 @@ export function drawLinks(view, seen, surface) {
   const from = view.book.getBoundingClientRect();
   const { query, key } = view.blocks;
   for (const { target, source, weight } of strongestLinks(view)) {
-    const mine = seen && (seen.here.side === "query" ? seen.here.unit === target : seen.here.unit === source);
-    if (seen && !mine) link(surface, from, key.elements[source], query.elements[target], inks.hair, 1, 0.9);
+    const mine = seen?.here && (seen.here.side === "query" ? seen.here.unit === target : seen.here.unit === source);
+    if (seen?.here && !mine) link(surface, from, key.elements[source], query.elements[target], inks.hair, 1, 0.9);
     else
       link(
         surface,
@@ -32,10 +32,10 @@ export function drawLinks(view, seen, surface) {
         0.35 + 0.6 * weight,
       );
   }
-  if (!seen || seen.here.side === "key") return;
+  if (!seen?.here || seen.here.side === "key" || seen.shading.what !== "weight") return;
   for (const source of greatestPlaces(seen.shown, 3)) {
     const weight = seen.shown[source];
-    if (weight >= LEAST)
+    if (weight >= WEAKEST_LINK)
       link(
         surface,
         from,
@@ -58,9 +58,11 @@ function strongestLinks(view) {
   const found = [];
   for (let target = 0; target < Math.min(query.units.count, MOST_LINKS); target += 1) {
     if (query.marks[query.units.first[target]]) continue;
-    const { weights } = view.weightsFrom({ side: "query", unit: target });
+    // By weight, whatever is shown: the lines say where a word looks.
+    const { weights } = view.weightsFrom({ side: "query", unit: target }, "weight");
     const [source] = greatestPlaces(weights, 1, (unit) => !resting[unit]);
-    if (source !== undefined && weights[source] >= LEAST) found.push({ target, source, weight: weights[source] });
+    if (source !== undefined && weights[source] >= WEAKEST_LINK)
+      found.push({ target, source, weight: weights[source] });
   }
   view.linksOf = { name, found };
   return found;
@@ -70,7 +72,7 @@ function link(surface, from, source, target, stroke, width, opacity) {
   const [above, below] = [source.getBoundingClientRect(), target.getBoundingClientRect()];
   const [x1, y1] = [(above.left + above.right) / 2 - from.left, above.bottom - from.top + 2];
   const [x2, y2] = [(below.left + below.right) / 2 - from.left, below.top - from.top - 2];
-  surface.stroked(stroke, width, opacity, (context) => {
+  surface.stroked(stroke, width, opacity, null, (context) => {
     const middle = (y1 + y2) / 2;
     context.moveTo(x1, y1);
     context.bezierCurveTo(x1, middle, x2, middle, x2, y2);

@@ -1,0 +1,56 @@
+"""HTML for notebooks: rows with named columns, escaped, without style sheets or scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+MOST_ROWS = 40
+"""Rows that a notebook shows; the caption counts the others."""
+
+_CELL = "padding: 2px 10px; text-align: {side}; white-space: nowrap;"
+
+
+def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
+    """A table for a notebook: the first :data:`MOST_ROWS` rows, numbers on the right with three digits.
+
+    >>> found = html_table(["head", "role"], [(0, "<b>"), (1, None)], "2 heads")
+    >>> "<div>2 heads</div>" in found, "&lt;b&gt;" in found, found.count("<tr>")
+    (True, True, 3)
+    """
+    given = [tuple(row) for row in rows]
+    shown = given[:MOST_ROWS]
+    sides = [
+        "right" if any(isinstance(row[at], (int, float)) for row in shown) else "left"
+        for at in range(len(columns))
+    ]
+    lines = [_row("th", columns, sides), *(_row("td", map(_written, row), sides) for row in shown)]
+    left = len(given) - len(shown)
+    caption = f"{escape(caption)}{f' · + {left:,}' if left else ''}"
+    return (
+        '<div style="overflow-x: auto;">\n'
+        + (f"<div>{caption}</div>\n" if caption else "")
+        + "<table>\n"
+        + "\n".join(lines)
+        + "\n</table>\n</div>"
+    )
+
+
+def html_text(text: str) -> str:
+    """Text as it is printed, in a fixed-width font."""
+    return f'<pre style="line-height: 1.35;">{escape(text)}</pre>'
+
+
+def _row(tag: str, cells: Iterable[str], sides: Sequence[str]) -> str:
+    styled = (
+        f'<{tag} style="{_CELL.format(side=side)}">{escape(cell)}</{tag}>' for cell, side in zip(cells, sides)
+    )
+    return f"<tr>{''.join(styled)}</tr>"
+
+
+def _written(cell: object) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, bool) or not isinstance(cell, (int, float)):
+        return str(cell)
+    return f"{cell:,}" if isinstance(cell, int) else f"{cell:.3g}"

@@ -1,0 +1,65 @@
+"""The translator that comes with regard: loaded from the package on first use; nothing is downloaded."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Literal, overload
+
+from regard.deprecation import renamed_arguments
+from regard.translator.alignment import AlignmentHead, TranslationAlignment, read_alignment_head
+from regard.translator.alignment import align as align_text
+from regard.translator.translate_text import Translator, load_translator
+
+FOLDER = Path(__file__).parent / "weights"
+
+
+@cache
+def embedded() -> Translator:
+    """The built-in translator; loaded once.
+
+    >>> embedded().translate("I love you.")
+    '我爱你。'
+    """
+    return load_translator(FOLDER)
+
+
+@cache
+def embedded_alignment_head() -> AlignmentHead:
+    """The cross-attention head of the built-in translator that aligns best.
+
+    >>> head = embedded_alignment_head()
+    >>> 0 < head.right <= head.pairs
+    True
+    """
+    return read_alignment_head(FOLDER)
+
+
+@overload
+def translate(
+    text: str, *, align: Literal[False] = False, num_beams: int = 4, max_new_tokens: int | None = None
+) -> str: ...
+@overload
+def translate(
+    text: str, *, align: Literal[True], num_beams: int = 4, max_new_tokens: int | None = None
+) -> TranslationAlignment: ...
+@renamed_arguments(beams="num_beams")
+def translate(
+    text: str, *, align: bool = False, num_beams: int = 4, max_new_tokens: int | None = None
+) -> str | TranslationAlignment:
+    """Translate an English sentence to Chinese with the built-in translator.
+
+    ``num_beams`` is the width of the beam search, ``max_new_tokens`` the most characters to write. With
+    ``align=True`` the result also says which English words each character attended to.
+
+    >>> import regard
+    >>> "猫" in regard.translate("The cat sat on the mat.")
+    True
+    >>> regard.translate("The cat sat on the mat.", align=True).strongest(0)
+    'cat'
+    """
+    if align:
+        return align_text(
+            embedded(), text, embedded_alignment_head(), num_beams=num_beams, max_new_tokens=max_new_tokens
+        )
+    return embedded().translate(text, num_beams=num_beams, max_new_tokens=max_new_tokens)
