@@ -8,6 +8,8 @@ from transformers import (
     BartConfig,
     BartForConditionalGeneration,
     BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
     BertModel,
     GPT2Config,
     GPT2LMHeadModel,
@@ -17,6 +19,7 @@ from transformers import (
 )
 
 WORDS = ["[PAD]", "[UNK]", "[S]", "[E]", "the", "cat", "sat", "on", "mat", "dog"]
+CLASSES = ["bad", "so so", "good"]
 SIZES = {"vocab_size": len(WORDS)}
 
 
@@ -34,6 +37,10 @@ def save_small_models(root: Path) -> dict[str, Path]:
     small = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 8}
     kinds = {
         "bert": BertModel(BertConfig(**SIZES, **small, max_position_embeddings=11)),
+        "classifier": BertForSequenceClassification(
+            BertConfig(**SIZES, **small, max_position_embeddings=11, id2label=dict(enumerate(CLASSES)))
+        ),
+        "masked": BertForMaskedLM(BertConfig(**SIZES, **small, max_position_embeddings=11)),
         "roberta": RobertaModel(RobertaConfig(**SIZES, **small, max_position_embeddings=11)),
         "gpt2": GPT2LMHeadModel(
             GPT2Config(**SIZES, n_embd=12, n_layer=2, n_head=3, n_positions=13, eos_token_id=3)
@@ -61,5 +68,8 @@ def save_small_models(root: Path) -> dict[str, Path]:
     for name, model in kinds.items():
         found[name] = root / name
         model.save_pretrained(found[name])
-        tokenizer().save_pretrained(found[name])
+        words = tokenizer()
+        if name == "masked":
+            words.add_special_tokens({"mask_token": "[PAD]"})  # a token that the model has
+        words.save_pretrained(found[name])
     return found

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from regard.ablation import ablate, effects
     from regard.diagnosis import doctor
     from regard.edits.model_edit import edit
-    from regard.heads import align, attribution, relevance
+    from regard.heads import align, attribution, monitor, relevance
     from regard.kernels import (
         attention,
         attention_statistics,
@@ -80,6 +80,7 @@ __all__ = [
     "masks",
     "metrics",
     "model_view",
+    "monitor",
     "nn",
     "page",
     "plan",
@@ -110,6 +111,7 @@ _ROOMS = {
     "explain": "regard.lessons",
     "align": "regard.heads",
     "attribution": "regard.heads",
+    "monitor": "regard.heads",
     "relevance": "regard.heads",
     "load": "regard.recording",
     "watch": "regard.recording",

@@ -7,25 +7,14 @@ import re
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
 
 import regard
+from app.command_line import CAT, run
 from regard import metrics
-from regard.app.main import main
 from regard.errors import ArgumentError
 from views.decoding import Decoded
 
-CAT = "The cat sat on the mat."
-
-
-def run(*arguments, **options):
-    return CliRunner().invoke(main, [str(part) for part in arguments], **options)
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("elsewhere")
 
 
 def test_without_a_model_the_translator_is_measured_by_its_loss(tmp_path):

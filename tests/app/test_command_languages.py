@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from regard.app.languages import language_of
 from regard.app.languages.click_errors import in_chinese
 from regard.app.languages.line_breaks import wrap
+from regard.app.languages.option import language_of
 from regard.app.main import main
 from regard.languages import columns_of
 from regard.texts import read_table
@@ -27,7 +27,7 @@ EXAMPLES = {
 NEVER_FIRST = "，。、；：！？）》”…"
 NAMES = {
     "regard", "train", "torch", "transformers", "hub", "model", "cpu", "cuda", "auto", "en", "zh", "N", "x",
-    "JSON", "JSONL", "Parquet", "CSV", "GPU", "MB", "AI",
+    "JSON", "JSONL", "Parquet", "CSV", "GPU", "MB", "AI", "cc", "cedict",
 }  # fmt: skip
 """What has no other name in Chinese: programs, formats, units, variables."""
 

@@ -6,25 +6,14 @@ import xml.etree.ElementTree as ET
 
 import pytest
 import torch
-from click.testing import CliRunner
 
 import regard
+from app.command_line import CAT, run
 from regard.app.commands.look import _beginning
-from regard.app.main import main
 from regard.app.model_input import RecordedText
 from regard.recording import Recording
 
-CAT = "The cat sat on the mat."
-
-
-def run(*arguments, **options):
-    return CliRunner().invoke(main, [str(part) for part in arguments], **options)
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("elsewhere")
 
 
 def test_the_embedded_translator_is_looked_at(tmp_path):

@@ -14,12 +14,6 @@ from views.planes import blocks, exact
 
 
 @pytest.fixture(scope="module")
-def http():
-    with client(served()) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def server_state(http):
     return http.app.server_state
 

@@ -10,24 +10,10 @@ import time
 import pytest
 
 from app.served import Words, client, finished, served
-from regard.app.server.jobs import Jobs
 from regard.app.server.limits import Limits
 from regard.app.server.request_errors import RequestError
 from regard.errors import TextError
 from regard.recording import load
-
-
-@pytest.fixture
-def jobs():
-    made = []
-
-    def make(**limits):
-        made.append(Jobs(Limits(**limits)))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
 
 
 def ended(job, seconds=10.0):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from app.served import client, finished, served
+from app.served import finished
 from regard.app.server.jobs import Jobs
 from regard.app.server.limits import Limits
 from regard.app.server.request_errors import wanted_language
@@ -16,12 +16,6 @@ NAMES = re.compile(
     r"\b(JSON|UTF|POST|maps|application/json|words?|max|mean|tiles?|row|level|kind|show|model|text|generate|pair)"
     r"\b|'.*?'"
 )
-
-
-@pytest.fixture(scope="module")
-def http():
-    with client(served()) as found:
-        yield found
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,6 @@ from regard.app.server.safety import RequestGuard, ServerAddress
 from regard.errors import ArgumentError
 
 
-@pytest.fixture(scope="module")
-def http():
-    with client(served()) as found:
-        yield found
-
-
 @pytest.mark.parametrize(
     "host", ["evil.example:8000", "127.0.0.1:9", "127.0.0.1.evil.example:8000", "", "[::1", "10.0.0.1:8000"]
 )

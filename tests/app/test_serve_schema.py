@@ -12,6 +12,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from app.served import running, served
+from fuzz.rounds import ROUNDS
 from regard.app.server.limits import Limits
 from regard.app.server.openapi import schema
 from regard.app.server.safety import ServerAddress
@@ -42,7 +43,10 @@ def test_nothing_breaks(described, method, path):
     operation = described[path][method.upper()]
 
     @settings(
-        max_examples=12, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+        max_examples=6 * ROUNDS,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
     )
     @given(operation.as_strategy(), st.booleans())
     def send(case, known):

@@ -13,23 +13,9 @@ import pytest
 
 from app.served import Words, client, finished, running, served
 from app.test_serve_jobs import ended, forever
-from regard.app.server.jobs import MOST_SHARED, Jobs
-from regard.app.server.limits import Limits
+from regard.app.server.jobs import MOST_SHARED
 from regard.app.server.request_errors import RequestError
 from regard.app.server.safety import ServerAddress
-
-
-@pytest.fixture
-def jobs():
-    made = []
-
-    def make(**limits):
-        made.append(Jobs(Limits(**limits)))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
 
 
 def until(true):
@@ -171,7 +157,15 @@ from regard.app.server.safety import ServerAddress
 from regard.app.server.run_server import serve
 
 server_address = ServerAddress(port=int(sys.argv[1]))
-app = served(models=[Words(pause=0.05, layers=200)], server_address=server_address, workers=1)
+app = served(models=[Words(pause=0.5, layers=40)], server_address=server_address, workers=1)
+jobs = app.server_state.jobs
+get = jobs.get
+
+def told(name):
+    print("asked", flush=True)
+    return get(name)
+
+jobs.get = told
 serve(app, server_address, lambda: print("ready", flush=True))
 """
 
@@ -209,7 +203,8 @@ def test_the_server_ends_without_a_traceback_while_jobs_wait():
         asking = [threading.Thread(target=ask, args=(one["job"],)) for one in begun]
         for thread in asking:
             thread.start()
-        time.sleep(2)
+        for _ in asking:
+            assert process.stdout.readline().strip() == "asked"
         process.send_signal(signal.SIGINT)
         for thread in asking:
             thread.join(20)

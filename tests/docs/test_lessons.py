@@ -39,8 +39,8 @@ def test_there_are_eight_in_each_language():
     assert sorted(path.stem for path in (DOCS / "lessons" / "zh").glob("*.py")) == NAMES
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("name", NAMES)
+# English has the same code, which a test below compares; `make docs` runs both.
+@pytest.mark.parametrize(("name", "lang"), [*((name, "zh") for name in NAMES), (NAMES[0], "en")])
 def test_every_cell_runs(name, lang, capsys):
     names, figures = {"__name__": "__main__"}, []
     for source in cells(lang, name, "code"):

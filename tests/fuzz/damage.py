@@ -1,9 +1,11 @@
 """Damage to files as disks, copies and kills do it, and ends of a process at any write."""
 
 import contextlib
+import random
 from pathlib import Path
 
 from regard import atomic
+from regard.errors import FileError
 
 
 class Killed(BaseException):
@@ -68,3 +70,21 @@ def killed_at_writes(monkeypatch, chance, *, every):
         patched.setattr(atomic, "write_bytes", write_bytes)
         patched.setattr(atomic, "append_text", append_text)
         yield
+
+
+def run_on_a_full_disk(monkeypatch, run):
+    """Start again until a run ends well; one write in five finds no space. Its result, and the errors."""
+    to_disk, chance = atomic._to_disk, random.Random(1)
+
+    def full(part):
+        if chance.random() < 0.2:
+            raise OSError(28, "No space left on device")
+        to_disk(part)
+
+    monkeypatch.setattr(atomic, "_to_disk", full)
+    ends = []
+    while True:
+        try:
+            return run(), ends
+        except FileError as error:  # noqa: PERF203 - each run must be caught by itself
+            ends.append(str(error))

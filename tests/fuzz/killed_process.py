@@ -2,7 +2,8 @@
 
 python -m fuzz.killed_process survey|training FOLDER ROUNDS
 
-Everything is imported once; each run is a fork of this process, so that a kill costs no import.
+Everything is imported once; each run is a fork of this process, so that a kill costs no import. A run reports
+each step and waits to be heard, so that how far it comes does not depend on how busy the machine is.
 """
 
 import dataclasses
@@ -38,8 +39,8 @@ def survey_runs(folder):
     (folder / "corpus.jsonl").write_text("\n".join(lines), encoding="utf-8")
     reader, corpus = load_reader(folder / "model"), Corpus.open(folder / "corpus.jsonl")
 
-    def run(out):
-        return survey(reader, corpus, out, batch_tokens=60, checkpoint_every=0)
+    def run(out, report=None):
+        return survey(reader, corpus, out, batch_tokens=60, checkpoint_every=0, report=report)
 
     # A folder that is done is read, not computed again.
     return run, lambda one, other: assert_equal(run(one), run(other))
@@ -59,43 +60,57 @@ def training_runs(folder):
     def same(one, other):
         assert outcome(one, recipe) == outcome(other, recipe)
 
-    return lambda out: train(pairs, out, recipe, resume=True), same
+    return lambda out, report: train(pairs, out, recipe, resume=True, report=report), same
 
 
-def forked(run, out, after=None):
-    """Run in a process of its own, killed after so many seconds; whether it came to its end."""
+def forked(run, out, after=None, pause=0.0):
+    """Run in a process of its own, killed a moment after some report; how many there were, None if killed."""
+    (heard, tell), (waits, answer) = os.pipe(), os.pipe()
     child = os.fork()
     if not child:
         try:
-            run(out)
+            os.close(heard)
+            os.close(answer)
+            run(out, lambda _: (os.write(tell, b"."), os.read(waits, 1)))
             os._exit(0)
         except BaseException:  # noqa: BLE001 - whatever it is, the parent must see it
             import traceback
 
             traceback.print_exc()
             os._exit(1)
-    if after is not None:
-        time.sleep(after)
-        os.kill(child, signal.SIGKILL)  # one that has ended waits for us, so that its number is still its own
+    os.close(tell)
+    os.close(waits)
+    reports = 0
+    while os.read(heard, 1):
+        reports += 1
+        os.write(answer, b".")
+        if reports == after:
+            time.sleep(pause)
+            os.kill(child, signal.SIGKILL)  # one that has ended waits for us: its number is still its own
+            break
     _, status = os.waitpid(child, 0)
+    os.close(heard)
+    os.close(answer)
     if os.WIFSIGNALED(status):
-        return False
+        return None
     assert os.WEXITSTATUS(status) == 0, "a run ended with an error"
-    return True
+    return reports
 
 
 def main(kind, folder, rounds):
     run, same = {"survey": survey_runs, "training": training_runs}[kind](folder)
-    start = time.monotonic()
-    forked(run, folder / "undisturbed")
-    usual = time.monotonic() - start
+    steps = forked(run, folder / "undisturbed")
     chance, kills = random.Random(0), 0
     for number in range(rounds):
         out = folder / f"killed-{number}"
-        while not forked(run, out, chance.uniform(0, usual / 2)):
-            kills += 1
+        last = None
+        while last is None:
+            last = forked(run, out, chance.randint(1, steps // 2), chance.uniform(0, 0.01))
+            kills += last is None
+        assert last < steps  # it went on, not anew
         same(out, folder / "undisturbed")
         assert not list(out.rglob(".*.part"))
+    assert kills >= rounds
     print(f"{kind}: {rounds} runs, {kills} kills, all with the numbers of the undisturbed run")
 
 

@@ -4,15 +4,13 @@ import collections
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 
 from fuzz.damage import Killed, contents_of, damaged, killed_at_writes, write_all
-from fuzz.rounds import ROUNDS, cases
+from fuzz.rounds import ROUNDS, cases, killed_again_and_again
 from heads.survey.conftest import folders, readers, sentences  # noqa: F401 - fixtures
-from heads.survey.test_survey_run import assert_equal
+from heads.survey.test_survey_run import assert_equal, killer
 from regard.errors import RegardError
 from regard.heads.survey import Corpus, corpus_batches, survey
 
@@ -34,18 +32,6 @@ def corpus(tmp_path_factory):
 
 def run(readers, corpus, folder, **options):  # noqa: F811 - pytest's way
     return survey(readers["bert"], corpus, folder, batch_tokens=60, checkpoint_every=0, **options)
-
-
-def killer(after):
-    seen = 0
-
-    def listen(state):
-        nonlocal seen
-        seen += 1
-        if seen > after:
-            raise Killed
-
-    return listen
 
 
 def test_killed_at_any_write(readers, corpus, tmp_path, monkeypatch):  # noqa: F811
@@ -103,7 +89,4 @@ def test_damage_to_any_file(readers, corpus, tmp_path):  # noqa: F811
 
 @pytest.mark.skipif(ROUNDS == 1, reason="many processes; make fuzz runs it")
 def test_killed_by_the_system_at_any_moment(tmp_path):
-    call = [sys.executable, "-m", "fuzz.killed_process", "survey", str(tmp_path), str(ROUNDS)]
-    done = subprocess.run(call, capture_output=True, text=True, cwd="tests", check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    print(done.stdout)
+    print(killed_again_and_again("survey", tmp_path))

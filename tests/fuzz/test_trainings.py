@@ -5,14 +5,12 @@ import dataclasses
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 import torch
 
 from fuzz.damage import Killed, contents_of, damaged, killed_at_writes, write_all
-from fuzz.rounds import ROUNDS, cases
+from fuzz.rounds import cases, killed_again_and_again
 from regard.errors import RegardError
 from regard.translator import average, train, training_log
 from regard.translator.training_checkpoint import expected_snapshots
@@ -96,9 +94,5 @@ def test_damage_to_any_file(pairs, recipe, tmp_path):  # noqa: F811
     print(dict(sorted(outcomes.items())))
 
 
-@pytest.mark.skipif(ROUNDS == 1, reason="many processes; make fuzz runs it")
 def test_killed_by_the_system_at_any_moment(tmp_path):
-    call = [sys.executable, "-m", "fuzz.killed_process", "training", str(tmp_path), str(ROUNDS)]
-    done = subprocess.run(call, capture_output=True, text=True, cwd="tests", check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    print(done.stdout)
+    print(killed_again_and_again("training", tmp_path))

@@ -41,7 +41,8 @@ def test_it_is_told_and_drawn_in_both_languages(one):
         assert not any("{" in sentence for sentence in said)
         figure = one.draw(found, lang)
         assert isinstance(figure, Figure)
-        figure.canvas.draw()
+        if lang == "zh":  # the English ones are drawn in the tests of the gallery, which shows them all
+            figure.canvas.draw()
         texts = [
             words.get_text() for words in figure.findobj(match=lambda artist: hasattr(artist, "get_text"))
         ]

@@ -1,12 +1,9 @@
 import re
 from pathlib import Path
 
-import pytest
-
 import regard
-from regard.errors import ArgumentError
 from regard.lessons import demonstrations
-from regard.lessons.facts import TEXTS, Fact, text, words
+from regard.lessons.facts import TEXTS, Fact, words
 from regard.texts import LANGUAGES
 
 SOURCE = Path(regard.__file__).parent
@@ -47,11 +44,6 @@ def test_names_of_demonstrations_are_complete():
         for lang in LANGUAGES:
             assert one.title(lang)
             assert one.claim(lang).endswith("." if lang == "en" else "。")
-
-
-def test_an_unknown_language():
-    with pytest.raises(ArgumentError, match=r"lang is one of en, zh. Got lang = 'fr'. Choose one"):
-        text("demo.list", "fr")
 
 
 def test_a_fact_says_its_numbers():

@@ -1,20 +1,16 @@
 import dataclasses
 import json
-import os
-import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 import torch
 
-from regard import atomic
-from regard.errors import ArgumentError, FileError, ModelFileError, TrainingError
-from regard.translator import recipe_of, train
+from fuzz.damage import run_on_a_full_disk
+from regard.errors import ArgumentError, ModelFileError, TrainingError
+from regard.heads import read_monitor
+from regard.translator import read_dictionary, recipe_of, train
 from regard.translator.files import read_tensors
+from regard.translator.linear_precision import linear_precision
 from regard.translator.training import learning_rate
 from regard.translator.training_checkpoint import CHECKPOINT, snapshots
 
@@ -65,6 +61,10 @@ def test_the_loss_falls_and_everything_is_written(undisturbed, tiny):
         "weights-0000024",
     ]
     assert (undisturbed / "loss.png").read_bytes().startswith(b"\x89PNG")
+    heads = read_monitor(undisturbed / "monitor.csv")
+    assert sorted({row["step"] for row in heads}) == list(range(24))  # every step of so short a run
+    assert {row["kind"] for row in heads} == {"encoder", "decoder", "cross"}
+    assert all(row["gradient"] > 0 for row in heads)
     assert recipe_of(undisturbed) == tiny
 
 
@@ -77,6 +77,7 @@ def test_a_stopped_training_resumes_exactly(pairs, tiny, undisturbed, tmp_path, 
     for at in (15, 20, 24):
         assert same(weights(tmp_path, at), weights(undisturbed, at))
     assert without_time(tmp_path) == without_time(undisturbed)
+    assert (tmp_path / "monitor.csv").read_bytes() == (undisturbed / "monitor.csv").read_bytes()
     state, facts = read_tensors(tmp_path / CHECKPOINT, do="")
     other, other_facts = read_tensors(undisturbed / CHECKPOINT, do="")
     assert same(state, other)
@@ -198,21 +199,7 @@ def test_two_trainings_in_one_folder(pairs, tiny, tmp_path):
 
 
 def test_a_full_disk_ends_a_training_and_the_next_goes_on(pairs, tiny, undisturbed, tmp_path, monkeypatch):
-    to_disk, chance = atomic._to_disk, random.Random(1)
-
-    def full(part):
-        if chance.random() < 0.2:
-            raise OSError(28, "No space left on device")
-        to_disk(part)
-
-    monkeypatch.setattr(atomic, "_to_disk", full)
-    ends = []
-    while True:
-        try:
-            train(pairs, tmp_path, tiny, resume=True)
-            break
-        except FileError as error:
-            ends.append(str(error))
+    _, ends = run_on_a_full_disk(monkeypatch, lambda: train(pairs, tmp_path, tiny, resume=True))
     assert ends
     assert all("No space left on device. Free some space" in said for said in ends)
     for at in (15, 20, 24):
@@ -240,43 +227,43 @@ def test_the_learning_rate_goes_up_and_down(tiny):
     assert rates[-1] == pytest.approx(0.1 * tiny.learning_rate)
 
 
-SCRIPT = """
-import sys, torch
-from regard.translator import Recipe, read_pairs, train
-torch.set_num_threads(1)
-recipe = Recipe.read(sys.argv[1])
-pairs = read_pairs(sys.argv[2])
-train(pairs, sys.argv[3], recipe, resume=True, report=lambda report: print(report.step, flush=True))
-"""
+def test_a_run_with_a_dictionary_resumes_bit_for_bit(pairs, tiny, tmp_path):
+    words = [
+        ("苹果", "apple"),
+        ("猫", "cat"),
+        ("狗", "dog"),
+        ("茶", "tea"),
+        ("书", "book"),
+        ("汤姆", "Tom (name)"),
+    ]
+    (tmp_path / "words.u8").write_text(
+        "".join(f"{zh} {zh} [x] /{en}/\n" for zh, en in words), encoding="utf-8"
+    )
+    dictionary = read_dictionary(tmp_path / "words.u8")
+    recipe = dataclasses.replace(
+        tiny, steps=5, validation=5, piece_dropout=0.3, precision="bfloat16", tokens_per_batch=1200
+    )
+    whole = train(pairs, tmp_path / "whole", recipe, dictionary=dictionary)
+    for _ in range(recipe.steps):  # stops after each step, in all of its epochs
+        stopped = train(pairs, tmp_path / "stopped", recipe, dictionary=dictionary, resume=True, minutes=0)
+    one, other = (read_tensors(run.folder / "checkpoint.safetensors", do="")[0] for run in (whole, stopped))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    with pytest.raises(TrainingError, match="dictionary = None"):
+        train(pairs, tmp_path / "whole", recipe, resume=True)
 
 
-def test_a_killed_training_resumes_bit_for_bit(data, tiny, tmp_path):
-    """Killed twice at random moments, wherever it is then: in a step, in a file, between them."""
-    chance = random.Random()
-    longer = dataclasses.replace(tiny, steps=400, checkpoint_every=20, dropout=0.2)
-    recipe = tmp_path / "recipe.json"
-    recipe.write_text(longer.to_json(), encoding="utf-8")
-
-    def start(folder):
-        call = [sys.executable, "-c", SCRIPT, str(recipe), str(data), str(folder)]
-        return subprocess.Popen(call, stdout=subprocess.PIPE, text=True)
-
-    whole = start(tmp_path / "whole")
-    killed = 0
-    for seen in (chance.randint(25, 60), chance.randint(10, 60)):
-        running = start(tmp_path / "killed")
-        for _ in range(seen):
-            running.stdout.readline()
-        time.sleep(chance.uniform(0, 0.02))
-        os.kill(running.pid, signal.SIGKILL)
-        killed += running.wait() == -signal.SIGKILL
-        running.stdout.close()
-    last = start(tmp_path / "killed")
-    steps = last.communicate()[0].split()
-    whole.communicate()
-    assert killed == 2
-    assert last.returncode == whole.returncode == 0
-    assert 1 < int(steps[0]) < 400  # it went on, not anew
-    for step in (360, 380, 400):
-        assert same(weights(tmp_path / "killed", step), weights(tmp_path / "whole", step))
-    assert without_time(tmp_path / "killed") == without_time(tmp_path / "whole")
+def test_linear_layers_in_half_precision():
+    torch.manual_seed(0)
+    layer, x = torch.nn.Linear(64, 32), torch.randn(16, 64)
+    exact = layer(x)
+    exact.square().sum().backward()
+    wanted, layer.weight.grad = layer.weight.grad, None
+    with linear_precision("bfloat16"):
+        half = layer(x)
+    half.square().sum().backward()
+    assert half.dtype == layer.weight.grad.dtype == torch.float32
+    assert not torch.equal(half, exact)
+    torch.testing.assert_close(half, exact, atol=0.03, rtol=0.03)
+    assert torch.nn.functional.cosine_similarity(layer.weight.grad.flatten(), wanted.flatten(), 0) > 0.999
+    with linear_precision("float32"):
+        assert torch.equal(layer(x), exact)

@@ -25,25 +25,33 @@ def browser():
         chromium.close()
 
 
+@pytest.fixture(scope="session")
+def tabs(browser):
+    """Pages to borrow."""
+    from views.browser import Tabs
+
+    return Tabs(browser)
+
+
 @pytest.fixture
-def opened(browser):
+def opened(tabs):
     """Opens a file and watches it: any request, console error or uncaught error fails the test."""
     from views.browser import Opened
 
-    contexts = []
+    pages = []
 
     def open_page(path, **options):
-        context = browser.new_context(**{"bypass_csp": True, **options})
-        contexts.append(context)
-        return Opened(context, path)
+        pages.append(Opened(tabs.take(**{"bypass_csp": True, **options}), path))
+        return pages[-1]
 
     yield open_page
     try:
-        for context in contexts:
-            context.opened.check()
+        for page in pages:
+            page.check()
     finally:
-        for context in contexts:
-            context.close()
+        for page in pages:
+            page.heard.stop()
+            tabs.give_back(page.page)
 
 
 @pytest.fixture(scope="session")

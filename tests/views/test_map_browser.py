@@ -14,6 +14,7 @@ from regard.app.server import server_state as state_module
 from regard.app.server.assets import assets
 from regard.app.server.safety import ServerAddress
 from regard.texts import read_table
+from views.browser import Heard
 from views.planes import exact
 
 SETTLED = "window.regard?.app?.margins && regard.app.layer.idle"
@@ -22,15 +23,19 @@ SETTLED = "window.regard?.app?.margins && regard.app.layer.idle"
 class Visitor:
     """A page of the served app; anything that goes wrong in it is remembered."""
 
-    def __init__(self, browser, base, **options):
-        self.context = browser.new_context(**options)
-        self.page = self.context.new_page()
+    def __init__(self, tabs, base, **options):
+        self.tabs, self.page = tabs, tabs.take(**options)
         self.base = base
         self.problems = []
-        self.page.on(
-            "console", lambda said: said.type in ("error", "warning") and self.problems.append(said.text)
+        self.heard = Heard(
+            self.page,
+            console=lambda said: said.type in ("error", "warning") and self.problems.append(said.text),
+            pageerror=lambda error: self.problems.append(f"uncaught: {error}"),
         )
-        self.page.on("pageerror", lambda error: self.problems.append(f"uncaught: {error}"))
+
+    def leave(self):
+        self.heard.stop()
+        self.tabs.give_back(self.page)
 
     def open(self, path):
         self.page.goto(self.base + path)
@@ -77,25 +82,25 @@ def base(kept):
 
 
 @pytest.fixture
-def visit(browser, base):
+def visit(tabs, base):
     visitors = []
 
     def arrive(**options):
-        visitors.append(Visitor(browser, base, **options))
+        visitors.append(Visitor(tabs, base, **options))
         return visitors[-1]
 
     yield arrive
     problems = [problem for visitor in visitors for problem in visitor.problems]
     for visitor in visitors:
-        visitor.context.close()
+        visitor.leave()
     assert not problems
 
 
 @pytest.fixture(scope="module")
-def one_page(browser, base):
-    visitor = Visitor(browser, base, viewport={"width": 1200, "height": 800})
+def one_page(tabs, base):
+    visitor = Visitor(tabs, base, viewport={"width": 1200, "height": 800})
     yield visitor
-    visitor.context.close()
+    visitor.leave()
 
 
 @pytest.fixture

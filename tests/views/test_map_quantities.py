@@ -129,10 +129,10 @@ def base():
 
 
 @pytest.fixture(scope="module")
-def visitor(browser, base):
-    found = Visitor(browser, base, viewport={"width": 1200, "height": 800})
+def visitor(tabs, base):
+    found = Visitor(tabs, base, viewport={"width": 1200, "height": 800})
     yield found
-    found.context.close()
+    found.leave()
     assert not found.problems
 
 

@@ -44,17 +44,18 @@ def told(request):
 
 
 @pytest.fixture
-def visit(browser, told):
+def visit(tabs, told):
     visitors = []
 
     def visitor(locale):
-        visitors.append(Visitor(browser, told[0], locale=locale))
+        visitors.append(Visitor(tabs, told[0], locale=locale))
         return visitors[-1]
 
     yield visitor
+    problems = [problem for one in visitors for problem in one.problems]
     for one in visitors:
-        assert not one.problems
-        one.context.close()
+        one.leave()
+    assert not problems
 
 
 def open_page(visitor, page):

@@ -79,12 +79,8 @@ def test_formulas_are_signs_in_every_language(page):
     assert words <= {"exp", "lse", "log", "tanh", "regard", "watch", "model", "values", "True"}
 
 
-def test_both_languages_say_everything_and_nothing_is_unsaid(page):
+def test_every_text_that_is_used_exists(page):
     texts = page.run("regard.texts")
-    assert texts["en"].keys() == texts["zh"].keys()
-    for key, text in texts["en"].items():
-        assert text.strip()
-        assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", texts["zh"][key])), key
     source = "\n".join(file.read_text(encoding="utf-8") for file in ASSETS.rglob("*.js"))
     used = set(re.findall(r'say\("([\w.]+)"', source)) | set(
         re.findall(r'"((?:help|lines|steps|matrix)\.[\w.]+)"', source)

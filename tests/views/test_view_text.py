@@ -242,7 +242,7 @@ def test_the_alignment_plays_once_and_hands_over(browser, tmp_path):
     context = browser.new_context(reduced_motion="reduce")
     from views.browser import Opened
 
-    still = Opened(context, tmp_path / "page.html")
+    still = Opened(context.new_page(), tmp_path / "page.html")
     still.page.wait_for_selector(".running")
     assert not still.page.evaluate("regard.app.view.play.running")
     context.close()

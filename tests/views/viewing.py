@@ -80,7 +80,7 @@ def open_stage(browser, folder, shown, *, screen=None, **options):
     context = browser.new_context(
         viewport=screen or {"width": 1100, "height": 760}, has_touch=screen is not None
     )
-    return Page(Opened(context, path), shown)
+    return Page(Opened(context.new_page(), path), shown)
 
 
 def words_of(svg):

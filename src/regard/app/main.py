@@ -24,15 +24,9 @@ from regard.app.commands.serve import serve
 from regard.app.commands.survey import survey
 from regard.app.commands.train import train
 from regard.app.commands.translate import translate
-from regard.app.languages import (
-    HANDED_ON,
-    LANGUAGE,
-    ChineseMessage,
-    LanguageContext,
-    chinese_usage_error,
-    lang_option,
-    language_of,
-)
+from regard.app.commands.why import why
+from regard.app.languages.click_errors import ChineseMessage, chinese_usage_error
+from regard.app.languages.option import LANGUAGE, LanguageContext, lang_option, language_of
 from regard.errors import RegardError
 from regard.printing import safe
 from regard.version import __version__
@@ -114,15 +108,14 @@ def _refusal(error: RegardError, lang: str) -> click.ClickException:
 @click.group(cls=_CommandGroup, context_settings=CONTEXT)
 @click.version_option(__version__, message="regard %(version)s")
 @lang_option
-@click.pass_context
-def main(ctx: click.Context, lang: str) -> None:
+def main(lang: str) -> None:
     """Compute, see and measure attention, exactly, at any length."""
-    ctx.meta[HANDED_ON] = lang
 
 
 for command in (
     look,
     heads,
+    why,
     ablate,
     explain,
     mask,

@@ -23,6 +23,7 @@ from regard.heads.region_mass import mass
 from regard.heads.role_results import Example, Head, Roles, Score
 from regard.heads.token_alignment import AlignedPair, Alignment, align
 from regard.heads.token_relevance import Relevance, relevance
+from regard.heads.training_monitor import Monitor, monitor, read_monitor
 from regard.heads.value_norms import ValueWeighted, value_weighted
 from regard.table import Table
 
@@ -34,6 +35,7 @@ __all__ = [
     "Eviction",
     "Example",
     "Head",
+    "Monitor",
     "Relevance",
     "Roles",
     "Rollout",
@@ -49,6 +51,8 @@ __all__ = [
     "induction",
     "mass",
     "mean_outputs",
+    "monitor",
+    "read_monitor",
     "relevance",
     "repeated_tokens",
     "roles",

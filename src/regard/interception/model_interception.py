@@ -14,11 +14,13 @@ from regard.interception.torch_functions import AttentionFunctionMode, compiled_
 
 @contextmanager
 def calls_intercepted(
-    tracker: ModuleTracker, hidden: Callable[[Any], AbstractContextManager[None]]
+    tracker: ModuleTracker, hidden: Callable[[Any], AbstractContextManager[None]], *, each_pass: bool = False
 ) -> Iterator[None]:
     """Let the tracker see every call of its model while the block runs.
 
-    ``hidden`` is entered for a part that computes attention itself, where no call can be seen.
+    ``hidden`` is entered for a part that computes attention itself, where no call can be seen. Torch's
+    function modes end in the reverse order in which they began. With ``each_pass`` ours begins and ends with
+    every forward pass, so that the block may end in any order with other blocks.
     """
     model = tracker.model
     parts = list(hf_registry.pretrained_parts(model))
@@ -35,8 +37,9 @@ def calls_intercepted(
                 stack.enter_context(hidden(part))
         if through_torch:
             stack.enter_context(fast_path_off())
+        if through_torch and not each_pass:
             stack.enter_context(AttentionFunctionMode())
-        repeated = AttentionFunctionMode if through_torch else nullcontext
-        stack.enter_context(tracker.hooks(leaves=through_torch, repeated=repeated))
+        around = AttentionFunctionMode if through_torch else nullcontext
+        stack.enter_context(tracker.hooks(leaves=through_torch, around=around, each_pass=each_pass))
         stack.enter_context(searches_followed(tracker, transformers=bool(parts)))
         yield

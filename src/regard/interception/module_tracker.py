@@ -40,8 +40,9 @@ class ModuleTracker:
         }
         self._thread = threading.get_ident()
         self._running: list[nn.Module] = []
-        self._repeated: Callable[[], AbstractContextManager[object]] = nullcontext
-        self._repeating = ExitStack()
+        self._around: Callable[[], AbstractContextManager[object]] = nullcontext
+        self._each_pass = False
+        self._pass = ExitStack()
 
     @property
     def listens(self) -> bool:
@@ -84,17 +85,21 @@ class ModuleTracker:
 
     @contextmanager
     def hooks(
-        self, *, leaves: bool, repeated: Callable[[], AbstractContextManager[object]] = nullcontext
+        self,
+        *,
+        leaves: bool,
+        around: Callable[[], AbstractContextManager[object]] = nullcontext,
+        each_pass: bool = False,
     ) -> Iterator[None]:
         """Follow which module is running.
 
-        ``repeated`` is entered around what checkpointing runs again in a backward pass, where torch has
-        left every function mode.
+        ``around`` is entered around what checkpointing runs again in a backward pass, where torch has
+        left every function mode; with ``each_pass``, around every forward pass.
 
         Modules without children run most often and never pass themselves to an attention function;
         they matter only for functions that are called without their module (``leaves``).
         """
-        self._repeated = repeated
+        self._around, self._each_pass = around, each_pass
         with ExitStack() as stack:
             for module in self.model.modules():
                 if not leaves and module is not self.model and not any(True for _ in module.children()):
@@ -103,6 +108,7 @@ class ModuleTracker:
                 after = module.register_forward_hook(self._leave, always_call=True)
                 stack.callback(before.remove)
                 stack.callback(after.remove)
+            stack.callback(self._pass.close)
             yield
 
     def _enter(self, module: nn.Module, args: Any) -> None:
@@ -110,8 +116,8 @@ class ModuleTracker:
         if self.listens:
             if not self._running:
                 self.listener.begin()
-                if recomputing():
-                    self._repeating.enter_context(self._repeated())
+                if self._each_pass or recomputing():
+                    self._pass.enter_context(self._around())
             self._running.append(module)
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
@@ -121,7 +127,7 @@ class ModuleTracker:
             while self._running.pop() is not module:
                 pass
             if not self._running:
-                self._repeating.close()
+                self._pass.close()
 
 
 def uncompiled(model: nn.Module) -> nn.Module:

@@ -43,7 +43,7 @@ def attend(call: InterceptedCall, trackers: list[ModuleTracker]) -> tuple[Tensor
             call = editor.edit_inputs(place, call)
         # For cross-attention, the position of a row among the keys is known only once all rows are there.
         output, lse, statistics = _computed(call.inputs, writers, at_once=call.kind != "cross")
-        own = output = _learning(output, writers)
+        own = output = _with_gradient(output, writers)
         for editor, place in editors:
             output = editor.edit_output(place, call, output)
     if writers:
@@ -51,7 +51,7 @@ def attend(call: InterceptedCall, trackers: list[ModuleTracker]) -> tuple[Tensor
     return output, call.inputs
 
 
-def _learning(output: Tensor, writers: list[tuple[CallWriter, CallPlace]]) -> Tensor:
+def _with_gradient(output: Tensor, writers: list[tuple[CallWriter, CallPlace]]) -> Tensor:
     """The output with a gradient, if a writer waits for it and all parameters are frozen."""
     wanted = any(writer.gradients and place.recorded for writer, place in writers)
     if wanted and torch.is_grad_enabled() and not output.requires_grad:

@@ -34,21 +34,21 @@ class AnyCallBuilder(Protocol):
 
 @dataclass
 class BeamSearch:
-    """A beam search while it runs, and the records that it wrote into."""
+    """A beam search while it runs, and the builders that it wrote into."""
 
-    records: list[AnyCallBuilder] = field(default_factory=list)
+    builders: list[AnyCallBuilder] = field(default_factory=list)
     restarted: bool = False  # whether a text was read from its start again, as without a cache
 
-    def touch(self, record: AnyCallBuilder) -> None:
-        """Remember a record that the search wrote into."""
-        if all(record is not known for known in self.records):
-            self.records.append(record)
+    def touch(self, builder: AnyCallBuilder) -> None:
+        """Remember a builder that the search wrote into."""
+        if all(builder is not known for known in self.builders):
+            self.builders.append(builder)
 
     def follow(self, rows: Tensor, prompt: int) -> None:
-        """Keep only the returned texts in every record."""
+        """Keep only the returned texts in every builder."""
         if not self.restarted:
-            for record in self.records:
-                record.follow(rows.long(), prompt)
+            for builder in self.builders:
+                builder.follow(rows.long(), prompt)
 
 
 class Recorder:
@@ -56,7 +56,7 @@ class Recorder:
 
     def __init__(self, options: WatchOptions) -> None:
         self.options = options
-        self.records: list[AnyCallBuilder] = []
+        self.builders: list[AnyCallBuilder] = []
         self.latest: dict[tuple[str, int], AnyCallBuilder] = {}
         self.steps = 0
         self._numbering = CallNumbering()
@@ -105,12 +105,12 @@ class Recorder:
         if self._search is not None:
             # Statistics sum over all rows of a text, and the search has not chosen its texts yet.
             step = replace(step, statistics=None)
-        record = self.latest.get((place.name, place.occurrence))
-        if isinstance(record, ScoredCallBuilder | SummaryCallBuilder) and self._continues(record, step):
-            record.append(step)
-            self.touch(record)
+        builder = self.latest.get((place.name, place.occurrence))
+        if isinstance(builder, ScoredCallBuilder | SummaryCallBuilder) and self._continues(builder, step):
+            builder.append(step)
+            self.touch(builder)
             return
-        self.put(place, begin_call(place, step, self.options, 0 if record is None else record.run + 1))
+        self.put(place, begin_call(place, step, self.options, 0 if builder is None else builder.run + 1))
 
     def add_weights(self, place: CallPlace, weights: Tensor, past: int) -> None:
         """Record dense weights: as the next rows of a call, or as a new one."""
@@ -121,13 +121,13 @@ class Recorder:
             check_heads(heads, weights.shape[1])
             weights = weights[:, list(heads)]
         weights = weights.to(self.options.dtype or weights.dtype, copy=True)
-        record = self.latest.get((place.name, place.occurrence))
-        if isinstance(record, DenseCallBuilder) and record.continued_by(weights, past):
-            record.append(weights)
-            self.touch(record)
+        builder = self.latest.get((place.name, place.occurrence))
+        if isinstance(builder, DenseCallBuilder) and builder.continued_by(weights, past):
+            builder.append(weights)
+            self.touch(builder)
             return
         self.put(
-            place, DenseCallBuilder(place, weights, self.options, 0 if record is None else record.run + 1)
+            place, DenseCallBuilder(place, weights, self.options, 0 if builder is None else builder.run + 1)
         )
 
     def _add_again(self, place: CallPlace, step: AttentionStep) -> None:
@@ -135,16 +135,16 @@ class Recorder:
         if not (place.recorded and self.options.gradients):
             return
         step = of_heads(step, self.options.heads)
-        for record in reversed(self.records):
-            if isinstance(record, ScoredCallBuilder) and record.repeated_by(place, step):
-                record.follow_gradient(step, 0)
+        for builder in reversed(self.builders):
+            if isinstance(builder, ScoredCallBuilder) and builder.repeated_by(place, step):
+                builder.follow_gradient(step, 0)
                 return
 
-    def _continues(self, record: ScoredCallBuilder | SummaryCallBuilder, step: AttentionStep) -> bool:
+    def _continues(self, builder: ScoredCallBuilder | SummaryCallBuilder, step: AttentionStep) -> bool:
         if self._search is not None:
-            return record.searched_by(step, self._past)
-        continues = record.continued_by(step, self._past, last_only=self._same_text)
-        self._same_text = self._same_text or (continues and not record.cross)
+            return builder.searched_by(step, self._past)
+        continues = builder.continued_by(step, self._past, last_only=self._same_text)
+        self._same_text = self._same_text or (continues and not builder.cross)
         return continues
 
     # ---- beam search ---------------------------------------------------------------------------
@@ -153,10 +153,10 @@ class Recorder:
         """A beam search begins: rows of the batch can continue one another until it ends."""
         self._search = BeamSearch()
 
-    def touch(self, record: AnyCallBuilder) -> None:
-        """Rows were appended to a record: tell the search, if one is running."""
+    def touch(self, builder: AnyCallBuilder) -> None:
+        """Rows were appended to a builder: tell the search, if one is running."""
         if self._search is not None:
-            self._search.touch(record)
+            self._search.touch(builder)
 
     def end_search(self, rows: Tensor | None = None, prompt: int = 0) -> None:
         """Keep the texts that the search returned; without ``rows``, everything as it was read."""
@@ -164,24 +164,24 @@ class Recorder:
         if search is not None and rows is not None:
             search.follow(rows, prompt)
 
-    # ---- records -------------------------------------------------------------------------------
+    # ---- builders -------------------------------------------------------------------------------
 
     def kind_before(self, name: str) -> Kind | None:
         """The kind of the last call of a module; None if it was not called yet."""
         return self._numbering.kind_before(name)
 
-    def put(self, place: CallPlace, record: AnyCallBuilder) -> None:
-        """Begin a record."""
+    def put(self, place: CallPlace, builder: AnyCallBuilder) -> None:
+        """Keep a new builder."""
         before = self.latest.get((place.name, place.occurrence))
         if self._search is not None:
-            self._search.restarted |= any(before is known for known in self._search.records)
-        self.touch(record)
-        self.latest[place.name, place.occurrence] = record
-        self.records.append(record)
+            self._search.restarted |= any(before is known for known in self._search.builders)
+        self.touch(builder)
+        self.latest[place.name, place.occurrence] = builder
+        self.builders.append(builder)
 
     def calls(self) -> tuple[Call, ...]:
         """What was recorded so far."""
-        calls = [record.call() for record in self.records]
+        calls = [builder.call() for builder in self.builders]
         if not self.options.gradients:
             return tuple(calls)
         # A backward pass that did not reach a call of its run left a gradient of 0 there.
@@ -203,9 +203,9 @@ class Recorder:
             raise_no_backward(any(one.followed for one in gradients))
 
     def _gradients(self) -> Iterator[OutputGradients]:
-        for record in self.records:
-            if isinstance(record, ScoredCallBuilder) and record.gradients is not None:
-                yield record.gradients
+        for builder in self.builders:
+            if isinstance(builder, ScoredCallBuilder) and builder.gradients is not None:
+                yield builder.gradients
 
     def check_layers(self) -> None:
         """Raise if a layer was asked for that no pass had."""
@@ -222,10 +222,10 @@ class CallForwarder(Recorder):
         super().__init__(options)
         self.hear = hear
 
-    def put(self, place: CallPlace, record: AnyCallBuilder) -> None:
+    def put(self, place: CallPlace, builder: AnyCallBuilder) -> None:
         """Pass the call on."""
         del place
-        self.hear(record.call())
+        self.hear(builder.call())
 
 
 def raise_unknown_layers(missing: Sequence[int], known: int) -> None:

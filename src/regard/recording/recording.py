@@ -68,7 +68,7 @@ class Recording:
         return html_table(columns, rows, f"{self!r:.200}"[1:-1])
 
     def __len__(self) -> int:
-        return len(self._calls) if self._recorder is None else len(self._recorder.records)
+        return len(self._calls) if self._recorder is None else len(self._recorder.builders)
 
     def __iter__(self) -> Iterator[Call]:
         return iter(self.calls)

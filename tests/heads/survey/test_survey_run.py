@@ -4,12 +4,12 @@ import contextlib
 import gc
 import json
 import os
-import random
 import tracemalloc
 
 import pytest
 import torch
 
+from fuzz.damage import Killed, run_on_a_full_disk
 from heads.survey.conftest import sentences
 from regard.errors import ArgumentError, DataError, FileError, SurveyError
 from regard.heads.survey import Corpus, corpus_batches, survey
@@ -42,10 +42,6 @@ def assert_equal(found, wanted):
             torch.testing.assert_close(mine[name], tensor, rtol=1e-9, atol=1e-12, msg=name)
     assert found.table.columns == wanted.table.columns
     assert list(found.failed()) == list(wanted.failed())
-
-
-class Killed(BaseException):
-    """Nothing catches this: as if the process ended here."""
 
 
 def killer(after):
@@ -381,24 +377,8 @@ def test_parts_whose_state_is_gone_are_not_counted(readers, difficult, tmp_path)
 
 
 def test_a_full_disk_ends_a_run_and_the_next_goes_on(readers, difficult, tmp_path, monkeypatch):
-    from regard import atomic
-
     wanted = run(readers, difficult, tmp_path / "undisturbed")
-    to_disk, chance = atomic._to_disk, random.Random(1)
-
-    def full(part):
-        if chance.random() < 0.2:
-            raise OSError(28, "No space left on device")
-        to_disk(part)
-
-    monkeypatch.setattr(atomic, "_to_disk", full)
-    ends = []
-    while True:
-        try:
-            found = run(readers, difficult, tmp_path / "out")
-            break
-        except FileError as error:
-            ends.append(str(error))
+    found, ends = run_on_a_full_disk(monkeypatch, lambda: run(readers, difficult, tmp_path / "out"))
     assert len(ends) > 2
     assert all("No space left on device" in said for said in ends)
     assert all("the survey continues from its last checkpoint" in said for said in ends)

@@ -123,7 +123,7 @@ def look(
     _say(console, subject, lang)
     if save is not None:
         subject.recording.save(save)
-        _name(console, save, TEXTS.say("look.recording", lang))
+        name_file(console, save, TEXTS.say("look.recording", lang))
     if figure is not None:
         _draw(console, subject, figure, kind=kind, layer=layer, head=head, lang=lang)
     if not no_page:
@@ -160,7 +160,7 @@ def _alignment_start() -> dict[str, Any]:
     return {"kind": "cross", "layer": best.layer, "head": best.head}
 
 
-def _name(console: Console, path: Path, what: str) -> None:
+def name_file(console: Console, path: Path, what: str) -> None:
     """Print a file that was written, and what it is."""
     from rich.text import Text
 
@@ -181,7 +181,7 @@ def _draw(
     from regard.views.figures import heatmap, save
 
     save(heatmap(subject.recording, kind=kind, layer=layer or 0, head=head or 0, lang=lang), path)
-    _name(console, path, TEXTS.say("look.figure", lang))
+    name_file(console, path, TEXTS.say("look.figure", lang))
 
 
 def _write_page(
@@ -206,7 +206,7 @@ def _write_page(
     with busy(console, TEXTS.say("look.writing", lang)):
         written = page(subject.recording, path, title=title, force=force, lang=lang, **start)
     megabytes = written.stat().st_size / 1e6
-    _name(console, written, TEXTS.say("look.written", lang, megabytes=megabytes))
+    name_file(console, written, TEXTS.say("look.written", lang, megabytes=megabytes))
 
 
 def _say(console: Console, subject: RecordedText, lang: str) -> None:

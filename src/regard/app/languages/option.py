@@ -11,12 +11,10 @@ import os
 from collections.abc import Sequence
 
 import click
-from click.core import ParameterSource
 
 from regard.texts import LANGUAGES
 
 VARIABLE = "REGARD_LANG"
-HANDED_ON = "regard.language.handed_on"
 LANGUAGE = "regard.language"
 """Where the contexts of one command line keep its language."""
 
@@ -33,12 +31,6 @@ class LanguageContext(click.Context):
         return ChineseFormatter(width=self.terminal_width, max_width=self.max_content_width)
 
 
-def _own_or_handed_on(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    """``regard --lang zh look …`` means ``regard look --lang zh …``; the one after the command wins."""
-    own = param.name is not None and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
-    return value if own else str(ctx.meta.get(HANDED_ON, value))
-
-
 lang_option = click.option(
     "--lang",
     type=click.Choice(LANGUAGES),
@@ -46,13 +38,13 @@ lang_option = click.option(
     envvar=VARIABLE,
     show_default=True,
     show_envvar=True,
-    callback=_own_or_handed_on,
+    callback=lambda ctx, _, value: ctx.meta.get(LANGUAGE, value),  # before the command, it counts too
     help="Language of the texts: English or Chinese.",
 )
 
 
 def language_of(arguments: Sequence[str]) -> str:
-    """The language of a command line, found before it is parsed: errors need it too.
+    """The language of a command line, known before it is parsed, for errors; the last ``--lang`` wins.
 
     >>> language_of(["demo", "words", "--lang", "zh"]), language_of(["demo", "--lang=zh"])
     ('zh', 'zh')

@@ -1,0 +1,30 @@
+"""The blocks of a page of docs/ and the pictures beside them."""
+
+from io import BytesIO
+
+from matplotlib.figure import Figure
+from PIL import Image
+
+from docs.scripts import DOCS
+
+
+def assert_pictures_are_current(maker, page, names):
+    """Every block runs, and gives a picture of the size of the one beside it."""
+    found, drawn = list(maker.blocks(page)), []
+    text = page.read_text(encoding="utf-8")
+    assert len(found) == text.count("```python")
+    for block in found:
+        figure = maker.run(block, names)
+        if block.picture is None:
+            continue
+        assert isinstance(figure, Figure)
+        made = BytesIO()
+        figure.savefig(made, format="png")
+        kept = BytesIO((DOCS / block.picture).read_bytes())
+        sizes = Image.open(made).size, Image.open(kept).size
+        # Fonts differ a little between machines; another call would make another size.
+        assert all(abs(a - b) <= 0.05 * b + 4 for a, b in zip(*sizes)), block.picture
+        drawn.append((figure, sizes[0]))
+    assert len(drawn) == text.count("](pictures/")
+    figure, size = drawn[0]
+    assert Image.open(BytesIO(maker.png(figure))).size == size  # as the script writes it
