@@ -358,7 +358,7 @@ def test_the_text_is_shaded_by_relevance(browser, tmp_path):
 def stage_opened(browser, path):
     from views.browser import Opened
 
-    return Opened(browser.new_context(viewport={"width": 1100, "height": 760}), path)
+    return Opened(browser.new_context(viewport={"width": 1100, "height": 760}).new_page(), path)
 
 
 def test_steps_list_every_quantity_and_order_keys_by_the_chosen_one(colourful):

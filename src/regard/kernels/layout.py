@@ -8,7 +8,7 @@ consecutive queries with the ranges of keys that they may see.
 Most masks need one part. Scattered positions (``every(64)``, ragged padding) are different:
 they touch every tile, so no tile is empty. In that case the queries and keys are first grouped
 into classes that such a pattern treats alike. Within a class the pattern is constant, the rest of
-the mask simplifies, and the class is gathered into a part of its own::
+the mask simplifies, and the class is gathered into a separate part::
 
     local_global(64)  =  the queries at 64, 128, … see every key        →  part 1
                          the others see the keys at 64, 128, …          →  part 2
@@ -17,7 +17,7 @@ the mask simplifies, and the class is gathered into a part of its own::
 The parts do not overlap, so their results can be merged by log-sum-exp.
 
 Documents are laid out in another way: their positions are sorted by document, unless they already
-are, and each document is a square of its own. So are dilated windows, ``documents(i % d) & window(…)``.
+are, and each document is a separate square. So are dilated windows, ``documents(i % d) & window(…)``.
 The cheaper of the two layouts is chosen by what a kernel call and a pair cost (``cost_of``).
 
 The rectangle covers the whole sequence, or a *region* of it if the sequence is sharded.
@@ -344,7 +344,7 @@ def _classes(
 
 
 def _is_scattered(truth: Bools) -> bool:
-    """Whether so many tiles are mixed that skipping empty ones would not help."""
+    """Whether skipping empty tiles would not help, because most tiles are mixed."""
     if len(truth) <= TILE:
         return False
     least, greatest = Strip.cut(np.arange(len(truth)), TILE).span(truth)

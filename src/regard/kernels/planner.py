@@ -100,7 +100,7 @@ class Plan:
 
     @cached_property
     def checked(self) -> bool:
-        """Whether the mask must be evaluated for a single call. SDPA has a causal mask of its own."""
+        """Whether the mask must be evaluated for a single call. SDPA has its own causal mask."""
         return self.path != "causal" and any(
             row.checked for element in self.elements for part in element.parts for row in part.rows
         )

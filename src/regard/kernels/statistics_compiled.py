@@ -69,7 +69,7 @@ class CompiledStatistics(StatisticsPass):
             self.arguments.sinks = self.sinks.data_ptr()
 
     def stretch(self, tiles: list[RowTile]) -> Tensor:
-        """Compute some rows, with arguments of its own; return what each key received from them."""
+        """Compute some rows, with separate arguments; return what each key received from them."""
         own = copy(self)
         own.arguments = RowPassArguments.from_buffer_copy(self.arguments)
         return super(CompiledStatistics, own).stretch(tiles)

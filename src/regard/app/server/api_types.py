@@ -64,6 +64,12 @@ class HeadParameters(RecordingParameters, frozen=True, kw_only=True):
     sinks: Hiding = "show"
 
 
+class RowParameters(HeadParameters, frozen=True, kw_only=True):
+    """Which query of a head."""
+
+    row: Whole
+
+
 class CellParameters(HeadParameters, frozen=True, kw_only=True):
     """Which cell, or which tile, of a level of a head's map."""
 

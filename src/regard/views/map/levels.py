@@ -25,7 +25,7 @@ LEAST_BASE = 3
 MOST_CELLS = 1 << 24
 """Cells of the finest level that is kept, at most: 64 MB in float32."""
 
-AT_ONCE = 1 << 20
+CHUNK_WEIGHTS = 1 << 20
 """Weights in memory at a time: 4 MB in float32, so that they stay in the cache of the processor."""
 
 
@@ -86,7 +86,7 @@ def build(plane: Plane, report: Callable[[float], None] = lambda share: None) ->
     keeps = plane.coarsest >= base
     sums, maxima = (torch.zeros(shape if keeps else (0, 0)) for _ in range(2))
     received, entropy = torch.zeros(plane.keys, dtype=torch.float64), torch.zeros(plane.queries)
-    height = max(1, AT_ONCE // max(1, plane.keys * step)) * step
+    height = max(1, CHUNK_WEIGHTS // max(1, plane.keys * step)) * step
     progress = _Progress(plane.queries, report)
 
     def stretch(tops: range) -> Tensor:
