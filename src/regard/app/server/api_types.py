@@ -68,6 +68,12 @@ class HeadParameters(RecordingParameters, frozen=True, kw_only=True):
     what: What = "weight"
 
 
+class RowParameters(HeadParameters, frozen=True, kw_only=True):
+    """Which query of a head."""
+
+    row: Whole
+
+
 class CellParameters(HeadParameters, frozen=True, kw_only=True):
     """Which cell, or which tile, of a level of a head's map."""
 

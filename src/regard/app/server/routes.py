@@ -21,6 +21,7 @@ from regard.app.server.api_types import (
     MapRequest,
     PageParameters,
     PageRequest,
+    RowParameters,
     TileParameters,
     count_request,
     reading_request,
@@ -35,7 +36,7 @@ from regard.app.server.request_validation import check_choice, parsed_body, pars
 from regard.app.server.server_state import ServerState
 from regard.errors import RegardError
 from regard.version import __version__
-from regard.views.map import TILE, Levels, Plane, encoded, peak, tile
+from regard.views.map import TILE, Levels, Plane, encoded, peak, strongest_key, tile
 
 Answer = TypeVar("Answer")
 Parameters = TypeVar("Parameters", bound=Struct)
@@ -74,6 +75,7 @@ class Routes:
             ("POST", f"{one}/pages", self.write_page),
             ("GET", f"{one}/margins/{{call}}/{{head}}", self.margins),
             ("GET", f"{one}/peaks/{{call}}/{{head}}/{{level}}/{{row}}/{{column}}", self.peak),
+            ("GET", f"{one}/rows/{{call}}/{{head}}/{{row}}", self.row),
             ("GET", f"{one}/tiles/{{call}}/{{head}}/{{level}}/{{row}}/{{column}}", self.tile),
         ]
         by_path: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
@@ -270,6 +272,12 @@ class Routes:
         found = await self._in_thread(
             lambda: peak(self._plane(entry, said), level=said.level, row=said.row, column=said.column)
         )
+        return SafeJsonResponse(found._asdict(), headers={"cache-control": "no-store"})
+
+    async def row(self, request: Request) -> Response:
+        """The key that one query attends to most."""
+        entry, said = self._place(request, RowParameters)
+        found = await self._in_thread(lambda: strongest_key(self._plane(entry, said), row=said.row))
         return SafeJsonResponse(found._asdict(), headers={"cache-control": "no-store"})
 
     async def margins(self, request: Request) -> Response:

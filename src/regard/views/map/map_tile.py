@@ -100,6 +100,22 @@ def peak(plane: Plane, *, level: int, row: int, column: int) -> Peak:
     )
 
 
+@torch.no_grad()
+def strongest_key(plane: Plane, *, row: int) -> Peak:
+    """The key that one query attends to most, and how much."""
+    if not 0 <= row < plane.queries:
+        raise ArgumentError(
+            "A row must be one of the queries (queries = {queries}).",
+            got="row = {row}",
+            do="Count from 0.",
+            queries=plane.queries,
+            row=row,
+        )
+    found = plane.weights(slice(row, row + 1), slice(0, plane.keys))[0]
+    key = int(found.argmax())
+    return Peak(row, key, float(found[key]), float(found.mean()), found.numel())
+
+
 def _part(plane: Plane, level: int, row: int, column: int) -> tuple[slice, slice]:
     """The pairs that a tile shows."""
     side = TILE * 2 ** _checked_level(plane, level)

@@ -83,7 +83,7 @@ export class MapSearch {
     this.at = (this.at + by + app.matches.length) % app.matches.length;
     this.count.textContent = say("map.matches", { at: this.at + 1, count: app.matches.length });
     const token = app.matches[this.at];
-    if (app.state.now.side === "query") app.view.goTo(token, null);
+    if (app.state.now.side === "query") app.goToQuery(token);
     else app.view.goTo(null, token);
   }
 }

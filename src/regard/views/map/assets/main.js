@@ -91,7 +91,7 @@ class MapApp {
     this.view?.destroy();
     this.view = new MapView(this);
     this.search = new MapSearch(this);
-    this.bar = make("div", { class: "controls", role: "group", "aria-label": say("controls") });
+    this.bar = make("section", { class: "controls", "aria-label": say("controls") });
     this.stage = make("main", { class: "stage" }, this.view.root);
     this.facts = make("footer", { class: "facts" });
     this.links = make("span", { class: "pair-links" });
@@ -246,6 +246,14 @@ class MapApp {
     this.view.progress.hidden = this.layer.idle;
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => this.view.paint());
+  }
+
+  /** Goes to a query and the key that it attends to most: around the query itself there may be nothing to see. */
+  async goToQuery(query) {
+    const { now, call } = this.state;
+    const path = `${this.path}/rows/${now.call}/${call.heads[now.head]}/${query}?sinks=${now.sinks}`;
+    const found = call.weights ? await getJson(path).catch(() => null) : null;
+    this.view.goTo(query, found && found.weight > 0 ? found.key : null);
   }
 
   /** The weight of the pinned pair, exactly. */
