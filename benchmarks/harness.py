@@ -110,7 +110,7 @@ def in_new_process(code: str) -> list[float]:
     return [float(line) for line in done.stdout.split()]
 
 
-def report(name: str, title: str, rows: list[Row]) -> None:
+def report(name: str, title: str, rows: list[Row], how: str = "Both sides in one run, medians.") -> None:
     """Print the table and write it to ``benchmarks/results/``."""
     table = Table(title=title, title_justify="left")
     for column in ("work", "regard", "peer", "ratio", "wanted", ""):
@@ -124,8 +124,7 @@ def report(name: str, title: str, rows: list[Row]) -> None:
         "",
         f"{threads} thread{'s' * (threads > 1)}, torch {torch.__version__}, "
         f"Python {platform.python_version()}, {platform.machine()}, "
-        f"{torch.backends.cpu.get_cpu_capability()}. Both sides in one run, medians"
-        f"{' of CPU time' * (own_clock() is time.process_time)}.",
+        f"{torch.backends.cpu.get_cpu_capability()}. {how}",
         "",
         "| work | regard | peer | ratio | wanted | met |",
         "|---|---|---|---|---|---|",
