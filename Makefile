@@ -81,6 +81,8 @@ format: $(VENV)/.tools node_modules/.installed ## format Python and JavaScript
 bench: $(VENV)/.tools ## compare regard with other tools; prints tables and writes benchmarks/results/
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/nn.py
+	$(BIN)/python benchmarks/dispatch.py
+	$(BIN)/python benchmarks/cost_constants.py
 	$(BIN)/python benchmarks/row_statistics.py
 	$(BIN)/python benchmarks/busy.py
 	$(BIN)/python benchmarks/ring.py
