@@ -50,7 +50,7 @@ class PatternEdit(RecordingEdit):
         if edited.rows is None:
             k = other_k
         else:
-            # Each row has its queries in the channels of its own keys, and 0 in those of the others.
+            # Each row has its queries in the channels of its keys, and 0 in the others.
             q = torch.cat(
                 [x.masked_fill(rows, 0.0) for x, rows in ((q, edited.where), (q, ~edited.where))], -1
             )
@@ -87,7 +87,7 @@ def pattern(
 ) -> Edit:
     """The attention weights of another run, on the values of this one.
 
-    The recording is of the same model and of a text with as many tokens. In generation, only the
+    The recording is of the same model and of a text with the same number of tokens. In generation, only the
     prompt gets them.
 
     >>> import torch, regard
