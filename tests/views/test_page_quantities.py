@@ -347,6 +347,13 @@ def test_the_text_says_and_shades_what_was_chosen(colourful):
     tones = np.array(colourful.run("Array.from(regard.app.view.blocks.key.tones)"))
     strong = np.abs(numbers) > 0.1 * np.abs(numbers).max()
     assert (np.sign(tones[strong]) == np.sign(numbers[strong])).all()
+    # The colours are relative to the strongest of the row, and the bar says so.
+    greatest = colourful.run("regard.app.view.now.shading.greatest")
+    assert greatest == pytest.approx(np.abs(numbers).max(), abs=5e-3)
+    bar = colourful.page.locator(".text-bar .legend")
+    assert bar.get_attribute("aria-label").startswith("Weight × gradient: from −")
+    colourful.set(what="weight")
+    assert bar.count() == 0
 
 
 def test_the_text_is_shaded_by_relevance(browser, tmp_path):
