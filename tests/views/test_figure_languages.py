@@ -15,7 +15,7 @@ from regard.heads import divergence
 from regard.translator import embedded, look
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.page.display_tokens import text_of
-from views.scenes import attributed, cut, learned, swept
+from views.scenes import attributed, cut, learned, pictured, swept
 
 WORD = re.compile(r"[A-Za-z]{2,}")
 NAMES = {"Jensen", "logit", "dO", "Shannon", "causal", "Seq", "MiB", "KiB", "loss"}
@@ -43,6 +43,16 @@ FIGURES = {
         swept("layer"), kind="cross", **lang
     ),
     "eviction": lambda seen, **lang: figures.eviction(cut(), **lang),
+    **{
+        f"alignment by {method}": lambda seen, method=method, **lang: figures.alignment(
+            regard.align(seen, method=method), **lang
+        )
+        for method in ("dtw", "argmax", "mutual")
+    },
+    "alignment by several heads": lambda seen, **lang: figures.alignment(
+        regard.align(seen, [(0, 0), (1, 1)]), **lang
+    ),
+    "picture": lambda seen, **lang: figures.picture(pictured(), layer=0, head=0, **lang),
     "heatmap": lambda seen, **lang: figures.heatmap(seen, kind="encoder", layer=1, head=2, **lang),
     "heatmap cross": lambda seen, **lang: figures.heatmap(seen, kind="cross", layer=0, head=1, **lang),
     "heatmap masked": lambda seen, **lang: figures.heatmap(seen, kind="decoder", layer=0, head=1, **lang),

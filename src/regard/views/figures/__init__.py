@@ -19,6 +19,7 @@ from regard.views.figures.figure_file import save
 from regard.views.figures.head_grid import grid
 from regard.views.figures.heat_map import heatmap
 from regard.views.figures.mask_picture import mask
+from regard.views.figures.picture_overlay import picture
 from regard.views.figures.text_animation import animate
 from regard.views.figures.token_lines import lines
 from regard.views.figures.vector_geometry import geometry
@@ -39,6 +40,7 @@ __all__ = [
     "importance",
     "lines",
     "mask",
+    "picture",
     "relevance",
     "save",
 ]
