@@ -156,9 +156,9 @@ class App {
     this.facts = make("footer", { class: "facts" });
     // On small screens the controls are folded away; this says which head is shown.
     this.shown = make("span", { class: "now-shown" });
-    const name = make("h1", {}, make("b", { translate: "no" }, "regard"), datum(title || model, "title"));
+    const name = make("h1", {}, make("b", { translate: "no" }, "regard"), datum(title || model, "title"), this.shown);
     this.root.replaceChildren(
-      make("header", { class: "top" }, name, this.shown, this.tabs, this.tools(now)),
+      make("header", { class: "top" }, name, this.tabs, this.tools(now)),
       this.bar,
       this.find.root,
       this.stage,
