@@ -233,6 +233,18 @@ def test_bad_rows_and_directions_are_refused(tmp_path):
         regard.page(seen, tmp_path / "x.html", relevance=99)
 
 
+@pytest.mark.parametrize("name", ["output_gradient", "projection"])
+def test_numbers_that_are_not_finite_are_refused(tmp_path, name):
+    (call,) = with_gradients(case()[0]).calls
+    tensor = getattr(call, name).clone()
+    tensor.view(-1)[0] = torch.nan
+    with pytest.raises(RecordingError, match=f"finite numbers, but {name} of"):
+        regard.page(Recording("Toy", [replace(call, **{name: tensor})]), tmp_path / "x.html")
+    huge = replace(call, v=1e30 * call.v, output_gradient=1e30 * call.output_gradient)
+    with pytest.raises(RecordingError, match="finite numbers, but gradient of"):
+        regard.page(Recording("Toy", [huge]), tmp_path / "x.html")
+
+
 # ---- the views -------------------------------------------------------------------------------------
 
 
