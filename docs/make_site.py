@@ -55,7 +55,7 @@ ROOMS = (
     "regard.lessons",
     "regard.diagnosis",
 )
-"""What the reference shows: the rooms and what hangs on them under a name of its own."""
+"""What the reference shows: the packages, and the modules that have their own name in ``regard``."""
 
 
 ELSEWHERE = ("require_js_url", "mathjax_url", "jquery_url", "mermaid_js_url")

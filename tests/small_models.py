@@ -8,6 +8,8 @@ from transformers import (
     BartConfig,
     BartForConditionalGeneration,
     BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
     BertModel,
     GPT2Config,
     GPT2LMHeadModel,
@@ -17,6 +19,7 @@ from transformers import (
 )
 
 WORDS = ["[PAD]", "[UNK]", "[S]", "[E]", "the", "cat", "sat", "on", "mat", "dog"]
+CLASSES = ["bad", "so so", "good"]
 SIZES = {"vocab_size": len(WORDS)}
 
 
@@ -56,10 +59,17 @@ def save_small_models(root: Path) -> dict[str, Path]:
                 forced_eos_token_id=None,
             )
         ),
+        "classifier": BertForSequenceClassification(
+            BertConfig(**SIZES, **small, max_position_embeddings=11, id2label=dict(enumerate(CLASSES)))
+        ),
+        "masked": BertForMaskedLM(BertConfig(**SIZES, **small, max_position_embeddings=11)),
     }
     found = {}
     for name, model in kinds.items():
         found[name] = root / name
         model.save_pretrained(found[name])
-        tokenizer().save_pretrained(found[name])
+        words = tokenizer()
+        if name == "masked":
+            words.add_special_tokens({"mask_token": "[PAD]"})  # a token that the model has
+        words.save_pretrained(found[name])
     return found

@@ -129,7 +129,7 @@ def test_a_cache_that_cannot_be_written_costs_only_time(monkeypatch, tmp_path):
 
 
 def test_a_child_that_hangs_is_given_up_and_not_asked_again_at_once(monkeypatch):
-    monkeypatch.setattr(machine, "PATIENCE", 0.1)
+    monkeypatch.setattr(machine, "TIMEOUT", 0.1)
     started = child(monkeypatch, "import time; time.sleep(60)")
     assert machine.prepare().outcome == "unknown"
     assert machine.prepare().outcome == "unknown"

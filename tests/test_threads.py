@@ -69,7 +69,7 @@ def test_with_one_thread_everything_runs_in_place():
 
 
 def test_little_work_runs_in_place(two_threads):
-    assert spread(lambda: each(lambda _: here(), range(3)), size=threads.WORTH - 1) == [here()] * 3
+    assert spread(lambda: each(lambda _: here(), range(3)), size=threads.MIN_SPREAD_SIZE - 1) == [here()] * 3
 
 
 def test_each_outside_of_spread_runs_in_place(two_threads):
@@ -249,7 +249,7 @@ def everything_of(mask, option, kv_heads=2):
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 def test_results_do_not_depend_on_the_number_of_threads(mask, option, monkeypatch):
     wanted = everything_of(mask, option)
-    monkeypatch.setattr(threads, "WORTH", 0)
+    monkeypatch.setattr(threads, "MIN_SPREAD_SIZE", 0)
     for count in (2, 5):
         torch.set_num_threads(count)
         try:
@@ -270,8 +270,8 @@ def test_linear_attention_does_not_depend_on_the_number_of_threads(causal, monke
         return output, *torch.autograd.grad(output.square().sum(), q)
 
     wanted = made()
-    monkeypatch.setattr(threads, "WORTH", 0)
-    monkeypatch.setattr(import_module("regard.kernels.linear_kernel"), "WORTH", 0)
+    monkeypatch.setattr(threads, "MIN_SPREAD_SIZE", 0)
+    monkeypatch.setattr(import_module("regard.kernels.linear_kernel"), "MIN_SPREAD_SIZE", 0)
     torch.set_num_threads(3)
     try:
         found = made()
@@ -282,7 +282,7 @@ def test_linear_attention_does_not_depend_on_the_number_of_threads(causal, monke
 
 
 def test_a_watched_model_is_computed_in_pieces_and_seen_once(two_threads, monkeypatch):
-    monkeypatch.setattr(threads, "WORTH", 0)
+    monkeypatch.setattr(threads, "MIN_SPREAD_SIZE", 0)
     used = []
     plain = threads._Team.share
     monkeypatch.setattr(threads._Team, "share", lambda team, *rest: used.append(1) or plain(team, *rest))
@@ -318,7 +318,7 @@ def test_pages_tables_and_maps_do_not_depend_on_the_number_of_threads(tmp_path, 
         return (tmp_path / name).read_bytes(), regard.heads.table(recording), levels
 
     page, table, levels = made("one.html")
-    monkeypatch.setattr(threads, "WORTH", 0)
+    monkeypatch.setattr(threads, "MIN_SPREAD_SIZE", 0)
     torch.set_num_threads(3)
     try:
         other_page, other_table, other_levels = made("three.html")
@@ -334,7 +334,7 @@ def test_a_map_that_is_called_off_ends(two_threads, monkeypatch):
     from regard.recording import ScoredCall
     from regard.views.map import Plane, build
 
-    monkeypatch.setattr(threads, "WORTH", 0)
+    monkeypatch.setattr(threads, "MIN_SPREAD_SIZE", 0)
     q = torch.randn(1, 1, 700, 8)
     call = ScoredCall("a", "encoder", 0, q, q, torch.logsumexp(q @ q.mT, -1), scale=1.0)
 

@@ -9,7 +9,7 @@ The child is started whatever the CPU reports: the kernel's list of flags omits 
 machines where the CPU reports it and the system does not allow it, so a short list proves nothing. The
 trial costs one import of torch (2 s), once: the result is cached per machine, CPU and version of torch.
 
-Nothing here raises: if nothing can be tried or cached, the machine is used as it is.
+Nothing here raises: if nothing can be tried or cached, nothing is changed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CACHE = "REGARD_CACHE"
 """The environment variable that names the cache folder."""
 
 CPUINFO = Path("/proc/cpuinfo")
-PATIENCE = 120.0
+TIMEOUT = 120.0
 """How many seconds a child may take; importing torch from a cold disk is slow."""
 
 RETRY = 24 * 3600.0
@@ -161,12 +161,12 @@ def _run_child(limit: str = "") -> HalfPrecision:
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             check=False,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
     except subprocess.TimeoutExpired:
-        return HalfPrecision("unknown", detail=f"no answer within {PATIENCE:.0f} s")
+        return HalfPrecision("unknown", detail=f"no answer within {TIMEOUT:.0f} s")
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         return HalfPrecision("unknown", detail=f"{type(error).__name__}: {error}")
     if run.returncode == 0:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.errors import ProcessError
 
-PATIENCE = timedelta(minutes=30)
+TIMEOUT = timedelta(minutes=30)
 """How long a process waits for the others."""
 
 
@@ -99,7 +99,7 @@ def joined() -> Iterator[Processes]:
         torch.cuda.set_device(device)
     processes = Processes(count, own, device)
     with processes._together():
-        dist.init_process_group(backend, timeout=PATIENCE)
+        dist.init_process_group(backend, timeout=TIMEOUT)
     try:
         yield processes
     finally:

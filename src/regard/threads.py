@@ -31,14 +31,14 @@ from typing import Any, TypeVar, cast
 T = TypeVar("T")
 R = TypeVar("R")
 
-WORTH = 1 << 26
+MIN_SPREAD_SIZE = 1 << 26
 """With fewer multiplications, a few milliseconds of work, threads cost more than they save."""
 
 MOST_IDLE = 64
 """The most idle threads kept for reuse."""
 
 
-def spread(work: Callable[[], R], size: int = WORTH) -> R:
+def spread(work: Callable[[], R], size: int = MIN_SPREAD_SIZE) -> R:
     """Run ``work`` with torch at one thread; calls of ``each`` inside it run in parallel.
 
     ``size`` is the approximate number of multiplications; little work runs in the calling thread.
@@ -49,7 +49,7 @@ def spread(work: Callable[[], R], size: int = WORTH) -> R:
     import torch
 
     count = torch.get_num_threads()
-    if count == 1 or size < WORTH or _inside() or not _can_spread():
+    if count == 1 or size < MIN_SPREAD_SIZE or _inside() or not _can_spread():
         return work()
     workers = _workers(count)
     if not workers:

@@ -76,6 +76,13 @@ def test_a_peak(http, server_state):
     assert found["pairs"] == 64
 
 
+def test_the_strongest_key_of_a_query(http, server_state):
+    weights = exact(server_state.library.get("book").calls[0])[0, 0, 700]
+    found = http.get("/api/recordings/book/rows/0/0/700").json()
+    assert (found["query"], found["key"]) == (700, int(weights.argmax()))
+    assert found["weight"] == pytest.approx(weights.max(), abs=1e-6)
+
+
 def test_tiles_have_names_that_browsers_keep(http):
     url = "/api/recordings/book/tiles/0/0/0/1/1"
     first = http.get(url)
@@ -123,6 +130,7 @@ def test_levels_must_be_built_first(http):
         ("/api/recordings/book/tiles/0/0/0/0/0?scale=x", 422, "scale must be one of"),
         ("/api/recordings/book/tiles/0/0/0/0/0?sinks=x", 422, "sinks must be one of"),
         ("/api/recordings/book/peaks/0/0/0/1097/0", 422, "A cell must be one of this level's"),
+        ("/api/recordings/book/rows/0/0/1097", 422, "A row must be one of the queries"),
         ("/api/jobs/x?wait=no", 404, "This job no longer exists"),
     ],
 )

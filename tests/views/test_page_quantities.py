@@ -177,6 +177,21 @@ def test_vectors_that_cancel_get_more_bits():
     assert described["quantities"]["gradient"]["error"] <= 1e-3 * float(exact)
 
 
+def test_thumbnails_are_what_is_furthest_from_zero(opened, tmp_path):
+    plain, weights = CASES["causal"]()
+    seen = with_gradients(plain)
+    page = opened(regard.page(seen, tmp_path / "x.html")).read()
+    exact = wanted(seen[0], weights[0], 0)["product"]
+    for head in (0, 4):
+        tones = np.array(page.ask(f'Array.from(opened.calls[0].thumbnail({head}, "product").values)'))
+        tones = tones.reshape(13, 13)
+        assert (tones == -128).tolist() == (~np.tril(np.ones((13, 13), bool))).tolist()
+        shares = np.sign(tones) * 10.0 ** (5 * (np.abs(tones) / 127 - 1)) * (tones != 0)
+        own = np.tril(exact[head])
+        found = np.where(tones == -128, 0, shares) * np.abs(own).max()
+        np.testing.assert_allclose(found, own, rtol=0.06, atol=2e-5 * np.abs(own).max())
+
+
 def test_recordings_without_gradients_have_weights_alone(tmp_path):
     plain, _ = case()
     header = payload_of(plain, plain.calls).header
@@ -358,7 +373,7 @@ def test_the_text_is_shaded_by_relevance(browser, tmp_path):
 def stage_opened(browser, path):
     from views.browser import Opened
 
-    return Opened(browser.new_context(viewport={"width": 1100, "height": 760}), path)
+    return Opened(browser.new_context(viewport={"width": 1100, "height": 760}).new_page(), path)
 
 
 def test_steps_list_every_quantity_and_order_keys_by_the_chosen_one(colourful):

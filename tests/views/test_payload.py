@@ -94,7 +94,7 @@ def test_bytes_as_digits(data):
 def test_digits_go_on_after_what_is_written_at_once(monkeypatch):
     data = np.random.default_rng(0).integers(0, 256, 1001).astype(np.uint8).tobytes()
     whole = in_digits(data)
-    monkeypatch.setattr(base85, "AT_ONCE", 7)
+    monkeypatch.setattr(base85, "CHUNK_NUMBERS", 7)
     assert in_digits(data) == whole
 
 

@@ -113,7 +113,7 @@ figures.heatmap(seen, kind="cross", layer=by.layer, head=by.head, lang=lang)
 figures.lines(seen, kind="cross", layer=by.layer, heads=by.head, least=0.1, lang=lang)
 
 # %% [markdown]
-# And every number behind one row: the step that writes the first character, before it has read anything of its own.
+# And every number behind one row: the step that writes the first character, before it has read any of its own output.
 
 # %%
 regard.explain("The cat is on the table.", kind="cross", layer=by.layer, head=by.head, token=0, lang=lang)

@@ -24,6 +24,7 @@ from regard.app.commands.serve import serve
 from regard.app.commands.survey import survey
 from regard.app.commands.train import train
 from regard.app.commands.translate import translate
+from regard.app.commands.why import why
 from regard.app.languages.click_errors import ChineseMessage, chinese_usage_error
 from regard.app.languages.option import LANGUAGE, LanguageContext, lang_option, language_of
 from regard.errors import RegardError
@@ -114,6 +115,7 @@ def main(lang: str) -> None:
 for command in (
     look,
     heads,
+    why,
     ablate,
     explain,
     mask,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from regard.app.languages import TEXTS
+from regard.app.unknown_words import warn_of_unknown
 from regard.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _measured_translation(console: Console, text: str, pair: str | None, lang: s
         translator = embedded()
         seen = look(translator, sentence, translation=pair)
     console.print(seen.translation, style="bold", markup=False, highlight=False)
-    target = [START, *translator.vocabularies.chinese.encode(seen.translation), END]
+    target = [START, *translator.encode_translation(sentence, seen.translation), END]
     inputs = (torch.tensor([translator.encode(sentence)]), torch.tensor([target]))
     # The last character is followed by the end, which is never read when it is written.
     return MeasuredText(translator.model, inputs, seen.recording, unread={"decoder": [SPECIALS[END]]})
@@ -127,10 +128,11 @@ def _by_the_translator(
     sentence = " ".join(text.split())
     with busy(console, TEXTS.say("reading.translating", lang)):
         translator = embedded()
+        warn_of_unknown(translator, [sentence], lang)
         seen = look(translator, sentence, translation=pair, **watching)
         aligned = None
         if "layers" not in watching and "heads" not in watching:
-            aligned = alignment_of(seen, translator.vocabularies.english, embedded_alignment_head())
+            aligned = alignment_of(seen, translator.vocabularies, embedded_alignment_head())
     return RecordedText(sentence, TEXTS.say("reading.translator", lang), seen.recording, aligned)
 
 
@@ -143,7 +145,7 @@ def busy(console: Console, says: str) -> Iterator[Status]:
         yield sign
 
 
-SOON = 2.0
+PROGRESS_DELAY = 2.0
 """Seconds after which progress is shown."""
 
 
@@ -162,7 +164,7 @@ def progress(says: str, sign: Status | None = None) -> Iterator[Callable[[int, i
 
     def report(done: int, total: int) -> None:
         nonlocal task
-        if not bar.console.is_terminal or time.monotonic() - begun < SOON:
+        if not bar.console.is_terminal or time.monotonic() - begun < PROGRESS_DELAY:
             return
         if task is None:
             if sign is not None:

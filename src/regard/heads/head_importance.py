@@ -12,6 +12,8 @@ from torch import Tensor
 
 from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import check_batch, check_recording
+from regard.interception.module_tracker import looks_back
+from regard.kernels.plain_kernel import MAX_SCORES
 from regard.recording import Recording, ScoredCall
 from regard.table import Table, Value
 from regard.threads import each, spread
@@ -56,6 +58,23 @@ def gate_gradients(call: ScoredCall) -> Tensor:
     output = call.output()
     wide = torch.promote_types(output.dtype, call.gradients.dtype)
     return (output.to(wide) * call.gradients.to(wide)).double().sum((2, 3)).cpu()
+
+
+@torch.no_grad()
+def key_importance(call: ScoredCall, batch: int = 0) -> Tensor:
+    """``Σ_h Σ_i w_ij ∂L/∂w_ij``: the gradient of a gate on what key j gives to all heads, ``(key,)``.
+
+    Over keys it sums to what :func:`gate_gradients` sum to over heads. Some rows at a time are computed.
+    """
+    total = torch.zeros(call.keys, dtype=torch.float64)
+    step, causal = max(1, MAX_SCORES // call.keys), looks_back(call.mask)
+    for start in range(0, call.queries, step):
+        part = slice(start, min(start + step, call.queries))
+        seen = slice(0, part.stop + call.extent.offset if causal else call.keys)
+        for head in call.head_numbers:
+            given = call.weights_times_gradient(head, part, seen, batch).double().sum(0).cpu()
+            total[: len(given)] += given
+    return total
 
 
 def _means(gates: Tensor) -> tuple[int, float, float]:

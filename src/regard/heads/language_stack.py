@@ -41,6 +41,8 @@ def stack_of(model: nn.Module) -> LanguageStack:
         parts = (model.decoder.layers, "attention", "feed_forward", model.decoder.norm)
         return _built(named, head, *parts)
     head = _language_head(model)
+    if head is None and hasattr(model, "encoder") and hasattr(model, "decoder"):
+        raise unknown_family(named)
     if head is None:
         raise RecordingError(
             "Attribution explains the logits of a language model.",

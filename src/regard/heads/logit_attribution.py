@@ -47,6 +47,7 @@ class Attribution:
     feed_forwards: Tensor  # (layer,)
     embedding: float
     biases: float
+    direction: Tensor  # (width,): u, the direction of the residual stream that the logit reads
 
     @property
     def total(self) -> float:
@@ -150,7 +151,7 @@ def _parts(
         constant += float(_difference(stack.unembedding_bias, target, against))
     blocks = torch.stack([output[0, at].double() @ direction for output in capture.blocks])
     embedding = float(capture.first[0][0, at].double() @ direction)
-    return Attribution(target, against, at, logit, torch.stack(heads), blocks, embedding, constant)
+    return Attribution(target, against, at, logit, torch.stack(heads), blocks, embedding, constant, direction)
 
 
 def _difference(rows: Tensor, target: int, against: int | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""``monitor(model)``: a few numbers of every head while a model is trained, every so many steps."""
+"""``monitor(model)``: a few numbers of every head while a model is trained, every few steps."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from regard.errors import ArgumentError, DtypeError, ShapeError
 from regard.kernels.inputs import Inputs, prepare
-from regard.threads import WORTH, each, spread
+from regard.threads import MIN_SPREAD_SIZE, each, spread
 
 CHUNK = 64
 """Positions per chunk: within a chunk each position costs CHUNK · channel, the state channel² per chunk."""
@@ -135,7 +135,7 @@ def _by_heads(call: _LinearCall, work: Callable[[_LinearCall], Tensor]) -> Tenso
     """The output of all heads, with key heads computed in parallel."""
     inputs = call.inputs
     size = 4 * inputs.q.numel() * inputs.v.shape[-1]
-    if inputs.q.device.type != "cpu" or not call.by_heads or size < WORTH:
+    if inputs.q.device.type != "cpu" or not call.by_heads or size < MIN_SPREAD_SIZE:
         return work(call)
     return spread(lambda: torch.cat(each(work, call.heads_apart()), 1), size)
 

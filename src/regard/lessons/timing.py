@@ -41,7 +41,7 @@ REACH = 64
 FEWEST = 3
 """Rounds at the largest lengths."""
 
-BESIDE = {"sparse": 9, "linear": 3}
+EXTRA_MEMORY = {"sparse": 9, "linear": 3}
 """Extra memory of each variant, in sizes of the output: measured at 1,024 to 4,096 tokens, rounded up.
 
 Sparse attention gathers parts of Q, K and V and merges their outputs; linear attention joins segments.
@@ -94,7 +94,7 @@ class Variant:
             ways=[name],
         )[self.length, name]
         # The textbook holds scores and weights side by side while softmax runs; the cost model counts one.
-        return way.bytes + way["scores"].bytes + BESIDE.get(self.variant, 0) * way["sum"].bytes
+        return way.bytes + way["scores"].bytes + EXTRA_MEMORY.get(self.variant, 0) * way["sum"].bytes
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def output_weight(projection: object, call: Call) -> Tensor:
 
 
 def given_weight(projection: object) -> Tensor:
-    """The weight ``(width, heads · channel)`` of a linear module, or given as it is."""
+    """The weight ``(width, heads · channel)`` of a linear module, or the given tensor."""
     if isinstance(projection, Tensor):
         if projection.ndim != 2 or not projection.is_floating_point():
             raise DtypeError(

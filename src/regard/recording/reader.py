@@ -212,8 +212,11 @@ class Reader:
 _COUNTED_FROM_TWO = ("roberta", "xlm-roberta", "camembert", "longformer")
 
 
-def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32) -> Reader:
-    """The model and tokenizer in a folder, or of that name on the hub (fetched by transformers)."""
+def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32, answering: bool = False) -> Reader:
+    """The model and tokenizer in a folder, or of that name on the hub (fetched by transformers).
+
+    With ``answering``, classifiers and masked language models come with the head that they were saved with.
+    """
     with _quiet() as transformers:
         folder = Path(name).expanduser()
         if not folder.is_dir() and (folder.exists() or not _is_hub_name(str(name))):
@@ -226,7 +229,7 @@ def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32) -> Read
         source = folder if folder.is_dir() else str(name)
         try:
             config = transformers.AutoConfig.from_pretrained(source)
-            model = _kind(transformers, config).from_pretrained(source, dtype=dtype)
+            model = _kind(transformers, config, answering).from_pretrained(source, dtype=dtype)
             tokenizer = transformers.AutoTokenizer.from_pretrained(source)
         except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
             raise ModelFileError(
@@ -246,13 +249,17 @@ def _is_hub_name(name: str) -> bool:
     return 1 <= len(parts) <= 2 and all(part and part[0] not in "._~" for part in parts) and "\\" not in name
 
 
-def _kind(transformers: Any, config: Any) -> Any:
+def _kind(transformers: Any, config: Any, answering: bool) -> Any:
     """The class that loads the model with the part that generates, where it has one."""
     names = " ".join(getattr(config, "architectures", None) or ())
     if config.is_encoder_decoder:
         return transformers.AutoModelForSeq2SeqLM
     if "CausalLM" in names or "LMHeadModel" in names:
         return transformers.AutoModelForCausalLM
+    if answering and "ForSequenceClassification" in names:
+        return transformers.AutoModelForSequenceClassification
+    if answering and "ForMaskedLM" in names:
+        return transformers.AutoModelForMaskedLM
     return transformers.AutoModel
 
 

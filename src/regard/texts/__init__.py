@@ -1,7 +1,7 @@
 """All texts that people read: a folder for each language, with one JSON file per subject.
 
 The files of a subject have the same keys in every language, and a text may have places, ``{variance:.1f}``.
-Every language has whole sentences of its own; none is put together from pieces. The English of errors, of
+Every language has its own whole sentences; none is assembled from pieces. The English of errors, of
 help and of click is in the code, so their Chinese has that English as keys.
 """
 

@@ -65,7 +65,7 @@ def show_effects(
     largest = max((abs(_number(row, "difference")) for row in rows), default=0.0) or 1.0
     for row in rows:
         cells = [_place(row, name, tokens, lang) for name in _columns(found, several)]
-        grid.add_row(*cells, _difference(row, largest), *_role(row, found, roles, lang))
+        grid.add_row(*cells, _difference(row, largest), *_roles(row, found, roles, lang))
     console.print(grid)
     if len(found.table) > most:
         console.print(Text(TEXTS.say("rows.more", lang, rest=len(found.table) - most), "dim"))
@@ -109,16 +109,19 @@ def _difference(row: Record, largest: float) -> Text:
     return Text.assemble((number.rjust(NUMBER), "bold"), " ", (drawn, MORE if difference > 0 else LESS))
 
 
-def _role(row: Record, found: Ablation, roles: Roles | None, lang: str) -> list[Text]:
-    if roles is None or found.by != "head":
-        return []
+def _roles(row: Record, found: Ablation, roles: Roles | None, lang: str) -> list[Text]:
+    return [] if roles is None or found.by != "head" else [role_text(roles, row, lang)]
+
+
+def role_text(roles: Roles, row: Record, lang: str) -> Text:
+    """The role of the head in a row with its kind, layer and head."""
     place = (row["kind"], row["layer"], row["head"])
     head: Head | None = next((one for one in roles if (one.kind, one.layer, one.head) == place), None)
     if head is None or head.best is not None or not head.scores:
-        return [Text("" if head is None else head.in_words(lang))]
+        return Text("" if head is None else head.in_words(lang))
     # Without a clear role, the nearest one says more than nothing.
     nearest = max(head.scores, key=lambda role: head.scores[role].excess)
-    return [Text(replace(head, shown=nearest).in_words(lang), "dim")]
+    return Text(replace(head, shown=nearest).in_words(lang), "dim")
 
 
 def _number(row: Record, name: str) -> float:

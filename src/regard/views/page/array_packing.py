@@ -20,7 +20,7 @@ from regard.views.page.quantisation import Quantised
 SAMPLE = 1 << 15
 """Bytes of a plane that are compressed to see whether the rest is worth it."""
 
-WORTH = 0.95
+MAX_COMPRESSED_SHARE = 0.95
 """A plane is compressed if that leaves less than this share of it: decompression takes the reader's time."""
 
 _TYPES = ("int8", "uint8", "int16", "int24", "uint32", "float32", "float64")
@@ -76,8 +76,8 @@ def _packed(plane: NDArray[np.uint8]) -> tuple[bytes, int]:
     raw = plane.tobytes()
     middle = max(0, (len(raw) - SAMPLE) // 2)
     sample = raw[middle : middle + SAMPLE]
-    if len(zlib.compress(sample, 1)) < WORTH * len(sample):
+    if len(zlib.compress(sample, 1)) < MAX_COMPRESSED_SHARE * len(sample):
         small = zlib.compress(raw, 6)
-        if len(small) < WORTH * len(raw):
+        if len(small) < MAX_COMPRESSED_SHARE * len(raw):
             return small, 1
     return raw, 0

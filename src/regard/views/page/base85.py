@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 DIGITS = "".join(sign for sign in map(chr, range(33, 127)) if sign not in "\"&'<>\\`{}")
 """All 85 visible signs of ASCII that mean nothing to HTML, to JSON and to templates, in their order."""
 
-AT_ONCE = 1 << 18
+CHUNK_NUMBERS = 1 << 18
 """Numbers that are converted at a time; they stay in the processor's cache."""
 
 _SIGNS = np.frombuffer(DIGITS.encode("ascii"), np.uint8)
@@ -28,8 +28,8 @@ def in_digits(data: bytes) -> str:
     ('!!!!!!!!!#', 1250)
     """
     numbers = np.frombuffer(data + bytes(-len(data) % 4), "<u4")
-    parts = range(0, len(numbers), AT_ONCE)
-    return "".join(_written(numbers[start : start + AT_ONCE]) for start in parts)
+    parts = range(0, len(numbers), CHUNK_NUMBERS)
+    return "".join(_written(numbers[start : start + CHUNK_NUMBERS]) for start in parts)
 
 
 def _written(numbers: NDArray[np.uint32]) -> str:

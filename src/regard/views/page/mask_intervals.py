@@ -11,7 +11,7 @@ from regard.masks import Mask
 from regard.masks.extent import Extent
 from regard.masks.mask import Constant
 
-AT_ONCE = 1 << 24
+CHUNK_PAIRS = 1 << 24
 """Truth values in memory at a time."""
 
 
@@ -32,7 +32,7 @@ def intervals(mask: Mask, extent: Extent) -> Intervals | None:
     """
     if mask == Constant(True):
         return None
-    step = max(1, AT_ONCE // max(1, extent.keys))
+    step = max(1, CHUNK_PAIRS // max(1, extent.keys))
     counts, bounds = [], []
     for start in range(0, extent.queries, step):
         q = np.arange(start, min(start + step, extent.queries)) + extent.offset

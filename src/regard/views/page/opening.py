@@ -19,10 +19,10 @@ from regard.views.page.display_tokens import SideTokens, is_unspaced
 CARDS = 5
 """Heads on cards below the text."""
 
-RESTING = ("first", "separator", "broad")
+RESTING_ROLES = ("first", "separator", "broad")
 """Roles of heads that look at nothing in particular; they come last."""
 
-SEEMING = 0.6 * CLEAR
+MIN_EXCESS = 0.6 * CLEAR
 """The least excess over chance of a role that a head seems to play in a short text."""
 
 ROWS = 256
@@ -101,7 +101,7 @@ def _ranked(calls: Sequence[Call], roles: HeadRoles, *, clear: bool) -> list[lis
             role = head.best if clear else _nearest(head)
             described = _described(head, role)
             if role is not None and described is not None and described[-1] is not None:
-                order = (role in RESTING, -head.scores[role].excess)
+                order = (role in RESTING_ROLES, -head.scores[role].excess)
                 found.append((order, role, [call, index, *described]))
     found.sort(key=lambda one: one[0])
     of_role: dict[str, list[list[Any]]] = {}
@@ -113,7 +113,7 @@ def _ranked(calls: Sequence[Call], roles: HeadRoles, *, clear: bool) -> list[lis
 def _nearest(head: Head) -> str | None:
     """The role that a head plays in this text, perhaps by chance; None if none stands out."""
     for tier in TIERS:
-        strong = [role for role in tier if role in head.scores and head.scores[role].excess >= SEEMING]
+        strong = [role for role in tier if role in head.scores and head.scores[role].excess >= MIN_EXCESS]
         if strong:
             return max(strong, key=lambda role: head.scores[role].excess)
     return None
@@ -155,7 +155,10 @@ def opening(
         candidates = [max(candidates, key=lambda one: _alignment(roles.of(calls[one[0]])[one[1]]))]
     links = [_link(calls[place], *texts[place], place, head) for place, head in candidates]
     best = max(links, key=lambda link: link.worth)
-    return {} if best.query is None else {"call": best.call, "head": best.head, "query": best.query}
+    if best.query is not None:
+        return {"call": best.call, "head": best.head, "query": best.query}
+    # A translation is worth seeing as a whole, even if none of its words stands out.
+    return {"call": best.call, "head": best.head} if cross else {}
 
 
 def _alignment(head: Head) -> float:

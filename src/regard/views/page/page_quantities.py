@@ -42,6 +42,9 @@ AT_ONCE = 1 << 19
 MASKED = -128
 """In a thumbnail: a block in which no query may see a key."""
 
+DECADES = 5
+"""In a thumbnail: numbers smaller by more than so many powers of ten than the greatest are 0."""
+
 
 @dataclass(frozen=True, eq=False)
 class CarriedQuantities:
@@ -73,7 +76,7 @@ class CarriedQuantities:
 class QuantityPicture:
     """Of every head the number that is furthest from 0 in each block of pairs, and in all of them."""
 
-    tones: NDArray[np.int8]  # (head, block of queries, block of keys); 127 is the greatest, MASKED no number
+    tones: NDArray[np.int8]  # (head, block of queries, block of keys): logarithms, or MASKED
     greatest: NDArray[np.float32]  # (head,): the greatest size
 
 
@@ -256,7 +259,9 @@ def _pictures(
 
 def _picture(furthest: Tensor) -> QuantityPicture:
     greatest = furthest.abs().nan_to_num(0.0).amax((1, 2))
-    tones = (127 * furthest / greatest.clamp_min(1e-38)[:, None, None]).round()
+    shares = furthest.abs() / greatest.clamp_min(1e-38)[:, None, None]
+    # Logarithms, so that small numbers differ too; the steps are a tenth apart.
+    tones = (127 * (1 + shares.clamp_min(1e-38).log10() / DECADES)).round().clamp_min(0) * furthest.sign()
     return QuantityPicture(tones.nan_to_num(MASKED).to(torch.int8).numpy(), greatest.numpy())
 
 

@@ -20,7 +20,7 @@ from regard.recording import Call, Recording, ScoredCall
 from regard.views.page.array_packing import ArrayStore
 
 MOST_ROWS = 4
-"""Rows whose relevance is computed by default, at most: a loss over all positions has no row of its own."""
+"""Rows whose relevance is computed by default, at most: a loss over all positions has no single row."""
 
 
 @dataclass(frozen=True, eq=False)

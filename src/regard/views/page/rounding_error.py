@@ -14,7 +14,7 @@ BOUND = 2e-3
 EXHAUSTIVE = 1 << 23
 """Weights of a call that are compared; a call with more is compared in sampled rows."""
 
-AT_ONCE = 1 << 20
+CHUNK_WEIGHTS = 1 << 20
 
 
 def rows_to_compare(q: Tensor, keys: int) -> Tensor:
@@ -41,7 +41,7 @@ def greatest_error(exact: HeadSlice, shown: HeadSlice, lse: Tensor, rows: Tensor
     """
     worst = 0.0
     heads, keys = exact.q.shape[0], exact.extent.keys
-    for some in rows.split(max(1, AT_ONCE // max(1, heads * keys))):
+    for some in rows.split(max(1, CHUNK_WEIGHTS // max(1, heads * keys))):
         wanted = exact_weights(exact, some)
         found = weights_of(shown.scores(some, torch.float64), lse[:, some, None].double())
         if wanted.numel():

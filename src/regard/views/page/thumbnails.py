@@ -18,7 +18,7 @@ from regard.views.page.head_groups import HeadSlice
 SIDE = 32
 """Blocks along each side, at most."""
 
-AT_ONCE = 1 << 21
+CHUNK_SCORES = 1 << 21
 """Scores that a thread has in memory at a time: 8 MB in float32."""
 
 
@@ -33,7 +33,7 @@ def thumbnail(piece: HeadSlice, lse: Tensor) -> NDArray[np.uint8]:
     height, width = block_size(queries), block_size(keys)
     finite = torch.where(lse == -torch.inf, torch.inf, lse)  # a row that sees nothing has weights 0
     # Whole blocks of rows at a time, as many as fit.
-    step = max(1, AT_ONCE // max(1, heads * keys * height)) * height
+    step = max(1, CHUNK_SCORES // max(1, heads * keys * height)) * height
 
     def tile(start: int) -> Tensor:
         rows = torch.arange(start, min(start + step, queries))

@@ -149,14 +149,16 @@ class App {
     const { title, model } = this.recording;
     document.title = `${title || model} · regard`;
     this.tabs = make("nav", { class: "tabs", role: "tablist", "aria-label": say("views") });
-    this.bar = make("div", { class: "controls", role: "group", "aria-label": say("controls") });
+    this.bar = make("section", { class: "controls", "aria-label": say("controls") });
     closeExplanation();
     this.find = new FindBar(this);
     this.stage = make("main", { class: "stage" });
     this.facts = make("footer", { class: "facts" });
+    // On small screens the controls are folded away; this says which head is shown.
+    this.shown = make("span", { class: "now-shown" });
     const name = make("h1", {}, make("b", { translate: "no" }, "regard"), datum(title || model, "title"));
     this.root.replaceChildren(
-      make("header", { class: "top" }, name, this.tabs, this.tools(now)),
+      make("header", { class: "top" }, name, this.shown, this.tabs, this.tools(now)),
       this.bar,
       this.find.root,
       this.stage,
@@ -222,6 +224,7 @@ class App {
     this.tabs.replaceChildren(...tabs);
     this.tabs.children[focused]?.focus();
     renderControls(this.bar, this);
+    this.shown.textContent = `${say("layer.n", { layer: call.layer })} · ${say("head.n", { head: call.heads[now.head] })}`;
     const facts = [
       datum(this.recording.model),
       datum(call.name),
