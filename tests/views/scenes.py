@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import torch
 
 import regard
+from heads.synthetic_heads import recording_of
 from regard import biases, masks
 from regard.ablation import Ablation
 from regard.ablation.sweep import PLACES
@@ -133,3 +136,12 @@ def monitored(steps=6):
         for layer in range(2)
         for head in range(2)
     ]
+
+
+@functools.cache
+def pictured():
+    """One layer over a picture of 2 × 2 patches, with a class token."""
+    generator = torch.Generator().manual_seed(4)
+    seen = recording_of(torch.randn(5, 5, generator=generator))
+    seen.picture = regard.Picture(torch.rand(8, 8, generator=generator), grid=(2, 2), tokens=slice(1, 5))
+    return seen
