@@ -471,5 +471,6 @@ def test_both_languages_name_and_explain_it(colourful):
     colourful.set(view="matrix", what="product", language="zh")
     control = colourful.page.locator(".field.what")
     assert "权重 × 梯度" in control.inner_text()
-    assert "一阶近似" in control.get_attribute("title")
+    control.locator(".term").hover()
+    assert "一阶近似" in colourful.text(".explanation")
     assert "误差不超过" in colourful.text(".facts")
