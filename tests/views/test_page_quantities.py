@@ -13,6 +13,7 @@ from regard.recording import Recording
 from regard.views.page.page_call import PROJECTED, carries_projections
 from regard.views.page.page_payload import payload_of
 from views import stage
+from views.axe import violations
 from views.decoding import Decoded
 from views.recordings import CASES, case
 from views.viewing import Page, open_stage
@@ -474,3 +475,10 @@ def test_both_languages_name_and_explain_it(colourful):
     control.locator(".term").hover()
     assert "一阶近似" in colourful.text(".explanation")
     assert "误差不超过" in colourful.text(".facts")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["text", "overview", "lines", "matrix", "heads", "steps"])
+def test_nobody_is_kept_out(colourful, view, theme):
+    colourful.set(view=view, theme=theme, what="product", call=0, head=1, query=5, quiet="off")
+    assert violations(colourful.page) == []
