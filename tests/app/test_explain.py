@@ -58,7 +58,8 @@ def test_a_model(model_folders):
                 "--token", 1, "--format", "json")  # fmt: skip
     assert shown.exit_code == 0, shown.output
     names = [step["name"] for step in json.loads(shown.stdout)["steps"]]
-    assert names == ["q", "k", "v", "dots", "scores", "masked", "lse", "weights", "weighted", "output"]
+    assert names == ["q", "k", "v", "dots", "scores", "masked", "lse", "weights", "weighted", "output",
+                     "joined", "projected", "residual"]  # fmt: skip
 
 
 def test_the_embedded_translator_is_meant_by_layer_head_or_token():

@@ -76,6 +76,8 @@ def test_how_many_positions_there_are(readers):
         "roberta": 9,
         "gpt2": 13,
         "bart": 17,
+        "classifier": 11,
+        "masked": 11,
     }
     assert readers["roberta"].read("cat " * 9)[0].keys == 9
 

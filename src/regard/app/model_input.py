@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.app.languages import TEXTS
 from regard.app.unknown_words import warn_of_unknown
-from regard.errors import ArgumentError
+from regard.errors import ArgumentError, reason
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -99,7 +100,9 @@ def record(
     lang: str = "en",
     **watching: Any,
 ) -> RecordedText:
-    """Read a text and record it, showing what takes time."""
+    """Read a text, or the picture in a file, and record it, showing what takes time."""
+    if is_picture_file(text):
+        return _of_picture(console, Path(text), model, pair, generate, lang, watching)
     if model is None:
         return _by_the_translator(console, text, pair, generate, lang, watching)
     from regard.recording import load_reader
@@ -110,6 +113,53 @@ def record(
     with busy(console, says) as sign, progress(says, sign) as report, _steps(reader.model, report):
         seen = reader.read(text, pair=pair, generate=generate, next_tokens=next_tokens, **watching)
     return RecordedText(text, model, seen)
+
+
+PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+"""The endings of files that are read as pictures."""
+
+
+def is_picture_file(text: str) -> bool:
+    """Whether a text is the path of a picture: one line with the ending of a picture, and the file exists."""
+    return len(text) < 4096 and text.lower().endswith(PICTURES) and "\n" not in text and Path(text).is_file()
+
+
+def _of_picture(
+    console: Console,
+    path: Path,
+    model: str | None,
+    pair: str | None,
+    generate: int,
+    lang: str,
+    watching: dict[str, Any],
+) -> RecordedText:
+    if model is None or pair is not None or generate:
+        raise ArgumentError(
+            "A picture is read by an encoder of pictures, alone.",
+            got="{path}",
+            do="Name an encoder with --model FOLDER, and omit --pair and --generate.",
+            path=path,
+        )
+    from PIL import Image, UnidentifiedImageError
+
+    from regard.recording import load_picture_reader
+
+    try:
+        with Image.open(path) as opened:
+            image = opened.convert("RGB")
+    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
+        raise ArgumentError(
+            "A file with the ending of a picture holds a picture.",
+            got="{path}: {reason}",
+            do="Save it again as PNG.",
+            path=path,
+            reason=reason(error),
+        ) from error
+    with busy(console, TEXTS.say("reading.loading", lang, model=model)):
+        reader = load_picture_reader(model)
+    with busy(console, TEXTS.say("reading.reading", lang)):
+        seen = reader.read(image, **watching)
+    return RecordedText(path.name, model, seen)
 
 
 def _by_the_translator(

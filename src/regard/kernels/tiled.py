@@ -78,7 +78,7 @@ def head_groups_of(
         causal = element.path == "causal"
         # Without a built-in causal mask, tiles skip the empty half. Only the kernels of this file take
         # positions that are not in order.
-        cut = not own_causal and (causal or any(part.by_document for part in element.parts))
+        cut = not own_causal and (causal or any(part.reordered for part in element.parts))
         parts = _tiles_of(element.mask, plan.extent, plan.region, max_rows=max_rows) if cut else element.parts
         return HeadGroup(batch, heads, causal and own_causal, parts)
 

@@ -121,7 +121,9 @@ def _reduced(grad: Tensor, x: Tensor, lead: tuple[int, ...]) -> Tensor:
     full = grad if grad.shape[0] == 1 else grad.reshape(*lead, *grad.shape[1:])
     while full.ndim < len(wide):
         full = full[None]
-    return full.sum_to_size(*wide[len(wide) - full.ndim :]).reshape(x.shape).to(x.dtype).clone()
+    own = full.sum_to_size(*wide[len(wide) - full.ndim :]).reshape(x.shape).to(x.dtype)
+    # A new tensor in the usual order of memory, as the fake operator promises and inductor asserts.
+    return own.clone(memory_format=torch.contiguous_format)
 
 
 def _register() -> None:

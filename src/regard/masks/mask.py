@@ -14,7 +14,7 @@ Kleene's three-valued logic: with none < some < all, "and" is the minimum, "or" 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import prod
@@ -107,6 +107,11 @@ class Mask(ABC):
     def shifts(self) -> bool:
         """Whether only the distance between query and key matters."""
         return False
+
+    def tile_key(self, q: Integers, k: Integers) -> Hashable | None:
+        """Equal for two tiles only if the mask is equal in them; None if that is not known."""
+        del q, k
+        return None
 
     @property
     def T(self) -> Mask:  # noqa: N802 - the name arrays use

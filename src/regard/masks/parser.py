@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import MaskSyntaxError, Phrase, RegardError
+from regard.masks.grid_patterns import neighbourhood
 from regard.masks.mask import Both, Combined, Either, Mask, MaskCombiner
 from regard.masks.pair_patterns import dense, documents
 from regard.masks.patterns import (
@@ -67,7 +68,7 @@ _PATTERNS: dict[str, Callable[..., Mask]] = {
     pattern.__name__: pattern
     for pattern in (
         *(causal, window, padding, prefix, span, documents),
-        *(every, local_global, dense, everything, nothing),
+        *(every, local_global, neighbourhood, dense, everything, nothing),
     )
 }
 

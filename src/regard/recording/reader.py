@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from regard.checks import check_integer
 from regard.errors import ArgumentError, ModelFileError, TextError
 from regard.recording.next_tokens import LastStates, last_states, next_tokens_from_states, next_tokens_of
+from regard.recording.picture import PICTURE_ENCODERS
 from regard.recording.recording import Recording
 from regard.recording.tokenizer_check import check_known, check_tokenizer
 from regard.recording.watcher import watch
@@ -217,18 +218,11 @@ def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32, answeri
 
     With ``answering``, classifiers and masked language models come with the head that they were saved with.
     """
-    with _quiet() as transformers:
-        folder = Path(name).expanduser()
-        if not folder.is_dir() and (folder.exists() or not _is_hub_name(str(name))):
-            raise ModelFileError(
-                "A model is a folder with config.json, weights and tokenizer, or a name on the hub.",
-                got="{name!r}, which is neither",
-                do="Pass a folder that save_pretrained wrote.",
-                name=str(name),
-            )
-        source = folder if folder.is_dir() else str(name)
+    with quiet_transformers() as transformers:
+        source = model_source(name)
         try:
             config = transformers.AutoConfig.from_pretrained(source)
+            _check_reads_text(config, str(name))
             model = _kind(transformers, config, answering).from_pretrained(source, dtype=dtype)
             tokenizer = transformers.AutoTokenizer.from_pretrained(source)
         except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
@@ -237,10 +231,35 @@ def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32, answeri
                 got="{name!r}: {first_line}",
                 do="Pass a folder that save_pretrained wrote, or connect to the hub.",
                 name=str(name),
-                first_line=_first_line(error),
+                first_line=first_line(error),
             ) from error
-    check_tokenizer(tokenizer, str(name), folder if folder.is_dir() else None)
+    check_tokenizer(tokenizer, str(name), source if isinstance(source, Path) else None)
     return Reader(model.eval(), tokenizer, str(name))
+
+
+def model_source(name: str | Path) -> Path | str:
+    """The folder of a model, or its name on the hub; raises if it can be neither."""
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.exists() or not _is_hub_name(str(name)):
+        raise ModelFileError(
+            "A model is a folder with config.json, weights and tokenizer, or a name on the hub.",
+            got="{name!r}, which is neither",
+            do="Pass a folder that save_pretrained wrote.",
+            name=str(name),
+        )
+    return str(name)
+
+
+def _check_reads_text(config: Any, name: str) -> None:
+    if config.model_type in PICTURE_ENCODERS:
+        raise ModelFileError(
+            "load_reader loads models that read text.",
+            got="{name!r}, which reads pictures",
+            do="Use load_picture_reader, or regard look PICTURE --model FOLDER.",
+            name=name,
+        )
 
 
 def _is_hub_name(name: str) -> bool:
@@ -263,12 +282,13 @@ def _kind(transformers: Any, config: Any, answering: bool) -> Any:
     return transformers.AutoModel
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """The first line of what an error says."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 @contextmanager
-def _quiet() -> Iterator[Any]:
+def quiet_transformers() -> Iterator[Any]:
     """transformers, without its reports on weights that a bare encoder does not need."""
     try:
         import transformers

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from regard.checks import is_integer
-from regard.errors import ArgumentError, Phrase, RecordingError, ShapeError
+from regard.errors import ArgumentError, DtypeError, Phrase, RecordingError, ShapeError
 from regard.interception.steps import Kind
 from regard.notebook_table import html_table
 from regard.recording.call import Call
 from regard.recording.next_tokens import NextTokens
+from regard.recording.picture import Picture
 from regard.recording.recorder import Recorder
 
 Tokens = list[list[str]]
@@ -40,6 +41,7 @@ class Recording:
         self._tokens: Tokens | None = None
         self._source_tokens: Tokens | None = None
         self._next_tokens: NextTokens | None = None
+        self._picture: Picture | None = None
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -208,6 +210,31 @@ class Recording:
                 rows=len(given),
             )
         self._next_tokens = given
+
+    @property
+    def picture(self) -> Picture | None:
+        """The picture that the model read, and where its patches are among the tokens."""
+        return self._picture
+
+    @picture.setter
+    def picture(self, given: Picture | None) -> None:
+        if given is not None and not isinstance(given, Picture):
+            raise DtypeError(
+                "picture is a regard.Picture.",
+                got="{type}",
+                do="Pass regard.Picture(image, grid=(14, 14), tokens=slice(1, 197)), say.",
+                type=type(given).__name__,
+            )
+        longest = max((call.keys for call in self.calls), default=0)
+        if given is not None and max(given.tokens) >= longest:
+            raise ShapeError(
+                "The patches of a picture are tokens of the recording ({length} of them).",
+                got="a patch at position {last}",
+                do="Compare grid and tokens with the model.",
+                length=longest,
+                last=max(given.tokens),
+            )
+        self._picture = given
 
     def query_tokens(self, call: Call, batch: int = 0) -> list[str] | None:
         """The tokens of the rows of a call, or None if they were not given."""

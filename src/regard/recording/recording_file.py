@@ -23,13 +23,21 @@ from regard.errors import RecordingError, RecordingFileError, RegardError
 from regard.recording.call_format import TensorStore, call_from, call_to
 from regard.recording.call_validation import check_call
 from regard.recording.next_tokens import NextTokens
-from regard.recording.recording_schema import NextTokensDescription, RecordingDescription
+from regard.recording.picture import Picture
+from regard.recording.recording_schema import (
+    NextTokensDescription,
+    PictureDescription,
+    RecordingDescription,
+)
 from regard.version import __version__
 
 if TYPE_CHECKING:
     from regard.recording.recording import Recording
 
 FORMAT = "regard recording 1"
+
+PIXELS = "picture"
+"""The tensor of the pixels, the only one of bytes."""
 
 NEXT_TENSORS = ("best", "probabilities", "own")
 """The tensors of the next tokens."""
@@ -66,6 +74,7 @@ def _described(recording: Recording, store: TensorStore) -> str:
             source_tokens=recording.source_tokens,
             calls=[call_to(call, store) for call in recording.calls],
             next_tokens=_next_tokens_to(recording.next_tokens, store),
+            picture=_picture_to(recording.picture, store),
         )
         text = json.encode(description).decode()
         json.decode(text, type=RecordingDescription)
@@ -155,6 +164,7 @@ def _loaded(path: Path) -> Recording:
     found = Recording(described.model, calls)
     found.tokens, found.source_tokens = described.tokens, described.source_tokens
     found.next_tokens = _next_tokens_from(described.next_tokens, store)
+    found.picture = _picture_from(described.picture, store)
     return found
 
 
@@ -170,6 +180,18 @@ def _next_tokens_from(given: NextTokensDescription | None, store: TensorStore) -
         return None
     tensors = {name: store.get(getattr(given, name)) for name in NEXT_TENSORS}
     return NextTokens(words=tuple(given.words), generated=given.generated, **tensors)
+
+
+def _picture_to(given: Picture | None, store: TensorStore) -> PictureDescription | None:
+    if given is None:
+        return None
+    return PictureDescription(store.put(PIXELS, given.image), given.grid, list(given.tokens))
+
+
+def _picture_from(given: PictureDescription | None, store: TensorStore) -> Picture | None:
+    if given is None:
+        return None
+    return Picture(store.get(given.pixels), grid=given.grid, tokens=given.tokens)
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
@@ -189,7 +211,7 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
 
 
 def _check_kind(name: str, kind: str) -> None:
-    if kind not in ("BOOL", "I64", "F16", "BF16", "F32", "F64"):
+    if kind not in ("BOOL", "I64", "F16", "BF16", "F32", "F64") and (name, kind) != (PIXELS, "U8"):
         raise RecordingFileError(
             "The tensors of a recording are bool, int64, float16, bfloat16, float32 or float64.",
             got="{dtype} in {name!r}",

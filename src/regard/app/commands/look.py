@@ -101,10 +101,13 @@ def look(
 ) -> None:
     """See what every head attends to in TEXT: the clearest heads in the terminal, all heads on a page.
 
+    TEXT can be the path of a picture, if --model is an encoder of pictures.
+
     \b
     regard look "The cat sat on the mat."
     regard look "The animal was tired." --model ./bert-base-uncased --open
     regard look "Once upon a time" --model ./gpt2 --generate 40 --figure head.png --layer 5 --head 1
+    regard look photo.png --model ./vit-base --layer 11 --head 3 --figure head.png
     """
     from regard import machine
 
@@ -189,9 +192,10 @@ def _draw(
     lang: str,
 ) -> None:
     """One head as a figure; by default the first head of the first layer."""
-    from regard.views.figures import heatmap, save
+    from regard.views.figures import heatmap, picture, save
 
-    save(heatmap(subject.recording, kind=kind, layer=layer or 0, head=head or 0, lang=lang), path)
+    draw = heatmap if subject.recording.picture is None else picture
+    save(draw(subject.recording, kind=kind, layer=layer or 0, head=head or 0, lang=lang), path)
     name_file(console, path, TEXTS.say("look.figure", lang))
 
 

@@ -188,7 +188,9 @@ class Routes:
         head = entry.calls[call].head_numbers[0] if said.head is None else said.head
         client = client_of(request.scope)
         return self._begun(
-            await self._in_thread(lambda: self.server_state.build(entry, call, head, said.sinks, client))
+            await self._in_thread(
+                lambda: self.server_state.build(entry, call, head, said.sinks, client, what=said.what)
+            )
         )
 
     async def write_page(self, request: Request) -> Response:
@@ -235,6 +237,11 @@ class Routes:
         etag = etag_of(entry.words, str((entry.id, structs.astuple(said))))
         if _known(request, etag):
             return Response(status_code=304, headers=_marks(etag))
+
+        if said.what != "weight" and said.type != "float32":
+            raise RequestError(
+                422, "Tiles of {what} must be float32.", got="type = {type}", what=said.what, type=said.type
+            )
 
         def work() -> tuple[bytes, tuple[int, int]]:
             plane = self._plane(entry, said)
@@ -284,7 +291,10 @@ class Routes:
             )
         etag = etag_of(entry.words, str((entry.id, structs.astuple(said), "margins")))
         content = levels.received.numpy().tobytes() + levels.entropy.numpy().tobytes()
-        return _cached(request, etag, lambda: Response(content, media_type="application/octet-stream"))
+        headers = {"x-regard-greatest": repr(levels.greatest)}
+        return _cached(
+            request, etag, lambda: Response(content, media_type="application/octet-stream", headers=headers)
+        )
 
     # ---- what a request is about -----------------------------------------------------------------
 
@@ -318,10 +328,10 @@ class Routes:
         return entry, said
 
     def _plane(self, entry: StoredRecording, said: HeadParameters) -> Plane:
-        return self.server_state.plane(entry, said.call, said.head, said.sinks)
+        return self.server_state.plane(entry, said.call, said.head, said.sinks, said.what)
 
     def _levels(self, entry: StoredRecording, said: HeadParameters) -> Levels | None:
-        return self.server_state.levels.get((entry.id, said.call, said.head, said.sinks))
+        return self.server_state.levels.get((entry.id, said.call, said.head, said.sinks, said.what))
 
 
 def _by_method(ends: dict[str, Callable[[Request], Awaitable[Response]]]) -> Any:
