@@ -45,6 +45,9 @@ STATISTICS = (
 )  # fmt: skip
 """The columns of ``regard.heads.table`` that a page shows."""
 
+CARRIED = ("q", "k", "v", "own_weights", "output_gradient", "projection")
+"""The tensors that a page carries or computes with."""
+
 FINE_VALUES = 1 << 19
 """Numbers in all V of a page up to which each has 16 bits; beyond, 8, because V is only displayed."""
 
@@ -273,9 +276,9 @@ def _check(call: Call, batch: int) -> None:
             extent=call.extent,
         )
     for name, tensor in call.tensors().items():
-        if name in ("q", "k", "v", "own_weights", "output_gradient") and not bool(
-            torch.isfinite(tensor[batch]).all()
-        ):
+        # Only the output projection is the same for all sequences.
+        own = tensor if name == "projection" else tensor[batch]
+        if name in CARRIED and not bool(torch.isfinite(own).all()):
             raise RecordingError(
                 "A page needs finite numbers, but {name} of {call_name} has others.",
                 got="NaN or infinity",
