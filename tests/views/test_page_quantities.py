@@ -13,6 +13,7 @@ from regard.recording import Recording
 from regard.views.page.page_call import PROJECTED, carries_projections
 from regard.views.page.page_payload import payload_of
 from views import stage
+from views.axe import violations
 from views.decoding import Decoded
 from views.recordings import CASES, case
 from views.viewing import Page, open_stage
@@ -233,6 +234,18 @@ def test_bad_rows_and_directions_are_refused(tmp_path):
         regard.page(seen, tmp_path / "x.html", relevance=99)
 
 
+@pytest.mark.parametrize("name", ["output_gradient", "projection"])
+def test_numbers_that_are_not_finite_are_refused(tmp_path, name):
+    (call,) = with_gradients(case()[0]).calls
+    tensor = getattr(call, name).clone()
+    tensor.view(-1)[0] = torch.nan
+    with pytest.raises(RecordingError, match=f"finite numbers, but {name} of"):
+        regard.page(Recording("Toy", [replace(call, **{name: tensor})]), tmp_path / "x.html")
+    huge = replace(call, v=1e30 * call.v, output_gradient=1e30 * call.output_gradient)
+    with pytest.raises(RecordingError, match="finite numbers, but gradient of"):
+        regard.page(Recording("Toy", [huge]), tmp_path / "x.html")
+
+
 # ---- the views -------------------------------------------------------------------------------------
 
 
@@ -349,6 +362,13 @@ def test_the_text_says_and_shades_what_was_chosen(colourful):
     tones = np.array(colourful.run("Array.from(regard.app.view.blocks.key.tones)"))
     strong = np.abs(numbers) > 0.1 * np.abs(numbers).max()
     assert (np.sign(tones[strong]) == np.sign(numbers[strong])).all()
+    # The colours are relative to the strongest of the row, and the bar says so.
+    greatest = colourful.run("regard.app.view.now.shading.greatest")
+    assert greatest == pytest.approx(np.abs(numbers).max(), abs=5e-3)
+    bar = colourful.page.locator(".text-bar .legend")
+    assert bar.get_attribute("aria-label").startswith("Weight × gradient: from −")
+    colourful.set(what="weight")
+    assert bar.count() == 0
 
 
 def test_the_text_is_shaded_by_relevance(browser, tmp_path):
@@ -452,5 +472,13 @@ def test_both_languages_name_and_explain_it(colourful):
     colourful.set(view="matrix", what="product", language="zh")
     control = colourful.page.locator(".field.what")
     assert "权重 × 梯度" in control.inner_text()
-    assert "一阶近似" in control.get_attribute("title")
+    control.locator(".term").hover()
+    assert "一阶近似" in colourful.text(".explanation")
     assert "误差不超过" in colourful.text(".facts")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["text", "overview", "lines", "matrix", "heads", "steps"])
+def test_nobody_is_kept_out(colourful, view, theme):
+    colourful.set(view=view, theme=theme, what="product", call=0, head=1, query=5, quiet="off")
+    assert violations(colourful.page) == []
