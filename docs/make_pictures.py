@@ -83,7 +83,7 @@ def png(figure: Any) -> bytes:
 
 
 def recorded_pages(names: dict[str, Any], folder: Path) -> dict[str, Path]:
-    """The pages that pictures are taken of: a sentence, and the licence."""
+    """The pages that pictures are taken of: a sentence, the licence, and a sentence with gradients."""
     import torch
 
     import regard
@@ -99,7 +99,29 @@ def recorded_pages(names: dict[str, Any], folder: Path) -> dict[str, Path]:
             names["model"](**inputs)
         seen.tokens = names["tokenizer"].convert_ids_to_tokens(inputs["input_ids"][0])
         found[name] = regard.page(seen, folder / f"{name}.html", title="all-MiniLM-L6-v2")
+    found["gradients"] = page_with_gradients(names, folder / "gradients.html")
     return found
+
+
+def page_with_gradients(names: dict[str, Any], path: Path) -> Path:
+    """A sentence, and why its first vector is like that of another one."""
+    import torch
+
+    import regard
+
+    model, tokenizer = names["model"], names["tokenizer"]
+    inputs = tokenizer(
+        "The film was slow at first, but the ending was wonderful and moved everybody.", return_tensors="pt"
+    )
+    other = tokenizer("People loved how it ended.", return_tensors="pt")
+    with torch.no_grad():
+        goal = model(**other).last_hidden_state[0, 0]
+    vectors = model.get_input_embeddings()(inputs["input_ids"]).requires_grad_()
+    with regard.watch(model, gradients=True, projections=True) as seen:
+        found = model(inputs_embeds=vectors, attention_mask=inputs["attention_mask"]).last_hidden_state[0, 0]
+        torch.cosine_similarity(found, goal, dim=0).backward()
+    seen.tokens = tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])
+    return regard.page(seen, path, title="all-MiniLM-L6-v2", what="product")
 
 
 def main(wanted: list[str]) -> None:
