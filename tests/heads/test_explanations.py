@@ -125,6 +125,16 @@ def dense_relevance(dense, kinds):
     return own, source
 
 
+def assert_same_relevance(found, wanted, row=None):
+    """Equal within 1e-5 of the largest, the 1 of the position itself left aside: gradients may be small."""
+    found, wanted = found.clone(), wanted.clone()
+    if row is not None:
+        found[row] -= 1
+        wanted[row] -= 1
+    size = float(wanted.abs().max())
+    assert torch.allclose(found, wanted, rtol=0, atol=1e-5 * size), float((found - wanted).abs().max()) / size
+
+
 @pytest.mark.parametrize("row", [-1, 0, 4])
 @pytest.mark.parametrize("family", ["bert", "llama", "bart", "t5"])
 def test_relevance_is_that_of_the_paper(family, row):
@@ -136,10 +146,10 @@ def test_relevance_is_that_of_the_paper(family, row):
         scored(model, inputs).backward()
     own, source = dense_relevance(dense, [call.kind for call in seen])
     found = regard.relevance(seen, row=row)
-    torch.testing.assert_close(found.own, own[row], rtol=1e-5, atol=1e-5)
+    assert_same_relevance(found.own, own[row], row)
     assert (found.source is None) == (source is None)
     if source is not None:
-        torch.testing.assert_close(found.source, source[row], rtol=1e-5, atol=1e-5)
+        assert_same_relevance(found.source, source[row])
 
 
 def test_relevance_of_minilm_at_128_tokens():
@@ -155,7 +165,7 @@ def test_relevance_of_minilm_at_128_tokens():
     with regard.watch(model, gradients=True) as seen:
         scored(model, inputs).backward()
     own, _ = dense_relevance(dense, [call.kind for call in seen])
-    torch.testing.assert_close(regard.relevance(seen, row=-1).own, own[-1], rtol=1e-5, atol=1e-5)
+    assert_same_relevance(regard.relevance(seen, row=-1).own, own[-1], -1)
 
 
 def test_relevance_without_gradients_is_rollout():

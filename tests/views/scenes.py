@@ -118,6 +118,26 @@ def attributed():
     return regard.attribution(language_model(), torch.tensor([[3, 1, 4, 1, 5]]), target=9)
 
 
+def monitored(steps=6):
+    """Rows as a monitor of an encoder-decoder writes them: two layers of two heads of each kind."""
+    return [
+        {
+            "step": 10 * step,
+            "kind": kind,
+            "layer": layer,
+            "head": head,
+            "entropy": 2.0 - step * (layer + head + 1) / 20,
+            "score": 1.0 + step,
+            "first": 0.1,
+            "gradient": 0.5**step,
+        }
+        for step in range(steps)
+        for kind in ("encoder", "decoder", "cross")
+        for layer in range(2)
+        for head in range(2)
+    ]
+
+
 @functools.cache
 def pictured():
     """One layer over a picture of 2 × 2 patches, with a class token."""

@@ -51,9 +51,7 @@ class PatternEdit(RecordingEdit):
             k = other_k
         else:
             # Each row has its queries in the channels of its keys, and 0 in the others.
-            q = torch.cat(
-                [x.masked_fill(rows, 0.0) for x, rows in ((q, edited.where), (q, ~edited.where))], -1
-            )
+            q = torch.cat([q.masked_fill(rows, 0.0) for rows in (edited.where, ~edited.where)], -1)
             k = torch.cat([k, other_k], -1)
         changed = replace(inputs, q=q, k=k, v=v, mask=mask, bias=_joined_bias(inputs, recorded))
         return replace(edited.call, inputs=changed, view=FixedMaskView(mask, inputs.extent.queries))

@@ -254,7 +254,7 @@ def _check_alone(model: nn.Module) -> None:
 def refuse_hidden(part: Any) -> AbstractContextManager[None]:
     """Raise: what cannot be seen cannot be measured."""
     raise RecordingError(
-        "A monitored model calls an attention that can be seen.",
+        "A monitored model must call an attention that can be seen.",
         got="{type}, which computes its attention itself",
         do="Let it call F.scaled_dot_product_attention.",
         type=type(part).__name__,

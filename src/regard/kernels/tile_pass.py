@@ -276,8 +276,10 @@ def _lower(rows: tuple[RowTile, ...]) -> Iterator[RowTile]:
     """Row tiles split so that several can be computed in parallel."""
     height = max(MIN_TILE_ROWS, sum(row.stop - row.start for row in rows) // MIN_ROW_TILES)
     for row in rows:
-        for start in range(row.start, row.stop, row.stop - row.start if row.causal else height):
-            yield replace(row, start=start, stop=min(start + height, row.stop))
+        # A causal square is one call, however long: the kernel's causal mask begins at its first row.
+        step = row.stop - row.start if row.causal else height
+        for start in range(row.start, row.stop, step):
+            yield replace(row, start=start, stop=min(start + step, row.stop))
 
 
 def _shorter(rows: tuple[RowTile, ...], heads: int) -> Iterator[RowTile]:

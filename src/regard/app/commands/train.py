@@ -209,7 +209,7 @@ def _finish(console: Console, run: TrainingRun, num_beams: int, lang: str) -> No
 
 
 def _show_scores(console: Console, scores: dict[str, Any], num_beams: int, lang: str) -> None:
-    from regard.languages import padded
+    from regard.languages import columns_of, padded
 
     labels = {
         "greedy": TEXTS.say("train.greedy", lang),
@@ -217,10 +217,11 @@ def _show_scores(console: Console, scores: dict[str, Any], num_beams: int, lang:
         "validation": TEXTS.say("train.validation", lang),
         "everyday": TEXTS.say("train.everyday", lang),
     }
+    width = max(columns_of(label) for name, label in labels.items() if name in scores)
     for name, label in labels.items():
         one = scores.get(name)
         if one is not None:
-            said = f"  {padded(label, -19)}  BLEU {one['bleu']:5.2f}   chrF {one['chrf']:5.2f}"
+            said = f"  {padded(label, -width)}  BLEU {one['bleu']:5.2f}   chrF {one['chrf']:5.2f}"
             console.print(said, highlight=False)
 
 

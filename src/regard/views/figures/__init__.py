@@ -19,6 +19,7 @@ from regard.views.figures.figure_file import save
 from regard.views.figures.head_grid import grid
 from regard.views.figures.heat_map import heatmap
 from regard.views.figures.mask_picture import mask
+from regard.views.figures.monitor_curves import monitor
 from regard.views.figures.picture_overlay import picture
 from regard.views.figures.text_animation import animate
 from regard.views.figures.token_lines import lines
@@ -40,6 +41,7 @@ __all__ = [
     "importance",
     "lines",
     "mask",
+    "monitor",
     "picture",
     "relevance",
     "save",

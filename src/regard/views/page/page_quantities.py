@@ -9,6 +9,7 @@ they get more bits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.errors import ArgumentError
+from regard.errors import ArgumentError, RecordingError
 from regard.heads.head_importance import gate_gradients
 from regard.heads.value_norms import value_weighted
 from regard.kernels.plain_kernel import weights_of
@@ -152,6 +153,15 @@ def carried_quantities(
         errors, greatest = _errors(pieces, shown, lse, exact, rounded, rows, named)
         if not gradients or errors["gradient"] <= BOUND * greatest["gradient"]:
             break
+    for name, error in errors.items():
+        if not math.isfinite(error):
+            raise RecordingError(
+                "A page needs finite numbers, but {name} of {call_name} has others.",
+                got="NaN or infinity",
+                do="Check the model: its numbers overflowed.",
+                name=name,
+                call_name=call.name,
+            )
     return CarriedQuantities(
         v,
         output_gradient,

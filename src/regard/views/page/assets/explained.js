@@ -51,6 +51,9 @@ export function term(name, word) {
 }
 
 /** The name of a quantity, by its key, with what it means. */
-export function explainedTerm(key) {
-  return explain(make("dfn", { class: "term", tabindex: "0" }, say(key)), say(`${key}.about`));
+export function explainedTerm(key, word = say(key), text = say(`${key}.about`)) {
+  return explain(
+    make("dfn", { class: "term", tabindex: "0", "aria-label": say("explain.what", { word }) }, word),
+    text,
+  );
 }

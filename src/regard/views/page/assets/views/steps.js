@@ -79,6 +79,24 @@ export class StepsView {
         ? []
         : [this.keyDetail(call.keyTokens[state.now.key], steps, steps.keys[state.now.key])]),
       chapter(3, say("steps.output"), "o = Σ w · v", output),
+      ...this.layerChapters(call, call.layerOutput(this.query)),
+    ];
+  }
+
+  /** All heads put together, and what they add through W_O; nothing where the page has no W_O. */
+  layerChapters(call, layer) {
+    if (!layer) return [];
+    const { inks, state } = this.app;
+    const { head } = state.now;
+    const joined = vectorRow(Float32Array.from(layer.outputs.flatMap((output) => [...output])), "o", inks);
+    const line = (name, vector, sign) =>
+      make("div", { class: "layer-part" }, make("small", {}, name), vectorRow(vector, sign, inks));
+    const total = line(say("steps.sum"), layer.total, "y");
+    total.dataset.sum = layer.total.join(" ");
+    const part = line(say("steps.part", { head: call.heads[head] }), layer.parts[head], `o${call.heads[head]} W_O`);
+    return [
+      chapter(4, say("steps.joined"), `o0 … o${call.heads.at(-1)}`, joined),
+      chapter(5, say("steps.projected"), "y = Σ o · W_O", make("div", {}, part, total)),
     ];
   }
 
