@@ -1,4 +1,4 @@
-"""The figures of mass and of sweeps: against a plain forward pass, and against one run per head.
+"""Benchmarks of mass and of sweeps: compared with a plain forward pass, and with one run per head.
 
 python benchmarks/ablation.py [--long 8192] [--layers 30]
 
@@ -35,7 +35,7 @@ def mass_row(model: Any, called: str, long: int, rounds: int) -> Row:
 
     mine, theirs = medians(lambda: regard.heads.mass(seen, {"span": region}), plain, rounds=rounds)
     times = f"{1000 * mine:.0f} ms", f"{1000 * theirs:.0f} ms"
-    name = f"{called}, {long:,} tokens: mass of 16 keys, 270 heads, and a plain forward pass"
+    name = f"{called}, {long:,} tokens: mass of 16 keys, 270 heads, against a plain forward pass"
     return Row(name, *times, f"{mine / theirs:.3f} of its time", "≤ 0.1", mine / theirs <= 0.1)
 
 
@@ -90,7 +90,7 @@ def sweep_rows(model: Any, called: str, count: int) -> list[Row]:
         ("ablate(), batched, from its layer up", skipping, 1.5),
     ):
         mine = seconds(work)
-        said = f"{called}, {TEXT} tokens, {len(tried)} heads: {name}, and single runs"
+        said = f"{called}, {TEXT} tokens, {len(tried)} heads: {name}, against single runs"
         times = f"{mine:.1f} s", f"{alone:.1f} s"
         rows.append(
             Row(said, *times, f"{alone / mine:.2f} × as fast", f"≥ {wanted:g}", alone / mine >= wanted)
@@ -101,7 +101,7 @@ def sweep_rows(model: Any, called: str, count: int) -> list[Row]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--long", type=int, default=8192)
-    parser.add_argument("--layers", type=int, default=30, help="sweep over the heads of so many layers")
+    parser.add_argument("--layers", type=int, default=30, help="number of layers whose heads are swept")
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
     torch.set_num_threads(THREADS)

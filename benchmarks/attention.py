@@ -1,4 +1,4 @@
-"""The figures of the attention room: regard against torch on the same work, in one run.
+"""Benchmarks of attention: regard compared with torch on the same work, in one run.
 
 python benchmarks/attention.py            the table, and the plot of growth
 python benchmarks/attention.py --quick    fewer rounds
@@ -105,7 +105,7 @@ def linear(n: int, *, rounds: int) -> Row:
 
 
 def planning(n: int) -> Row:
-    """Time and memory of a plan with its exact count, in a process of its own."""
+    """Time and memory of a plan with its exact count, in a separate process."""
     code = f"""
 regard.plan(masks.window(3, 0), 4096).pairs
 print(*measured(lambda: regard.plan(masks.causal() & masks.window(1024, 0), {n}).pairs)[:2])
@@ -212,7 +212,7 @@ def growth_at(n: int) -> dict[str, float]:
     return {
         "window(128, 128)": middle(lambda: regard.attention(q, k, v, mask=masks.window(128, 128))),
         "documents of 512, causal": middle(lambda: regard.attention(q, k, v, mask=packed)),
-        # Beyond 32k it would take minutes, and the line is long clear.
+        # Beyond 32k it would take minutes, and the trend is clear long before.
         "causal SDPA": 1000 * seconds(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True))
         if n <= 32768
         else float("nan"),

@@ -1,9 +1,9 @@
-"""What a busy machine costs: the figures of attention and statistics again, beside spinning neighbours.
+"""What a busy machine costs: the benchmarks of attention and statistics again, beside busy processes.
 
-python benchmarks/busy.py            one neighbour for every two processors
+python benchmarks/busy.py            one busy process for every two processors
 python benchmarks/busy.py --quick    fewer rounds, and without the compiled flex_attention
 
-A neighbour takes its share from both sides of a ratio, so the ratio is what should stay as it was.
+A busy process takes its share from both sides of a ratio, so the ratio should not change.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import regard
 from regard import masks
 
 KEPT = 0.7
-"""What is left of the ratio beside neighbours, at least."""
+"""The least share of the ratio that must be left beside busy processes."""
 
 TURNS = 3
 """How often each row is measured quiet and busy; the median counts."""
@@ -70,7 +70,7 @@ def neighbours() -> Iterator[None]:
 
 
 def cases(*, flex: bool) -> Iterator[Case]:
-    """The rows of attention.md and statistics.md that are ratios, one after the other."""
+    """The rows of attention.md and statistics.md that are ratios, one after another."""
     n = 8192
     window = masks.window(128, 128)
     chosen = {

@@ -1,6 +1,6 @@
 """Measures the constants by which a plan chooses its layout (``regard/kernels/layout.py``).
 
-python benchmarks/cost_constants.py    prints them beside those in use, and writes results/cost_constants.md
+python benchmarks/cost_constants.py    prints them next to those in use, and writes results/cost_constants.md
 
 The unit is a pair: one query with one key in a kernel call without a mask, for all heads. On one thread, in
 CPU time, for 8 heads × 64. The same work is laid out in two ways that differ in one thing only:

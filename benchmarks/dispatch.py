@@ -1,4 +1,4 @@
-"""Short calls, mask tensors, decoding, documents, images, compiled layers: regard against torch, in one run.
+"""Short calls, mask tensors, decoding, documents, images, compiled layers: regard and torch in one run.
 
 python benchmarks/dispatch.py            on one thread and on all
 python benchmarks/dispatch.py --quick    fewer rounds
@@ -52,7 +52,7 @@ def hundred(work: Callable[..., object], *tensors: torch.Tensor) -> None:
 
 
 def tiny_calls(rounds: int) -> Iterator[Row]:
-    """What a call costs apart from its work; SDPA's own time is beside it."""
+    """What a call costs apart from its work; SDPA's own time is next to it."""
     q, k, v = (torch.randn(1, 1, 4, 8) for _ in range(3))
     allowed = masks.window(1, 0).dense(4)
     added = torch.zeros(4, 4).masked_fill(~allowed, -torch.inf)

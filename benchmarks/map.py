@@ -1,7 +1,7 @@
-"""The figures of the map, over HTTP from a running server with 2 threads.
+"""Benchmarks of the map, over HTTP from a running server with 2 threads.
 
 python benchmarks/map.py            # 16,384 tokens typed, 65,536 from a file; some minutes
-python benchmarks/map.py --quick    # small, to see that it runs; writes nothing
+python benchmarks/map.py --quick    # small, to check that it runs; writes nothing
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ seen.save(sys.argv[1])
 
 
 def milliseconds(server: Server, paths: Sequence[str], parallel: int) -> list[float]:
-    """How long each answer took, with so many questions at one time."""
+    """How long each answer took, with this many requests at a time."""
     shares = [paths[start::parallel] for start in range(parallel)]
 
     def work(own: Sequence[str]) -> list[float]:
@@ -70,7 +70,7 @@ def coarsest(n: int) -> int:
 
 
 def build(client: Client, name: str, head: int, call: int = 0) -> float:
-    """Seconds until the coarsest tile of a head is here."""
+    """Seconds until the coarsest tile of a head arrives."""
     begin = time.perf_counter()
     body = {"call": call, "head": head}
     client.finish(client.json("POST", f"/api/recordings/{name}/maps", body)["job"])
@@ -136,7 +136,7 @@ def typed(n: int, count: int) -> list[Row]:
             "< 30 ms",
             statistics.median(kept) < 30,
         ),
-        row(f"{said}: the server at its highest", f"{peak:.2f} GB", "< 3 GB", peak < 3),
+        row(f"{said}: peak memory of the server", f"{peak:.2f} GB", "< 3 GB", peak < 3),
     ]
 
 
@@ -161,7 +161,7 @@ def opened(n: int, count: int) -> list[Row]:
             True,
         ),
         row(f"{said}: zoomed-out levels of one head, first time", f"{took:.1f} s", "opens", True),
-        row(f"{said}: the server at its highest", f"{peak:.2f} GB", "opens", True),
+        row(f"{said}: peak memory of the server", f"{peak:.2f} GB", "opens", True),
     ]
 
 

@@ -1,4 +1,4 @@
-"""A load test of the server: 20 clients for 60 seconds, on the loopback alone. No error, steady memory.
+"""A load test of the server: 20 clients for 60 seconds, on the loopback only. No errors, steady memory.
 
 python benchmarks/map_load.py
 python benchmarks/map_load.py --seconds 5 --clients 4 --tokens 600 --quick     # writes nothing
@@ -19,11 +19,11 @@ from harness import Row, report
 from map_server import Client, Server, running, text_of, write_model
 
 READINGS = 0.02
-"""The share of questions that are new texts."""
+"""The share of requests that are new texts."""
 
 
 class Crowd:
-    """Clients that ask for whatever a browser asks for."""
+    """Clients that request what a browser requests."""
 
     def __init__(self, server: Server, name: str, model: str, tokens: int) -> None:
         self.server = server
@@ -121,8 +121,8 @@ def main() -> None:
     rows = [
         Row(
             f"{said}: answers",
-            f"{len(crowd.took):,}, {len(crowd.took) / seconds:.0f} a second, {len(crowd.errors)} errors, "
-            f"{crowd.refused} times a full queue",
+            f"{len(crowd.took):,}, {len(crowd.took) / seconds:.0f} per second, {len(crowd.errors)} errors, "
+            f"{crowd.refused} times the queue was full",
             "–",
             f"median {statistics.median(crowd.took):.0f} ms",
             "no error",

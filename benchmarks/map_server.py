@@ -1,4 +1,4 @@
-"""A server to measure: a Llama-shaped model of random numbers, started as its users start it."""
+"""A server to measure: a Llama-shaped model with random weights, started the way users start it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def write_model(folder: Path, longest: int) -> None:
 
 
 def text_of(length: int, seed: int = 0) -> str:
-    """Words in no order."""
+    """Words in random order."""
     import random
 
     chance = random.Random(seed)
@@ -63,7 +63,7 @@ class Server:
         return Client(self.port)
 
     def megabytes(self, name: str) -> float:
-        """``VmRSS`` now, ``VmHWM`` at the highest."""
+        """``VmRSS`` now, ``VmHWM`` at the peak."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
@@ -93,7 +93,7 @@ class Client:
             time.sleep(0.02)
             job = self.json("GET", f"/api/jobs/{job['id']}?after={job['version']}&wait=10")
         if job is not None and job["state"] != "done":
-            raise RuntimeError(f"a job ended so: {job}")
+            raise RuntimeError(f"a job ended with {job}")
         return {} if job is None else dict(job["result"])
 
 

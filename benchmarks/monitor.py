@@ -1,8 +1,8 @@
-"""The figures of monitor(): steps of a training with and without it, in one run.
+"""Benchmarks of monitor(): training steps with and without it, in one run.
 
 python benchmarks/monitor.py [--steps 100]
 
-All rows are CPU time on one thread, so that a busy neighbour does not change them. The model has the shape
+All rows are CPU time on one thread, so that other busy processes do not change them. The model has the shape
 of the built-in translator.
 """
 
@@ -22,7 +22,7 @@ Training = Callable[[int], object]
 
 
 def training() -> tuple[regard.nn.Seq2Seq, Training]:
-    """A model and so many steps of its training."""
+    """A model, and a number of its training steps."""
     torch.manual_seed(0)
     model = regard.nn.Seq2Seq(4000, 3000, width=160, heads=4, encoder_layers=4, decoder_layers=3)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
@@ -63,7 +63,7 @@ def main() -> None:
         row(10, options.steps // 5, options.rounds),
         row(1, options.steps // 10, options.rounds),
     ]
-    report("monitor", "Training under a monitor, against the same without: CPU time on one thread", rows)
+    report("monitor", "Training with a monitor, against the same without: CPU time on one thread", rows)
 
 
 if __name__ == "__main__":

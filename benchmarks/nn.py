@@ -1,4 +1,4 @@
-"""The figures of the nn room: regard against torch.nn of the same size, in one run.
+"""Benchmarks of regard.nn: compared with torch.nn modules of the same size, in one run.
 
 python benchmarks/nn.py            the table
 python benchmarks/nn.py --quick    fewer rounds
@@ -30,7 +30,7 @@ def pair(heads: int, dropout: float) -> tuple[theirs.Transformer, nn.Transformer
 
 
 def lengths(seed: int) -> Tensor:
-    """Between half and all of the tokens of each row are real."""
+    """Half to all of the tokens of each row are real."""
     chance = torch.Generator().manual_seed(seed)
     real = torch.randint(LENGTH // 2, LENGTH + 1, (BATCH, 1), generator=chance)
     real[0] = LENGTH

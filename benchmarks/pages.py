@@ -1,7 +1,7 @@
-"""The figures of pages: against BertViz on the same model and text, in one run, and in Chromium.
+"""Benchmarks of pages: compared with BertViz on the same model and text, in one run, and in Chromium.
 
 python benchmarks/pages.py                        BertViz at 508 tokens needs 5 GB
-python benchmarks/pages.py --tokens 60 --long 300   to see that it runs
+python benchmarks/pages.py --tokens 60 --long 300   to check that it runs
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ assert len(tokens) == {n}
 path = Path({path!r})
 """
 
-# Both sides: from what the model gave to a file on the disk.
+# Both sides: from what the model returned to a file on disk.
 BERTVIZ = """
 from bertviz import head_view
 with torch.no_grad():
@@ -53,7 +53,7 @@ REGARD = """
 with torch.no_grad(), regard.watch(model) as seen:
     model(**inputs)
 seen.tokens = tokens
-regard.page  # importing it is no part of the work
+regard.page  # importing it is not part of the work
 took, grew, _ = measured(lambda: regard.page(seen, path))
 print(took, grew, path.stat().st_size)
 # The browser opens the page that regard look writes, with V.
@@ -125,7 +125,7 @@ def size_rows(folder: Path, n: int, most_bytes: float, most_seconds: float) -> l
 
 # ---- in the browser ------------------------------------------------------------------------------
 
-# When the page has drawn something: the app exists, its view is complete, and a frame went by.
+# When the page has drawn something: the app exists, its view is complete, and a frame has passed.
 WATCH = """
 (async () => {
   const frame = () => new Promise(requestAnimationFrame);
@@ -169,7 +169,7 @@ POINT = """async (count) => {
   return times;
 }"""
 
-# Drags the matrix in small steps, as a hand does, and notes the longest time between two frames.
+# Drags the matrix in small steps, as a user does, and notes the longest time between two frames.
 PAN = """async (zoom) => {
   const { app, state } = window.regard;
   const frame = () => new Promise(requestAnimationFrame);
@@ -215,7 +215,7 @@ def opened(browser: Any, path: Path) -> tuple[Any, float]:
 
 
 def browser_rows(browser: Any, folder: Path, n: int) -> list[Row]:
-    """How soon a page is there, and how soon another head."""
+    """How soon a page is shown, and how soon another head."""
     firsts = []
     for _ in range(5):
         page, first = opened(browser, folder / f"minilm-{n}.html")
@@ -225,7 +225,7 @@ def browser_rows(browser: Any, folder: Path, n: int) -> list[Row]:
     first = statistics.median(firsts)
     rows = [_milliseconds(f"MiniLM, {n} tokens, Chromium: first view", first, 500)]
     for view in ("matrix", "lines"):
-        # Heads that were not looked at before.
+        # Heads that have not been shown before.
         times = [float(page.evaluate(CHANGE_OF_HEAD, [view, head])) for head in (3, 7, 5, 9, 11)]
         name = f"MiniLM, {n} tokens, Chromium: change of head, {view}"
         rows.append(_milliseconds(name, statistics.median(times), 200))
@@ -234,7 +234,7 @@ def browser_rows(browser: Any, folder: Path, n: int) -> list[Row]:
 
 
 def long_rows(browser: Any, folder: Path, n: int) -> list[Row]:
-    """A long text: the page opens, and the matrix follows the hand."""
+    """A long text: the page opens, and the matrix follows the pointer."""
     path = folder / "llama.html"
     took, grew, size = in_new_process(LLAMA.format(n=n, path=str(path)))
     page, first = opened(browser, path)

@@ -1,4 +1,4 @@
-"""The figures of watch(): against the plain forward pass of the same model, in one run.
+"""Benchmarks of watch(): compared with the plain forward pass of the same model, in one run.
 
 python benchmarks/recording.py
 """
@@ -71,7 +71,7 @@ def minilm_rows() -> list[Row]:
 
 
 def decoding_rows(context: int = 2048, tokens: int = 32) -> list[Row]:
-    """New tokens behind a long text, in a model of the shape of SmolLM2-135M, plain and watched in turns."""
+    """New tokens after a long text, in a model of the shape of SmolLM2-135M, plain and watched in turns."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(0)
@@ -85,7 +85,7 @@ def decoding_rows(context: int = 2048, tokens: int = 32) -> list[Row]:
     ids = torch.randint(1000, (1, context))
 
     def steps(model: Any) -> Iterator[float]:
-        """Reads the text, then one token more each time; how long that took."""
+        """Reads the text, then one more token at a time; how long that took."""
         cache = model(ids, use_cache=True, logits_to_keep=1).past_key_values
         while True:
             start = time.perf_counter()

@@ -1,6 +1,6 @@
-"""The figures of one text over several processes: memory and time of each, for 1, 2, 4 and 8 of them.
+"""Benchmarks of one text sharded across processes: memory and time of each, for 1, 2, 4 and 8 of them.
 
-A window keeps the time linear; what a process holds is the same under any mask, but for two tiles of scores.
+A window keeps the time linear; what a process holds is the same under any mask, except two tiles of scores.
 
 python benchmarks/ring.py [--length 262144]
 """
@@ -36,7 +36,7 @@ dist.destroy_process_group()
 
 
 def shares(count: int, length: int) -> tuple[float, float]:
-    """Seconds, and megabytes by which the largest of the processes grew: inputs, results and all between."""
+    """Seconds, and megabytes by which the largest of the processes grew: inputs, results and what is between."""
     code = WITH_MEMORY.format(threads=1) + PROCESS % (HEADS, CHANNELS)
     with tempfile.TemporaryDirectory() as folder:
         started = [
@@ -59,7 +59,7 @@ def main() -> None:
     length = parser.parse_args().length
     alone_seconds, alone = shares(1, length)
     rows = []
-    # Beside its own keys and values a process holds the block that it works on and the one that comes:
+    # Besides its own keys and values, a process holds the block that it works on and the next one:
     # so not quite 1/N of what one process needs, which waits for nothing, but 1/N from there on.
     for count in (2, 4, 8):
         took, grew = shares(count, length)

@@ -1,4 +1,4 @@
-"""What roles cost on a long text: recording, statistics and roles against the plain forward pass of SmolLM2.
+"""What roles cost on a long text: recording, statistics and roles against a plain forward pass of SmolLM2.
 
 python benchmarks/roles.py [--tokens 8192]
 """
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "real"))
 
 
 def rows(tokens: int) -> list[Row]:
-    """One run of each: at this length a run takes long enough to be told from noise."""
+    """One run of each: at this length a run takes long enough to stand out from noise."""
     smollm2 = import_module("smollm2")
     model, tokenizer = smollm2.load()
     ids = smollm2.long_text(tokenizer, tokens)

@@ -1,4 +1,4 @@
-"""The figures of attention_statistics: against plain SDPA, and against the same from the dense matrix.
+"""Benchmarks of attention_statistics: compared with plain SDPA, and with the same from the dense matrix.
 
 python benchmarks/row_statistics.py
 
@@ -31,7 +31,7 @@ def tensors(n: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def from_the_matrix(q: Tensor, k: Tensor, v: Tensor, *, causal: bool) -> tuple[Tensor, ...]:
-    """The same statistics as one would write them in PyTorch: build the matrix, then reduce it."""
+    """The same statistics as you would write them in PyTorch: build the matrix, then reduce it."""
     n = q.shape[-2]
     scores = q @ k.transpose(-1, -2) * CHANNELS**-0.5
     if causal:
@@ -121,7 +121,7 @@ def sdpa_rows(lengths: tuple[int, ...]) -> list[Row]:
 
 
 def memory_row(n: int, *, causal: bool, most: int) -> Row:
-    """Peak memory above inputs and outputs, in a process of its own, warmed up on a short text."""
+    """Peak memory above inputs and outputs, in a separate process, warmed up on a short text."""
     mask = "masks.causal()" if causal else "None"
     code = f"""
 def work(n):
@@ -154,7 +154,7 @@ def window_seconds(n: int) -> float:
 
 
 def window_row(lengths: tuple[int, ...]) -> Row:
-    """Time with a window over growing lengths: linear means the last quotient is near the step."""
+    """Time with a window over growing lengths: if it is linear, the last ratio is near the step."""
     times = [window_seconds(n) for n in lengths]
     growth = times[-1] / times[0]
     step = lengths[-1] / lengths[0]

@@ -1,4 +1,4 @@
-"""The figures of a survey: its cost against the plain forward pass of the same batches, and its memory.
+"""Benchmarks of a survey: its cost compared with the plain forward pass of the same batches, and its memory.
 
 python benchmarks/survey.py [--corpus FILE] [--sentences 2000]
 
