@@ -33,7 +33,7 @@ def doctor(*, lang: str = "en") -> Diagnosis:
 
 
 def examine(lang: str = "en") -> Iterator[Check]:
-    """Every check as soon as it is done."""
+    """Every check as soon as it ends."""
     check_language(lang)
     say = _CheckTexts(lang)
     # Before torch is imported here, because what it finds must be set by then.

@@ -237,7 +237,7 @@ class AlignmentTally:
             self._compare(start, shares, self.known)
 
     def _compare(self, start: int, shares: Tensor, known: dict[int, set[int]]) -> None:
-        """Add whether a row's strongest key is one of its own, and the share of others that weigh less."""
+        """Add whether a row's strongest key is a known one, and the share of other keys that weigh less."""
         for offset, row in enumerate(shares):
             own = known.get(int(self.span.queries[start + offset]))
             if own is None:

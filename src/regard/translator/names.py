@@ -1,8 +1,8 @@
-"""Names that the model does not know: something stands in for each, and the translation gets the name itself.
+"""Names that the model does not know: each is replaced by a stand-in, and the translation gets the name.
 
 A model that was trained with a dictionary has learned placeholders: characters of Unicode's private use area,
 which texts do not contain, put for names on both sides of sentence pairs. For any other model, names that
-it has seen often stand in: *Xanthe sat.* is translated as *Tom sat.*, and 汤姆 becomes Xanthe.
+it has seen often are used: *Xanthe sat.* is translated as *Tom sat.*, and 汤姆 becomes Xanthe.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENDINGS = (
 
 
 class StandIn(NamedTuple):
-    """What stands in for a name, in both languages."""
+    """The stand-in for a name, in both languages."""
 
     english: str
     chinese: str
@@ -35,7 +35,7 @@ TAUGHT = tuple(StandIn(placeholder, placeholder) for placeholder in PLACEHOLDERS
 
 
 class HiddenName(NamedTuple):
-    """A name, what stands in for it, and where that is in the text that the model reads."""
+    """A name, its stand-in, and where that is in the text that the model reads."""
 
     name: str
     stand_in: StandIn

@@ -48,7 +48,7 @@ class TrainingRun:
 
 
 def recipe_of(folder: str | Path) -> Recipe | None:
-    """The recipe that the run in a folder started with; None if there is no run.
+    """The recipe that the run in a folder started with; None without a run.
 
     >>> recipe_of(getfixture("tmp_path")) is None
     True

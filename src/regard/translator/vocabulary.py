@@ -148,7 +148,7 @@ class ChineseCharacters:
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """Both sides of a translator, the English words that it was taught, and what stands in for unknown names.
+    """Both sides of a translator, the English words that it was taught, and the stand-ins for unknown names.
 
     Words are in lower case; without any, none is taken for unknown.
 

@@ -68,13 +68,13 @@ def look(
 
 
 def _labels(hidden: HiddenNames, translation: str) -> list[str]:
-    """One label for each character that the model writes: the name, where something stands in for it."""
+    """One label for each character that the model writes: the name, where it has a stand-in."""
     parts = hidden.parts(hidden.hide(translation))
     return [label for shown, length in parts for label in (shown, *[MORE] * (length - 1))]
 
 
 def _pieces(hidden: HiddenNames, english: EnglishTokens) -> list[str]:
-    """The pieces of the source, with names in place of what stands in for them."""
+    """The pieces of the source, with names in place of their stand-ins."""
     found = english.tokenizer.encode(hidden.text, add_special_tokens=False)
     labels = []
     for piece, (first, stop) in zip(found.tokens, found.offsets, strict=True):

@@ -61,7 +61,7 @@ LINES = 3
 @click.option(
     "--gif",
     type=click.Path(path_type=Path),
-    help="Also write an animation, .gif: the text as it is written, shaded by what each token attends to.",
+    help="Also write an animation, .gif: the text being written, shaded by what each token attends to.",
 )
 @click.option(
     "--kind",
@@ -200,7 +200,7 @@ def _draw(
 
 
 def _animate(console: Console, subject: RecordedText, path: Path, *, lang: str, **start: Any) -> None:
-    """The text as it is written, step by step."""
+    """The text being written, step by step."""
     from regard.app.model_input import busy
     from regard.views.figures import animate
 

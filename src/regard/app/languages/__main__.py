@@ -1,4 +1,4 @@
-"""List the texts that have no Chinese, as lines of JSON to complete, and the Chinese that is no longer used.
+"""List the texts that have no Chinese, as lines of JSON to complete, and the Chinese that is unused.
 
 Run ``python -m regard.app.languages``. The texts of errors are the literals in calls such as
 ``ShapeError("…", got="…", do="…")`` and ``Phrase("…")``; the texts of help are what its formatter looks up.

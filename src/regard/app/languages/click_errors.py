@@ -23,7 +23,7 @@ _PLACE = re.compile(r"\\\{(\w+)\\\}")
 
 
 def in_chinese(text: str) -> str:
-    """A message of click in Chinese; unchanged if there is no translation."""
+    """A message of click in Chinese; unchanged if it has no translation."""
     for english, chinese in read_table("click", "zh").items():
         found = re.fullmatch(_PLACE.sub(r"(?P<\1>.*)", re.escape(english)), text, re.DOTALL)
         if found:

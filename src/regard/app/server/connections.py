@@ -47,7 +47,7 @@ class Connection(H11Protocol):
     # ---- what happens to it ----------------------------------------------------------------------
 
     def connection_made(self, transport: Any) -> None:
-        """Replace an older silent connection if there is no room."""
+        """Replace an older silent connection if all are taken."""
         super().connection_made(transport)
         self.owner = client_at(self.client[0] if self.client else None)
         self.since = self.loop.time()

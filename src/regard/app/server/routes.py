@@ -113,7 +113,7 @@ class Routes:
         """A module or a style sheet."""
         found = assets().get(request.path_params["name"])
         if found is None:
-            raise RequestError(404, "There is no such file.")
+            raise RequestError(404, "This file does not exist.")
         return _cached(request, found.etag, lambda: Response(found.content, media_type=found.type))
 
     async def openapi(self, request: Request) -> Response:
@@ -314,7 +314,7 @@ class Routes:
         if call is not None and call >= len(entry.calls):
             raise RequestError(
                 404,
-                "There is no such call (0 … {last}).",
+                "This call does not exist (0 … {last}).",
                 got="{call}",
                 last=len(entry.calls) - 1,
                 call=call,

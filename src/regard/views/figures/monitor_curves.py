@@ -46,7 +46,7 @@ def monitor(
         found: a monitor, its rows, or the CSV file that it wrote.
         number: "entropy", "score", "first" or "gradient".
         kind: only "encoder", "decoder" or "cross"; by default a panel for each.
-        smooth: draw means over so many neighbouring measurements; batches of long and of short texts
+        smooth: draw means over this many neighbouring measurements; batches of long and of short texts
             have different entropies.
         named: how many lines of a panel are named at their end, as layer.head: those with the least entropy,
             or the most of what else is drawn.

@@ -1,4 +1,4 @@
-"""``animate``: a text as it is written, token by token, each step shaded by what it attends to."""
+"""``animate``: a text that is being written, token by token, each step shaded by what it attends to."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def animate(
     seconds: float = 0.6,
     lang: str = "en",
 ) -> Path:
-    """Write a GIF of a text as it is written, step by step, and return where it is.
+    """Write a GIF of a text being written, step by step, and return its path.
 
     Each step shows the token that is read, the earlier ones shaded by what it attends to, and the token that
     comes next. For cross-attention the source is shaded while the target grows.

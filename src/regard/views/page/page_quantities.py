@@ -44,7 +44,7 @@ MASKED = -128
 """In a thumbnail: a block in which no query may see a key."""
 
 DECADES = 5
-"""In a thumbnail: numbers smaller by more than so many powers of ten than the greatest are 0."""
+"""In a thumbnail, numbers that are this many powers of ten below the greatest, or more, are 0."""
 
 
 @dataclass(frozen=True, eq=False)

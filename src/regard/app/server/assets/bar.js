@@ -38,7 +38,7 @@ function followLanguage() {
   speakAgain();
 }
 
-/** A large recording has a page for each call: here another one is chosen. */
+/** A large recording has a page for each call; another one can be chosen here. */
 function offerCalls({ calls, whole }) {
   if (whole || here !== "look") return;
   const options = calls.map(({ kind, layer }, at) => [at, `${say(`kind.${kind}`)} · ${say("layer.n", { layer })}`]);

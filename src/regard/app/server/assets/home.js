@@ -7,7 +7,7 @@ import { say, speak } from "/assets/page/languages.js";
 import { wearTheme } from "/assets/page/theme.js";
 import { languageTool, themeTool } from "/assets/page/tools.js";
 
-const LONG_READING = 1500; // tokens from which the map is the better first view
+const LONG_READING = 1500; // from this many tokens on, the map is the better first view
 const MOST_RECENT = 12;
 const COUNT_AFTER = 350; // milliseconds without a keystroke until tokens are counted
 
@@ -205,7 +205,7 @@ class Home {
     }
   }
 
-  /** Says what went wrong, in the colour of errors; "" takes it back. */
+  /** Says what went wrong, in the colour of errors; "" clears it. */
   tell(problem) {
     this.note.classList.toggle("error", Boolean(problem));
     this.note.textContent = problem;

@@ -1,4 +1,4 @@
-// The state of the map: call, head, the part in sight, what is pinned. The address has it too.
+// The state of the map: call, head, the part in sight, what is pinned. It is also in the address.
 
 import { PALETTES } from "/assets/page/colours.js";
 import { TEXTS } from "/assets/page/languages.js";

@@ -19,7 +19,7 @@ export function perPixel(values, from, size, pixels) {
   return found;
 }
 
-/** Draws both margins. `received` is squeezed by a root, for sinks receive thousands. */
+/** Draws both margins. `received` is squeezed by a square root, because sinks receive thousands. */
 export function drawMargins(surface, { viewport, inks, received, entropy, depth }) {
   const { left, top, width, height } = viewport;
   const columns = perPixel(received, viewport.column, viewport.cellWidth, Math.round(width));

@@ -11,7 +11,7 @@ const MOST_KEPT = 240;
 const FIRST_BUILT = 3;
 
 export class TileLayer {
-  /** Tiles of the head that the state names, from below the address `path`; `onTile(error or null)` hears of each. */
+  /** Tiles of the head that the state names, from below the address `path`; `onTile(error or null)` is called for each. */
   constructor(path, call, { head, show, sinks, what }, onTile) {
     this.path = path;
     this.call = call;
@@ -19,7 +19,7 @@ export class TileLayer {
     this.show = show;
     this.sinks = sinks;
     this.what = what;
-    this.greatest = null; // the greatest size of what is shown, once the server has told it
+    this.greatest = null; // the greatest size of what is shown, once the server has sent it
     this.seen = 0; // the greatest size in the tiles that have come
     this.grown = false; // whether it has grown since they were painted
     this.onTile = onTile;
@@ -52,12 +52,12 @@ export class TileLayer {
     return this.show === "max" && this.greatest !== null ? this.greatest : this.seen;
   }
 
-  /** Which head it is, as the address of a request says it. */
+  /** Which head it is, as in the address of a request. */
   get chosen() {
     return `sinks=${this.sinks}&what=${this.what}`;
   }
 
-  /** Whether a level can be asked for now. */
+  /** Whether a level can be requested now. */
   has(level) {
     return this.built || level < FIRST_BUILT;
   }
@@ -66,7 +66,7 @@ export class TileLayer {
     return this.loading.size === 0 && this.wanted.length === 0;
   }
 
-  /** Says which tiles are in sight; [level, row, column], the most wanted first. */
+  /** Says which tiles are in sight; [level, row, column], the most urgent first. */
   want(places) {
     const named = places.filter(([level]) => this.has(level)).map((place) => ({ place, key: place.join("/") }));
     const keys = new Set(named.map(({ key }) => key));

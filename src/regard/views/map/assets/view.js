@@ -24,7 +24,7 @@ export class MapView extends TiledView {
     this.space = null; // { left, top }: the room for labels
     this.depth = MARGIN_DEPTH; // of the margins
     this.asking = 0; // the timer that asks the server
-    this.peaks = new Map(); // what the server said of cells
+    this.peaks = new Map(); // what the server said about cells
     this.readout = new PairReadout();
     this.notice = make("div", { class: "map-notice", hidden: true });
     this.scale = make("div", { class: "map-scale", translate: "no" });
@@ -320,7 +320,7 @@ export function middleOf(viewport) {
   ];
 }
 
-/** Room for labels. A sample is enough: the few longest of many would only waste it. */
+/** Room for labels. A sample is enough: making room for the few longest would only waste it. */
 function widest(names) {
   const step = Math.max(1, Math.floor(names.length / 400));
   return Math.max(12, widestLabel(names.filter((_, at) => at % step === 0)));

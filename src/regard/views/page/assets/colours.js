@@ -16,7 +16,7 @@ const PALETTE_NIGHT = {
 };
 
 // Okabe and Ito's eight, the black one replaced by a tone that shows on both papers. After eight heads the same
-// hues come back with other dashes, because more hues cannot be told apart by everybody.
+// hues come back with other dashes, because not everyone can tell more hues apart.
 const HEAD_HUES = [
   [0, 114, 178],
   [230, 159, 0],

@@ -14,7 +14,7 @@ export class TokenColumn {
     this.names = [];
     this.pinned = -1;
     this.top = 0; // where it was when it moved last
-    this.told = false; // whether it was told to move
+    this.told = false; // whether the move came from code
     this.found = new Set(); // tokens that were searched for
     this.row = LEAST_ROW; // the height of a token
     this.space = make("div", { class: "space" });
@@ -71,7 +71,7 @@ export class TokenColumn {
     }
   }
 
-  /** The column has moved: by a hand, or because it was told to, which counts as 0. */
+  /** The column has moved: by a hand, or because code moved it, which counts as 0. */
   moved() {
     const by = this.root.scrollTop - this.top;
     const told = this.told;

@@ -13,7 +13,7 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Text that comes from the recording (tokens, names, numbers, formulas): never translated, own direction. */
+/** Text that comes from the recording (tokens, names, numbers, formulas): never translated, with its own direction. */
 export function datum(text, name = "") {
   return make("bdi", { class: name || null, translate: "no" }, text);
 }

@@ -1,4 +1,4 @@
-// Words that explain themselves: on hover, on keyboard focus and on touch, by one small box.
+// Words with an explanation, shown on hover, on keyboard focus and on touch, in one small box.
 
 import { make } from "./elements.js";
 import { say } from "./languages.js";

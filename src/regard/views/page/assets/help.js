@@ -54,7 +54,7 @@ export function pageHelp(recording) {
 export class Help {
   constructor(help) {
     this.help = help;
-    const click = (event) => event.target === this.dialog && this.close(); // outside of it
+    const click = (event) => event.target === this.dialog && this.close(); // outside it
     const close = () => this.dialog.replaceChildren();
     this.dialog = make("dialog", { class: "help", "aria-labelledby": "help-title", on: { click, close } });
   }

@@ -1,14 +1,14 @@
-// The texts of the page and how they are said. Nothing else in these modules speaks.
+// The texts of the page, and how they are looked up. No other module contains texts.
 
 /** By language and key; empty here, filled from regard/texts where the modules are bundled or served. */
 export const TEXTS = { en: {}, zh: {} };
 
 const spoken = { language: "en" };
 
-/** The language that everything is said in now. */
+/** The language that is used now. */
 export const spokenLanguage = () => spoken.language;
 
-/** Chooses the language of everything that is said from now on. */
+/** Chooses the language that is used from now on. */
 export function speak(language) {
   spoken.language = language;
   document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
@@ -20,7 +20,7 @@ export function say(key, values = {}) {
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
 }
 
-/** The name of a statistic; one that has no word here is shown as it is called. */
+/** The name of a statistic; one without a text here is shown by its key. */
 export function statisticName(name) {
   return TEXTS[spoken.language][`statistic.${name}`] ?? name.replaceAll("_", " ");
 }

@@ -13,7 +13,7 @@ const BAR_HEIGHT = 26;
 export function drawLegend(surface, { x, y, width, inks, shading }) {
   const pieces = 64;
   for (let piece = 0; piece < pieces; piece += 1) {
-    // Each goes on below the next ones: edges inside of a pixel would let the paper through.
+    // Each continues below the next ones: edges inside a pixel would let the paper show through.
     const from = (piece * width) / pieces;
     surface.rect(x + from, y, Math.min(width / pieces + 1.5, width - from), 6, shading.colour((piece + 0.5) / pieces));
   }

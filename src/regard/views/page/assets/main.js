@@ -123,7 +123,7 @@ class App {
     this.view.showPin?.();
   }
 
-  /** The keyboard goes on in the view: where it says, else at its beginning. */
+  /** The keyboard continues in the view: where it says, else at its beginning. */
   focusView() {
     (this.view.home ?? this.view.root).focus({ preventScroll: true });
   }

@@ -28,7 +28,7 @@ export class Minimap {
     this.root.addEventListener("pointermove", (event) => event.buttons && at(event));
   }
 
-  /** Shows a head; its thumbnail tells enough at this size, whatever the lens. */
+  /** Shows a head; its thumbnail is enough at this size, whatever the lens. */
   show(call, head, shading) {
     paintThumbnail(this.picture, thumbnailOf(call, head, shading.what), shading);
   }

@@ -57,7 +57,7 @@ export function quantityText(value, what) {
 }
 
 /**
- * A share as per cent: 63%, 0.4%.
+ * A share in percent: 63%, 0.4%.
  * @param {number} share
  */
 export function shareText(share) {

@@ -3,7 +3,7 @@
 import { say } from "./languages.js";
 
 /**
- * Whether numbers of a quantity lie around 0; weights, and contributions without a direction, are sizes.
+ * Whether numbers of a quantity are around 0; weights, and contributions without a direction, are sizes.
  * @param {{ directed: boolean }} recording
  * @param {string} what
  */
@@ -21,7 +21,7 @@ export function greatestOfHeads(call, what, heads) {
   return heads.reduce((most, head) => Math.max(most, call.greatest(what, head)), 0);
 }
 
-/** So many of all heads have no number beyond the strongest colour where all are compared. */
+/** The share of heads whose numbers all fit below the strongest colour where all heads are compared. */
 const COMPARED = 0.9;
 
 /**
@@ -43,7 +43,7 @@ export function nextQuantity({ what }, now) {
 }
 
 /**
- * The name of a quantity: contributions without a direction are sizes, and are called so.
+ * The name of a quantity: contributions without a direction are sizes, and are named so.
  * @param {{ directed: boolean }} recording
  * @param {string} what
  */

@@ -28,7 +28,7 @@ function roleCard(app, call, head, found) {
   const { inks, state } = app;
   const { role, query } = found;
   const canvas = make("canvas", { width: 1, height: 1, "aria-hidden": "true" });
-  // Roles are told by weights.
+  // Roles are about weights.
   paintThumbnail(canvas, thumbnailOf(call, head), new Shading({ ramp: inks.ramp, scale: state.now.scale }));
   const where = `${say("layer.n", { layer: call.layer })} · ${say("text.head.n", { head: call.heads[head] })}`;
   const open = () => state.set({ call: call.index, head, group: "head", direction: "from", query, key: null });

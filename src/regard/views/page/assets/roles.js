@@ -1,4 +1,4 @@
-// What heads do, as Python found it: a role, how clear it is, and a pair of tokens that shows it.
+// What heads do, as found by Python: a role, how clear it is, and a pair of tokens that shows it.
 
 import { choice, datum, make } from "./elements.js";
 import { say } from "./languages.js";
@@ -32,7 +32,7 @@ export function headName({ calls }, call, head) {
   return [place, ...kinds, ...runs].join(", ");
 }
 
-/** "it → tired 73%", in its parts; `said` is how another quantity than a weight is written. */
+/** "it → tired 73%", in its parts; `said` is how a quantity other than a weight is written. */
 export function pairParts(from, to, weight, said = shareText(weight)) {
   return [
     datum(from, "pair-token"),

@@ -31,7 +31,7 @@ const NO_NUMBER = -128; // the block is masked
 const TONE_DECADES = 5;
 
 /**
- * The share of the greatest number that a tone of a thumbnail stands for, with its sign; NaN where it is masked.
+ * The share of the greatest number that a tone of a thumbnail represents, with its sign; NaN where it is masked.
  * @param {number} tone −127 … 127, or −128
  */
 export function shareOfTone(tone) {

@@ -1,4 +1,4 @@
-// Which tiles are in sight, and in which order they are wanted. Pure functions.
+// Which tiles are in sight, and in which order they are needed. Pure functions.
 
 /** @typedef {import("./viewport.js").Range} Range */
 

@@ -1,4 +1,4 @@
-// A matrix of weights drawn in tiles, that can be zoomed, moved and pointed at. The matrix of the page and the map
+// A matrix of weights drawn in tiles, which can be zoomed, moved and pointed at. The matrix of the page and the map
 // of the app are such views; they differ in where tiles come from and in what is around them.
 
 import { blankCanvas, fitCanvas, make } from "./elements.js";
@@ -119,7 +119,7 @@ export class TiledView {
     this.moveTo(this.viewport.zoomed(factor, x, y));
   }
 
-  /** The coarsest level that there are tiles of. */
+  /** The coarsest level that has tiles. */
   get coarsest() {
     return Infinity;
   }
@@ -237,7 +237,7 @@ export class TiledView {
     }
   }
 
-  /** Lines around a row and a column (−1 is none); one line in the middle of cells that are at most `thin` pixels. */
+  /** Lines around a row and a column (−1 means none); one line in the middle of cells that are at most `thin` pixels. */
   drawCrosshair(surface, row, column, { ink, opacity, thin = 0 }) {
     const { viewport } = this;
     const { left, top, width, height } = viewport;

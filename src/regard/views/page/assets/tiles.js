@@ -64,7 +64,7 @@ export class Tiles {
 }
 
 /**
- * Whether a number is further from 0 than another one; NaN is no number, and further than nothing.
+ * Whether a number is further from 0 than another one; NaN is not a number, and is further than nothing.
  * @param {number} value
  * @param {number} other
  */

@@ -1,4 +1,4 @@
-// One row of the matrix as a table: for keyboards and screen readers, and for everybody who wants the numbers.
+// One row of the matrix as a table: for keyboards and screen readers, and for anyone who wants the numbers.
 
 import { datum, make } from "./elements.js";
 import { say } from "./languages.js";

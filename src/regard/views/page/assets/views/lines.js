@@ -178,7 +178,7 @@ export class LinesView {
     event.preventDefault();
   }
 
-  /** A hand has moved one column: the other one follows. */
+  /** The user has moved one column: the other one follows. */
   scrolled(side, by) {
     if (by !== 0) (side === "query" ? this.right : this.left).moveBy(by);
     this.show();

@@ -20,7 +20,7 @@ const LEGEND_SAMPLE = 22;
 export function linesInSight(view) {
   const { look, shown, active, left: queries, right: keys, app, shading } = view;
   const { least } = app.state.now;
-  // The lines of one token are shown all; of many tokens only those that were asked for.
+  // All lines of one token are shown; of many tokens, only those that were requested.
   const best = least === "best" && active.row < 0 && active.column < 0;
   // A share of the weights, or of the greatest number of another quantity.
   const threshold = least === "best" ? 0 : Number(least) * (look.what === "weight" ? 1 : shading.greatest);

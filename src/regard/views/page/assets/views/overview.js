@@ -162,7 +162,7 @@ export class OverviewView {
     );
   }
 
-  /** A head outside of its row: with its layer. */
+  /** A head outside its row, with its layer. */
   placedCard({ call, head }, number = "") {
     const kinds = new Set(this.app.recording.calls.map((one) => one.kind)).size;
     const where = `${kinds > 1 ? `${say(`kind.${call.kind}`)} ` : ""}${call.layer} · ${call.heads[head]}`;

@@ -17,7 +17,7 @@ export function formulaOf(steps) {
   return `s = ${cap ? `${cap} · tanh(${scaled} / ${cap})` : scaled}${hasBias(steps) ? " + b" : ""},  w = exp(s − lse)`;
 }
 
-/** What the learned sink takes of a query's weight. */
+/** How much of a query's weight the learned sink takes. */
 export function sinkShare({ sink, lse }) {
   return sink === null ? 0 : Math.exp(sink - lse);
 }
@@ -139,7 +139,7 @@ export class StepsTable {
     const weight = make("td", { class: "weight" }, datum(weightText(key.weight)));
     weight.style.setProperty("--share", key.weight.toFixed(4));
     const facts = { "data-key": index, "data-weight": key.weight, "data-dot": key.dot };
-    const click = () => state.set({ key: pinned ? null : index }); // on the row; a press of the button gets there too
+    const click = () => state.set({ key: pinned ? null : index }); // on the row; pressing the button gets here too
     return make(
       "tr",
       { ...facts, class: key.allowed ? null : "masked", "aria-selected": String(pinned), on: { click } },

@@ -196,7 +196,7 @@ export class TextView {
         spaces,
         tones: new Int8Array(units.count), // what each unit should look like
         painted: new Int8Array(units.count), // what it looks like
-        tops: null, // where each unit is in the book, measured when it is needed
+        tops: null, // where each unit is in the book, measured when needed
       };
     };
     const key = side("key", call.keyTokens, call.keySpecial, call.keyWords, call.keySpaces);
@@ -298,7 +298,7 @@ export class TextView {
     return at("key", token);
   }
 
-  /** Arrows inside of the text walk from token to token and from line to line. */
+  /** Arrow keys inside the text walk from token to token and from line to line. */
   walk(event, side) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const { units, elements, text } = this.blocks[side];
@@ -354,7 +354,7 @@ export class TextView {
 
   // ---- relevance -------------------------------------------------------------------------------
 
-  /** What is known of the relevance of the tokens of this text: { row, values }. */
+  /** What is known about the relevance of the tokens of this text: { row, values }. */
   get relevant() {
     const { recording, state } = this.app;
     const { call } = state;
@@ -527,7 +527,7 @@ export class TextView {
     return this.styled.texts;
   }
 
-  /** The tone of every unit: how strong its number is beside the strongest. */
+  /** The tone of every unit: how strong its number is compared with the strongest. */
   setTones(block, seen) {
     const { tones } = block;
     if (seen) block.shading = seen.shading;
