@@ -36,7 +36,7 @@ dist.destroy_process_group()
 
 
 def shares(count: int, length: int) -> tuple[float, float]:
-    """Seconds, and megabytes by which the largest of the processes grew: inputs, results and what is between."""
+    """Seconds, and the megabytes by which the largest process grew: inputs, results and all between."""
     code = WITH_MEMORY.format(threads=1) + PROCESS % (HEADS, CHANNELS)
     with tempfile.TemporaryDirectory() as folder:
         started = [
