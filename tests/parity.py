@@ -64,7 +64,7 @@ def tensors(
     grad: bool = False,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """q, k, v with every axis of a size of its own."""
+    """q, k, v with a different size for every axis."""
     chance = torch.Generator().manual_seed(seed)
     keys = queries if keys is None else keys
     key_heads = heads if key_heads is None else key_heads

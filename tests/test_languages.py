@@ -30,7 +30,7 @@ HAN = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
 
 
 def places(text):
-    """What stands in the places of a text; the order may differ between languages. Help has JSON instead."""
+    """The placeholders of a text; the order may differ between languages. Help has JSON instead."""
     if '{"' in text and '{{"' not in text:
         return None
     return sorted((name, spec, how) for _, name, spec, how in Formatter().parse(text) if name is not None)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals end processe
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch, tmp_path):
-    """No setting of the user, a cache of its own, and a process that looks as before torch was imported."""
+    """No setting of the user, a separate cache, and a process that looks as before torch was imported."""
     monkeypatch.delenv(machine.SETTING, raising=False)
     monkeypatch.setenv(machine.CACHE, str(tmp_path / "cache"))
     monkeypatch.delitem(sys.modules, "torch")

@@ -1,4 +1,4 @@
-"""Windows and macOS: what only POSIX has stands in guarded places; files of text name their encoding."""
+"""Windows and macOS: what only POSIX has is guarded; text files name their encoding."""
 
 import ast
 from pathlib import Path

@@ -37,7 +37,7 @@ def here():
 
 
 def meeting(parties):
-    """A piece of work that ends only when so many of its kind run at one time."""
+    """A piece of work that ends only when a given number of its kind run at the same time."""
     barrier = threading.Barrier(parties, timeout=20)
 
     def meet(item):

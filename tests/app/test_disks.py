@@ -40,7 +40,7 @@ COMMANDS = {
 
 @contextlib.contextmanager
 def small_disk(folder, kilobytes=64):
-    """A disk of its own for a test, where somebody may mount one."""
+    """A separate disk for a test, if one may be mounted."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)]
     if not sys.platform.startswith("linux") or subprocess.run(mount, capture_output=True).returncode:

@@ -23,7 +23,7 @@ class Result:
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    """Run a command line in this process, on streams of its own."""
+    """Run a command line in this process, on its own streams."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
 

@@ -64,7 +64,7 @@ def training_runs(folder):
 
 
 def forked(run, out, after=None, pause=0.0):
-    """Run in a process of its own, killed a moment after some report; how many there were, None if killed."""
+    """Run in a separate process, killed a moment after some report; how many there were, None if killed."""
     (heard, tell), (waits, answer) = os.pipe(), os.pipe()
     child = os.fork()
     if not child:

@@ -1,4 +1,4 @@
-"""How long a fuzzer goes on: a bounded number of cases in `make test`, many times that in `make fuzz`."""
+"""How long a fuzzer runs: a bounded number of cases in `make test`, many times that in `make fuzz`."""
 
 import os
 import random
@@ -10,13 +10,13 @@ ROUNDS = int(os.environ.get("REGARD_FUZZ_ROUNDS", "1"))
 
 
 def cases(count):
-    """So many numbered sources of chance, each the same in every run; ``make fuzz`` multiplies them."""
+    """Numbered sources of chance, each the same in every run; ``make fuzz`` multiplies them."""
     for number in range(count * ROUNDS):
         yield number, random.Random(number)
 
 
 def killed_again_and_again(kind, folder):
-    """What ``killed_process`` says of its rounds, in a Python of its own."""
+    """What ``killed_process`` reports about its rounds, in a separate Python."""
     call = [sys.executable, "-m", "fuzz.killed_process", kind, str(folder), str(ROUNDS)]
     tests = Path(__file__).parent.parent
     done = subprocess.run(call, capture_output=True, text=True, cwd=tests, check=False)

@@ -306,7 +306,7 @@ def library_of(folder):
 
 
 def in_own_loop(work):
-    """In a thread of its own: a browser of other tests may keep a loop running in this one."""
+    """In a separate thread: a browser of other tests may keep a loop running in this one."""
     found = []
     thread = threading.Thread(target=lambda: found.append(asyncio.run(work())))
     thread.start()

@@ -156,7 +156,7 @@ def test_a_recording_can_be_read_while_it_grows(llama, text):
 
 @torch.no_grad()
 def test_generate_under_statistics_of_a_falcon_with_a_tensor_mask():
-    """Off the registry, with a dense mask of its own at every step."""
+    """Off the registry, with its own dense mask at every step."""
     torch.manual_seed(1)
     model = hf.FalconForCausalLM(hf.FalconConfig(**{**SMALL, "num_kv_heads": 2})).eval()
     ids, keep = padded(2, LENGTH, "left")

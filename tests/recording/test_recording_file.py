@@ -92,7 +92,7 @@ def test_round_trip_of_every_option(options, tmp_path):
 
 
 def test_tables_and_rows_of_several_masks(tmp_path):
-    """A model off the registry with a mask tensor of its own at every step, and one with dense weights."""
+    """A model off the registry with its own mask tensor at every step, and one with dense weights."""
     ids, keep = padded(2, LENGTH, "left")
     for model in (
         hf.FalconForCausalLM(hf.FalconConfig(**SMALL)),

@@ -91,7 +91,7 @@ CASES: dict[str, Callable[[], tuple[Recording, np.ndarray]]] = {
 
 
 def bias_of_tensors(*shape: int) -> tuple[Recording, np.ndarray]:
-    """A bias that is no function of distance."""
+    """A bias that is not a function of distance."""
     from regard.kernels.biases import TensorBias
 
     q, k, v = tensors(2, heads=6, queries=13, keys=11, channels=7, dtype=torch.float32)

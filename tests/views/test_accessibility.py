@@ -1,4 +1,4 @@
-"""Nobody is kept out: axe-core finds nothing serious in any view, and every control has a name of its own."""
+"""Nobody is kept out: axe-core finds nothing serious in any view, and every control has its own name."""
 
 import pytest
 

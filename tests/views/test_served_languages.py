@@ -136,7 +136,7 @@ def test_documents_say_what_the_server_was_told():
 
 
 def test_nothing_in_the_modules_speaks_for_itself():
-    """Every word of the app stands in its tables, so a sentence in a module would be in one language only."""
+    """Every word of the app is in its tables, so a sentence in a module would be in one language only."""
     sentence = re.compile(r'"[A-Z][a-z]+ [a-z]+[^"]*"|"[^"]*[\u3400-\u9fff][^"]*"|`[A-Z][a-z]+ [a-z]')
     known = {'"中文"'}
     found = {

@@ -45,7 +45,7 @@ def assert_equal(found, wanted):
 
 
 def killer(after):
-    """A listener that ends the run after so many batches."""
+    """A listener that ends the run after a number of batches."""
     seen = 0
 
     def listen(state):
