@@ -75,7 +75,7 @@ def test_errors_are_clean(tmp_path):
     (tmp_path / "file").write_text("")
     for arguments, says in (
         (["a", "--out", tmp_path / "file" / "a.html"], "must be writable. Got Not a directory"),
-        (["a", "--out", tmp_path / "a.docx"], "ends in .md, .html"),
+        (["a", "--out", tmp_path / "a.docx"], "must end in .md, .html"),
         (["a", "--model", tmp_path / "none"], "which is neither"),
         (["a", "--vectors", "example", "--heads", 2], "A table has its own vectors"),
         (["a", "--layer", 0, "--mask", "causal"], "A model has its own vectors"),

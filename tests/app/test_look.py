@@ -133,7 +133,7 @@ def test_layers_alone():
         (["look", "@none.txt"], "@ must be followed by"),
         (["look", CAT, "--out", "."], "must be writable. Got Is a directory"),
         (["heads", ""], "at least one word"),
-        (["heads", CAT, "--sort", "nonsense"], "The table has the columns"),
+        (["heads", CAT, "--sort", "nonsense"], "A column must be one of"),
         (["heads", "--recording", "none.safetensors"], "none.safetensors"),
     ],
 )

@@ -30,8 +30,8 @@ def test_a_picture_is_read_shown_and_saved(vit, tmp_path):
 def test_what_is_refused(vit, tmp_path):
     (tmp_path / "not.png").write_text("no picture")
     for arguments, says in (
-        ([tmp_path / "not.png", "--model", vit], "holds a picture"),
-        ([tmp_path / "not.png"], "encoder of pictures, alone"),
+        ([tmp_path / "not.png", "--model", vit], "must hold a picture"),
+        ([tmp_path / "not.png"], "encoder of pictures, without a text"),
         ([tmp_path / "not.png", "--model", vit, "--generate", 3], "omit --pair and --generate"),
     ):
         shown = run("look", *arguments, "--no-page")

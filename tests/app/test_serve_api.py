@@ -120,7 +120,7 @@ def test_levels_must_be_built_first(http):
         ("/assets/../library.py", 404, ""),
         ("/assets/app/%2e%2e/library.py", 404, "no such file"),
         ("/api/recordings/book/tiles/9/0/0/0/0", 404, r"no such call (0 … 1)"),
-        ("/api/recordings/book/tiles/0/9/0/0/0", 422, "head is one of the recorded heads"),
+        ("/api/recordings/book/tiles/0/9/0/0/0", 422, "head must be one of the recorded heads"),
         ("/api/recordings/book/tiles/0/0/7/0/0", 422, "level must be between 0 and 3"),
         ("/api/recordings/book/tiles/0/0/0/99/0", 422, "A tile must be one of this level's"),
         ("/api/recordings/book/tiles/0/0/0/-1/0", 422, "row must be a whole number"),
@@ -261,7 +261,7 @@ def test_the_map_of_statistics_alone_is_refused():
         assert http.get("/api/recordings/short").json()["calls"][0]["weights"] is False
         answer = http.post("/api/recordings/short/maps", json={})
         assert answer.status_code == 422
-        assert "statistics only" in answer.json()["error"]
+        assert "only its statistics" in answer.json()["error"]
         assert http.post("/api/recordings/short/pages", json={"call": 0}).status_code == 422
 
 

@@ -331,7 +331,7 @@ def test_figures_refuse():
     found = regard.attribution(FAMILIES["gpt2"].build(), torch.tensor([[3, 4, 5]]), 7)
     with pytest.raises(ShapeError, match=r"label for every token \(tokens = 3\)"):
         regard.figures.attribution(found, ["a"], by="token")
-    with pytest.raises(ArgumentError, match="by is one of"):
+    with pytest.raises(ArgumentError, match="by must be one of"):
         regard.figures.attribution(found, by="layer")
 
 

@@ -96,7 +96,7 @@ def test_what_does_not_go_together():
         regard.explain("a", layer=0, mask="causal", heads=2)
     with pytest.raises(ArgumentError, match=r"A table has its own vectors, and one head. Got width. Omit"):
         regard.explain("a", vectors="example", width=8)
-    with pytest.raises(ArgumentError, match="lang is one of en, zh"):
+    with pytest.raises(ArgumentError, match="lang must be one of en, zh"):
         regard.explain("a", lang="fr")
     with pytest.raises(ArgumentError, match="at least one word"):
         regard.explain(" ")
@@ -237,7 +237,7 @@ def test_which_call():
         explain_recording(seen, kind="encoder")
     with pytest.raises(ArgumentError, match=r"one of the recorded layers \(3\). Got layer = 0. Choose"):
         explain_recording(seen, layer=0)
-    with pytest.raises(ArgumentError, match="head is one of the recorded heads"):
+    with pytest.raises(ArgumentError, match="head must be one of the recorded heads"):
         explain_recording(seen, head=6)
     with pytest.raises(
         RecordingError, match="An explanation needs a recording with at least one attention call"
@@ -252,7 +252,7 @@ def test_rows_refuse_what_they_cannot_have():
         row_of(ScoredCall("l", "cross", 3, call.q, call.k, call.lse, scale=1.0), 0, 0)
     with pytest.raises(RecordingError, match="Got its weights alone"):
         row_of(DenseCall("l", "cross", 3, torch.ones(1, 1, 2, 2)), 0, 0)
-    with pytest.raises(ArgumentError, match=r"A query is a position \(0 … 10\). Got 11. Count from 0"):
+    with pytest.raises(ArgumentError, match=r"A query must be a position \(0 … 10\). Got 11. Count from 0"):
         row_of(call, 0, 11)
 
 

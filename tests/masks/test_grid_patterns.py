@@ -81,17 +81,17 @@ def test_blocks_of_an_image_are_calls_of_their_own():
 def test_wrong_arguments():
     with pytest.raises(ShapeError, match=r"one key for every point of its grid \(3 × 4: keys = 12\)"):
         masks.neighbourhood((3, 4), 1).dense(13)
-    with pytest.raises(ShapeError, match="not more queries"):
+    with pytest.raises(ShapeError, match="no more queries than keys"):
         masks.neighbourhood((3, 4), 1).dense(13, 12)
     with pytest.raises(MaskError, match="one radius for all or for each"):
         masks.neighbourhood((3, 4), (1, 2, 3))
     with pytest.raises(MaskError, match="1 to 8 axes"):
         masks.neighbourhood((), 1)
-    with pytest.raises(MaskError, match="shape is a list of whole numbers"):
+    with pytest.raises(MaskError, match="shape must be a list of whole numbers"):
         masks.neighbourhood(9, 1)
     with pytest.raises(MaskError, match="at most 1,073,741,824 points"):
         masks.neighbourhood((2**20, 2**20), 1)
-    with pytest.raises(ArgumentError, match="radius is a whole number"):
+    with pytest.raises(ArgumentError, match="radius must be a whole number"):
         masks.neighbourhood((3, 4), -1)
-    with pytest.raises(ArgumentError, match="shape is a whole number"):
+    with pytest.raises(ArgumentError, match="shape must be a whole number"):
         masks.neighbourhood((3, 4.5), 1)

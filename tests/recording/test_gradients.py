@@ -283,7 +283,7 @@ def test_a_file_with_gradients_has_values(tmp_path):
     with regard.watch(model, gradients=True) as seen:
         model(x).sum().backward()
     broken = Recording("model", [replace(seen[0], v=None)])
-    with pytest.raises(RecordingError, match="comes with v"):
+    with pytest.raises(RecordingError, match="must come with v"):
         broken.save(tmp_path / "seen.safetensors")
 
 
@@ -390,7 +390,7 @@ def test_other_bad_input():
         model(x)
     with pytest.raises(ShapeError, match=r"width = 12\). Got \(13,\)"):
         seen[0].contribution(0, direction=torch.ones(13))
-    with pytest.raises(RecordingError, match="kept its statistics only"):
+    with pytest.raises(RecordingError, match="kept only its statistics"):
         seen[0].summary(0).gradient(0)
 
 

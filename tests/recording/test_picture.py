@@ -142,7 +142,7 @@ def test_merged_patches_of_a_picture_that_is_not_square():
     assert picture_in_text(Qwen, inputs, np.zeros((4, 6))).grid == (2, 3)
     with pytest.raises(RecordingError, match="square number"):
         picture_in_text(Config, {"input_ids": ids}, np.zeros((4, 6)))
-    with pytest.raises(RecordingError, match="names its image token"):
+    with pytest.raises(RecordingError, match="must name its image token"):
         picture_in_text(object(), inputs, np.zeros((4, 6)))
 
 
@@ -172,14 +172,14 @@ def test_every_way_to_give_a_picture(image):
 def test_what_is_refused():
     white = np.ones((4, 4))
     for options, error, says in (
-        ({"grid": (2,), "tokens": slice(0, 4)}, ArgumentError, "rows and the columns"),
+        ({"grid": (2,), "tokens": slice(0, 4)}, ArgumentError, "rows and of columns"),
         ({"grid": (2, 2), "tokens": slice(0, 5)}, ArgumentError, "one position"),
         ({"grid": (2, 2), "tokens": [0, 1, 1, 2]}, ArgumentError, "one position"),
     ):
         with pytest.raises(error, match=says):
             regard.Picture(white, **options)
     for image, error, says in (
-        (np.ones((2, 2, 5)), ShapeError, "has the shape"),
+        (np.ones((2, 2, 5)), ShapeError, "must have shape"),
         (np.full((2, 2), -1.5), ArgumentError, "normalization"),
         (np.full((2, 2), np.nan), DtypeError, "finite"),
     ):
@@ -217,7 +217,7 @@ def test_the_figure_of_rollout():
 
 def test_figures_that_are_refused():
     seen = reader_of("vit").read(photo())
-    with pytest.raises(ArgumentError, match="query is a position"):
+    with pytest.raises(ArgumentError, match="query must be a position"):
         figures.picture(seen, layer=0, head=0, query=99)
     with pytest.raises(ShapeError, match="one number per token"):
         figures.picture(seen, np.zeros((3, 3)))

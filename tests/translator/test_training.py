@@ -209,7 +209,7 @@ def test_a_full_disk_ends_a_training_and_the_next_goes_on(pairs, tiny, undisturb
 
 @pytest.mark.parametrize("minutes", [-1.0, float("nan"), float("inf")])
 def test_minutes_are_checked_first(pairs, tiny, tmp_path, minutes):
-    with pytest.raises(ArgumentError, match="minutes is a finite number, 0 or more"):
+    with pytest.raises(ArgumentError, match="minutes must be a finite number, 0 or more"):
         train(pairs, tmp_path / "run", tiny, minutes=minutes)
     assert not (tmp_path / "run").exists()
 

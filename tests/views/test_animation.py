@@ -88,7 +88,7 @@ def test_errors(tmp_path):
     model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True).eval()
     with torch.no_grad(), regard.watch(model, statistics=True) as summary:
         model(torch.randn(1, 4, 16))
-    with pytest.raises(RecordingError, match="statistics only"):
+    with pytest.raises(RecordingError, match="only statistics"):
         animate(summary, tmp_path / "x.gif", layer=0)
     with torch.no_grad(), regard.watch(model) as long:
         model(torch.randn(1, 320, 16))

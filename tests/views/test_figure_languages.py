@@ -136,7 +136,7 @@ def test_chinese_letters_have_a_font(seen):
 
 
 def test_an_unknown_language():
-    with pytest.raises(ArgumentError, match=r"lang is one of en, zh\. Got lang = 'de'"):
+    with pytest.raises(ArgumentError, match=r"lang must be one of en, zh. Got lang = 'de'"):
         figures.heatmap([[1.0]], lang="de")
 
 

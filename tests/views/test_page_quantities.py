@@ -228,7 +228,7 @@ def test_what_was_not_recorded_is_refused(tmp_path, options, error, said):
 
 def test_bad_rows_and_directions_are_refused(tmp_path):
     seen = with_gradients(case()[0])
-    with pytest.raises(ShapeError, match="direction is a tensor of the width"):
+    with pytest.raises(ShapeError, match="direction must be a tensor as wide"):
         regard.page(seen, tmp_path / "x.html", direction=torch.ones(3))
     with pytest.raises(ArgumentError, match="row must be a position"):
         regard.page(seen, tmp_path / "x.html", relevance=99)

@@ -135,7 +135,7 @@ def _of_picture(
 ) -> RecordedText:
     if model is None or pair is not None or generate:
         raise ArgumentError(
-            "A picture is read by an encoder of pictures, alone.",
+            "A picture must be read by an encoder of pictures, without a text.",
             got="{path}",
             do="Name an encoder with --model FOLDER, and omit --pair and --generate.",
             path=path,
@@ -149,7 +149,7 @@ def _of_picture(
             image = opened.convert("RGB")
     except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
         raise ArgumentError(
-            "A file with the ending of a picture holds a picture.",
+            "A file with the extension of a picture must hold a picture.",
             got="{path}: {reason}",
             do="Save it again as PNG.",
             path=path,

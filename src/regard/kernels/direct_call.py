@@ -39,7 +39,7 @@ LOWEST = {dtype: 0.99 * torch.finfo(dtype).min for dtype in FLOATS}
 
 
 def direct_call(q: Tensor, k: Tensor, v: Tensor, mask: MaskLike | None, scale: float | None) -> Tensor | None:
-    """The output if one call of SDPA computes it best; None if that takes a closer look."""
+    """The output if one call of SDPA computes it best; None if that needs a closer look."""
     if not _ordinary(q, k, v, scale):
         return None
     causal = False

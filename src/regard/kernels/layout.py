@@ -53,7 +53,7 @@ MAX_TILE_PAIRS = 1 << 21
 """The most pairs in one joined row tile, so that its mask takes at most 8 MB."""
 
 MAX_WASTE = 1.12
-"""Neighbouring row tiles are joined as long as this multiplies the computed pairs by at most this factor."""
+"""Neighbouring row tiles are joined as long as that multiplies the computed pairs by at most this factor."""
 
 BLOCK_SIDES = (1, 2, 4, 8, 16, 32, 64)
 """Sides of the blocks into which a grid may be divided."""
@@ -72,7 +72,7 @@ COPIED_KEY = 10
 """What copying a key and its value from a short run costs, in pairs. Shuffled keys are further apart."""
 
 MAX_SCATTERED = 3
-"""The most scattered patterns to split by; each one can double the number of classes."""
+"""The greatest number of scattered patterns to split by; each one can double the number of classes."""
 
 CAUSAL = causal()
 
@@ -153,7 +153,7 @@ class MaskPart:
     mask: Mask
     rows: tuple[RowTile, ...]
     region: Region
-    reordered: bool = False  # queries are sorted by document or by block of a grid, each with rows of its own
+    reordered: bool = False  # queries are sorted by document or by block of a grid, each with separate rows
 
     def query_positions(self, extent: Extent) -> Integers:
         """Absolute positions of the part's queries."""
@@ -173,7 +173,7 @@ class MaskPart:
         """
         q = self.query_positions(extent)[row.start : row.stop]
         k = self.key_positions()
-        if len(row.runs) > 1 and row.checked == row.runs:  # all at once: an evaluation has a price of its own
+        if len(row.runs) > 1 and row.checked == row.runs:  # all at once: every evaluation has a fixed cost
             yield slice(0, row.width), self.mask.evaluate(extent, q, k[row.key_index])
             return
         for start, stop in row.checked:
@@ -382,7 +382,7 @@ def _labels(documents: Documents, extent: Extent, q: Integers, k: Integers) -> t
 
 
 def _order(labels: Integers) -> Integers | None:
-    """What sorts the labels and keeps positions in order within each; None if they are sorted."""
+    """The order that sorts the labels, stable within each; None if they are sorted already."""
     return None if (labels[1:] >= labels[:-1]).all() else np.argsort(labels, kind="stable")
 
 
@@ -392,7 +392,7 @@ def _moved(row: RowTile, queries: int, keys: int) -> RowTile:
 
 
 def _join_documents(rows: list[RowTile]) -> list[RowTile]:
-    """Neighbouring squares joined where a call of their own would cost more than the pairs it saves."""
+    """Neighbouring squares joined where separate calls would cost more than the pairs they save."""
     joined: list[RowTile] = []
     for row in rows:
         if joined and joined[-1].stop == row.start and joined[-1].runs[0][1] == row.runs[0][0]:

@@ -209,7 +209,7 @@ def plan(mask: MaskLike | None, queries: int, keys: int | None = None) -> Plan:
     extent = extent_of(queries, keys)
     if max(extent) > MAX_PLAN_LENGTH:
         raise ArgumentError(
-            "plan() takes at most {most:,} queries and keys.",
+            "plan() can take at most {most:,} queries and keys.",
             got="{extent}",
             do="Plan a shorter sequence; costs follow the same formula at any length.",
             most=MAX_PLAN_LENGTH,

@@ -42,14 +42,14 @@ def traced_call(
     """``attention()`` while torch traces it into a graph."""
     if dropout:
         raise ArgumentError(
-            "torch.compile and torch.export take regard.attention without dropout.",
+            "torch.compile and torch.export need regard.attention without dropout.",
             got="dropout = {dropout}",
             do="Set dropout=0.0, or call it outside the compiled function.",
             dropout=dropout,
         )
     if bias is not None and not isinstance(bias, Tensor):
         raise ArgumentError(
-            "torch.compile and torch.export take a bias that is a tensor.",
+            "torch.compile and torch.export need a bias that is a tensor.",
             got="a bias of regard.biases",
             do="Pass bias=bias.dense(queries, keys), or call it outside the compiled function.",
         )

@@ -33,7 +33,7 @@ def mask_mod(mask: Mask, queries: int | None, keys: int | None, *, device: Any =
     """The predicate ``(batch, head, query, key)`` over tensors of indices."""
     if len(mask.lead) > 2:
         raise ShapeError(
-            "FlexAttention has one batch axis and one head axis.",
+            "FlexAttention needs one batch axis and one head axis.",
             got="a mask with leading axes {lead}",
             do="Flatten the batch axes.",
             lead=mask.lead,
@@ -120,7 +120,7 @@ def _extent(mask: Mask, queries: int | None, keys: int | None) -> Extent:
         return Extent(length, length)
     if queries is None or keys is None:
         raise ArgumentError(
-            "mask_mod takes both lengths or neither.",
+            "mask_mod needs both lengths or neither.",
             got="queries = {queries}, keys = {keys}",
             do="Pass both.",
             queries=queries,
@@ -136,7 +136,7 @@ def block_mask(mask: Mask, extent: Extent, *, device: Any = None, block_size: in
     mask.check(extent)
     if len(mask.lead) > 2 or not all(extent):
         raise ShapeError(
-            "FlexAttention takes one batch axis, one head axis and at least one query and key.",
+            "FlexAttention needs one batch axis, one head axis and at least one query and key.",
             got="leading axes {lead}, {extent}",
             do="Flatten the batch axes, or call regard.attention.",
             lead=mask.lead,

@@ -86,8 +86,8 @@ class Neighbourhood(Mask):
     def check(self, extent: Extent) -> None:
         if extent.keys != prod(self.shape) or extent.queries > extent.keys:
             raise ShapeError(
-                "neighbourhood(shape) has one key for every point of its grid ({shape}: keys = {points}), "
-                "and not more queries.",
+                "neighbourhood(shape) needs one key for every point of its grid ({shape}: keys = {points}), "
+                "and no more queries than keys.",
                 got="{extent}",
                 do="Give the height and width of the image, in patches.",
                 shape=" × ".join(map(str, self.shape)),
@@ -106,7 +106,7 @@ def neighbourhood(shape: Sequence[int], radius: int | Sequence[int], *, shifted:
     ``shape`` is ``(height, width)`` of an image, or of more axes, with the positions counted row by row, so
     ``neighbourhood((64, 64), 6)`` is a neighbourhood of 13 × 13 patches. ``radius`` is one number, or one for
     each axis. At the border a neighbourhood is cut off, as windows are; with ``shifted=True`` it is moved
-    inside instead, so that every query sees equally many keys, as in NATTEN.
+    inside instead, so that every query sees the same number of keys, as in NATTEN.
 
     >>> neighbourhood((3, 3), 1).dense(9)[0].int().reshape(3, 3).tolist()  # what the first corner sees
     [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
@@ -118,7 +118,7 @@ def neighbourhood(shape: Sequence[int], radius: int | Sequence[int], *, shifted:
     reaches = _numbers("radius", [given] * len(sizes) if np.ndim(given) == 0 else given, least=0)
     if prod(sizes) > MAX_LENGTH:
         raise MaskError(
-            "The grid of neighbourhood(shape, radius) has at most {most:,} points.",
+            "The grid of neighbourhood(shape, radius) must have at most {most:,} points.",
             got="{points:,}",
             do="Give the height and width in patches.",
             most=MAX_LENGTH,
@@ -126,21 +126,21 @@ def neighbourhood(shape: Sequence[int], radius: int | Sequence[int], *, shifted:
         )
     if len(reaches) != len(sizes) or not 1 <= len(sizes) <= MAX_AXES:
         raise MaskError(
-            "neighbourhood(shape, radius) has 1 to {most} axes, and one radius for all or for each.",
+            "neighbourhood(shape, radius) must have 1 to {most} axes, and one radius for all or for each.",
             got="shape {shape} and radius {radius}",
             do="Write neighbourhood((64, 64), 6), for example.",
             most=MAX_AXES,
             shape=list(sizes),
             radius=list(reaches),
         )
-    # Along an axis, no point is further away than the others are many.
+    # Along an axis, no point is further away than its size minus 1.
     return Neighbourhood(sizes, tuple(min(r, size - 1) for r, size in zip(reaches, sizes)), bool(shifted))
 
 
 def _numbers(name: str, given: Any, *, least: int) -> tuple[int, ...]:
     if np.ndim(given) != 1:
         raise MaskError(
-            "In neighbourhood(shape, radius), {name} is a list of whole numbers.",
+            "In neighbourhood(shape, radius), {name} must be a list of whole numbers.",
             got="{given!r}",
             do="Write neighbourhood((64, 64), 6), for example.",
             name=name,

@@ -1,4 +1,4 @@
-"""A picture that a model read: which tokens are its patches, and how they lie in it."""
+"""A picture that a model read: which tokens are its patches, and where they are in it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Picture:
         """Values of tokens ``(..., key)`` as values of patches ``(..., row, column)``."""
         if values.shape[-1] <= max(self.tokens):
             raise ShapeError(
-                "There is a value for every token of the picture (the last is at {last}).",
+                "There must be a value for every token of the picture (the last is at {last}).",
                 got="{count} values",
                 do="Pass a whole row of weights.",
                 last=max(self.tokens),
@@ -98,14 +98,14 @@ def _pixels(image: Any) -> Tensor:
         values = values[..., None]
     if values.ndim != 3 or values.shape[-1] not in (1, 3) or 0 in values.shape:
         raise ShapeError(
-            "A picture has the shape (height, width), (height, width, 3) or (3, height, width).",
+            "A picture must have shape (height, width), (height, width, 3) or (3, height, width).",
             got="{shape}",
             do="Convert it to RGB.",
             shape=tuple(values.shape),
         )
     if values.shape[0] * values.shape[1] > MOST_PIXELS:
         raise ShapeError(
-            "A picture of a recording has at most {most:,} pixels.",
+            "A picture of a recording must have at most {most:,} pixels.",
             got="{width} × {height}",
             do="Make it smaller.",
             most=MOST_PIXELS,
@@ -121,13 +121,15 @@ def _bytes(values: Tensor) -> Tensor:
     if values.dtype is torch.bool:
         return values.to(torch.uint8) * 255
     if values.is_complex() or not bool(torch.isfinite(values.double()).all()):
-        raise DtypeError("The pixels of a picture are finite numbers.", got="NaN or infinity", do="Check it.")
+        raise DtypeError(
+            "The pixels of a picture must be finite numbers.", got="NaN or infinity", do="Check it."
+        )
     least, most = float(values.min()), float(values.max())
     if values.is_floating_point() and least >= 0 and most <= 1:
         return (values.double() * 255).round().to(torch.uint8)
     if least < 0 or most > 255:
         raise ArgumentError(
-            "The pixels of a picture are integers 0 … 255 or fractions 0 … 1.",
+            "The pixels of a picture must be integers 0 … 255 or fractions 0 … 1.",
             got="{least:.3g} … {most:.3g}",
             do="Undo the normalization of the model's processor first.",
             least=least,
@@ -143,7 +145,7 @@ def _checked_grid(grid: Any) -> tuple[int, int]:
         rows = columns = None
     if not (is_integer(rows, 1) and is_integer(columns, 1)):
         raise ArgumentError(
-            "grid has the rows and the columns of patches.",
+            "grid must have the number of rows and of columns of patches.",
             got="grid = {grid!r}",
             do="Pass grid=(14, 14), say.",
             grid=grid,
@@ -161,7 +163,7 @@ def _positions(tokens: slice | Sequence[int], grid: tuple[int, int]) -> tuple[in
         found = tuple(int(one) for one in tokens)
     if len(found) != patches or len(set(found)) != patches or min(found, default=-1) < 0:
         raise ArgumentError(
-            "tokens has one position, 0 or more, for each patch ({rows} × {columns} = {patches}).",
+            "tokens must have one position, 0 or more, for each patch ({rows} × {columns} = {patches}).",
             got="{count} positions",
             do="Leave out class tokens, registers and text.",
             rows=grid[0],

@@ -28,7 +28,7 @@ IMAGE_TOKEN = ("image_token_id", "image_token_index")
 
 
 def vision_config(config: Any) -> Any | None:
-    """The configuration of the part that encodes pictures alone; None if there is no such part."""
+    """The configuration of the part that encodes pictures; None if it has none."""
     if config.model_type in PICTURE_ENCODERS:
         return config
     inner = getattr(config, "vision_config", None)
@@ -101,7 +101,7 @@ def load_picture_reader(name: str | Path, *, dtype: torch.dtype = torch.float32)
             config = transformers.AutoConfig.from_pretrained(source)
             if vision_config(config) is None:
                 raise ModelFileError(
-                    "load_picture_reader loads encoders of pictures ({known}).",
+                    "load_picture_reader needs an encoder of pictures ({known}).",
                     got="{name!r}, which is a {type}",
                     do="Use load_reader for text; in a model of both, picture_in_text finds the patches.",
                     known=", ".join((*PICTURE_ENCODERS, "clip", "siglip")),
@@ -114,7 +114,7 @@ def load_picture_reader(name: str | Path, *, dtype: torch.dtype = torch.float32)
             if isinstance(error, ModelFileError):
                 raise
             raise ModelFileError(
-                "An encoder of pictures is a folder with config.json, weights and preprocessor_config.json.",
+                "An encoder of pictures needs a folder: config.json, weights, preprocessor_config.json.",
                 got="{name!r}: {first_line}",
                 do="Save the processor beside the model: processor.save_pretrained(folder).",
                 name=str(name),
@@ -144,7 +144,7 @@ def picture_in_text(
     marks = [getattr(config, name) for name in IMAGE_TOKEN if getattr(config, name, None) is not None]
     if not marks:
         raise RecordingError(
-            "The configuration of a model of pictures and text names its image token.",
+            "The configuration of a model of pictures and text must name its image token.",
             got="{type}",
             do="Pass regard.Picture(image, grid=…, tokens=…) yourself.",
             type=type(config).__name__,
@@ -153,7 +153,7 @@ def picture_in_text(
     grids = _grids(config, inputs, places)
     if not 0 <= number < len(grids):
         raise ArgumentError(
-            "number is one of the pictures of the text ({count} of them).",
+            "number must be one of the pictures of the text ({count} of them).",
             got="number = {number}",
             do="Count from 0.",
             count=len(grids),
@@ -175,7 +175,7 @@ def _grids(config: Any, inputs: Mapping[str, Any], places: Any) -> list[tuple[in
     uneven = next((len(run) for run, side in zip(runs, sides) if side * side != len(run)), None)
     if uneven is not None:
         raise RecordingError(
-            "Without image_grid_thw, a picture has a square number of tokens.",
+            "Without image_grid_thw, a picture must have a square number of tokens.",
             got="{count} tokens",
             do="Pass regard.Picture(image, grid=…, tokens=…) yourself.",
             count=uneven,

@@ -75,7 +75,7 @@ def picture(
         )
         if not 0 <= query < matrix.shape[0]:
             raise ArgumentError(
-                "query is a position of the text (0 … {last}).",
+                "query must be a position of the text (0 … {last}).",
                 got="query = {query}",
                 do="Count from 0.",
                 last=matrix.shape[0] - 1,
@@ -133,7 +133,7 @@ def _folded(shown: Picture, values: Any) -> NDArray[np.float64]:
         numbers = shown.fold(found).numpy()
     else:
         raise ShapeError(
-            "values has one number per token, or one per patch (rows = {rows}, columns = {columns}).",
+            "values must have one number per token, or one per patch (rows = {rows}, columns = {columns}).",
             got="{shape}",
             do="Pass one row.",
             rows=shown.grid[0],
@@ -141,7 +141,7 @@ def _folded(shown: Picture, values: Any) -> NDArray[np.float64]:
             shape=tuple(found.shape),
         )
     if not np.isfinite(numbers).all():
-        raise ArgumentError("values are finite numbers.", got="NaN or infinity", do="Check them.")
+        raise ArgumentError("values must be finite numbers.", got="NaN or infinity", do="Check them.")
     return numbers
 
 

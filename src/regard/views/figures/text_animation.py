@@ -121,7 +121,7 @@ def _steps_of(
     call, chosen = _head_of(recording, kind, layer, head, batch)
     if not call.has_weights:
         raise RecordingError(
-            "An animation shows weights, but {name} has statistics only.",
+            "An animation needs weights, but {name} has only statistics.",
             do="Record with watch(model) instead of watch(model, statistics=True).",
             name=call.name,
         )
@@ -144,7 +144,7 @@ def _steps_of(
     rows = range(min(first, last - 1), last)
     if len(rows) > MOST_FRAMES:
         raise ArgumentError(
-            "An animation has at most {most} steps.",
+            "An animation must have at most {most} steps.",
             got="{steps:,} steps",
             do="Begin later with start=.",
             most=MOST_FRAMES,

@@ -263,7 +263,7 @@ def _check(call: Call, batch: int) -> None:
         )
     if not call.has_weights:
         raise RecordingError(
-            "A page computes its weights from Q and K, but {name} has statistics only.",
+            "A page needs Q and K to compute weights, but {name} has only statistics.",
             do="Record with watch(model) instead of watch(model, statistics=True).",
             name=call.name,
         )
