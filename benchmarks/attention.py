@@ -2,6 +2,7 @@
 
 python benchmarks/attention.py            the table, and the plot of growth
 python benchmarks/attention.py --quick    fewer rounds
+python benchmarks/attention.py --device cuda    the rows that a GPU can run, both sides there
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ import regard
 from regard import masks
 
 HEADS, CHANNELS = 8, 64
+DEVICE = torch.device("cpu")  # set by --device
 PLOT = Path(__file__).parent.parent / "docs" / "pictures" / "growth.png"
 
 
 def tensors(n: int, *, grad: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     torch.manual_seed(0)
-    q, k, v = (torch.randn(1, HEADS, n, CHANNELS, requires_grad=grad) for _ in range(3))
+    q, k, v = (torch.randn(1, HEADS, n, CHANNELS, requires_grad=grad, device=DEVICE) for _ in range(3))
     return q, k, v
 
 
@@ -41,7 +43,7 @@ def against_dense(
 ) -> Row:
     """Ours with the lazy mask against SDPA with the same mask as a dense bool tensor, made beforehand."""
     q, k, v = tensors(n, grad=backward)
-    dense = mask.dense(n)
+    dense = mask.dense(n, device=DEVICE)
     grad = torch.randn_like(q)
 
     def finish(output: Tensor) -> None:
@@ -61,7 +63,7 @@ def against_flex(mask: masks.Mask, n: int, *, least: float, rounds: int) -> Row:
     from torch.nn.attention.flex_attention import flex_attention
 
     q, k, v = tensors(n)
-    block_mask = mask.block_mask(n)
+    block_mask = mask.block_mask(n, device=DEVICE)
     compiled: Any = torch.compile(flex_attention)
 
     def peer() -> Tensor:
@@ -184,6 +186,8 @@ def rows(rounds: int) -> Iterator[tuple[str, Any]]:
     yield "dense", lambda: sdpa_itself(1024, causal=False, rounds=10 * rounds)
     yield "causal", lambda: sdpa_itself(1024, causal=True, rounds=10 * rounds)
     yield "linear", lambda: linear(16384, rounds=max(3, rounds // 2))
+    if DEVICE.type != "cpu":
+        return
     yield "planning", lambda: planning(131072)
     yield "long window", lambda: long_window(131072)
 
@@ -246,7 +250,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="3 rounds instead of 7")
-    rounds = 3 if parser.parse_args().quick else 7
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    given = parser.parse_args()
+    global DEVICE
+    DEVICE = torch.device(given.device)
+    rounds = 3 if given.quick else 7
     torch.set_num_threads(THREADS)
     done: list[Row] = []
     with Progress(
@@ -256,10 +264,14 @@ def main() -> None:
         for name, measure in rows(rounds):
             progress.update(task, description=f"measuring {name}")
             done.append(measure())
+        title = "Attention: regard against torch, 8 heads × 64, float32"
+        if DEVICE.type != "cpu":
+            report(f"attention_{DEVICE.type}", f"{title}, {torch.cuda.get_device_name(DEVICE)}", done)
+            return
         progress.update(task, description="measuring growth")
         lengths = (2048, 4096, 8192, 16384, 32768, 65536)
         found = growth(lengths)
-    report("attention", "Attention: regard against torch, 8 heads × 64, float32", done)
+    report("attention", title, done)
     plot_growth(lengths, found)
     for name, times in found.items():
         steps = "  ".join(f"{n // 1024}k {t:.0f}" for n, t in zip(lengths, times) if t == t)

@@ -1,4 +1,4 @@
-"""Short calls, mask tensors, decoding and documents: regard against torch on the same work, in one run.
+"""Short calls, mask tensors, decoding, documents, images, compiled layers: regard against torch, in one run.
 
 python benchmarks/dispatch.py            on one thread and on all
 python benchmarks/dispatch.py --quick    fewer rounds
@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from harness import THREADS, Row, faster, not_slower, report
+from harness import THREADS, Row, faster, medians, not_slower, own_clock, report
 from torch import Tensor
+from torch.nn.attention.flex_attention import flex_attention
 
 import regard
 from regard import masks
@@ -29,7 +31,7 @@ def tensors(n: int, *, batch: int = 1, keys: int | None = None) -> tuple[Tensor,
 
 
 def mask_tensors(rounds: int) -> Iterator[Row]:
-    for n in (512, 2048):
+    for n in (512, 1024, 2048, 4096):
         q, k, v = tensors(n)
         keep = torch.rand(n, n) > 0.3
         added = torch.zeros(n, n).masked_fill(~keep, -torch.inf)
@@ -39,7 +41,7 @@ def mask_tensors(rounds: int) -> Iterator[Row]:
                 partial(regard.attention, q, k, v, mask=mask),
                 partial(sdpa, q, k, v, attn_mask=mask),
                 most=1.05,
-                rounds=rounds,
+                rounds=rounds if n < 4096 else max(3, rounds // 2),
             )
 
 
@@ -49,8 +51,31 @@ def hundred(work: Callable[..., object], *tensors: torch.Tensor) -> None:
         work(*tensors)
 
 
+def tiny_calls(rounds: int) -> Iterator[Row]:
+    """What a call costs apart from its work; SDPA's own time is beside it."""
+    q, k, v = (torch.randn(1, 1, 4, 8) for _ in range(3))
+    allowed = masks.window(1, 0).dense(4)
+    added = torch.zeros(4, 4).masked_fill(~allowed, -torch.inf)
+    kinds: tuple[tuple[str, masks.MaskLike | None, Tensor | None], ...] = (
+        ("no mask", None, None),
+        ("window", masks.window(1, 0), allowed),
+        ("padding", masks.padding([True, True, True, False]), allowed),
+        ("bool tensor", allowed, allowed),
+        ("float tensor", added, added),
+    )
+    for name, mask, peer in kinds:
+        mine, theirs = medians(
+            partial(hundred, partial(regard.attention, q, k, v, mask=mask)),
+            partial(hundred, partial(sdpa, q, k, v, attn_mask=peer)),
+            rounds=10 * rounds,
+            clock=own_clock(),
+        )
+        ours, other = (f"{1e4 * one:.1f} µs" for one in (mine, theirs))
+        yield Row(f"tiny call, 4 × 4, {name}", ours, other, "", "≤ 25 µs", mine <= 25e-4)
+
+
 def short_calls(rounds: int) -> Iterator[Row]:
-    for n in (32, 128):
+    for n in (32, 64, 128, 256):
         q, k, v = tensors(n, batch=32)
         keep = torch.arange(n) < torch.randint(1, n + 1, (32, 1))
         mask, dense = masks.padding(keep), keep[:, None, None]
@@ -88,11 +113,21 @@ def documents(rounds: int) -> Iterator[Row]:
         least=0.95,
         rounds=2 * rounds,
     )
+    block_mask = mask.block_mask(n)
+    flex: Any = torch.compile(flex_attention)
+    yield faster(
+        "the same, against compiled flex_attention",
+        lambda: regard.attention(q, k, v, mask=mask),
+        lambda: flex(q, k, v, block_mask=block_mask),
+        least=1,
+        rounds=rounds,
+    )
     shuffled = torch.randint(0, 40, (n,))
     dilated = masks.documents(torch.arange(n) % 4) & masks.window(256, 256)
     for name, sparse, least in (
         ("40 shuffled documents", masks.documents(shuffled), 8),
         ("dilated window: every 4th key, 64 on either side", dilated, 6),
+        ("image of 64 × 64, neighbourhood of 13 × 13", masks.neighbourhood((64, 64), 6), 5),
     ):
         dense = sparse.dense(n)
         yield faster(
@@ -104,6 +139,44 @@ def documents(rounds: int) -> Iterator[Row]:
         )
 
 
+class Layer(torch.nn.Module):
+    """A projection and an attention, to be compiled and exported."""
+
+    def __init__(self, mask: masks.Mask | None) -> None:
+        super().__init__()
+        self.mask = mask
+        self.project = torch.nn.Linear(32, 96)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (t.unflatten(-1, (4, 8)).transpose(1, 2) for t in self.project(x).chunk(3, -1))
+        return regard.attention(q, k, v, mask=self.mask).transpose(1, 2).flatten(2)
+
+
+def compiled_layers() -> Iterator[Row]:
+    """The greatest difference of output and gradients, by inductor in one graph, and exported."""
+    for mask in (None, masks.causal() & masks.window(20, 0), masks.local_global(32)):
+        torch._dynamo.reset()
+        layer, x = Layer(mask), torch.randn(2, 700, 32)
+
+        def run(module: Any, layer: Layer = layer, x: Tensor = x) -> tuple[Tensor, Tensor]:
+            output = module(x)
+            (grad,) = torch.autograd.grad(output.square().sum(), layer.project.weight)
+            return output.detach(), grad
+
+        wanted, compiled = run(layer), run(torch.compile(layer, fullgraph=True))
+        exported = torch.export.export(layer, (x,), strict=True).module()(x).detach()
+        errors = [float((a - b).abs().max() / b.abs().max()) for a, b in zip(compiled, wanted)]
+        errors.append(float((exported - wanted[0]).abs().max()))
+        yield Row(
+            f"torch.compile(fullgraph=True) forward, backward, and torch.export; mask: {mask}",
+            " / ".join(f"{error:.1e}" for error in errors),
+            "uncompiled",
+            "greatest relative difference",
+            "≤ 1e-5",
+            max(errors) <= 1e-5,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
@@ -111,7 +184,13 @@ def main() -> None:
     for threads in (1, THREADS):
         torch.set_num_threads(threads)
         with torch.no_grad():
-            rows = [*mask_tensors(rounds), *short_calls(rounds), *documents(rounds)]
+            rows = [
+                *tiny_calls(rounds),
+                *mask_tensors(rounds),
+                *short_calls(rounds),
+                *documents(rounds),
+            ]
+        rows += compiled_layers()
         name = "dispatch" if threads > 1 else "dispatch_one_thread"
         report(name, f"Planning and dispatch, torch at {threads} of {THREADS} threads", rows)
 

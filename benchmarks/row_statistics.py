@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
-from harness import THREADS, Row, in_new_process, medians, report, seconds
+from harness import THREADS, Row, in_new_process, medians, own_clock, report, seconds
 from torch import Tensor
 
 import regard
@@ -77,6 +77,7 @@ def sdpa_row(n: int, *, causal: bool, compiled: bool, threads: int, rounds: int)
             lambda: regard.attention_statistics(q, k, v, mask=mask),
             lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
             rounds=rounds,
+            clock=own_clock(),
         )
     torch.set_num_threads(THREADS)
     return Row(

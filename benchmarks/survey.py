@@ -119,8 +119,8 @@ def cost_row(texts: list[str], rounds: int) -> Row:
         f"{mine:.2f} s",
         f"{theirs:.2f} s",
         f"{mine / theirs:.2f} of its time",
-        "≤ 2.5",
-        mine / theirs <= 2.5,
+        "≤ 1.35",
+        mine / theirs <= 1.35,
     )
 
 

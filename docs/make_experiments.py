@@ -1,4 +1,4 @@
-"""Run the experiments of docs/edits.md on SmolLM2-135M, print what comes out, and draw the pictures.
+"""Run the experiments of docs/edits.md and docs/why.md, print what comes out, and draw the pictures.
 
 python docs/make_experiments.py [mary_and_john | knock_out | eviction …]
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parent
+EXPERIMENTS = ("induction", "mary_and_john", "needle", "knock_out", "eviction", "importance_and_ablation")
 sys.path.insert(0, str(DOCS.parent / "tests"))
 
 
@@ -35,6 +36,45 @@ def knock_out_curve(found: Any) -> Any:
         return figure
 
 
+def importance_scatter(found: dict[str, Any]) -> Any:
+    """The importance of every head against what ablation measures, a panel for each model."""
+    import numpy as np
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import NullLocator
+
+    from regard.views.figures.style import ACCENT, QUIET, house_style
+
+    with house_style():
+        figure = Figure(figsize=(7.2, 3.2), layout="constrained")
+        for axes, (name, one) in zip(figure.subplots(1, 2), found.items(), strict=True):
+            sizes = np.abs(one.effects)
+            axes.scatter(one.importance, sizes, s=9, color=ACCENT, alpha=0.6, linewidths=0)
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.set_xlim(np.quantile(one.importance, 0.02) / 2, max(one.importance) * 2)
+            axes.set_ylim(max(np.quantile(sizes, 0.02), 1e-6) / 2, sizes.max() * 2)
+            axes.set_xlabel("importance, from one run", color=QUIET)
+            axes.set_ylabel("change without the head", color=QUIET)
+            axes.set_title(f"{name}, {len(sizes)} heads: {one.correlation:.2f}", fontsize=9)
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_formatter(lambda value, at: f"{value:g}")
+                axis.set_minor_locator(NullLocator())
+        return figure
+
+
+def minilm() -> Any:
+    """Importance and ablation of MiniLM, for the likeness of two sentences."""
+    import transformers as hf
+
+    from heads.minilm import folder
+    from heads.minilm_similarity import similarity
+    from real.experiments import compared
+
+    model = hf.AutoModel.from_pretrained(folder()).eval()
+    inputs, score = similarity(model, hf.AutoTokenizer.from_pretrained(folder()))
+    return compared(model, inputs, lambda: score(model(**inputs)), score)
+
+
 def pictures(name: str, found: Any) -> dict[str, Any]:
     """The figures of an experiment, by file name."""
     from regard import figures
@@ -43,6 +83,9 @@ def pictures(name: str, found: Any) -> dict[str, Any]:
         return {"effects-mary.png": figures.effects(found.effects, title="Mary less John, without each head")}
     if name == "knock_out":
         return {"effects-knock-out.png": knock_out_curve(found)}
+    if name == "importance_and_ablation":
+        both = {"SmolLM2-135M": found, "MiniLM": minilm()}
+        return {"why-importance.png": importance_scatter(both)}
     if name == "eviction":
         return {"effects-eviction.png": figures.eviction(found.found)}
     return {}
@@ -54,7 +97,7 @@ def main(wanted: list[str]) -> None:
     from regard.views.figures import save
 
     model, tokenizer = smollm2.load()
-    for name in wanted or ["induction", "mary_and_john", "needle", "knock_out", "eviction"]:
+    for name in wanted or EXPERIMENTS:
         found = getattr(experiments, name)(model, tokenizer)
         print(found)
         for file, figure in pictures(name, found).items():

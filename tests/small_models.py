@@ -37,10 +37,6 @@ def save_small_models(root: Path) -> dict[str, Path]:
     small = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 8}
     kinds = {
         "bert": BertModel(BertConfig(**SIZES, **small, max_position_embeddings=11)),
-        "classifier": BertForSequenceClassification(
-            BertConfig(**SIZES, **small, max_position_embeddings=11, id2label=dict(enumerate(CLASSES)))
-        ),
-        "masked": BertForMaskedLM(BertConfig(**SIZES, **small, max_position_embeddings=11)),
         "roberta": RobertaModel(RobertaConfig(**SIZES, **small, max_position_embeddings=11)),
         "gpt2": GPT2LMHeadModel(
             GPT2Config(**SIZES, n_embd=12, n_layer=2, n_head=3, n_positions=13, eos_token_id=3)
@@ -63,6 +59,10 @@ def save_small_models(root: Path) -> dict[str, Path]:
                 forced_eos_token_id=None,
             )
         ),
+        "classifier": BertForSequenceClassification(
+            BertConfig(**SIZES, **small, max_position_embeddings=11, id2label=dict(enumerate(CLASSES)))
+        ),
+        "masked": BertForMaskedLM(BertConfig(**SIZES, **small, max_position_embeddings=11)),
     }
     found = {}
     for name, model in kinds.items():

@@ -25,7 +25,7 @@ NOT_INTEGERS = [True, False, 2.0, "2", None, [2], math.nan, np.bool_(True), np.f
 def test_what_is_not_an_integer(given):
     assert not is_integer(given)
     assert not is_index(given, 5)
-    with pytest.raises(ArgumentError, match=r"heads is a whole number, 1 or more\. Got heads = "):
+    with pytest.raises(ArgumentError, match=r"heads must be a whole number, 1 or more. Got heads = "):
         check_integer("heads", given)
 
 
@@ -39,34 +39,40 @@ def test_integers_become_plain_ones(given):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: check_integer("n", 0), r"n is a whole number, 1 or more\. Got n = 0\. Pass a positive"),
-        (lambda: check_integer("n", -1, least=0), "0 or more. Got n = -1. Pass an integer in this range"),
+        (lambda: check_integer("n", 0), r"n must be a whole number, 1 or more. Got n = 0\. Pass a positive"),
+        (lambda: check_integer("n", -1, least=0), "0 or more. Got n = -1. Pass an integer in range"),
         (lambda: check_integer("n", 0, example=16), "Got n = 0. Try 16"),
-        (lambda: check_integer("n", 2000, least=0, most=1000), "n is a whole number from 0 to 1,000. Got"),
+        (
+            lambda: check_integer("n", 2000, least=0, most=1000),
+            "n must be a whole number from 0 to 1,000. Got",
+        ),
         (lambda: check_integer("n", "x" * 200), "Got n = 'x{59}. Pass"),
-        (lambda: check_integers("layers", -1), "layers holds whole numbers, 0 or more. Got -1"),
+        (lambda: check_integers("layers", -1), "layers must be whole numbers, 0 or more. Got -1"),
         (lambda: check_integers("layers", [0, True]), "Got True. Pass one number or a list of them"),
         (lambda: check_integers("layers", 1.5), "Got 1.5"),
-        (lambda: check_integers("layers", ()), "layers names at least one. Got an empty list. Omit it"),
-        (lambda: check_number("x", 2, 0, 1), "x is a number from 0 to 1. Got x = 2. Omit it to use the def"),
+        (lambda: check_integers("layers", ()), "layers must name at least one. Got an empty list. Omit it"),
+        (
+            lambda: check_number("x", 2, 0, 1),
+            "x must be a number from 0 to 1. Got x = 2. Omit it to use the def",
+        ),
         (
             lambda: check_number("x", math.nan, -1e8, 1e8, example=1.0),
             r"-1e\+08 to 1e\+08. Got x = nan. Try 1",
         ),
-        (lambda: check_number("x", math.inf, 0), "x is a finite number, 0 or more. Got x = inf"),
+        (lambda: check_number("x", math.inf, 0), "x must be a finite number, 0 or more. Got x = inf"),
         (lambda: check_number("x", "0.5", 0, 1), "Got x = '0.5'"),
         (lambda: check_number("x", True, 0, 1), "Got x = True"),
         (lambda: check_number("x", torch.ones(2), 0, 1), "Got x = tensor"),
-        (lambda: check_positive("x", 0), "x is a finite number above 0. Got x = 0. Omit it"),
+        (lambda: check_positive("x", 0), "x must be a finite number above 0. Got x = 0. Omit it"),
         (lambda: check_positive("x", math.inf, example=3), "Got x = inf. Try 3"),
         (
             lambda: check_probability("p", 1.0),
-            "p is a probability, at least 0 and below 1. Got p = 1.0. Try 0.1",
+            "p must be a probability, at least 0 and below 1. Got p = 1.0. Try 0.1",
         ),
         (lambda: check_probability("p", None), "Got p = None"),
         (
             lambda: check_choice("norm", "x", ("pre", None)),
-            "norm is one of pre, None. Got norm = 'x'. Choose",
+            "norm must be one of pre, None. Got norm = 'x'. Choose",
         ),
         (lambda: check_choice("norm", ["pre"], {"pre": 1}), r"Got norm = \['pre'\]"),
     ],

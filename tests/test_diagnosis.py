@@ -217,7 +217,7 @@ def test_a_slow_window_is_a_note(monkeypatch):
 
 
 def test_a_language_that_it_does_not_speak_is_refused():
-    with pytest.raises(regard.errors.ArgumentError, match="lang is one of en, zh"):
+    with pytest.raises(regard.errors.ArgumentError, match="lang must be one of en, zh"):
         regard.doctor(lang="fr")
 
 

@@ -144,7 +144,7 @@ def test_the_mark_under_a_mask_stays_in_its_place():
 
 def test_an_unknown_language():
     for ask in (check_language, RegardError("A text has words.").in_words):
-        with pytest.raises(ArgumentError, match=r"lang is one of en, zh. Got lang = 'fr'. Choose one"):
+        with pytest.raises(ArgumentError, match=r"lang must be one of en, zh. Got lang = 'fr'. Choose one"):
             ask("fr")
 
 

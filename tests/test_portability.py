@@ -121,7 +121,15 @@ def _mode(node, written):
 
 
 def _opens_text(node, written):
-    others = ("Corpus.open", "cls.open", "webbrowser.open", "os.open", "Image.open", "zipfile.open")
+    others = (
+        "Corpus.open",
+        "cls.open",
+        "self.open",
+        "webbrowser.open",
+        "os.open",
+        "Image.open",
+        "zipfile.open",
+    )
     return written not in others and "b" not in str(_mode(node, written))
 
 

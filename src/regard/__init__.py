@@ -46,13 +46,14 @@ if TYPE_CHECKING:
         reference,
     )
     from regard.lessons import explain
-    from regard.recording import load, watch
+    from regard.recording import Picture, load, watch
     from regard.translator import translate
     from regard.views import figures
     from regard.views.bertviz import head_view, model_view
     from regard.views.page import estimate_page, page, show
 
 __all__ = [
+    "Picture",
     "__version__",
     "ablate",
     "align",
@@ -113,6 +114,7 @@ _ROOMS = {
     "attribution": "regard.heads",
     "monitor": "regard.heads",
     "relevance": "regard.heads",
+    "Picture": "regard.recording",
     "load": "regard.recording",
     "watch": "regard.recording",
     "translate": "regard.translator",

@@ -59,13 +59,13 @@ def replaced(path: str | Path) -> Iterator[Path]:
 
 
 def write_bytes(path: str | Path, contents: bytes) -> None:
-    """Replace a file by these bytes, entirely or not at all."""
+    """Replace a file with these bytes, entirely or not at all."""
     with replaced(path) as part:
         part.write_bytes(contents)
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Replace a file by this text in UTF-8, with unchanged line ends, entirely or not at all."""
+    """Replace a file with this text in UTF-8, with unchanged line ends, entirely or not at all."""
     write_bytes(path, text.encode("utf-8"))
 
 

@@ -25,7 +25,7 @@ DIGEST = "digest"
 
 
 class DamagedError(RegardError):
-    """A file does not hold what was written to it. Callers turn this into an error of their own."""
+    """A file does not hold what was written to it. Callers turn this into their own errors."""
 
 
 def digest(contents: bytes) -> str:
@@ -46,7 +46,7 @@ def digest_of(fields: Mapping[str, Any]) -> str:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Replace a file by these tensors, with ``facts`` and a digest of everything in its header."""
+    """Replace a file with these tensors, with ``facts`` and a digest of everything in its header."""
     # Contiguous copies, because safetensors refuses tensors that share memory.
     whole = {name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(facts)
@@ -87,7 +87,7 @@ def _digest_of_tensors(text: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def write_json(path: Path, fields: Mapping[str, Any]) -> None:
-    """Replace a file by these fields and their digest, as indented JSON."""
+    """Replace a file with these fields and their digest, as indented JSON."""
     text = json.dumps({**fields, DIGEST: digest_of(fields)}, indent=2, ensure_ascii=False)
     atomic.write_bytes(path, json_bytes(text + "\n"))
 

@@ -4,7 +4,7 @@
 8
 >>> check_integer("heads", 0)
 Traceback (most recent call last):
-regard.errors.ArgumentError: heads is a whole number, 1 or more. Got heads = 0. Pass a positive integer.
+regard.errors.ArgumentError: heads must be a whole number, 1 or more. Got heads = 0. Pass a positive integer.
 
 NumPy's numbers count as numbers; ``True`` and ``False`` do not.
 """
@@ -49,20 +49,20 @@ def check_integer(
 
     >>> check_integer("n", 9, least=0, most=5)
     Traceback (most recent call last):
-    regard.errors.ArgumentError: n is a whole number from 0 to 5. Got n = 9. Pass an integer in this range.
+    regard.errors.ArgumentError: n must be a whole number from 0 to 5. Got n = 9. Pass an integer in range.
     """
     if is_integer(given, least, math.inf if most is None else most):
         return int(given)
     raise ArgumentError(
-        "{name} is a whole number, {least} or more."
+        "{name} must be a whole number, {least} or more."
         if most is None
-        else "{name} is a whole number from {least} to {most:,}.",
+        else "{name} must be a whole number from {least} to {most:,}.",
         got="{name} = {given}",
         do="Try {example}."
         if example is not None
         else "Pass a positive integer."
         if (least, most) == (1, None)
-        else "Pass an integer in this range.",
+        else "Pass an integer in range.",
         name=name,
         least=least,
         most=most,
@@ -81,7 +81,7 @@ def check_integers(name: str, given: int | Iterable[int], *, least: int = 0) -> 
     for one in found:
         if not is_integer(one, least):
             raise ArgumentError(
-                "{name} holds whole numbers, {least} or more.",
+                "{name} must be whole numbers, {least} or more.",
                 got="{given}",
                 do="Pass one number or a list of them.",
                 name=name,
@@ -90,7 +90,7 @@ def check_integers(name: str, given: int | Iterable[int], *, least: int = 0) -> 
             )
     if not found:
         raise ArgumentError(
-            "{name} names at least one.", got="an empty list", do="Omit it to select all.", name=name
+            "{name} must name at least one.", got="an empty list", do="Omit it to select all.", name=name
         )
     return tuple(int(one) for one in found)
 
@@ -104,15 +104,15 @@ def check_number(
     0.5
     >>> check_number("residual", 2, 0, 1, example=0.5)
     Traceback (most recent call last):
-    regard.errors.ArgumentError: residual is a number from 0 to 1. Got residual = 2. Try 0.5.
+    regard.errors.ArgumentError: residual must be a number from 0 to 1. Got residual = 2. Try 0.5.
     """
     number = _float(given)
     if least <= number <= most and math.isfinite(number):
         return number
     raise ArgumentError(
-        "{name} is a finite number, {least:g} or more."
+        "{name} must be a finite number, {least:g} or more."
         if most == math.inf
-        else "{name} is a number from {least:g} to {most:g}.",
+        else "{name} must be a number from {least:g} to {most:g}.",
         got="{name} = {given}",
         do="Omit it to use the default." if example is None else "Try {example}.",
         name=name,
@@ -128,13 +128,13 @@ def check_positive(name: str, given: Any, *, example: float | None = None) -> fl
 
     >>> check_positive("softcap", 0, example=50)
     Traceback (most recent call last):
-    regard.errors.ArgumentError: softcap is a finite number above 0. Got softcap = 0. Try 50.
+    regard.errors.ArgumentError: softcap must be a finite number above 0. Got softcap = 0. Try 50.
     """
     number = _float(given)
     if 0 < number < math.inf:
         return number
     raise ArgumentError(
-        "{name} is a finite number above 0.",
+        "{name} must be a finite number above 0.",
         got="{name} = {given}",
         do="Omit it to use the default." if example is None else "Try {example}.",
         name=name,
@@ -153,7 +153,7 @@ def check_probability(name: str, given: Any) -> float:
     if 0 <= number < 1:
         return number
     raise ArgumentError(
-        "{name} is a probability, at least 0 and below 1.",
+        "{name} must be a probability, at least 0 and below 1.",
         got="{name} = {given}",
         do="Try 0.1, or 0 for none.",
         name=name,
@@ -166,12 +166,12 @@ def check_choice(name: str, given: Any, known: Collection[object]) -> Any:
 
     >>> check_choice("norm", "middle", ("pre", "post"))
     Traceback (most recent call last):
-    regard.errors.ArgumentError: norm is one of pre, post. Got norm = 'middle'. Choose one of them.
+    regard.errors.ArgumentError: norm must be one of pre, post. Got norm = 'middle'. Choose one of them.
     """
     if given in tuple(known):
         return given
     raise ArgumentError(
-        "{name} is one of {known}.",
+        "{name} must be one of {known}.",
         got="{name} = {given}",
         do="Choose one of them.",
         name=name,

@@ -164,11 +164,11 @@ def check_language(lang: object) -> None:
 
     >>> check_language("fr")
     Traceback (most recent call last):
-    regard.errors.ArgumentError: lang is one of en, zh. Got lang = 'fr'. Choose one of them.
+    regard.errors.ArgumentError: lang must be one of en, zh. Got lang = 'fr'. Choose one of them.
     """
     if lang not in LANGUAGES:
         raise ArgumentError(
-            "lang is one of {languages}.",
+            "lang must be one of {languages}.",
             got="lang = {language!r}",
             do="Choose one of them.",
             languages=", ".join(LANGUAGES),

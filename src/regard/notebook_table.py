@@ -37,7 +37,7 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption
 
 
 def html_text(text: str) -> str:
-    """Text as it is printed, in a fixed-width font."""
+    """Printed text, in a fixed-width font."""
     return f'<pre style="line-height: 1.35;">{escape(text)}</pre>'
 
 

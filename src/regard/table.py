@@ -112,7 +112,7 @@ class Table:
     def _at(self, name: str) -> int:
         if name not in self.columns:
             raise ArgumentError(
-                "The table has the columns {columns}.",
+                "A column must be one of {columns}.",
                 got="{name!r}",
                 do="Choose one of them.",
                 columns=", ".join(self.columns),

@@ -296,7 +296,7 @@ def _can_spread() -> bool:
 
 @cache
 def _threads_are_their_own() -> bool:
-    """Whether torch's number of threads is thread-local, as it is with OpenMP."""
+    """Whether torch's number of threads is thread-local, as with OpenMP."""
     import torch
 
     return "ATen parallel backend: OpenMP" in torch.__config__.parallel_info()

@@ -27,7 +27,7 @@ EXAMPLES = {
 NEVER_FIRST = "，。、；：！？）》”…"
 NAMES = {
     "regard", "train", "torch", "transformers", "hub", "model", "cpu", "cuda", "auto", "en", "zh", "N", "x",
-    "JSON", "JSONL", "Parquet", "CSV", "GPU", "MB", "AI",
+    "JSON", "JSONL", "Parquet", "CSV", "GPU", "MB", "AI", "cc", "cedict",
 }  # fmt: skip
 """What has no other name in Chinese: programs, formats, units, variables."""
 

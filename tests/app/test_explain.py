@@ -58,7 +58,8 @@ def test_a_model(model_folders):
                 "--token", 1, "--format", "json")  # fmt: skip
     assert shown.exit_code == 0, shown.output
     names = [step["name"] for step in json.loads(shown.stdout)["steps"]]
-    assert names == ["q", "k", "v", "dots", "scores", "masked", "lse", "weights", "weighted", "output"]
+    assert names == ["q", "k", "v", "dots", "scores", "masked", "lse", "weights", "weighted", "output",
+                     "joined", "projected", "residual"]  # fmt: skip
 
 
 def test_the_embedded_translator_is_meant_by_layer_head_or_token():
@@ -74,7 +75,7 @@ def test_errors_are_clean(tmp_path):
     (tmp_path / "file").write_text("")
     for arguments, says in (
         (["a", "--out", tmp_path / "file" / "a.html"], "must be writable. Got Not a directory"),
-        (["a", "--out", tmp_path / "a.docx"], "ends in .md, .html"),
+        (["a", "--out", tmp_path / "a.docx"], "must end in .md, .html"),
         (["a", "--model", tmp_path / "none"], "which is neither"),
         (["a", "--vectors", "example", "--heads", 2], "A table has its own vectors"),
         (["a", "--layer", 0, "--mask", "causal"], "A model has its own vectors"),

@@ -57,8 +57,8 @@ def test_cost_draws_and_speaks_chinese(tmp_path):
 def test_cost_errors_are_clean():
     for arguments, says in (
         (["--mask", "causal & widow(1)"], "Did you mean window?"),
-        (["--heads", "7"], "The heads divide the width"),
-        (["--dtype", "int8"], "dtype is one of"),
+        (["--heads", "7"], "heads must divide width"),
+        (["--dtype", "int8"], "dtype must be one of"),
         (["--length", "8", "--figure", "x.gif"], ".png, .svg or .pdf"),
     ):
         shown = run("cost", *arguments)
@@ -116,7 +116,7 @@ def test_lengths_that_cannot_be_planned_are_refused_before_trying():
     for command in (["mask", "causal", "-n", "999999999"], ["cost", "--mask", "causal", "999999999"]):
         shown = run(*command)
         assert shown.exit_code == 1
-        assert "plan() takes at most 134,217,728 queries and keys." in shown.output
+        assert "plan() can take at most 134,217,728 queries and keys." in shown.output
 
 
 def test_a_mask_error_keeps_its_mark():

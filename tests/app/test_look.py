@@ -3,6 +3,7 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 import torch
@@ -59,6 +60,45 @@ def test_the_translation_to_look_at_may_be_given():
     assert "猫在睡觉。" in shown.output
 
 
+@pytest.mark.parametrize(
+    ("environment", "times"),
+    [
+        ({"DISPLAY": ":0"}, 1),
+        ({}, 0),
+        ({"DISPLAY": ":0", "CI": "true"}, 0),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, 1),
+    ],
+)
+def test_the_page_is_opened_where_there_is_a_desktop(monkeypatch, environment, times):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("sys.platform", "linux")
+    for name in ("CI", "DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION", "SSH_TTY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert run("look", CAT, "--open-on-desktop").exit_code == 0
+    assert len(opened) == times
+
+
+def test_the_demonstration_opens_the_page_on_a_desktop_alone():
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
+    assert 'regard look "The cat sat on the mat." --open-on-desktop' in makefile
+
+
+def test_an_animation_is_written(tmp_path):
+    from PIL import Image
+
+    done = run("look", CAT, "--no-page", "--gif", str(tmp_path / "x.gif"))
+    assert done.exit_code == 0
+    assert "the animation" in " ".join(done.output.split())
+    with Image.open(tmp_path / "x.gif") as picture:
+        assert picture.n_frames > 3
+    wrong = run("look", CAT, "--no-page", "--gif", str(tmp_path / "x.mp4"))
+    assert wrong.exit_code != 0
+    assert "must be saved as .gif" in wrong.output
+
+
 def test_the_page_is_opened(monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
@@ -93,7 +133,7 @@ def test_layers_alone():
         (["look", "@none.txt"], "@ must be followed by"),
         (["look", CAT, "--out", "."], "must be writable. Got Is a directory"),
         (["heads", ""], "at least one word"),
-        (["heads", CAT, "--sort", "nonsense"], "The table has the columns"),
+        (["heads", CAT, "--sort", "nonsense"], "A column must be one of"),
         (["heads", "--recording", "none.safetensors"], "none.safetensors"),
     ],
 )

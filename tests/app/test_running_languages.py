@@ -56,7 +56,7 @@ def test_a_training_in_chinese(folder, monkeypatch):  # noqa: F811
     assert set(training_log.TEXTS.table("zh").values()) <= drawn[-1]
     assert not [text for text in drawn[-1] if WORD.search(text)]
     again = run(folder, "--resume")
-    assert "greedy    BLEU" in again.output
+    assert "greedy              BLEU" in again.output
     assert english_in(again.output, folder / "run" / "model")
     assert set(training_log.TEXTS.table("en").values()) <= drawn[-1]
 

@@ -76,6 +76,13 @@ def test_a_peak(http, server_state):
     assert found["pairs"] == 64
 
 
+def test_the_strongest_key_of_a_query(http, server_state):
+    weights = exact(server_state.library.get("book").calls[0])[0, 0, 700]
+    found = http.get("/api/recordings/book/rows/0/0/700").json()
+    assert (found["query"], found["key"]) == (700, int(weights.argmax()))
+    assert found["weight"] == pytest.approx(weights.max(), abs=1e-6)
+
+
 def test_tiles_have_names_that_browsers_keep(http):
     url = "/api/recordings/book/tiles/0/0/0/1/1"
     first = http.get(url)
@@ -113,7 +120,7 @@ def test_levels_must_be_built_first(http):
         ("/assets/../library.py", 404, ""),
         ("/assets/app/%2e%2e/library.py", 404, "no such file"),
         ("/api/recordings/book/tiles/9/0/0/0/0", 404, r"no such call (0 … 1)"),
-        ("/api/recordings/book/tiles/0/9/0/0/0", 422, "head is one of the recorded heads"),
+        ("/api/recordings/book/tiles/0/9/0/0/0", 422, "head must be one of the recorded heads"),
         ("/api/recordings/book/tiles/0/0/7/0/0", 422, "level must be between 0 and 3"),
         ("/api/recordings/book/tiles/0/0/0/99/0", 422, "A tile must be one of this level's"),
         ("/api/recordings/book/tiles/0/0/0/-1/0", 422, "row must be a whole number"),
@@ -123,6 +130,7 @@ def test_levels_must_be_built_first(http):
         ("/api/recordings/book/tiles/0/0/0/0/0?scale=x", 422, "scale must be one of"),
         ("/api/recordings/book/tiles/0/0/0/0/0?sinks=x", 422, "sinks must be one of"),
         ("/api/recordings/book/peaks/0/0/0/1097/0", 422, "A cell must be one of this level's"),
+        ("/api/recordings/book/rows/0/0/1097", 422, "A row must be one of the queries"),
         ("/api/jobs/x?wait=no", 404, "This job no longer exists"),
     ],
 )
@@ -253,7 +261,7 @@ def test_the_map_of_statistics_alone_is_refused():
         assert http.get("/api/recordings/short").json()["calls"][0]["weights"] is False
         answer = http.post("/api/recordings/short/maps", json={})
         assert answer.status_code == 422
-        assert "statistics only" in answer.json()["error"]
+        assert "only its statistics" in answer.json()["error"]
         assert http.post("/api/recordings/short/pages", json={"call": 0}).status_code == 422
 
 

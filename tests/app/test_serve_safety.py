@@ -185,7 +185,7 @@ def test_the_command_says_what_is_wrong(tmp_path):
     run = CliRunner().invoke
     found = run(main, ["serve", "--recording", str(tmp_path / "none.safetensors")])
     assert found.exit_code == 1
-    assert "load(path) takes the path of a file" in found.output
+    assert "load(path) needs the path of a file" in found.output
     found = run(main, ["serve", "--token", "abc"])
     assert "A token needs at least 8 characters" in found.output
     found = run(main, ["serve", "--keep", str(tmp_path / "nowhere")])

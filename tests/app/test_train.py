@@ -75,3 +75,36 @@ def test_errors_are_clean_and_nothing_is_overwritten(folder):
     assert (folder / "run" / "run.json").read_bytes() == before
     (folder / "cmn.txt").write_text("alone\n")
     assert "in line 1 of" in run(folder, "--resume").output
+
+
+def test_a_dictionary_and_a_second_measurement(folder):
+    words = [f"{chinese} {chinese} [x] /{english}/\n" for english, chinese in WORDS]
+    (folder / "words.u8").write_text("".join(words), encoding="utf-8")
+    recipe = {**RECIPE, "validation": 3, "piece_dropout": 0.2, "precision": "bfloat16"}
+    (folder / "recipe.json").write_text(json.dumps(recipe), encoding="utf-8")
+    options = ["--dictionary", folder / "words.u8"]
+    assert run(folder, "--recipe", folder / "recipe.json", *options, "--minutes", 0).exit_code == 0
+    refused = run(folder, "--resume")
+    assert refused.exit_code == 1
+    assert "dictionary" in refused.output
+    done = run(folder, "--resume", *options)
+    assert done.exit_code == 0, done.output
+    model = folder / "run" / "model"
+    before = json.loads((model / "scores.json").read_text(encoding="utf-8"))
+    assert before["dictionary_words"] == 6
+    assert before["validation"]["sentences"] == 3
+    assert "CC-CEDICT" in (model / "README.md").read_text(encoding="utf-8")
+    assert "cats" in (model / "words.txt").read_text(encoding="utf-8").split()
+    (model / "README.md").unlink()
+    again = CliRunner().invoke(main, ["train", str(folder / "cmn.txt"), "--evaluate", str(model)])
+    assert again.exit_code == 0, again.output
+    assert "The soup tastes salty." in again.output
+    assert "0 good, 0 wrong, 200 not read yet" in " ".join(again.output.split())
+    assert json.loads((model / "scores.json").read_text(encoding="utf-8")) == before
+    assert (model / "README.md").exists()
+
+
+def test_a_folder_is_asked_for(folder):
+    shown = CliRunner().invoke(main, ["train", str(folder / "cmn.txt")])
+    assert shown.exit_code == 1
+    assert "needs a folder for its output. Got no --out" in shown.output

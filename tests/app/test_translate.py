@@ -28,6 +28,40 @@ def test_lines_are_translated_one_by_one(tmp_path):
     assert run("-", input="I love you.\nWhere is the cat?").output == shown.output
 
 
+def test_several_texts_are_several_lines():
+    shown = run("I love you.", "Where is the cat?")
+    assert shown.exit_code == 0
+    assert shown.output == run("I love you.").output + run("Where is the cat?").output
+
+
+def test_sentences_of_a_line_are_translated_one_by_one():
+    one, other = run("I love you.").output.strip(), run("Where is the cat?").output.strip()
+    assert run("I love you. Where is the cat?").output == f"{one}{other}\n"
+
+
+def test_names_stay_names():
+    shown = run("Anna is my sister.", "I saw Zoltan's cat and Anna.")
+    first, second = shown.output.splitlines()
+    assert first.startswith("Anna")
+    assert "Zoltan的猫" in second
+    assert "Anna" in second
+    aligned = run("Anna is my sister.", "--align").output
+    assert first in aligned
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [("The blorf is red.", "blorf"), ("I love 😀 you.", "😀"), ("I xqzzt wvvk you.", "xqzzt, wvvk")],
+)
+def test_what_was_never_taught_is_named(text, named):
+    shown = run(text)
+    assert shown.exit_code == 0
+    assert f"never taught: {named}." in shown.stderr
+    assert len(shown.stdout.splitlines()) == 1
+    assert f"没有学过：{named}。" in run(text, "--lang", "zh").stderr
+    assert run("The cat is red.").stderr == ""
+
+
 def test_alignment_names_every_word_and_character():
     shown = run("The cat sat on the mat.", "--align")
     assert shown.exit_code == 0

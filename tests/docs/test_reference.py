@@ -85,6 +85,8 @@ def test_everything_public_in_regard_has_an_example():
 NEEDS_FILES = {
     "load_reader": "load_reader",
     "Reader": "load_reader",
+    "load_picture_reader": "load_picture_reader",
+    "PictureReader": "load_picture_reader",
     "survey": "survey",
     "Survey": "survey",
     "train": "train",

@@ -8,7 +8,7 @@ from docs.scripts import DOCS
 def test_the_code_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "why.md").read_text(encoding="utf-8"), re.S)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names = {}
     for block in blocks:
         exec(block, names)

@@ -72,7 +72,7 @@ def test_a_mask_that_does_not_fit(refused):
     )
     wide = masks.padding(torch.rand(3, LENGTH) > 0.5)
     refused(edits.only(wide), MaskError, "(batch = 2, heads = 4, queries = 11, keys = 11)")
-    with pytest.raises(MaskError, match="A mask is a regard mask"):
+    with pytest.raises(MaskError, match="A mask must be a regard mask"):
         edits.block("span(2, 4)")
 
 
@@ -163,11 +163,11 @@ def test_means_of_another_model(refused, llama, inputs):
 
 def test_options(llama):
     for options, says in (
-        ({"layers": -1}, "layers holds whole numbers, 0 or more. Got -1."),
-        ({"heads": []}, "heads names at least one. Got an empty list."),
-        ({"heads": 1.5}, "heads holds whole numbers, 0 or more. Got 1.5."),
+        ({"layers": -1}, "layers must be whole numbers, 0 or more. Got -1."),
+        ({"heads": []}, "heads must name at least one. Got an empty list."),
+        ({"heads": 1.5}, "heads must be whole numbers, 0 or more. Got 1.5."),
         ({"kind": "both"}, "kind must be encoder, decoder or cross. Got kind = 'both'."),
-        ({"rows": -1}, "rows holds whole numbers, 0 or more. Got -1."),
+        ({"rows": -1}, "rows must be whole numbers, 0 or more. Got -1."),
         ({"rows": slice(4, 4)}, "rows must name at least one position. Got rows = slice(4, 4, None)."),
         (
             {"rows": slice(0, 9, 2)},

@@ -187,7 +187,7 @@ def test_what_is_refused(cross):
     text = recording_of(torch.zeros(4, 4))
     with pytest.raises(RecordingError, match="queries= and keys="):
         heads.alignment(text)
-    with pytest.raises(ArgumentError, match="do not overlap"):
+    with pytest.raises(ArgumentError, match="must not overlap"):
         heads.alignment(text, queries=slice(0, 3), keys=slice(2, 4))
     with pytest.raises(ArgumentError, match="at least one"):
         heads.alignment(text, queries=slice(4, 9), keys=slice(0, 2))
@@ -195,9 +195,9 @@ def test_what_is_refused(cross):
         heads.alignment(cross, kind="encoder", queries=[0], keys=[1])
     with pytest.raises(ArgumentError, match="at least one pair"):
         heads.alignment(cross, pairs=[])
-    with pytest.raises(ArgumentError, match="Every pair has its query"):
+    with pytest.raises(ArgumentError, match="Every pair must have its query"):
         heads.alignment(cross, pairs=[(9, 0)])
-    with pytest.raises(ArgumentError, match="method is one of"):
+    with pytest.raises(ArgumentError, match="method must be one of"):
         regard.align(cross, method="beam")
     with pytest.raises(ArgumentError, match="odd number"):
         regard.align(cross, median=4)

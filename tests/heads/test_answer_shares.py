@@ -148,7 +148,7 @@ def test_a_class():
     ("build", "inputs", "options", "error", "says"),
     [
         (llama, IDS, {"method": "magic"}, ArgumentError, "method"),
-        (llama, IDS.repeat(2, 1), {}, ArgumentError, "explains one text. Got a batch of 2"),
+        (llama, IDS.repeat(2, 1), {}, ArgumentError, "needs exactly one text. Got a batch of 2"),
         (llama, IDS, {"questions": []}, ArgumentError, "at least one question"),
         (
             llama,

@@ -77,7 +77,7 @@ def test_known_answers():
 def test_what_is_refused():
     seen = recorded("bert")
     for residual in (-0.1, 1.1, True, "half"):
-        with pytest.raises(ArgumentError, match=r"residual is a number from 0 to 1. Got residual = "):
+        with pytest.raises(ArgumentError, match=r"residual must be a number from 0 to 1. Got residual = "):
             heads.rollout(seen, residual=residual)
     with pytest.raises(ArgumentError, match=r"rows must be a slice, or positions below 11. Got 11"):
         heads.rollout(seen, rows=11)

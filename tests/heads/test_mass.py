@@ -161,7 +161,7 @@ def test_what_is_refused():
         heads.mass(seen, {"needle": masks.span(900, 912)})
     with pytest.raises(ShapeError, match=r"keys = 11\). Got 3 values"):
         heads.mass(seen, {"x": masks.padding([True, True, False])})
-    with pytest.raises(MaskError, match="A mask is a regard mask"):
+    with pytest.raises(MaskError, match="A mask must be a regard mask"):
         heads.mass(seen, {"x": "prefix(3)"})
     for rows in (11, [3, 20], "all", slice(5, 5)):
         with pytest.raises(ArgumentError, match=r"positions of queries \(0 … 10\). Got rows = "):
@@ -169,7 +169,7 @@ def test_what_is_refused():
     with pytest.raises(ArgumentError, match="layers must be among those"):
         heads.mass(seen, first, layers=9)
     short = watched("gpt2", "none", statistics=True)
-    with pytest.raises(RecordingError, match="kept its statistics only"):
+    with pytest.raises(RecordingError, match="kept only its statistics"):
         heads.mass(short, first)
-    with pytest.raises(RecordingError, match=r"This needs V, and .* was recorded without it"):
+    with pytest.raises(RecordingError, match=r"This needs V, but .* was recorded without it"):
         seen[0].without(masks.prefix(1))

@@ -385,8 +385,8 @@ def test_every_is_a_positive_number(every):
 
 def test_what_is_not_a_model_a_step_or_a_function():
     for call, error, says in (
-        (lambda: regard.monitor("model"), DtypeError, "takes a PyTorch module. Got str."),
-        (lambda: regard.monitor(Small(), log="wandb"), DtypeError, "log is a function of a dict"),
+        (lambda: regard.monitor("model"), DtypeError, "needs a PyTorch module. Got str."),
+        (lambda: regard.monitor(Small(), log="wandb"), DtypeError, "log must be a function of a dict"),
         (lambda: regard.monitor(Small(), start=-1), ArgumentError, "start"),
     ):
         with pytest.raises(error, match=says) as raised:
@@ -420,7 +420,7 @@ def test_monitors_do_not_nest():
     with regard.monitor(model):
         for inner in (model, model.inner, nn.Sequential(model)):
             with (
-                pytest.raises(RecordingError, match="A model has one monitor at a time") as raised,
+                pytest.raises(RecordingError, match="A model can have only one monitor at a time") as raised,
                 regard.monitor(inner),
             ):
                 pass
@@ -432,7 +432,7 @@ def test_monitors_do_not_nest():
         closed.step()
     with closed:
         pass
-    with pytest.raises(RecordingError, match="A monitor is opened once"), closed:
+    with pytest.raises(RecordingError, match="A monitor can be opened only once"), closed:
         pass
     with pytest.raises(RecordingError, match=r"Got step\(\) of a monitor that is closed"):
         closed.step()

@@ -70,7 +70,7 @@ def test_dense_weights_and_none():
     call = ScoredCall("x", "encoder", 0, q, k, torch.zeros(1, 2, 3))
     none = np.array([], np.int64)
     assert weights_at(call, 0, none, none).shape == (2, 0)
-    with pytest.raises(RecordingError, match=r"Weights need Q and K, and x kept its statistics only. Record"):
+    with pytest.raises(RecordingError, match=r"Weights need Q and K, but x kept only its statistics. Record"):
         weights_at(call.summary(0), 0, none, none)
 
 

@@ -365,7 +365,7 @@ def test_models_say_their_vocabulary_and_special_tokens():
         heads.induction("gpt2")
     with pytest.raises(ArgumentError, match=r"usable tokens = 17\). Got length = 30. Choose a shorter"):
         heads.induction(model, length=30, vocabulary=20, avoid=[0, 3])
-    with pytest.raises(ArgumentError, match=r"repeats is a whole number, 2 or more. Got repeats = 1"):
+    with pytest.raises(ArgumentError, match=r"repeats must be a whole number, 2 or more. Got repeats = 1"):
         heads.repeated_tokens(9, length=3, repeats=1)
 
 
@@ -423,11 +423,11 @@ def test_what_is_refused():
         heads.roles(seen, TEXT).strongest("verb")
     with pytest.raises(RecordingError, match=r"'same' needs the tokens. Got no tokens for made"):
         heads.roles(seen, names="same")
-    with pytest.raises(ArgumentError, match=r"reach is a whole number, 1 or more. Got reach = 0"):
+    with pytest.raises(ArgumentError, match=r"reach must be a whole number, 1 or more. Got reach = 0"):
         heads.roles(seen, reach=0)
     with pytest.raises(ArgumentError, match=r"sequences \(0 … 0\), or None for all. Got batch = 1"):
         heads.roles(seen, batch=1)
-    with pytest.raises(ShapeError, match=r"tokens has a token for every position"):
+    with pytest.raises(ShapeError, match=r"tokens must have a token for every position"):
         heads.roles(seen, ["a"])
     with pytest.raises(ArgumentError, match=r"come from a recording. Got str"):
         heads.roles("seen")

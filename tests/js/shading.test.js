@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { rampOf, signedRamp } from "../../src/regard/views/page/assets/colours.js";
 import { comparedSize, isSigned, nextQuantity } from "../../src/regard/views/page/assets/quantities.js";
 import { Shading } from "../../src/regard/views/page/assets/shading.js";
+import { shareOfTone } from "../../src/regard/views/page/assets/thumbnails.js";
 
 test("weight 0 is transparent, all else is opaque", () => {
   const pixels = new Uint8ClampedArray(12).fill(7);
@@ -46,7 +47,7 @@ test("the bar says the numbers at its ends, and where there are greater ones", (
     "0",
     "≥ 0.500",
   ]);
-  assert.deepEqual(texts({ greatest: 3, what: "contribution", scale: "log" }), ["3.00e−4", "0.0300", "3.00"]);
+  assert.deepEqual(texts({ greatest: 3, what: "contribution", scale: "log" }), ["0.00300", "0.0949", "3.00"]);
   assert.deepEqual(texts({}), ["0", "0.25", "0.5", "0.75", "1"]);
 });
 
@@ -80,4 +81,10 @@ test("quantities follow each other in a circle", () => {
     recording.what.map((now) => nextQuantity(recording, now)),
     ["gradient", "product", "weight"],
   );
+});
+
+test("tones of thumbnails stand for shares of the greatest, in steps of a tenth", () => {
+  assert.deepEqual([127, -127, 0].map(shareOfTone), [1, -1, 0]);
+  assert.ok(Number.isNaN(shareOfTone(-128)));
+  assert.ok(Math.abs(shareOfTone(100) / shareOfTone(99) - 1) < 0.1);
 });

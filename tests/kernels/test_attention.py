@@ -30,6 +30,8 @@ MASKS = {
     "by head": masks.dense(torch.rand(1, 6, N, N, generator=torch.Generator().manual_seed(1)) > 0.5)
     & masks.causal(),
     "by head and batch": masks.dense(np.arange(12).reshape(2, 6, 1, 1) % 5 > 0) & masks.window(20, 20),
+    "image": masks.neighbourhood((7, 29), (2, 3)),
+    "shifted image": masks.neighbourhood((29, 7), 2, shifted=True) & ~masks.every(5).T,
     "nothing": masks.nothing(),
 }
 

@@ -148,7 +148,7 @@ def test_a_mask_that_differs_over_the_batch():
     mask = masks.padding(lengths=[7, 3])
     found = regard.cost(7, width=6, heads=3, batch=2, mask=mask)
     assert found[7, "allowed"].pairs == 3 * 7 * (7 + 3)
-    with pytest.raises(ShapeError, match=r"broadcasts to \(batch, head\) = \(3, 3\). Got \(2, 1\)"):
+    with pytest.raises(ShapeError, match=r"must broadcast to \(batch, head\) = \(3, 3\). Got \(2, 1\)"):
         regard.cost(7, width=6, heads=3, batch=3, mask=mask)
 
 
@@ -215,11 +215,11 @@ def test_what_is_not_there():
         ((0,), {}, ArgumentError, "at least one query and one key. Got queries = 0"),
         (([],), {}, ArgumentError, "at least one length. Got none"),
         ((-1,), {}, ArgumentError, "whole number, 0 or more. Got queries = -1"),
-        ((4,), {"width": 10, "heads": 3}, ArgumentError, "heads divide the width.*width = 10, heads = 3"),
-        ((4,), {"key_heads": 3}, ArgumentError, "key heads divide the heads.*key_heads = 3"),
-        ((4,), {"layers": 0}, ArgumentError, "layers is a whole number, 1 or more. Got layers = 0"),
-        ((4,), {"dtype": torch.int8}, DtypeError, "dtype is one of float64.*Got dtype = torch.int8"),
-        ((4,), {"ways": ["flash"]}, ArgumentError, "Each of ways= is one of dense, .*Got 'flash'"),
+        ((4,), {"width": 10, "heads": 3}, ArgumentError, "heads must divide width.*width = 10, heads = 3"),
+        ((4,), {"key_heads": 3}, ArgumentError, "key_heads must divide heads.*key_heads = 3"),
+        ((4,), {"layers": 0}, ArgumentError, "layers must be a whole number, 1 or more. Got layers = 0"),
+        ((4,), {"dtype": torch.int8}, DtypeError, "dtype must be one of float64.*Got dtype = torch.int8"),
+        ((4,), {"ways": ["flash"]}, ArgumentError, "Each of ways= must be one of dense, .*Got 'flash'"),
         ((4,), {"ways": []}, ArgumentError, "at least one way"),
         ((4,), {"ways": ["allowed"]}, ArgumentError, "counts the pairs of a mask, without a mask"),
         ((4,), {"ways": ["linear"], "mask": "window(1, 1)"}, ArgumentError, "no mask but causal"),

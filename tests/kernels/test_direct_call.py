@@ -96,7 +96,7 @@ def test_numbers_that_no_mask_has_are_still_refused(wrong):
     q, k, v = tensors(2, queries=9, dtype=torch.float32)
     mask = torch.zeros(9, 9)
     mask[8, 8] = wrong
-    with pytest.raises(regard.errors.MaskError, match="A mask has no"):
+    with pytest.raises(regard.errors.MaskError, match="A mask must not contain"):
         regard.attention(q, k, v, mask=mask)
 
 

@@ -64,6 +64,20 @@ def test_with_options(options, shuffled):
     assert_close(found.lse, wanted["lse"], q.dtype, "lse")
 
 
+@pytest.mark.parametrize("length", [100, 65, 299])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_causal_documents_that_are_longer_than_a_tile(length, shuffled):
+    """Every row of a long causal square is computed; once those after the 64th were not."""
+    ids = np.arange(1000) // length
+    ids = np.random.default_rng(0).permutation(ids) if shuffled else ids
+    mask = masks.causal() & masks.documents(ids)
+    q, k, v = tensors(1, heads=2, queries=1000, channels=8, grad=True)
+    wanted = definition(q, k, v, mask=mask)
+    output, lse = attention_with_lse(q, k, v, mask=mask)
+    assert_close(output, wanted.output, q.dtype)
+    assert_close(lse, wanted["lse"], q.dtype, "lse")
+
+
 def test_every_document_is_one_call():
     mask = masks.causal() & masks.documents(np.arange(4096) // 256)
     found = regard.plan(mask, 4096)

@@ -124,7 +124,7 @@ def test_empty_sequences(queries, keys, batch):
     ("change", "error", "says"),
     [
         ({"feature_map": "relu"}, ArgumentError, "Got 'relu'"),
-        ({"feature_map": lambda x: x.sum(-2)}, ShapeError, "at most the last axis"),
+        ({"feature_map": lambda x: x.sum(-2)}, ShapeError, "only the last axis"),
         ({"keep": torch.ones(4, dtype=torch.bool)}, ShapeError, "one value per key"),
         ({"keep": torch.ones(9)}, DtypeError, "bool tensor"),
         ({"q": torch.randn(3, 11, 5).double(), "causal": True}, ShapeError, "at least as many keys"),
@@ -140,7 +140,7 @@ def test_bad_input_is_named(change, error, says):
 
 def test_a_foreign_state_is_refused():
     q, k, v = tensors(queries=9)
-    with pytest.raises(RegardError, match="The state has shape"):
+    with pytest.raises(RegardError, match="The state must have shape"):
         linear_attention_with_state(q, k, v, LinearState(torch.zeros(3, 4, 6)))
     with pytest.raises(ShapeError, match="same new tokens"):
         linear_attention_with_state(q, k[:, :5], v[:, :5])

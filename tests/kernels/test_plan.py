@@ -127,6 +127,7 @@ def test_the_plan_explains_itself():
     text = str(regard.plan(masks.window(128, 128), 8192))
     assert text.splitlines()[0] == "window(128, 128) over 8,192 queries × 8,192 keys: banded"
     assert "allowed   2,088,832 of 67,108,864 pairs (3.11 %)" in text
+    assert f"as much as {regard.plan(masks.window(128, 128), 8192).cost:,} pairs" in text
     assert "for each of (2, 1)" in str(regard.plan(masks.padding(lengths=[5, 9]), 9))
     assert "none" in str(regard.plan(masks.causal(), 0))
     assert len(str(regard.plan(masks.documents(np.arange(9000)), 9000)).splitlines()[0]) < 140

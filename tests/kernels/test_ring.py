@@ -91,22 +91,22 @@ def test_a_process_holds_its_share_alone(folder):
 
 
 SAID = {
-    "heads": ["passes the same heads (process 0: heads = 6). Got heads = 2 in process 1."] * 4,
+    "heads": ["must pass the same heads (process 0: heads = 6). Got heads = 2 in process 1."] * 4,
     "own": [
         *["Got an error in process 2. See the error message of that process."] * 2,
-        "Queries and keys have the same number of channels (q = 4). Got k = 5",
+        "Queries and keys must have the same number of channels (q = 4). Got k = 5",
         "Got an error in process 2.",
     ],
-    "scale": ["passes the same scale (process 0: no scale). Got scale = 0.5 in process 3."] * 4,
-    "values": ["passes the same values (process 0: values given). Got no values in process 3."] * 4,
-    "dtype": ["passes the same dtype (process 0: torch.float32). Got torch.float64 in process 1."] * 4,
-    "mask": ["padding(keep) has one value per position (queries = 203, keys = 203). Got 7 values"] * 4,
+    "scale": ["must pass the same scale (process 0: no scale). Got scale = 0.5 in process 3."] * 4,
+    "values": ["must pass the same values (process 0: values given). Got no values in process 3."] * 4,
+    "dtype": ["must pass the same dtype (process 0: torch.float32). Got torch.float64 in process 1."] * 4,
+    "mask": ["padding(keep) needs one value per position (queries = 203, keys = 203). Got 7 values"] * 4,
     "one mask": [
         "Got an error in process 1.",
-        "padding(keep) has one value per position",
+        "padding(keep) needs one value per position",
         *["Got an error in process 1."] * 2,
     ],
-    "no group": ["group is a process group of torch.distributed. Got str."] * 4,
+    "no group": ["group must be a process group of torch.distributed. Got str."] * 4,
     "outside": [*["inside"] * 2, *[f"Got a group without rank {rank}." for rank in (2, 3)]],
 }
 

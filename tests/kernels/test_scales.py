@@ -140,7 +140,7 @@ def test_flex(scale):
 @pytest.mark.parametrize("scale", [1.1e8, -1e300, float("nan"), float("inf")])
 def test_a_scale_that_no_score_survives_is_refused(scale):
     q, k, v = tensors(queries=4)
-    with pytest.raises(ArgumentError, match=r"scale is a number from -1e\+08 to 1e\+08. Got scale = "):
+    with pytest.raises(ArgumentError, match=r"scale must be a number from -1e\+08 to 1e\+08. Got scale = "):
         regard.attention(q, k, v, scale=scale)
 
 

@@ -1,5 +1,7 @@
 """torch.compile, torch.export, vmap, torch.func and tensors without data."""
 
+import shutil
+
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -7,6 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 import regard
 from parity import assert_close, tensors
 from regard import biases, masks
+from regard.kernels import traced_call as _registers_the_operators  # noqa: F401
 
 MASKS = {
     "none": None,
@@ -64,6 +67,32 @@ def test_the_operator_differentiates_every_option(options):
     )[0]
     for own, other in zip(torch.autograd.grad(output.square().sum(), learned), wanted):
         assert_close(own, other, q.dtype)
+
+
+@pytest.mark.parametrize("mask", ["", "window(3, 1)", "every(2)"])
+def test_the_operators_keep_what_their_fakes_promise(mask):
+    """Shapes, dtypes and strides; inductor relies on them, with queries that are a view as in every model."""
+    q, k, v = (torch.randn(2, 9, 4, 8).transpose(1, 2) for _ in range(3))
+    options = (None, torch.randn(4, 9, 9).mT, torch.randn(4), mask, None, None)
+    checks = ("test_schema", "test_faketensor")
+    torch.library.opcheck(torch.ops.regard.attention.default, (q, k, v, *options), test_utils=checks)
+    output, lse = torch.ops.regard.attention(q, k, v, *options)
+    grad = torch.randn_like(output)
+    arguments = (grad, output, lse, q, k, v, *options)
+    torch.library.opcheck(torch.ops.regard.attention_backward.default, arguments, test_utils=checks)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch itself
+@pytest.mark.skipif(shutil.which("c++") is None, reason="inductor needs a C++ compiler")
+def test_a_layer_compiled_by_inductor():
+    """The backend that users get; aot_eager, which the other tests use, does not check strides."""
+    torch._dynamo.reset()
+    layer, x = Layer(MASKS["window"]), torch.randn(2, 90, 32)
+    wanted = layer(x)
+    (grad,) = torch.autograd.grad(wanted.square().sum(), layer.project.weight)
+    found = torch.compile(layer, fullgraph=True)(x)
+    torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(torch.autograd.grad(found.square().sum(), layer.project.weight)[0], grad)
 
 
 def test_what_cannot_be_compiled_says_so():

@@ -83,7 +83,7 @@ def test_masks_combine_and_save():
     assert np.array_equal(found["window"].allowed, abs(i - j) <= 2)
     assert np.array_equal(found["sparse"].allowed, (abs(i - j) <= 5) | (i % 5 == 0) | (j % 5 == 0))
     assert found.long_pairs <= found.long_computed < found.long**2 / 15
-    with pytest.raises(ArgumentError, match=r"kept is a whole number from 1 to 4. Got kept = 5"):
+    with pytest.raises(ArgumentError, match=r"kept must be a whole number from 1 to 4. Got kept = 5"):
         show_masks(4, kept=5)
 
 
@@ -108,7 +108,7 @@ def test_the_filter_moves_the_output_by_no_more_than_its_bound(threshold):
 
 
 def test_a_threshold_is_a_weight():
-    with pytest.raises(ArgumentError, match=r"threshold is a number from 0 to 1. Got threshold = 2"):
+    with pytest.raises(ArgumentError, match=r"threshold must be a number from 0 to 1. Got threshold = 2"):
         filter_keys(2)
 
 

@@ -8,14 +8,16 @@ import pytest
 import torch
 
 import regard
+from recording.families import FAMILIES
 from regard import biases, masks
 from regard.errors import ArgumentError, DataError, MaskSyntaxError, RecordingError, TextError
 from regard.kernels.reference import attention as reference
 from regard.lessons.facts import TEXTS
+from regard.lessons.layer_residual import layer_residual
 from regard.lessons.model_explanation import SHOWN, explain_recording
 from regard.lessons.sentence_explanation import PROJECTIONS, attend_sentence
 from regard.masks.extent import Extent
-from regard.recording import DenseCall, Recording, ScoredCall
+from regard.recording import DenseCall, Recording, ScoredCall, load_reader
 from regard.recording.row import row_of
 from regard.views.explanation import Explanation
 
@@ -94,7 +96,7 @@ def test_what_does_not_go_together():
         regard.explain("a", layer=0, mask="causal", heads=2)
     with pytest.raises(ArgumentError, match=r"A table has its own vectors, and one head. Got width. Omit"):
         regard.explain("a", vectors="example", width=8)
-    with pytest.raises(ArgumentError, match="lang is one of en, zh"):
+    with pytest.raises(ArgumentError, match="lang must be one of en, zh"):
         regard.explain("a", lang="fr")
     with pytest.raises(ArgumentError, match="at least one word"):
         regard.explain(" ")
@@ -235,7 +237,7 @@ def test_which_call():
         explain_recording(seen, kind="encoder")
     with pytest.raises(ArgumentError, match=r"one of the recorded layers \(3\). Got layer = 0. Choose"):
         explain_recording(seen, layer=0)
-    with pytest.raises(ArgumentError, match="head is one of the recorded heads"):
+    with pytest.raises(ArgumentError, match="head must be one of the recorded heads"):
         explain_recording(seen, head=6)
     with pytest.raises(
         RecordingError, match="An explanation needs a recording with at least one attention call"
@@ -250,7 +252,7 @@ def test_rows_refuse_what_they_cannot_have():
         row_of(ScoredCall("l", "cross", 3, call.q, call.k, call.lse, scale=1.0), 0, 0)
     with pytest.raises(RecordingError, match="Got its weights alone"):
         row_of(DenseCall("l", "cross", 3, torch.ones(1, 1, 2, 2)), 0, 0)
-    with pytest.raises(ArgumentError, match=r"A query is a position \(0 … 10\). Got 11. Count from 0"):
+    with pytest.raises(ArgumentError, match=r"A query must be a position \(0 … 10\). Got 11. Count from 0"):
         row_of(call, 0, 11)
 
 
@@ -276,6 +278,65 @@ def test_a_model_in_a_folder(model_folders, name):
     assert sum(row[0] for row in found["weights"].grids[0].values) == pytest.approx(1)
 
 
+READS_THE_SUM = {
+    "bert": "encoder.layer.1.attention.output.LayerNorm",
+    "gpt2": "transformer.h.1.ln_2",
+    "bart": "model.decoder.layers.1.encoder_attn_layer_norm",
+}
+"""The norm behind the attention of layer 1, which reads the residual stream."""
+
+
+@pytest.mark.parametrize("name", READS_THE_SUM)
+def test_a_model_is_explained_to_the_output_of_the_layer(model_folders, name):
+    text, pair = "the cat sat on the mat", "the dog sat on" if name == "bart" else None
+    found = regard.explain(text, model=model_folders[name], pair=pair, layer=1, head=1, token=3)
+    assert [step.name for step in found.steps][-3:] == ["joined", "projected", "residual"]
+    reader, read = load_reader(model_folders[name]), []
+    norm = reader.model.get_submodule(READS_THE_SUM[name])
+    norm.register_forward_pre_hook(lambda module, args: read.append(args[0][0, 3].double().numpy()))
+    with torch.no_grad():
+        reader.model(**reader.inputs(text, pair=pair))
+    assert np.allclose(values(found["residual"].grids[0])[-1], read[-1], atol=1e-5)
+    joined, lines = values(found["joined"].grids[0]), values(found["projected"].grids[0])
+    assert joined.shape == (3, 4)
+    assert np.allclose(joined[1], values(found["output"].grids[0])[0], atol=1e-6)
+    assert lines.shape == (3, 12)  # this head, all heads, with the bias
+
+
+def test_blocks_that_add_something_else_end_before_the_residual():
+    """GPT-NeoX adds its feed-forward block in the same sum, Gemma 2 has a norm between: neither is x + y."""
+    for family in ("gpt_neox", "gemma2"):
+        model, ids = FAMILIES[family].build(), torch.tensor([[3, 4, 5, 6]])
+        with torch.no_grad(), regard.watch(model, projections=True) as seen:
+            model(ids)
+        found = explain_recording(
+            seen, residual=lambda call, query, m=model, x=ids: layer_residual(m, lambda: m(x), call, query)
+        )
+        assert [step.name for step in found.steps][-2:] == ["joined", "projected"], family
+
+
+def test_a_loaded_recording_needs_no_model(tmp_path):
+    model = regard.nn.LanguageModel(50, width=16, heads=2, layers=2).eval()
+    with torch.no_grad(), regard.watch(model, projections=True) as seen:
+        model(torch.tensor([[3, 1, 4, 1, 5]]))
+    seen.save(tmp_path / "seen.safetensors")
+    again = regard.load(tmp_path / "seen.safetensors")
+    found = explain_recording(again, layer=1, head=1, token=2)
+    assert found.steps == explain_recording(seen, layer=1, head=1, token=2).steps
+    assert [step.name for step in found.steps][-2:] == ["joined", "projected"]
+    whole = regard.heads.value_weighted(again[1])
+    assert torch.equal(whole.norms, regard.heads.value_weighted(seen[1], model).norms)
+    wanted = (again[1].output()[0, :, 2].double()[:, None] @ again[1].projections.double()).sum((0, 1))
+    assert np.allclose(values(found["projected"].grids[0])[-1], wanted.numpy(), atol=1e-6)
+
+
+def test_a_recording_of_some_heads_ends_with_the_head():
+    model = regard.nn.LanguageModel(50, width=16, heads=4, layers=1).eval()
+    with torch.no_grad(), regard.watch(model, projections=True, heads=[1, 3]) as seen:
+        model(torch.tensor([[3, 1, 4]]))
+    assert explain_recording(seen, head=3).steps[-1].name == "output"
+
+
 # ---- texts ---------------------------------------------------------------------------------------
 
 
@@ -285,7 +346,8 @@ def test_every_title_is_used():
     seen, _ = recorded(mask=masks.causal(), bias=biases.alibi(6), softcap=2.0, sinks=torch.zeros(6))
     row = explain_recording(seen)
     words = regard.explain("AI", vectors="example")
-    for found in (small, row, words):
+    whole = regard.explain("The cat sat on the mat.", model="translator")
+    for found in (small, row, words, whole):
         used |= {step.title for step in found.steps}
     titles = {
         text
@@ -301,13 +363,18 @@ def test_a_chinese_explanation_has_no_english_sentence():
         regard.explain("我 喜欢 AI", heads=2, mask="causal", lang="zh"),
         regard.explain("我 喜欢", vectors="example", lang="zh"),
         explain_recording(seen, lang="zh", name="模型"),
+        regard.explain("a cat.", model="translator", kind="decoder", lang="zh"),
     ):
         assert isinstance(found, Explanation)
         said = [found.looks_title, *found.about]
         for step in found.steps:
             said += [step.title, step.says, *(name for grid in step.grids for name in grid.rows)]
         for sentence in said:
-            bare = re.sub(r"softmax|float64|word_vectors\.json|causal\(\)|lse|W_o|AI|\b[a-z]\b", "", sentence)
+            bare = re.sub(
+                r"\[START\]|softmax|float64|word_vectors\.json|causal\(\)|lse|W_o|AI|\b[a-z]\b",
+                "",
+                sentence,
+            )
             assert not re.search(r"[A-Za-z]{2}", bare), sentence
 
 

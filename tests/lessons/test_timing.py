@@ -126,8 +126,8 @@ def test_records_and_figure():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lengths": [0]}, "length is a whole number, 1 or more. Got length = 0"),
-        ({"lengths": [4], "batch": 0}, "batch is a whole number, 1 or more. Got batch = 0"),
+        ({"lengths": [0]}, "length must be a whole number, 1 or more. Got length = 0"),
+        ({"lengths": [4], "batch": 0}, "batch must be a whole number, 1 or more. Got batch = 0"),
         ({"lengths": []}, "At least one length and one variant"),
         ({"lengths": [4], "variants": ["flash"]}, "A variant must be one of textbook, .* Got 'flash'"),
     ],

@@ -21,6 +21,12 @@ def patterns(length: int) -> st.SearchStrategy[masks.Mask]:
         st.builds(lambda *ends: masks.span(*sorted(ends)), small, small),
         st.builds(masks.every, st.integers(1, length)),
         st.builds(masks.local_global, st.integers(1, length)),
+        st.builds(
+            lambda shape, radius, shifted: masks.neighbourhood(shape, radius, shifted=shifted),
+            st.sampled_from([(length,), *((a, length // a) for a in range(1, length + 1) if not length % a)]),
+            st.integers(0, 4),
+            st.booleans(),
+        ),
         st.builds(lambda keep: masks.padding(np.array(keep, bool)), bools),
         st.builds(lambda sizes: masks.documents(np.repeat(np.arange(length), sizes)), _sizes(length)),
         st.builds(masks.documents, st.lists(st.integers(0, 3), min_size=length, max_size=length)),

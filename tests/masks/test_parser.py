@@ -47,23 +47,23 @@ def test_reads(text, mask):
         ("window(1)", 0, r"window\(before, after\)"),
         ("window(1, 2, 3)", 0, r"window\(before, after\)"),
         ("window(-1, 0)", 0, "0 or more"),
-        ("causal & window(0, -2)", 9, "after is a whole number"),
+        ("causal & window(0, -2)", 9, "after must be a whole number"),
         ("window(a, 1)", 7, "Expected a number"),
         ("prefix(2", 8, "after the values"),
         ("documents([1, 2)", 15, "close the list"),
-        ("documents([0*x])", 13, "how many times"),
+        ("documents([0*x])", 13, "a number of repetitions"),
         ("documents([0*999999999999])", 13, "at most"),
         ("prefix(99999999999999999999)", 7, r"between -2\*\*63 and"),
         ("padding(lengths=[3], lengths=[4])", 21, "given twice"),
         ("documents([1, None])", 14, "Got None"),
-        ("documents([[1, 2], [3]])", 10, "rows of one length"),
+        ("documents([[1, 2], [3]])", 10, "must have the same length"),
         ("documents([[1], [2]], [[1], [2], [3]])", 0, "the same batch"),
         ("causal.X", 7, "Expected T"),
         ("causal # comment", 7, "Got '#'"),
         ("__import__('os')", 11, 'Got "\'"'),
         ("__import__(1)", 0, "No mask is called"),
-        ("(" * 200 + "causal", 100, "nests at most"),
-        ("~" * 200 + "causal", 100, "nests at most"),
+        ("(" * 200 + "causal", 100, "must not nest more than"),
+        ("~" * 200 + "causal", 100, "must not nest more than"),
         (
             "padding([[1]]) & padding([[1], [1], [1]]) & padding([[1], [1]])",
             42,
@@ -85,7 +85,7 @@ def test_errors_point_at_the_character(text, position, says):
 
 
 def test_only_text_is_read():
-    with pytest.raises(MaskError, match="is a string"):
+    with pytest.raises(MaskError, match="must be a string"):
         masks.parse(masks.causal())  # type: ignore[arg-type]
 
 
@@ -108,9 +108,9 @@ def test_long_tables_are_written_in_runs():
         ("padding([[]*9000000])", "2,097,152 entries in all"),
         (" | ".join(["local_global(3)"] * 3334), "10,000 patterns"),
         ("causal | " * 10_000 + "causal", "10,000 patterns"),
-        ("documents(" + "[" * 17 + "1", "Lists nest at most 16"),
+        ("documents(" + "[" * 17 + "1", "Lists must not nest more than 16"),
         (" " * (1 << 24) + "causal", "16,777,216 characters. Got 16,777,222"),
-        ("~" * 99 + "local_global(2)", "nests at most 100"),
+        ("~" * 99 + "local_global(2)", "must not nest more than 100"),
         ("a" * 1_000_000, "No mask is called 'a{64}…'"),
         ("causal & \x00", r"Got '\\x00'"),
         ("prefix(٣)", "Got '٣'"),

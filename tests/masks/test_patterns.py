@@ -139,19 +139,27 @@ def test_operators_simplify():
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
-        (lambda: masks.window(-1, 0), ArgumentError, r"before is a whole number, 0 or more. Got before = -1"),
-        (lambda: masks.window(1, 2.5), ArgumentError, "after is a whole number"),
+        (
+            lambda: masks.window(-1, 0),
+            ArgumentError,
+            r"before must be a whole number, 0 or more. Got before = -1",
+        ),
+        (lambda: masks.window(1, 2.5), ArgumentError, "after must be a whole number"),
         (lambda: masks.every(0), ArgumentError, "1 or more. Got stride = 0"),
-        (lambda: masks.prefix(True), ArgumentError, "length is a whole number, 0 or more. Got length = True"),
+        (
+            lambda: masks.prefix(True),
+            ArgumentError,
+            "length must be a whole number, 0 or more. Got length = True",
+        ),
         (lambda: masks.local_global(0), ArgumentError, "Got stride = 0"),
         (lambda: masks.span(5, 3), ArgumentError, r"at least start \(start = 5\). Got stop = 3"),
-        (lambda: masks.span(-1, 3), ArgumentError, "start is a whole number, 0 or more. Got start = -1"),
-        (lambda: masks.span(0, 2.0), ArgumentError, "stop is a whole number"),
+        (lambda: masks.span(-1, 3), ArgumentError, "start must be a whole number, 0 or more. Got start = -1"),
+        (lambda: masks.span(0, 2.0), ArgumentError, "stop must be a whole number"),
         (lambda: masks.padding(), ArgumentError, "keep or lengths"),
         (lambda: masks.padding([1, 0, 1]), MaskError, "could be truth values or lengths"),
         (lambda: masks.padding(lengths=[-1]), MaskError, "0 or more"),
         (lambda: masks.padding([[2, 3]]), DtypeError, "bools, 0 and 1"),
-        (lambda: masks.padding([[True], [True, False]]), MaskError, "rows of one length"),
+        (lambda: masks.padding([[True], [True, False]]), MaskError, "must have the same length"),
         (lambda: masks.documents([0.5]), MaskError, "whole numbers"),
         (lambda: masks.dense(torch.tensor([[0.5]])), MaskError, "bias="),
         (lambda: masks.dense(torch.tensor([[float("nan")]])), MaskError, "NaN"),
@@ -204,7 +212,7 @@ def test_huge_numbers_mean_what_they_say(huge, pattern, predicate):
         mask = pattern(huge)
     except MaskError as error:
         assert huge >= 2**64
-        assert "whole numbers of 64 bits" in str(error)  # noqa: PT017
+        assert "64-bit whole numbers" in str(error)  # noqa: PT017
         return
     for queries, keys in ((5, 5), (2, 5), (5, 2)):
         wanted = brute(predicate, queries, keys)
@@ -231,9 +239,9 @@ def test_huge_lengths_of_a_batch(huge):
 
 
 def test_ids_beyond_64_bits_are_refused():
-    with pytest.raises(MaskError, match="whole numbers of 64 bits"):
+    with pytest.raises(MaskError, match="64-bit whole numbers"):
         masks.documents(np.array([2**63], np.uint64))
-    with pytest.raises(MaskError, match="whole numbers of 64 bits"):
+    with pytest.raises(MaskError, match="64-bit whole numbers"):
         masks.documents([10**30])
 
 

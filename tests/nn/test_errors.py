@@ -34,10 +34,14 @@ CASES = [
         ArgumentError,
         r"\(width = 8\). Got heads = 3",
     ),
-    (lambda: nn.MultiHeadAttention(0, 1), ArgumentError, "width is a whole number, 1 or more. Got width = 0"),
+    (
+        lambda: nn.MultiHeadAttention(0, 1),
+        ArgumentError,
+        "width must be a whole number, 1 or more. Got width = 0",
+    ),
     (lambda: nn.MultiHeadAttention(8, True), ArgumentError, "heads = True"),
     (lambda: nn.MultiHeadAttention(8, 4, key_heads=3), ArgumentError, r"\(heads = 4\). Got key_heads = 3"),
-    (lambda: nn.MultiHeadAttention(8, 2, dropout=1.0), ArgumentError, "dropout is a probability"),
+    (lambda: nn.MultiHeadAttention(8, 2, dropout=1.0), ArgumentError, "dropout must be a probability"),
     (lambda: nn.MultiHeadAttention(8, 2, residual_dropout=-1), ArgumentError, "residual_dropout = -1"),
     (
         lambda: nn.MultiHeadAttention(8, 2, positions="sinusoidal"),
@@ -47,7 +51,7 @@ CASES = [
     (
         lambda: nn.MultiHeadAttention(6, 2, positions="rotary"),
         ArgumentError,
-        "number of channels is even.*Got 3 channels",
+        "number of channels must be even.*Got 3 channels",
     ),
     (lambda: nn.RelativePositionAttention(8, 2, clip=0), ArgumentError, "clip = 0"),
     (
@@ -67,11 +71,11 @@ CASES = [
     # vectors
     (lambda: ATTEND(X[..., :7]), ShapeError, r"\(width = 8\). Got shape \(2, 5, 7\)"),
     (lambda: ATTEND(X[0]), ShapeError, r"Got shape \(5, 8\). Add the batch axis"),
-    (lambda: ATTEND(X.numpy()), DtypeError, "x is a torch tensor.*Got ndarray"),
-    (lambda: ATTEND(X, CONTEXT[..., :4]), ShapeError, r"context has shape.*Got shape \(2, 9, 4\)"),
+    (lambda: ATTEND(X.numpy()), DtypeError, "x must be a torch tensor.*Got ndarray"),
+    (lambda: ATTEND(X, CONTEXT[..., :4]), ShapeError, r"context must have shape.*Got shape \(2, 9, 4\)"),
     (lambda: ATTEND(X, CONTEXT[:1]), ShapeError, r"same batch size \(x = 2\). Got context = 1"),
     (lambda: nn.FeedForward(8, 4)(X[..., :3]), ShapeError, r"Got shape \(2, 5, 3\)"),
-    (lambda: nn.RotaryPositions(4)(X), ShapeError, r"act on \(batch, head, length, channel\)"),
+    (lambda: nn.RotaryPositions(4)(X), ShapeError, r"need shape \(batch, head, length, channel\)"),
     # contexts and caches
     (lambda: CAUSAL(X, CONTEXT), ArgumentError, "a context, and causal=True"),
     (
@@ -109,10 +113,14 @@ CASES = [
         ArgumentError,
         "Got an additive mask of torch.float32",
     ),
-    (lambda: CAUSAL(X, mask=masks.padding(lengths=[1, 2, 3])), ShapeError, "broadcasts to"),
+    (lambda: CAUSAL(X, mask=masks.padding(lengths=[1, 2, 3])), ShapeError, "must broadcast to"),
     # tokens
-    (lambda: MODEL(X, TOKENS), DtypeError, "source is an integer tensor.*Got torch.float32"),
-    (lambda: MODEL(TOKENS, TOKENS[0]), ShapeError, r"target has shape \(batch, length\).*Got shape \(3,\)"),
+    (lambda: MODEL(X, TOKENS), DtypeError, "source must be an integer tensor.*Got torch.float32"),
+    (
+        lambda: MODEL(TOKENS, TOKENS[0]),
+        ShapeError,
+        r"target must have shape \(batch, length\).*Got shape \(3,\)",
+    ),
     (
         lambda: MODEL(TOKENS + 6, TOKENS),
         ArgumentError,
@@ -125,7 +133,7 @@ CASES = [
     (lambda: SPEAKER(TOKENS.repeat(2, 1), cache=filled_model_cache()), ShapeError, "Got batch = 2"),
     # generation
     (lambda: nn.generate(ATTEND, TOKENS), DtypeError, "Got MultiHeadAttention"),
-    (lambda: nn.generate(SPEAKER, TOKENS[:, :0]), ShapeError, "prompt has shape.*at least one token"),
+    (lambda: nn.generate(SPEAKER, TOKENS[:, :0]), ShapeError, "prompt must have shape.*at least one token"),
     (
         lambda: nn.generate(SPEAKER, TOKENS * 0, max_new_tokens=2),
         ShapeError,

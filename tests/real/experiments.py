@@ -251,3 +251,49 @@ def eviction(model: Any, tokenizer: Any, *, length: int = 4096, later: int = 256
                 with regard.edit(model.model, found.edit(policy, budget)):
                     losses[policy, budget] = loss()
     return Cut(found, plain, losses)
+
+
+# ---- 6. importance and ablation ------------------------------------------------------------------
+
+NEWS = (
+    "The old lighthouse keeper climbed the stairs every evening to light the lamp. One night the storm was "
+    "so strong that the ships could not see the light, and the keeper rang the bell until "
+    "morning. The sailors"
+)
+
+
+@dataclass(frozen=True)
+class ImportanceAndAblation:
+    heads: list[Place]
+    importance: list[float]  # |Σ dO · O|
+    effects: list[float]  # the change of the metric without the head
+    correlation: float  # of the ranks of both sizes
+
+
+def importance_and_ablation(model: Any, tokenizer: Any) -> ImportanceAndAblation:
+    """Importance of every head for the loss of a text, from one run, and the loss without it, from 270."""
+    inputs = dict(tokenizer(NEWS, return_tensors="pt"))
+
+    def loss() -> torch.Tensor:
+        logits = model(**inputs).logits[0, :-1]
+        return F.cross_entropy(logits, inputs["input_ids"][0, 1:])
+
+    return compared(model, inputs, loss, metrics.loss)
+
+
+def compared(model: Any, inputs: Any, score: Any, metric: Any) -> ImportanceAndAblation:
+    """Both measures of every head, for a score and the metric that is the same number."""
+    with regard.watch(model, gradients=True) as seen:
+        score().backward()
+    found = {(row["layer"], row["head"]): row["importance"] for row in regard.heads.importance(seen)}
+    swept = regard.ablate(model, inputs, metric)
+    after = {(row["layer"], row["head"]): row["difference"] for row in swept.table}
+    places = sorted(found)
+    sizes, effects = ([float(of[place]) for place in places] for of in (found, after))
+    return ImportanceAndAblation(places, sizes, effects, rank_correlation(sizes, list(map(abs, effects))))
+
+
+def rank_correlation(one: list[float], other: list[float]) -> float:
+    """Spearman's: the correlation of ranks."""
+    ranks = torch.stack([torch.tensor(values).argsort().argsort() for values in (one, other)])
+    return float(torch.corrcoef(ranks.double())[0, 1])

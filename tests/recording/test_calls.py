@@ -149,18 +149,22 @@ def test_without_keeps_its_digits_where_a_region_has_nearly_all_the_weight():
     ],
 )
 def test_statistics_have_no_weights(ask):
-    with pytest.raises(RecordingError, match=r"Weights need Q and K, and layers\.0\.attention kept its stat"):
+    with pytest.raises(
+        RecordingError, match=r"Weights need Q and K, but layers\.0\.attention kept only its stat"
+    ):
         ask(scored().summary(0))
 
 
 @pytest.mark.parametrize("ask", [lambda call: call.without(masks.prefix(1)), lambda call: call.scored()])
 def test_dense_weights_have_no_scores_and_no_values(ask):
-    with pytest.raises(RecordingError, match=r"needs Q, K and V, and layers\.0\.attention has the weights"):
+    with pytest.raises(
+        RecordingError, match=r"needs Q, K and V, but layers\.0\.attention has only the weights"
+    ):
         ask(dense_of(scored()))
 
 
 def test_without_needs_values():
-    with pytest.raises(RecordingError, match=r"needs V, and layers\.0\.attention was .* values=True"):
+    with pytest.raises(RecordingError, match=r"needs V, but layers\.0\.attention was .* values=True"):
         scored(v=None).without(masks.prefix(1))
 
 

@@ -133,7 +133,7 @@ def next_tokens(positions=3, **changed):
 
 
 def test_errors(readers):
-    with pytest.raises(ShapeError, match=r"the text one less\. Got best"):
+    with pytest.raises(ShapeError, match=r"own one entry fewer\. Got best"):
         next_tokens(own=torch.ones(3))
     with pytest.raises(ArgumentError, match="name their words"):
         next_tokens(best=torch.full((3, 2), 7))

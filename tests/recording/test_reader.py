@@ -76,6 +76,8 @@ def test_how_many_positions_there_are(readers):
         "roberta": 9,
         "gpt2": 13,
         "bart": 17,
+        "classifier": 11,
+        "masked": 11,
     }
     assert readers["roberta"].read("cat " * 9)[0].keys == 9
 
@@ -109,7 +111,7 @@ def test_an_encoder_does_not_generate(readers):
 
 @pytest.mark.parametrize("generate", [-1, True, 1.5])
 def test_a_wrong_number_to_generate(readers, generate):
-    with pytest.raises(ArgumentError, match="generate is a whole number, 0 or more"):
+    with pytest.raises(ArgumentError, match="generate must be a whole number, 0 or more"):
         readers["gpt2"].read("cat", generate=generate)
 
 
@@ -185,7 +187,7 @@ def test_a_text_of_unknown_tokens_is_refused(readers):
     reader = readers["bert"]
     assert reader.read("the cat zebra")[0].keys == 3  # one of three
     assert reader.read("cat zebra")[0].keys == 2  # half of them
-    with pytest.raises(TextError, match=r"knows most tokens of a text. Got 2 of 3 tokens that"):
+    with pytest.raises(TextError, match=r"must know most tokens of a text. Got 2 of 3 tokens that"):
         reader.read("cat zebra lion")
     with pytest.raises(TextError, match="1 of 1 tokens"):
         readers["bart"].read("cat", pair="zebra")

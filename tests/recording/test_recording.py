@@ -152,7 +152,9 @@ def test_tokens_of_the_wrong_length(llama, given, message):
 
 def test_tokens_that_are_no_strings(llama):
     for given in ([[1.5] * LENGTH], "a text", 7, [[True] * LENGTH]):
-        with pytest.raises(ArgumentError, match=r"tokens is a list of strings or of token ids, or one such"):
+        with pytest.raises(
+            ArgumentError, match=r"tokens must be a list of strings or of token ids, or one such"
+        ):
             llama.tokens = given
 
 
@@ -185,7 +187,8 @@ def test_only_two_sided_recordings_have_a_source(llama, bart):
     with pytest.raises(RecordingError, match=r"Only a recording with cross-attention has source tokens"):
         llama.source_tokens = words(LENGTH)
     with pytest.raises(
-        ShapeError, match=r"source_tokens has a token for every position .* length = 11.. Got 1 list of 7"
+        ShapeError,
+        match=r"source_tokens must have a token for every position .* length = 11.. Got 1 list of 7",
     ):
         bart.source_tokens = words(TARGET)
     bart.tokens = words(TARGET)
@@ -200,12 +203,12 @@ def test_only_two_sided_recordings_have_a_source(llama, bart):
     ("options", "message"),
     [
         ({"layers": [0, 2]}, r"layers of the model \(0 … 1\). Got layers = \[2\]"),
-        ({"layers": -1}, "layers holds whole numbers, 0 or more. Got -1"),
-        ({"layers": []}, "layers names at least one. Got an empty list"),
-        ({"layers": [1.0]}, "layers holds whole numbers, 0 or more. Got 1.0"),
-        ({"heads": [True]}, "heads holds whole numbers, 0 or more. Got True"),
-        ({"top": 3}, "top is for watch.model, statistics=True.. Got top = 3"),
-        ({"statistics": True, "top": -1}, "top is a whole number, 0 or more. Got top = -1. Try 5"),
+        ({"layers": -1}, "layers must be whole numbers, 0 or more. Got -1"),
+        ({"layers": []}, "layers must name at least one. Got an empty list"),
+        ({"layers": [1.0]}, "layers must be whole numbers, 0 or more. Got 1.0"),
+        ({"heads": [True]}, "heads must be whole numbers, 0 or more. Got True"),
+        ({"top": 3}, "top needs watch.model, statistics=True.. Got top = 3"),
+        ({"statistics": True, "top": -1}, "top must be a whole number, 0 or more. Got top = -1. Try 5"),
         ({"dtype": torch.int8}, "kept as float64, float32, float16 or bfloat16. Got dtype = torch.int8"),
     ],
 )
@@ -234,7 +237,7 @@ def test_a_watch_is_entered_once():
     once = regard.watch(model)
     with once as seen:
         model(x, x, x)
-    message = "entered once, and its recording is closed .* Got a second with block. Call watch"
+    message = "entered only once; its recording is closed .* Got a second with block. Call watch"
     with pytest.raises(RecordingError, match=message), once:
         pass
     model(x, x, x)
@@ -250,5 +253,5 @@ def test_only_modules_are_watched(given):
 def test_the_size_of_what_is_unknown():
     with pytest.raises(RecordingError, match=r"Got Linear. Make a short recording"):
         regard.recording.estimate(nn.Linear(2, 2), 8)
-    with pytest.raises(ArgumentError, match=r"queries is a whole number, 1 or more. Got queries = 0"):
+    with pytest.raises(ArgumentError, match=r"queries must be a whole number, 1 or more. Got queries = 0"):
         regard.recording.estimate(nn.MultiheadAttention(8, 2), 0)

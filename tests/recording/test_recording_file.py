@@ -136,7 +136,7 @@ def test_tokens_go_along(tmp_path):
 def test_truncated(saved, keep):
     whole = saved.read_bytes()
     saved.write_bytes(whole[: int(len(whole) * keep) if isinstance(keep, float) else keep])
-    with pytest.raises(RecordingFileError, match=r"A recording is a complete safetensors file. Got"):
+    with pytest.raises(RecordingFileError, match=r"A recording must be a complete safetensors file. Got"):
         regard.load(saved)
 
 
@@ -150,11 +150,11 @@ def test_foreign(tmp_path):
         with pytest.raises(RecordingFileError, match=r"complete safetensors file"):
             regard.load(tmp_path / name)
     save_file({"x": torch.zeros(3)}, tmp_path / "model.safetensors")
-    with pytest.raises(RecordingFileError, match=r"names its format .'regard recording 1'.. Got None in"):
+    with pytest.raises(RecordingFileError, match=r"must name its format .'regard recording 1'.. Got None in"):
         regard.load(tmp_path / "model.safetensors")
-    with pytest.raises(RecordingFileError, match=r"takes the path of a file. Got .*nothing"):
+    with pytest.raises(RecordingFileError, match=r"needs the path of a file. Got .*nothing"):
         regard.load(tmp_path / "nothing")
-    with pytest.raises(RecordingFileError, match=r"takes the path of a file"):
+    with pytest.raises(RecordingFileError, match=r"needs the path of a file"):
         regard.load(tmp_path)
 
 
@@ -254,7 +254,7 @@ def test_a_recording_with_nan_is_not_saved(name, tmp_path):
 def test_a_token_that_is_no_text_is_not_saved(tmp_path):
     seen = recordings()["layers"]
     seen.tokens = ["\ud800"] * 7
-    with pytest.raises(RecordingError, match="names and tokens are Unicode text"):
+    with pytest.raises(RecordingError, match="names and tokens must be Unicode text"):
         seen.save(tmp_path / "x.safetensors")
 
 
@@ -272,12 +272,12 @@ def replaced_tensor(name, change):
         ("layers", lambda d, t: d["calls"][0]["tensors"].pop("lse"), "include k, lse, q. Got no lse"),
         ("layers", lambda d, t: d["calls"][0]["tensors"].update(own_weights="call.0.q"), "Got own_weights"),
         ("layers", lambda d, t: d["calls"][0].update(mask=["~"]), "combined with & \\| ~"),
-        ("layers", lambda d, t: d["calls"][0].update(mask=["table", "call.0.q"]), "holds bools"),
+        ("layers", lambda d, t: d["calls"][0].update(mask=["table", "call.0.q"]), "must hold bools"),
         ("layers", lambda d, t: d["calls"][0].update(mask=f"padding({[[1] * 7] * 3})"), "batch and heads"),
         ("layers", lambda d, t: d.update(tokens=[["a"] * 6] * 2), "token for every position"),
-        ("layers", replaced_tensor("call.0.k", lambda k: k[:, :, :0]), "no axis is empty"),
+        ("layers", replaced_tensor("call.0.k", lambda k: k[:, :, :0]), "with no empty axis"),
         ("layers", replaced_tensor("call.0.v", lambda v: v.to(torch.float8_e4m3fn)), "Got F8_E4M3"),
-        ("layers", replaced_tensor("call.0.v", lambda v: v.half()), "have one dtype"),
+        ("layers", replaced_tensor("call.0.v", lambda v: v.half()), "must have the same dtype"),
         ("layers", replaced_tensor("call.0.v", lambda v: v[..., :1, :]), r"v in seen\[0\] .* key = 7"),
         ("layers", replaced_tensor("call.0.k", lambda k: k[:, [0, 1, 1]]), r"shape of v in seen\[0\]"),
         ("one group per head", replaced_tensor("call.0.k", lambda k: k[:, :3]), "share its key heads evenly"),
@@ -290,7 +290,7 @@ def replaced_tensor(name, change):
         ("t5", lambda d, t: d["calls"][0]["bias"].update(max_distance=10**40), "max_distance|out of range"),
         ("t5", lambda d, t: d["calls"][0]["bias"].update(kind="os.system"), "Invalid value"),
         ("sum of biases", lambda d, t: d["calls"][0]["bias"].update(sum=[]), "length >= 1"),
-        ("stitched", lambda d, t: d["calls"][0]["mask"].pop(1), "covers exactly|without a gap"),
+        ("stitched", lambda d, t: d["calls"][0]["mask"].pop(1), "cover exactly|without a gap"),
         ("stitched", lambda d, t: d["calls"][0]["mask"][2].__setitem__(0, 4), "without a gap"),
         ("own weights", replaced_tensor("call.0.own_weights", lambda w: w[0]), "shape of own_weights"),
     ],
@@ -361,7 +361,7 @@ def test_a_running_watch_is_not_saved(tmp_path):
     model = FAMILIES["llama"].build()
     with torch.no_grad(), regard.watch(model) as seen:
         model(input_ids=torch.ones(1, 3, dtype=torch.long))
-        with pytest.raises(RecordingError, match=r"saved when it is closed. Got a running watch"):
+        with pytest.raises(RecordingError, match=r"closed before it is saved. Got a running watch"):
             seen.save(tmp_path / "x.safetensors")
 
 

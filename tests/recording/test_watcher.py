@@ -350,7 +350,7 @@ def test_statistics_alone_are_those_of_the_whole(name):
 def test_kept_statistics_give_no_weights_and_no_more_tops(llama, inputs):
     with regard.watch(llama, statistics=True, top=2) as seen:
         llama(**inputs)
-    with pytest.raises(RecordingError, match=r"Weights need Q and K, and model.layers.0.self_attn kept"):
+    with pytest.raises(RecordingError, match=r"Weights need Q and K, but model.layers.0.self_attn kept"):
         seen[0].weights(0)
     with pytest.raises(RecordingError, match=r"with the 2 greatest weights of each row. Got top = 3"):
         seen[0].statistics(top=3)
@@ -370,7 +370,7 @@ def test_parts_of_the_matrix(llama, inputs):
     assert torch.equal(seen[1].weights(3, rows=-1, columns=slice(2), batch=1), whole[-1:, :2])
     assert seen[1].weights(0, rows=[]).shape == (0, LENGTH)
     assert torch.equal(whole[:3], torch.zeros(3, LENGTH))  # padding sees nothing
-    with pytest.raises(ArgumentError, match=r"rows are a slice or positions below 11. Got 11"):
+    with pytest.raises(ArgumentError, match=r"rows must be a slice or positions below 11. Got 11"):
         seen[0].weights(0, rows=11)
     with pytest.raises(ArgumentError, match=r"one of the recorded heads .* \(0 … 3\). Got head = 4"):
         seen[0].weights(4)

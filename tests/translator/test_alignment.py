@@ -73,7 +73,7 @@ def test_words_are_cut_and_spelled_as_they_were_typed():
 def test_an_alignment_is_the_head_summed_over_the_pieces_of_words(translator):
     by = AlignmentHead(0, 1, 0, 1)
     seen = look(translator, "They want books.")
-    found = alignment_of(seen, translator.vocabularies.english, by)
+    found = alignment_of(seen, translator.vocabularies, by)
     weights = cross_call(seen.recording, 0).weights(1)
     assert found.words == ("They", "want", "books")
     words = words_of(translator.vocabularies.english, "They want books.")[:3]

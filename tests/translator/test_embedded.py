@@ -8,10 +8,19 @@ import pytest
 
 import regard
 from regard.errors import TextError
-from regard.translator import Recipe, TranslationAlignment, embedded, embedded_alignment_head, measure_heads
+from regard.translator import (
+    Recipe,
+    TranslationAlignment,
+    UnknownWordsWarning,
+    embedded,
+    embedded_alignment_head,
+    look,
+    measure_heads,
+)
 from regard.translator.built_in import FOLDER
 from regard.translator.card import card
 from regard.translator.exported_model import megabytes
+from regard.translator.measured_model import everyday_table
 
 
 def test_it_is_small():
@@ -68,6 +77,32 @@ def test_the_card_is_that_of_the_scores():
     assert f"| 4 beams | {scores['beam']['bleu']:.1f} |" in written
     assert scores["held_out_sentences"] == 1000
     assert scores["beam"]["bleu"] >= 40
+
+
+def test_everyday_translations_are_all_read():
+    table = everyday_table(embedded())  # in the words that were judged
+    assert {row.judgement for row in table} == {"good", "wrong"}
+    scores = json.loads((FOLDER / "scores.json").read_text(encoding="utf-8"))["everyday"]
+    assert sum(row.judgement == "good" for row in table) == scores["good"]
+    assert scores["unread"] == 0
+
+
+def test_names_are_copied_and_other_unknown_words_are_named():
+    assert regard.translate("Anna is my sister.").startswith("Anna")
+    found = regard.translate("Zoltan's cat sat. Anna ran.", align=True)
+    assert found.weights.shape == (len(found.translation), len(found.words))
+    assert found.words == ("Zoltan's", "cat", "sat", "Anna", "ran")
+    assert found.strongest(0) == "Zoltan's"
+    assert found.strongest(found.translation.index("Anna")) == "Anna"
+    with pytest.warns(UnknownWordsWarning, match="never taught: blorf"):
+        regard.translate("The blorf is red.")
+
+
+def test_a_recording_names_the_names():
+    seen = look(embedded(), "Zoltan is here.")
+    assert seen.recording.source_tokens[0][0] == "▁Zoltan"
+    assert seen.recording.tokens[0][1] == "Zoltan"
+    assert len(seen.recording.tokens[0]) == seen.recording[-1].weights(0).shape[0]
 
 
 def test_bad_input():

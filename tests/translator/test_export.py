@@ -38,7 +38,7 @@ def test_an_exported_model_translates_what_it_has_not_seen(run, scores):
     folder = run.folder / "model"
     assert {path.name for path in folder.iterdir()} == {
         "model.safetensors", "english.json", "chinese.json", "recipe.json", "scores.json", "alignment.json",
-        "README.md",
+        "README.md", "words.txt",
     }  # fmt: skip
     weights, _ = read_tensors(folder / "model.safetensors", do="")
     assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
@@ -67,7 +67,7 @@ def test_weights_that_are_missing_are_named(run, scores, tmp_path):
     assert "the last 2 checkpoints averaged (weights-0000120.safetensors missing)" in card
     damaged = copied.folder / "weights-0000090.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-1])
-    with pytest.raises(ModelFileError, match=r"weights-0000090\.safetensors\. Remove this file and go on"):
+    with pytest.raises(ModelFileError, match=r"weights-0000090\.safetensors\. Remove this file and continue"):
         export(copied)
 
 

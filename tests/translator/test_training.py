@@ -8,8 +8,9 @@ import torch
 from fuzz.damage import run_on_a_full_disk
 from regard.errors import ArgumentError, ModelFileError, TrainingError
 from regard.heads import read_monitor
-from regard.translator import recipe_of, train
+from regard.translator import read_dictionary, recipe_of, train
 from regard.translator.files import read_tensors
+from regard.translator.linear_precision import linear_precision
 from regard.translator.training import learning_rate
 from regard.translator.training_checkpoint import CHECKPOINT, snapshots
 
@@ -208,7 +209,7 @@ def test_a_full_disk_ends_a_training_and_the_next_goes_on(pairs, tiny, undisturb
 
 @pytest.mark.parametrize("minutes", [-1.0, float("nan"), float("inf")])
 def test_minutes_are_checked_first(pairs, tiny, tmp_path, minutes):
-    with pytest.raises(ArgumentError, match="minutes is a finite number, 0 or more"):
+    with pytest.raises(ArgumentError, match="minutes must be a finite number, 0 or more"):
         train(pairs, tmp_path / "run", tiny, minutes=minutes)
     assert not (tmp_path / "run").exists()
 
@@ -224,3 +225,45 @@ def test_the_learning_rate_goes_up_and_down(tiny):
     assert rates[: tiny.warm_up] == sorted(rates[: tiny.warm_up])
     assert rates[tiny.warm_up :] == sorted(rates[tiny.warm_up :], reverse=True)
     assert rates[-1] == pytest.approx(0.1 * tiny.learning_rate)
+
+
+def test_a_run_with_a_dictionary_resumes_bit_for_bit(pairs, tiny, tmp_path):
+    words = [
+        ("苹果", "apple"),
+        ("猫", "cat"),
+        ("狗", "dog"),
+        ("茶", "tea"),
+        ("书", "book"),
+        ("汤姆", "Tom (name)"),
+    ]
+    (tmp_path / "words.u8").write_text(
+        "".join(f"{zh} {zh} [x] /{en}/\n" for zh, en in words), encoding="utf-8"
+    )
+    dictionary = read_dictionary(tmp_path / "words.u8")
+    recipe = dataclasses.replace(
+        tiny, steps=5, validation=5, piece_dropout=0.3, precision="bfloat16", tokens_per_batch=1200
+    )
+    whole = train(pairs, tmp_path / "whole", recipe, dictionary=dictionary)
+    for _ in range(recipe.steps):  # stops after each step, in all of its epochs
+        stopped = train(pairs, tmp_path / "stopped", recipe, dictionary=dictionary, resume=True, minutes=0)
+    one, other = (read_tensors(run.folder / "checkpoint.safetensors", do="")[0] for run in (whole, stopped))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    with pytest.raises(TrainingError, match="dictionary = None"):
+        train(pairs, tmp_path / "whole", recipe, resume=True)
+
+
+def test_linear_layers_in_half_precision():
+    torch.manual_seed(0)
+    layer, x = torch.nn.Linear(64, 32), torch.randn(16, 64)
+    exact = layer(x)
+    exact.square().sum().backward()
+    wanted, layer.weight.grad = layer.weight.grad, None
+    with linear_precision("bfloat16"):
+        half = layer(x)
+    half.square().sum().backward()
+    assert half.dtype == layer.weight.grad.dtype == torch.float32
+    assert not torch.equal(half, exact)
+    torch.testing.assert_close(half, exact, atol=0.03, rtol=0.03)
+    assert torch.nn.functional.cosine_similarity(layer.weight.grad.flatten(), wanted.flatten(), 0) > 0.999
+    with linear_precision("float32"):
+        assert torch.equal(layer(x), exact)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import torch
 
 import regard
+from heads.synthetic_heads import recording_of
 from regard import biases, masks
 from regard.ablation import Ablation
 from regard.ablation.sweep import PLACES
@@ -113,3 +116,32 @@ def learned():
 def attributed():
     """What the heads of a small decoder gave to a logit."""
     return regard.attribution(language_model(), torch.tensor([[3, 1, 4, 1, 5]]), target=9)
+
+
+def monitored(steps=6):
+    """Rows as a monitor of an encoder-decoder writes them: two layers of two heads of each kind."""
+    return [
+        {
+            "step": 10 * step,
+            "kind": kind,
+            "layer": layer,
+            "head": head,
+            "entropy": 2.0 - step * (layer + head + 1) / 20,
+            "score": 1.0 + step,
+            "first": 0.1,
+            "gradient": 0.5**step,
+        }
+        for step in range(steps)
+        for kind in ("encoder", "decoder", "cross")
+        for layer in range(2)
+        for head in range(2)
+    ]
+
+
+@functools.cache
+def pictured():
+    """One layer over a picture of 2 × 2 patches, with a class token."""
+    generator = torch.Generator().manual_seed(4)
+    seen = recording_of(torch.randn(5, 5, generator=generator))
+    seen.picture = regard.Picture(torch.rand(8, 8, generator=generator), grid=(2, 2), tokens=slice(1, 5))
+    return seen

@@ -250,7 +250,7 @@ def test_what_model_view_refuses(options, message):
 def test_a_height_that_is_none():
     from views.recordings import case
 
-    with pytest.raises(ArgumentError, match=r"height is a whole number, 1 or more. Got height = 0"):
+    with pytest.raises(ArgumentError, match=r"height must be a whole number, 1 or more. Got height = 0"):
         regard.show(case()[0], height=0)
 
 

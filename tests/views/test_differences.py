@@ -38,9 +38,9 @@ def test_many_heads_are_all_named_and_one_head_is_drawn():
 
 
 def test_what_is_refused(found):
-    with pytest.raises(DtypeError, match=r"draws the result of regard.heads.divergence. Got ndarray"):
+    with pytest.raises(DtypeError, match=r"needs the result of regard.heads.divergence. Got ndarray"):
         figures.divergence(found.matrix)
     with pytest.raises(ArgumentError, match=r"between 1 and 5 clusters. Got clusters = 6"):
         figures.divergence(found, clusters=6)
-    with pytest.raises(ArgumentError, match=r"size is a number from 0.1 to 60"):
+    with pytest.raises(ArgumentError, match=r"size must be a number from 0.1 to 60"):
         figures.divergence(found, size=-1)

@@ -94,7 +94,7 @@ def test_markdown_escapes_and_says_what_it_leaves_out():
     assert "\\</style\\>" in text
     assert "<script>" not in text
     found = str(regard.explain("I love AI"))
-    assert "## 5. dots" in found
+    assert "## 8. dots" in found
     assert "`s = q kᵀ / √4` (1 × 3 × 3)" in found
 
 
@@ -110,5 +110,5 @@ def test_json_has_every_number():
 
 
 def test_a_step_by_name():
-    with pytest.raises(KeyError, match="no step 'nix'; there are x, queries"):
+    with pytest.raises(KeyError, match="no step 'nix'; there are x, w_q, queries"):
         regard.explain("a")["nix"]

@@ -47,7 +47,7 @@ def test_an_empty_recording(draw):
             r"kind must be one of those recorded \(decoder\). Got kind = 'cross'",
         ),
         ({"layer": 0, "run": 1, "head": 0}, r"run must be one of those recorded \(0\). Got run = 1"),
-        ({"layer": 0, "head": 6}, r"head is one of the recorded heads .* \(0 … 5\). Got head = 6"),
+        ({"layer": 0, "head": 6}, r"head must be one of the recorded heads .* \(0 … 5\). Got head = 6"),
         ({"layer": 0}, r"This figure can show only one head. Got 6 heads \(0 … 5\). Pass head=0"),
         ({"layer": 0, "head": 0, "batch": 2}, r"recorded sequences \(0 … 1\). Got batch = 2"),
         (
@@ -57,8 +57,8 @@ def test_an_empty_recording(draw):
         ({"layer": 0, "head": 0, "keys": words(7)}, r"\(keys = 11\). Got 7 labels"),
         ({"layer": 0, "head": 0, "keys": "a" * 11}, "keys must be labels, a list of strings"),
         ({"layer": 0, "head": 0, "keys": [1] * 11}, "keys must be labels, a list of strings"),
-        ({"layer": 0, "head": 0, "scale": "cubic"}, "scale is one of linear, log. Got scale = 'cubic'"),
-        ({"layer": 0, "head": 0, "largest": 0}, "largest is a finite number above 0. Got largest = 0"),
+        ({"layer": 0, "head": 0, "scale": "cubic"}, "scale must be one of linear, log. Got scale = 'cubic'"),
+        ({"layer": 0, "head": 0, "largest": 0}, "largest must be a finite number above 0. Got largest = 0"),
         ({"layer": 0, "head": 0, "size": 0}, "from 0.1 to 60. Got size = 0"),
     ],
 )
@@ -82,7 +82,7 @@ def test_calls_that_cannot_be_told_apart():
 
 
 def test_statistics_have_no_weights(seen):
-    with pytest.raises(RecordingError, match=r"statistics only"):
+    with pytest.raises(RecordingError, match=r"only its statistics"):
         figures.heatmap(seen[0].summary(0), head=0)
 
 
@@ -145,14 +145,14 @@ def test_a_logarithm_of_negative_numbers():
 
 
 def test_grids(seen):
-    with pytest.raises(ArgumentError, match=r"columns is a whole number, 1 or more. Got columns = 0"):
+    with pytest.raises(ArgumentError, match=r"columns must be a whole number, 1 or more. Got columns = 0"):
         figures.grid(seen, layer=0, columns=0)
-    with pytest.raises(ArgumentError, match=r"head is one of the recorded heads"):
+    with pytest.raises(ArgumentError, match=r"head must be one of the recorded heads"):
         figures.grid(seen, heads=[9])
 
 
 def test_lines(seen):
-    with pytest.raises(ArgumentError, match=r"least is a number from 0 to 1. Got least = 2"):
+    with pytest.raises(ArgumentError, match=r"least must be a number from 0 to 1. Got least = 2"):
         figures.lines(seen, layer=0, least=2)
     with pytest.raises(ArgumentError, match=r"query must be one of the rows \(0 … 6\). Got query = 7"):
         figures.lines(seen, layer=0, query=7)
@@ -172,7 +172,7 @@ def test_lines(seen):
         ([0.5, 0.5], {"labels": ["a"]}, r"\(keys = 2\). Got 1 labels"),
         ([0.5, 0.5], {"values": [1.0]}, r"one for each weight \(keys = 2\). Got shape \(1,\)"),
         ([0.5, 0.5], {"values": np.zeros((2, 1, 1))}, r"Got shape \(2, 1, 1\)"),
-        ([0.5, 0.5], {"most": 0}, "most is a whole number, 1 or more. Got most = 0"),
+        ([0.5, 0.5], {"most": 0}, "most must be a whole number, 1 or more. Got most = 0"),
     ],
 )
 def test_bars(given, options, message):
@@ -192,7 +192,7 @@ def test_bars_of_a_recording(seen):
 def test_masks():
     with pytest.raises(MaskSyntaxError, match=r"No mask is called 'casual'. Did you mean causal"):
         figures.mask("casual", 5)
-    with pytest.raises(MaskError, match=r"A mask is a regard mask"):
+    with pytest.raises(MaskError, match=r"A mask must be a regard mask"):
         figures.mask(3, 5)
     with pytest.raises(ArgumentError, match=r"at least one query and one key. Got queries = 0, keys = 0"):
         figures.mask("causal", 0)

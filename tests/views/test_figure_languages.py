@@ -12,13 +12,14 @@ from regard import figures
 from regard.ablation.sweep import PLACES
 from regard.errors import ArgumentError
 from regard.heads import divergence
+from regard.heads.training_monitor import NUMBERS
 from regard.translator import embedded, look
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.page.display_tokens import text_of
-from views.scenes import attributed, cut, learned, swept
+from views.scenes import attributed, cut, learned, monitored, pictured, swept
 
 WORD = re.compile(r"[A-Za-z]{2,}")
-NAMES = {"Jensen", "logit", "dO", "Shannon", "causal", "Seq", "MiB", "KiB", "loss"}
+NAMES = {"Jensen", "logit", "dO", "nat", "Shannon", "causal", "Seq", "MiB", "KiB", "loss"}
 NAMES |= {"recent", "received", "observed", "norm", "oracle"}
 """Names of people, masks, models, units, metrics and policies, which are the same in both languages."""
 
@@ -43,6 +44,23 @@ FIGURES = {
         swept("layer"), kind="cross", **lang
     ),
     "eviction": lambda seen, **lang: figures.eviction(cut(), **lang),
+    **{
+        f"monitor of {number}": lambda seen, number=number, **lang: figures.monitor(
+            monitored(), number, **lang
+        )
+        for number in NUMBERS
+    },
+    "monitor of one kind": lambda seen, **lang: figures.monitor(monitored(), kind="cross", **lang),
+    **{
+        f"alignment by {method}": lambda seen, method=method, **lang: figures.alignment(
+            regard.align(seen, method=method), **lang
+        )
+        for method in ("dtw", "argmax", "mutual")
+    },
+    "alignment by several heads": lambda seen, **lang: figures.alignment(
+        regard.align(seen, [(0, 0), (1, 1)]), **lang
+    ),
+    "picture": lambda seen, **lang: figures.picture(pictured(), layer=0, head=0, **lang),
     "heatmap": lambda seen, **lang: figures.heatmap(seen, kind="encoder", layer=1, head=2, **lang),
     "heatmap cross": lambda seen, **lang: figures.heatmap(seen, kind="cross", layer=0, head=1, **lang),
     "heatmap masked": lambda seen, **lang: figures.heatmap(seen, kind="decoder", layer=0, head=1, **lang),
@@ -118,7 +136,7 @@ def test_chinese_letters_have_a_font(seen):
 
 
 def test_an_unknown_language():
-    with pytest.raises(ArgumentError, match=r"lang is one of en, zh\. Got lang = 'de'"):
+    with pytest.raises(ArgumentError, match=r"lang must be one of en, zh. Got lang = 'de'"):
         figures.heatmap([[1.0]], lang="de")
 
 

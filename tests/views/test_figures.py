@@ -14,6 +14,8 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.axes3d import Axes3D
 
+import regard
+from heads.synthetic_heads import recording_of
 from regard import figures, heads, masks
 from regard.errors import ArgumentError
 from regard.kernels import reference
@@ -32,6 +34,7 @@ from views.scenes import (
     call_and_weights,
     cut,
     learned,
+    pictured,
     recording,
     softmax,
     swept,
@@ -488,6 +491,11 @@ def every_figure():
         "mask": lambda: figures.mask("causal", words(5)),
         "geometry": lambda: figures.geometry(weights[0, 0], weights[0], words(5)),
         "cost": lambda: figures.cost([1, 2], operations={"t0": [1, 2]}),
+        "alignment": lambda: figures.alignment(
+            regard.align(recording_of(torch.tensor(weights[0]).log(), kind="cross"), method="argmax"),
+            title="t0",
+        ),
+        "picture": lambda: figures.picture(pictured(), layer=0, head=0, title="t0"),
         "distance": lambda: figures.distance(weights),
         "divergence": lambda: figures.divergence(
             heads.Divergence(((0, 0), (0, 1)), np.array([[0, 0.5], [0.5, 0]]), ((0, 1, 0.5),)), title="t0"
@@ -533,7 +541,7 @@ def test_a_notebook_shows_the_figure():
 
 def test_the_public_names():
     shown = {name for name in figures.__all__ if callable(getattr(figures, name))}
-    assert shown == {*every_figure(), "save"}
+    assert shown == {*every_figure(), "save", "animate"}  # an animation is a file, not a figure
 
 
 @pytest.mark.parametrize(

@@ -208,27 +208,27 @@ def test_errors():
         tile(plane, level=0, row=2, column=0)
     with pytest.raises(ArgumentError, match=r"level must be between 0 and 1, .* Got level = 2"):
         tile(plane, level=2, row=0, column=0)
-    with pytest.raises(ArgumentError, match="kind is one of max, mean"):
+    with pytest.raises(ArgumentError, match="kind must be one of max, mean"):
         tile(plane, level=0, row=0, column=0, kind="least")
     with pytest.raises(
         ArgumentError, match=r"A cell must be one of this level's \(rows = 300, columns = 260\)"
     ):
         peak(plane, level=0, row=0, column=260)
-    with pytest.raises(ArgumentError, match="sinks is one of show, first, special"):
+    with pytest.raises(ArgumentError, match="sinks must be one of show, first, special"):
         hidden_keys("none", [False])
     with pytest.raises(
         ShapeError, match=r"hidden must have one truth value .* \(keys = 260\)\. Got 2 truth values"
     ):
         Plane(call, 0, hidden=[True, False])
-    with pytest.raises(ArgumentError, match="head is one of the recorded heads"):
+    with pytest.raises(ArgumentError, match="head must be one of the recorded heads"):
         Plane(call, 1)
     with pytest.raises(ArgumentError, match="batch must be one of the recorded sequences"):
         Plane(call, 0, batch=1)
-    with pytest.raises(RecordingError, match="statistics only"):
+    with pytest.raises(RecordingError, match="only its statistics"):
         Plane(call.summary(0), 0)
-    with pytest.raises(ArgumentError, match="type is one of"):
+    with pytest.raises(ArgumentError, match="type must be one of"):
         encoded(np.zeros((1, 1), np.float32), "jpeg")
-    with pytest.raises(ArgumentError, match="scale is one of"):
+    with pytest.raises(ArgumentError, match="scale must be one of"):
         encoded(np.zeros((1, 1), np.float32), "png", "square")
     long = Plane(made(1, 2311, mask=masks.everything()), 0)
     with pytest.raises(RecordingError, match=r"Levels from 3 on need one pass .* level = 3 before it"):

@@ -268,6 +268,8 @@ def test_search_goes_to_the_token(book):
     visitor.until("regard.state.now.query === 880")
     in_sight = visitor.ask("regard.app.view.viewport.inSight")
     assert in_sight["top"] <= 880 < in_sight["bottom"]
+    # What is shown is the key that the query attends to most, not the empty paper around the query.
+    assert in_sight["left"] <= visitor.ask("regard.state.now.key") < in_sight["right"]
     visitor.page.fill(".map-search input", "#42")
     visitor.page.click(".search-sides button:nth-child(2)")
     visitor.page.press(".map-search input", "Enter")

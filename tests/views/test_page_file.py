@@ -181,7 +181,7 @@ def test_what_it_opens_first(tmp_path):
         ),
         ({"layer": 7}, r"layer must be one of those on the page \(0\). Got layer = 7"),
         ({"head": 6}, r"head must be one of those on the page \(0, 1, 2, 3, 4, 5\). Got head = 6"),
-        ({"lang": "fr"}, r"lang is one of en, zh. Got lang = 'fr'"),
+        ({"lang": "fr"}, r"lang must be one of en, zh. Got lang = 'fr'"),
     ],
 )
 def test_options_that_do_not_fit(tmp_path, options, message):

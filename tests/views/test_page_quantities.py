@@ -10,8 +10,11 @@ import regard
 from regard.errors import ArgumentError, RecordingError, ShapeError
 from regard.heads.value_norms import value_weighted
 from regard.recording import Recording
+from regard.views.page.page_call import PROJECTED, carries_projections
 from regard.views.page.page_payload import payload_of
 from views import stage
+from views.axe import violations
+from views.decoding import Decoded
 from views.recordings import CASES, case
 from views.viewing import Page, open_stage
 
@@ -177,6 +180,21 @@ def test_vectors_that_cancel_get_more_bits():
     assert described["quantities"]["gradient"]["error"] <= 1e-3 * float(exact)
 
 
+def test_thumbnails_are_what_is_furthest_from_zero(opened, tmp_path):
+    plain, weights = CASES["causal"]()
+    seen = with_gradients(plain)
+    page = opened(regard.page(seen, tmp_path / "x.html")).read()
+    exact = wanted(seen[0], weights[0], 0)["product"]
+    for head in (0, 4):
+        tones = np.array(page.ask(f'Array.from(opened.calls[0].thumbnail({head}, "product").values)'))
+        tones = tones.reshape(13, 13)
+        assert (tones == -128).tolist() == (~np.tril(np.ones((13, 13), bool))).tolist()
+        shares = np.sign(tones) * 10.0 ** (5 * (np.abs(tones) / 127 - 1)) * (tones != 0)
+        own = np.tril(exact[head])
+        found = np.where(tones == -128, 0, shares) * np.abs(own).max()
+        np.testing.assert_allclose(found, own, rtol=0.06, atol=2e-5 * np.abs(own).max())
+
+
 def test_recordings_without_gradients_have_weights_alone(tmp_path):
     plain, _ = case()
     header = payload_of(plain, plain.calls).header
@@ -210,10 +228,22 @@ def test_what_was_not_recorded_is_refused(tmp_path, options, error, said):
 
 def test_bad_rows_and_directions_are_refused(tmp_path):
     seen = with_gradients(case()[0])
-    with pytest.raises(ShapeError, match="direction is a tensor of the width"):
+    with pytest.raises(ShapeError, match="direction must be a tensor as wide"):
         regard.page(seen, tmp_path / "x.html", direction=torch.ones(3))
     with pytest.raises(ArgumentError, match="row must be a position"):
         regard.page(seen, tmp_path / "x.html", relevance=99)
+
+
+@pytest.mark.parametrize("name", ["output_gradient", "projection"])
+def test_numbers_that_are_not_finite_are_refused(tmp_path, name):
+    (call,) = with_gradients(case()[0]).calls
+    tensor = getattr(call, name).clone()
+    tensor.view(-1)[0] = torch.nan
+    with pytest.raises(RecordingError, match=f"finite numbers, but {name} of"):
+        regard.page(Recording("Toy", [replace(call, **{name: tensor})]), tmp_path / "x.html")
+    huge = replace(call, v=1e30 * call.v, output_gradient=1e30 * call.output_gradient)
+    with pytest.raises(RecordingError, match="finite numbers, but gradient of"):
+        regard.page(Recording("Toy", [huge]), tmp_path / "x.html")
 
 
 # ---- the views -------------------------------------------------------------------------------------
@@ -332,6 +362,13 @@ def test_the_text_says_and_shades_what_was_chosen(colourful):
     tones = np.array(colourful.run("Array.from(regard.app.view.blocks.key.tones)"))
     strong = np.abs(numbers) > 0.1 * np.abs(numbers).max()
     assert (np.sign(tones[strong]) == np.sign(numbers[strong])).all()
+    # The colours are relative to the strongest of the row, and the bar says so.
+    greatest = colourful.run("regard.app.view.now.shading.greatest")
+    assert greatest == pytest.approx(np.abs(numbers).max(), abs=5e-3)
+    bar = colourful.page.locator(".text-bar .legend")
+    assert bar.get_attribute("aria-label").startswith("Weight × gradient: from −")
+    colourful.set(what="weight")
+    assert bar.count() == 0
 
 
 def test_the_text_is_shaded_by_relevance(browser, tmp_path):
@@ -359,6 +396,31 @@ def stage_opened(browser, path):
     from views.browser import Opened
 
     return Opened(browser.new_context(viewport={"width": 1100, "height": 760}).new_page(), path)
+
+
+def test_steps_go_on_to_what_the_layer_adds(colourful):
+    colourful.set(view="steps", call=0, head=3, query=4)
+    call = colourful.shown.recording[0].scored()
+    heads = call.output()[0, :, 4].double()  # (head, channel)
+    wanted = torch.einsum("hc,hcw->w", heads, call.projections.double()).numpy()
+    shown = colourful.page.locator("[data-sum]").get_attribute("data-sum")
+    found = np.array(shown.split(), dtype=float)
+    assert np.abs(found - wanted).max() < 5e-3 * np.abs(wanted).max()
+    headings = [colourful.text(f".steps-body .chapter:nth-of-type({place}) h2") for place in (4, 5)]
+    assert "All heads, side by side" in headings[0]
+    assert "Through W_O" in headings[1]
+
+
+def test_a_page_without_all_projections_ends_with_the_head(tmp_path):
+    model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
+    for options, carried in (({"projections": True}, True), ({"values": True}, False)):
+        with torch.no_grad(), regard.watch(model, **options) as seen:
+            model(torch.randn(1, 5, 16))
+        assert carries_projections(seen.calls) == carried
+        regard.page(seen, tmp_path / "x.html")
+        assert ("projection" in Decoded(tmp_path / "x.html").header["calls"][0]) == carried
+    assert not carries_projections([*seen.calls, *seen.calls])
+    assert PROJECTED >= 6 * 384 * 384  # MiniLM
 
 
 def test_steps_list_every_quantity_and_order_keys_by_the_chosen_one(colourful):
@@ -410,5 +472,13 @@ def test_both_languages_name_and_explain_it(colourful):
     colourful.set(view="matrix", what="product", language="zh")
     control = colourful.page.locator(".field.what")
     assert "权重 × 梯度" in control.inner_text()
-    assert "一阶近似" in control.get_attribute("title")
+    control.locator(".term").hover()
+    assert "一阶近似" in colourful.text(".explanation")
     assert "误差不超过" in colourful.text(".facts")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["text", "overview", "lines", "matrix", "heads", "steps"])
+def test_nobody_is_kept_out(colourful, view, theme):
+    colourful.set(view=view, theme=theme, what="product", call=0, head=1, query=5, quiet="off")
+    assert violations(colourful.page) == []

@@ -227,7 +227,7 @@ def test_a_batch_that_is_not_there(tmp_path):
 def test_statistics_alone_are_no_page(tmp_path):
     seen, _ = case()
     kept = Recording("Toy", [seen[0].summary(0)])
-    with pytest.raises(RecordingError, match=r"layers.0 has statistics only. Record with watch"):
+    with pytest.raises(RecordingError, match=r"layers.0 has only statistics. Record with watch"):
         regard.page(kept, tmp_path / "x.html")
 
 

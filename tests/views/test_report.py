@@ -200,6 +200,6 @@ def test_every_role_column_and_kind_has_its_words():
 
 
 def test_an_unknown_language(tmp_path):
-    with pytest.raises(ArgumentError, match="lang is one of en, zh"):
+    with pytest.raises(ArgumentError, match="lang must be one of en, zh"):
         write_report(None, None, None, tmp_path, lang="fr")
     assert not list(tmp_path.iterdir())

@@ -71,7 +71,7 @@ def test_sorting_and_the_rows_that_are_left(seen):
     assert lines[3] == "… and 3 more"
     upwards = printed(heads.table(seen), sort="first_weight", descending=False).splitlines()
     assert upwards[-1].split()[1] in ("2", "3")
-    with pytest.raises(ArgumentError, match=r"The table has the columns .* Got 'nonsense'"):
+    with pytest.raises(ArgumentError, match=r"A column must be one of .* Got 'nonsense'"):
         printed(heads.table(seen), sort="nonsense")
 
 
@@ -141,7 +141,7 @@ def test_what_is_refused(seen):
         most_telling([])
     with pytest.raises(ArgumentError, match=r"the table of regard.heads.table.* Got columns layer, head"):
         most_telling(heads.divergence(seen).table)
-    with pytest.raises(ArgumentError, match=r"count is a whole number, 0 or more. Got count = -1"):
+    with pytest.raises(ArgumentError, match=r"count must be a whole number, 0 or more. Got count = -1"):
         most_telling(heads.table(seen), -1)
 
 
@@ -259,9 +259,9 @@ def test_most_telling_in_chinese(seen, several):
 
 def test_an_unknown_language(seen):
     for table in (heads.table(seen), heads.roles(seen)):
-        with pytest.raises(ArgumentError, match=r"lang is one of en, zh. Got lang = 'fr'"):
+        with pytest.raises(ArgumentError, match=r"lang must be one of en, zh. Got lang = 'fr'"):
             printed(table, lang="fr")
-        with pytest.raises(ArgumentError, match=r"lang is one of en, zh. Got lang = 'fr'"):
+        with pytest.raises(ArgumentError, match=r"lang must be one of en, zh. Got lang = 'fr'"):
             most_telling(table, 0, lang="fr")
 
 

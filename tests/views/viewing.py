@@ -38,7 +38,8 @@ class Page:
 
     def reset(self):
         self.run(
-            "(regard.state.set(JSON.parse(given)), regard.app.help.isOpen && regard.app.help.close(), 0)",
+            "(regard.state.set(JSON.parse(given)), regard.app.help.isOpen && regard.app.help.close(),"
+            " regard.app.closest = 'matrix', 0)",
             self.fresh,
         )
         self.page.mouse.move(2, 2)

@@ -30,9 +30,9 @@ from regard.lessons.facts import words
 # %% [markdown]
 # ## Query, key, value
 #
-# You enter a library and want to learn programming. That wish is the **query**. What stands on the spine of a book is its **key**.
-# What is inside is its **value**. A search compares your wish with every spine and brings the best book. Attention also compares,
-# but then takes something from *every* book, as much as it fits.
+# You enter a library and want to learn programming. That wish is the **query**. What is printed on the spine of a book is its **key**.
+# What is inside is its **value**. A search compares your wish with every spine and brings the best book. Attention compares too,
+# but then takes something from *every* book, in proportion to how well it fits.
 #
 # The second half of the picture asks whom "she" means in a sentence. The word "she" is the query; the words before it are the keys.
 
@@ -47,8 +47,8 @@ library.draw(found, lang)
 # ## The same in four lines
 #
 # Each book has four topics: mathematics, programming, history, cooking. The score of a book is the dot product of wish and spine,
-# divided by √4 (lesson 3 says why). Softmax turns scores into weights that are positive and sum to 1. The output is the mean of the
-# values, weighted.
+# divided by √4 (lesson 3 says why). Softmax turns scores into weights that are positive and sum to 1. The output is the weighted
+# mean of the values.
 
 # %%
 wish = np.array([1.0, 2.0, 0.0, 0.0])
@@ -63,8 +63,8 @@ print("weights", weights.round(3), "sum", weights.sum().round(6))
 print("output ", (weights @ pages).round(1))
 
 # %% [markdown]
-# `regard.kernels.reference` is the same definition in NumPy, for any shape, and it writes down every step. `regard.attention` is the
-# fast one in PyTorch. All three agree; with many queries each row is one query on its own.
+# `regard.kernels.reference` is the same definition in NumPy, for any shape, and it records every step. `regard.attention` is the
+# fast version in PyTorch. All three agree; with many queries, each row is one query by itself.
 
 # %%
 trace = reference.attention(wish[None], spines, pages)
@@ -81,8 +81,8 @@ print(in_numpy.round(1).T)
 # %% [markdown]
 # ## Bars and similarities
 #
-# Weights beside values, and the title is what comes out. Which books resemble *each other* is another question: that is the cosine
-# between keys, no matter what anybody asks. (An outer product of scores, which some tutorials call a similarity, is not: lesson 3.)
+# Weights next to values; the title shows the result. Which books resemble *each other* is another question, answered by the
+# cosine between keys, whatever the query. (An outer product of scores, which some tutorials call a similarity, is not: lesson 3.)
 
 # %%
 figures.bars(weights, words("library.books", lang), values=pages[:, 0], lang=lang)
@@ -95,7 +95,7 @@ figures.heatmap(unit @ unit.T, queries=books, keys=books, lang=lang)
 # %% [markdown]
 # ## Geometry
 #
-# `q · k = |q| |k| cos`. A query looks at keys that point its way; a longer key is looked at more. The arrows are as wide as their
+# `q · k = |q| |k| cos`. A query attends to keys that point its way, and more to longer keys. The arrows are as wide as their
 # weights.
 
 # %%
@@ -108,7 +108,7 @@ geometry.draw(found, lang)
 # %% [markdown]
 # ## A filter
 #
-# Most weight lies on few keys. Keep those above a threshold and divide by what is left: the output moves by at most the weight that
+# Most of the weight is on a few keys. Keep those above a threshold and divide by what is left: the output moves by at most the weight that
 # was dropped times the range of the values.
 
 # %%

@@ -50,7 +50,7 @@ hand.draw(found, lang)
 regard.explain("I love AI", lang=lang)
 
 # %% [markdown]
-# The same by hand. These are the matrices that `regard.explain` used, so every product below is in the tables above: ten lines of NumPy are
+# The same computation by hand. These are the matrices that `regard.explain` used, so every product below is in the tables above: ten lines of NumPy are
 # the entire computation.
 
 # %%
@@ -73,7 +73,7 @@ figures.heatmap(weights, queries=lesson.words, keys=lesson.words, lang=lang)
 # %% [markdown]
 # ## Shapes of a real layer
 #
-# Batch 2, length 10, width 512, 8 heads of 64. Width becomes heads × channels, the only matrix that grows with length squared is
+# Batch 2, length 10, width 512, 8 heads of 64. The width becomes heads × channels, the only matrix that grows with length squared is
 # `q kᵀ`, and the output has the shape of the input, so that layers can be stacked.
 
 # %%
@@ -85,8 +85,8 @@ for name, shape in layer.shapes(torch.randn(2, 10, 512)).items():
 # %% [markdown]
 # ## From scratch, with a seed to check
 #
-# `np.random.seed(42)`, then x, W_q, W_k and W_v in this order. Whoever runs it gets these rows; a tutorial that prints others did not
-# run its own code.
+# `np.random.seed(42)`, then x, W_q, W_k and W_v in this order. Anyone who runs it gets these rows; a tutorial that prints other
+# numbers did not run its own code.
 
 # %%
 scratch = demonstration("scratch")
@@ -119,5 +119,5 @@ except TextError as error:
     print(error)
 
 # %% [markdown]
-# **Try it.** In the terminal, `regard explain "I love AI" --mask causal` prints the same steps; take a sentence of your own, or
+# **Try it.** In the terminal, `regard explain "I love AI" --mask causal` prints the same steps; try your own sentence, or
 # `regard explain "我 喜欢 学习 AI 技术" --vectors example` with the table above.

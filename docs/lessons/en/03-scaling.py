@@ -9,7 +9,7 @@
 # %% [markdown]
 # # 3 · Why √d, and softmax done right
 #
-# Two small lines that decide whether a model learns, and seven lines that tutorials often get wrong. About six minutes.
+# Two short lines that decide whether a model learns, and seven lines that tutorials often get wrong. About six minutes.
 
 # %%
 lang = "en"
@@ -36,7 +36,7 @@ for d in (8, 64, 512):
     print(f"d = {d:3}: variance of q·k {dots.var():6.1f}, of q·k/√d {(dots / np.sqrt(d)).var():.3f}")
 
 # %% [markdown]
-# A weight w moves with its score by `w (1 − w)`. Where w is 0 or 1 that is 0: no gradient, nothing to learn from. Divided by √d the
+# A weight w moves with its score by `w (1 − w)`. Where w is 0 or 1, that is 0: no gradient, nothing to learn from. Divided by √d, the
 # variance is 1 at every width, and softmax stays soft.
 
 # %%
@@ -47,7 +47,7 @@ for fact in found.facts():
 scaling.draw(found, lang)
 
 # %% [markdown]
-# The same, seen by the gradient itself:
+# The same, seen in the gradient itself:
 
 # %%
 for scale in (1.0, 512**-0.5):
@@ -58,8 +58,8 @@ for scale in (1.0, 512**-0.5):
 # %% [markdown]
 # ## Softmax, row by row
 #
-# `exp(1000)` is infinite. Subtracting any number from all scores of a row does not change its softmax, so subtract the maximum, and of
-# **each row**: with the maximum of the whole matrix a row of low scores becomes 0/0.
+# `exp(1000)` is infinite. Subtracting any number from all scores of a row does not change its softmax, so subtract the maximum of
+# **each row**: with the maximum of the whole matrix, a row of low scores becomes 0/0.
 
 # %%
 scores = np.array([[1000.0, 999.0], [-1000.0, -999.0]])
@@ -82,7 +82,7 @@ np.testing.assert_allclose(np.exp(scores - lse[:, None]), right)
 # %% [markdown]
 # ## Seven mistakes, with the right numbers
 #
-# Each line says what a common snippet gives and what is right.
+# Each line shows what a common snippet computes and what is right.
 
 # %%
 mistakes = demonstration("mistakes")
@@ -93,7 +93,7 @@ mistakes.draw(found, lang)
 
 # %% [markdown]
 # Two more. A relative-position bias `(1, heads, n, n)` needs scores that have heads. Added to scores `(batch, n, n)` it fails or, where
-# the batch happens to be as large as the number of heads, gives every sentence the bias of another head without a word. And a multi-head module that reads one length for q, k and v cannot do cross-attention. In regard both just work:
+# the batch happens to be as large as the number of heads, silently gives every sentence the bias of another head. And a multi-head module that reads one length for q, k and v cannot do cross-attention. In regard both just work:
 
 # %%
 q = torch.randn(2, 4, 5, 8)  # (batch, head, query, channel)

@@ -43,7 +43,7 @@ for name, weights in (("before", before), ("after", after)):
 figures.heatmap(after, queries=tokens, keys=tokens, lang=lang)
 
 # %% [markdown]
-# An additive mask says the same: 0 where one may look and −∞ where not, added to the scores. By hand, in four lines:
+# An additive mask says the same: 0 where a query may look and −∞ where it may not, added to the scores. By hand, in four lines:
 
 # %%
 added = torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), -torch.inf)
@@ -56,7 +56,7 @@ print(added)
 # ## Five masks
 #
 # Padding hides what only fills up a batch. A window sees neighbours. Local and global together see neighbours and every s-th token.
-# `&` leaves what both allow, `|` what one of them allows.
+# `&` keeps what both allow, `|` what at least one of them allows.
 
 # %%
 shown = demonstration("masks")
@@ -68,7 +68,7 @@ shown.draw(found, lang)
 # %% [markdown]
 # ## Masks are values
 #
-# They print as they are written, compare, and can be read from text. An error in the text points at its place.
+# They print the way they are written, can be compared, and can be parsed from text. An error points at the character.
 
 # %%
 mask = masks.parse("causal & (window(3, 0) | prefix(2))")
@@ -83,7 +83,7 @@ figures.mask(mask, 14, lang=lang)
 # ## Padding and causal in one call
 #
 # Two sentences in one batch, the second one shorter. `padding` has one row per sentence; combined with `causal` it serves both.
-# The padding tokens at the end still see the words before them. What is hidden is that anyone looks *at* padding.
+# The padding tokens at the end still see the words before them. What is ruled out is looking *at* padding.
 
 # %%
 keep = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])  # (batch, key)
@@ -97,8 +97,8 @@ assert (weights[1, :, :, 3:] == 0).all()
 # %% [markdown]
 # ## Rows that see nothing
 #
-# Padding on the left, and causal: the first tokens see nothing at all. Plain softmax divides 0 by 0, and one NaN spoils a whole
-# training. regard answers with 0, and gradients stay finite.
+# With padding on the left and a causal mask, the first tokens see nothing at all. Plain softmax divides 0 by 0, and one NaN ruins a whole
+# training run. regard returns 0, and gradients stay finite.
 
 # %%
 left = masks.padding(torch.tensor([False, False, True, True, True])) & masks.causal()
@@ -112,7 +112,7 @@ print("regard:       ", output[0, 0, 0].tolist()[:3], "gradient finite:", q.grad
 # %% [markdown]
 # ## Dropout
 #
-# During training some weights are set to 0 at random and the rest grow by 1/(1−p), so that nothing changes on average.
+# During training, some weights are set to 0 at random and the rest grow by 1/(1−p), so that nothing changes on average.
 
 # %%
 with torch.no_grad():
@@ -123,7 +123,7 @@ print(f"greatest difference of the mean of 500: {(many - plain).abs().max():.3f}
 # %% [markdown]
 # ## What a mask saves
 #
-# `plan` says how regard will compute a mask, before it does. Nothing of 8,192 × 8,192 is ever built.
+# `plan` says how regard will compute attention under a mask, before it does. Nothing of size 8,192 × 8,192 is ever built.
 
 # %%
 print(regard.plan(masks.causal() & masks.window(127, 0), 8192).in_words(lang))

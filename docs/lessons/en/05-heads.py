@@ -27,7 +27,7 @@ from regard.lessons.multi_head_parameters import BareMultiHead
 # %% [markdown]
 # ## One head, written twice
 #
-# A head is three matrices and the formula. Whether the matrices are bare parameters or live in linear layers makes no difference,
+# A head is three matrices and the formula. Whether the matrices are bare parameters or belong to linear layers makes no difference
 # once both have the same numbers; a mask does not change that.
 
 # %%
@@ -40,7 +40,7 @@ single.draw(found, lang)
 # %% [markdown]
 # ## n separate heads are one projection
 #
-# Three heads with matrices 12 × 4 do the same as one matrix 12 × 12, whose result is cut into three. The second way is one large
+# Three heads with 12 × 4 matrices do the same as one 12 × 12 matrix whose result is cut into three. The second way is one large
 # product in place of many small ones, and all libraries use it.
 
 # %%
@@ -62,10 +62,10 @@ print(heads[1])  # channels 4 to 7 of both tokens
 assert (reference.combine_heads(heads) == x).all()
 
 # %% [markdown]
-# ## Beside PyTorch's own module
+# ## Compared with PyTorch's own module
 #
 # With the weights of `torch.nn.MultiheadAttention`, the version in bare parameters gives the same output and the same weights. PyTorch
-# averages its weights over the heads unless asked: eight different views become one grey picture.
+# averages its weights over the heads by default: eight different views become one grey picture.
 
 # %%
 multihead = demonstration("multihead")
@@ -103,7 +103,7 @@ module.eval()
 print("evaluating:", torch.equal(module(x), module(x)))
 
 # %% [markdown]
-# Softmax is computed in at least float32, also when everything else is half as wide. In bfloat16 alone, 256 + 1 is 256, and a sum of
+# Softmax is computed in at least float32, even when everything else is in half precision. In bfloat16 alone, 256 + 1 is 256, and a sum of
 # many small weights stops growing.
 
 # %%
@@ -120,7 +120,7 @@ print(
 print(f"regard on bfloat16: mean error {(regard.attention(*half).double() - exact).abs().mean():.5f}")
 
 # %% [markdown]
-# Weights from PyTorch convert, and a mask works on top:
+# Weights from PyTorch can be converted, and masks still work:
 
 # %%
 theirs = torch.nn.MultiheadAttention(32, 4, batch_first=True).eval()

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # 6 · The transformer, and a translation
 #
-# Attention, positions, a small network, and the wires between them. Then a trained translator, and which English word each Chinese
+# Attention, positions, a small network, and the connections between them. Then a trained translator, and which English word each Chinese
 # character looked at. About nine minutes.
 
 # %%
@@ -26,8 +26,8 @@ from regard.translator import embedded, embedded_alignment_head, look
 # %% [markdown]
 # ## Why not a recurrent net
 #
-# A recurrent net reads one token after the other: n steps that wait for each other, and n − 1 steps from the last token back to the
-# first. What stands far away arrives faded. Attention takes one step, and every token is one step away. It does more arithmetic, but
+# A recurrent net reads one token after another: n steps that wait for each other, and n − 1 steps from the last token back to the
+# first. What is far away arrives faded. Attention takes one step, and every token is one step away. It does more arithmetic, but
 # nothing waits. The times below are measured on this machine.
 
 # %%
@@ -38,10 +38,10 @@ for fact in found.facts():
 order.draw(found, lang)
 
 # %% [markdown]
-# ## Where a token stands
+# ## Where a token is
 #
-# The last line above is the price: attention does not know order. So positions are added to the tokens. Of sinusoids, and of rotations,
-# the products depend on the distance alone.
+# The last line above is the price: attention does not know order. So positions are added to the tokens. With sinusoids, and with rotations,
+# the products depend only on the distance.
 
 # %%
 positions = demonstration("positions")
@@ -90,7 +90,7 @@ figures.heatmap(weights[1, 0], lang=lang)
 # ## A trained one
 #
 # regard comes with a small translator from English to Chinese, trained on its own modules. Nothing is fetched. `align=True` reads one
-# head of the cross-attention: the one that was measured to be right most often about which word belongs to which.
+# head of the cross-attention: the one that, when measured, most often matched the right words.
 
 # %%
 for sentence in ("I love you.", "The cat is on the table.", "She bought a new book yesterday."):
@@ -99,9 +99,9 @@ print()
 print(regard.translate("The cat is on the table.", align=True))
 
 # %% [markdown]
-# Rows are the steps that write a character, columns the English pieces. A row has the name of what was read last, so `[START]` is the
+# Rows are the steps that write a character, columns the English pieces. A row is named after what was read last, so `[START]` is the
 # step that writes the first character. Reading down the rows, you see the translator move through
-# the sentence, and jump where Chinese has another order.
+# the sentence, and jump where the Chinese order differs.
 
 # %%
 by = embedded_alignment_head()
@@ -113,7 +113,7 @@ figures.heatmap(seen, kind="cross", layer=by.layer, head=by.head, lang=lang)
 figures.lines(seen, kind="cross", layer=by.layer, heads=by.head, least=0.1, lang=lang)
 
 # %% [markdown]
-# And every number behind one row: the step that writes the first character, before it has read any of its own output.
+# And every number behind one row: the step that writes the first character, before it has read anything that it wrote.
 
 # %%
 regard.explain("The cat is on the table.", kind="cross", layer=by.layer, head=by.head, token=0, lang=lang)

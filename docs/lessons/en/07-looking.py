@@ -9,7 +9,7 @@
 # %% [markdown]
 # # 7 · Looking into a real model
 #
-# Record every head, draw some, measure all, and say what they do. Here on the embedded translator; the same calls take BERT, GPT-2,
+# Record every head, draw some, measure all, and say what they do. Here it is the embedded translator; the same calls work for BERT, GPT-2,
 # Llama, T5 or your own model. About nine minutes.
 
 # %%
@@ -28,7 +28,7 @@ from regard.translator import embedded, look
 # %% [markdown]
 # ## Record
 #
-# `look` translates and records. For another model it is the `with` block that you see in the text:
+# `look` translates and records. For any other model, use a `with` block:
 #
 # ```python
 # with regard.watch(model) as seen:  # BERT, Llama, T5, Whisper, torch.nn, your own …
@@ -64,7 +64,7 @@ figures.lines(seen, kind="encoder", layer=2, heads=[0, 1], least=0.15, lang=lang
 figures.bars(seen, kind="encoder", layer=0, head=0, query=3, lang=lang)
 
 # %% [markdown]
-# All of it together is a page: one HTML file that computes the weights in the browser, from Q and K. `regard.show(seen)` puts it into a
+# All of it together is a page: one HTML file that computes the weights in the browser, from Q and K. `regard.show(seen)` shows it in a
 # notebook, `regard.page(seen, "fox.html")` writes it.
 
 # %%
@@ -77,8 +77,9 @@ regard.show(seen, height=560, lang=lang)
 # %% [markdown]
 # ## Measure
 #
-# Of every head: the entropy of its rows (0 is one token, log n is all alike), how much each token receives, what stays on the diagonal.
-# Outgoing weights always sum to 1; incoming ones do not, and that is where the news is.
+# For every head: the entropy of its rows (0 is a single token, log n is all alike), how much each token receives, and what stays on the
+# diagonal.
+# Outgoing weights always sum to 1; incoming ones do not, and that is where it gets interesting.
 
 # %%
 first = seen[0].statistics()
@@ -117,7 +118,7 @@ figures.divergence(found, clusters=3, lang=lang)
 
 # %% [markdown]
 # Through all layers: rollout multiplies the layers and says where a written character came from, on both sides. And most heads
-# concentrate: a threshold keeps few keys and most of the weight.
+# concentrate: a threshold keeps a few keys and most of the weight.
 
 # %%
 flow = heads.rollout(seen)

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # 8 · Cost and variants
 #
-# What attention costs, why it can be exact without the n×n matrix, and what one gives up for less. About nine minutes.
+# What attention costs, why it can be exact without the n×n matrix, and what you give up to pay less. About nine minutes.
 
 # %%
 lang = "en"
@@ -26,7 +26,7 @@ from regard.lessons.timing import Variant, measure
 # ## Count
 #
 # Four times the length is sixteen times the pairs. `regard.cost` counts operations and bytes of every step, without running anything.
-# The matrix at 8,192 tokens and 8 heads takes 2 GB in float32; Q, K, V and the output 64 MB.
+# The matrix at 8,192 tokens and 8 heads takes 2 GB in float32; Q, K, V and the output take 64 MB.
 
 # %%
 found = regard.cost([512, 2048, 8192], width=512, heads=8, projections=False)
@@ -51,7 +51,7 @@ figures.cost(
 # ## Exact without the matrix
 #
 # FlashAttention's idea in a dozen lines. Keys come in tiles. For each row keep the maximum so far, the sum so far and the output so far;
-# when a greater maximum arrives, what was summed before shrinks by the right factor. Nothing is approximated.
+# when a greater maximum arrives, the earlier sums shrink by the right factor. Nothing is approximated.
 
 
 # %%
@@ -73,9 +73,9 @@ q, k, v = torch.randn(3, 2, 4, 500, 16, dtype=torch.float64)
 torch.testing.assert_close(attend_in_tiles(q, k, v), regard.attention(q, k, v))
 
 # %% [markdown]
-# ## Sparse, and truly so
+# ## Truly sparse
 #
-# A window and every 64th token. Building a dense mask and hiding most of it saves nothing: it is still n². A plan made from tiles
+# A window plus every 64th token. Building a dense mask and hiding most of it saves nothing: it is still n². A plan made from tiles
 # computes 5 %.
 
 # %%
@@ -101,8 +101,8 @@ figures.heatmap(biases.alibi(4).dense(24, 24)[1], lang=lang)
 # %% [markdown]
 # ## Linear attention
 #
-# Replace `exp(q · k)` by `φ(q) · φ(k)` with φ = elu + 1, and the sum over keys can be taken once: `φ(q) Σ φ(k) vᵀ`. The cost grows as n.
-# It is another function, not a faster way to the same one: sharp rows become blunt.
+# Replace `exp(q · k)` with `φ(q) · φ(k)` with φ = elu + 1, and the sum over keys can be taken once: `φ(q) Σ φ(k) vᵀ`. The cost grows linearly.
+# It is a different function, not a faster way to compute the same one: sharp rows become blunt.
 
 
 # %%
@@ -158,7 +158,7 @@ torch.testing.assert_close(padded_causal(q, k, v, keep), scores.softmax(-1) @ v)
 # little more work, not less. They are there because they are eight different queries.
 #
 # *It is for language.* Nothing above knows what a token is. The demonstration learns on plain numbers: a plain mean fails, one head
-# finds one of two marks, two heads find both. Patches of an image work as well: of 8 × 8 patches each sees those of like colour,
+# finds one of two marks, two heads find both. Patches of an image work too: of 8 × 8 patches, each attends to those of similar colour,
 # wherever they are.
 
 # %%
@@ -182,5 +182,5 @@ weights = regard.attention_weights(patches, patches)
 figures.heatmap(weights[27].reshape(8, 8), title="27", lang=lang)
 
 # %% [markdown]
-# **Try it.** `regard cost --length 512 2048 8192 --width 512 --heads 8`, `regard bench --length 1024 4096`. From which length on is linear
-# attention faster on your machine?
+# **Try it.** `regard cost --length 512 2048 8192 --width 512 --heads 8`, `regard bench --length 1024 4096`. At what length does linear
+# attention become faster on your machine?

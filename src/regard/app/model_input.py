@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.app.languages import TEXTS
-from regard.errors import ArgumentError
+from regard.app.unknown_words import warn_of_unknown
+from regard.errors import ArgumentError, reason
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,7 +83,7 @@ def _measured_translation(console: Console, text: str, pair: str | None, lang: s
         translator = embedded()
         seen = look(translator, sentence, translation=pair)
     console.print(seen.translation, style="bold", markup=False, highlight=False)
-    target = [START, *translator.vocabularies.chinese.encode(seen.translation), END]
+    target = [START, *translator.encode_translation(sentence, seen.translation), END]
     inputs = (torch.tensor([translator.encode(sentence)]), torch.tensor([target]))
     # The last character is followed by the end, which is never read when it is written.
     return MeasuredText(translator.model, inputs, seen.recording, unread={"decoder": [SPECIALS[END]]})
@@ -98,7 +100,9 @@ def record(
     lang: str = "en",
     **watching: Any,
 ) -> RecordedText:
-    """Read a text and record it, showing what takes time."""
+    """Read a text, or the picture in a file, and record it, showing what takes time."""
+    if is_picture_file(text):
+        return _of_picture(console, Path(text), model, pair, generate, lang, watching)
     if model is None:
         return _by_the_translator(console, text, pair, generate, lang, watching)
     from regard.recording import load_reader
@@ -109,6 +113,53 @@ def record(
     with busy(console, says) as sign, progress(says, sign) as report, _steps(reader.model, report):
         seen = reader.read(text, pair=pair, generate=generate, next_tokens=next_tokens, **watching)
     return RecordedText(text, model, seen)
+
+
+PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+"""The endings of files that are read as pictures."""
+
+
+def is_picture_file(text: str) -> bool:
+    """Whether a text is the path of a picture: one line with the ending of a picture, and the file exists."""
+    return len(text) < 4096 and text.lower().endswith(PICTURES) and "\n" not in text and Path(text).is_file()
+
+
+def _of_picture(
+    console: Console,
+    path: Path,
+    model: str | None,
+    pair: str | None,
+    generate: int,
+    lang: str,
+    watching: dict[str, Any],
+) -> RecordedText:
+    if model is None or pair is not None or generate:
+        raise ArgumentError(
+            "A picture must be read by an encoder of pictures, without a text.",
+            got="{path}",
+            do="Name an encoder with --model FOLDER, and omit --pair and --generate.",
+            path=path,
+        )
+    from PIL import Image, UnidentifiedImageError
+
+    from regard.recording import load_picture_reader
+
+    try:
+        with Image.open(path) as opened:
+            image = opened.convert("RGB")
+    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
+        raise ArgumentError(
+            "A file with the extension of a picture must hold a picture.",
+            got="{path}: {reason}",
+            do="Save it again as PNG.",
+            path=path,
+            reason=reason(error),
+        ) from error
+    with busy(console, TEXTS.say("reading.loading", lang, model=model)):
+        reader = load_picture_reader(model)
+    with busy(console, TEXTS.say("reading.reading", lang)):
+        seen = reader.read(image, **watching)
+    return RecordedText(path.name, model, seen)
 
 
 def _by_the_translator(
@@ -127,10 +178,11 @@ def _by_the_translator(
     sentence = " ".join(text.split())
     with busy(console, TEXTS.say("reading.translating", lang)):
         translator = embedded()
+        warn_of_unknown(translator, [sentence], lang)
         seen = look(translator, sentence, translation=pair, **watching)
         aligned = None
         if "layers" not in watching and "heads" not in watching:
-            aligned = alignment_of(seen, translator.vocabularies.english, embedded_alignment_head())
+            aligned = alignment_of(seen, translator.vocabularies, embedded_alignment_head())
     return RecordedText(sentence, TEXTS.say("reading.translator", lang), seen.recording, aligned)
 
 

@@ -50,10 +50,8 @@ class PatternEdit(RecordingEdit):
         if edited.rows is None:
             k = other_k
         else:
-            # Each row has its queries in the channels of its own keys, and 0 in those of the others.
-            q = torch.cat(
-                [x.masked_fill(rows, 0.0) for x, rows in ((q, edited.where), (q, ~edited.where))], -1
-            )
+            # Each row has its queries in the channels of its keys, and 0 in the others.
+            q = torch.cat([q.masked_fill(rows, 0.0) for rows in (edited.where, ~edited.where)], -1)
             k = torch.cat([k, other_k], -1)
         changed = replace(inputs, q=q, k=k, v=v, mask=mask, bias=_joined_bias(inputs, recorded))
         return replace(edited.call, inputs=changed, view=FixedMaskView(mask, inputs.extent.queries))
@@ -87,7 +85,7 @@ def pattern(
 ) -> Edit:
     """The attention weights of another run, on the values of this one.
 
-    The recording is of the same model and of a text with as many tokens. In generation, only the
+    The recording is of the same model and of a text with the same number of tokens. In generation, only the
     prompt gets them.
 
     >>> import torch, regard

@@ -38,7 +38,7 @@ class UniformEdit(HeadEdit):
 def _even_score(inputs: Inputs) -> Tensor:
     """The score that makes n equal keys as heavy against a sink as the keys are, ``(batch, head, query)``.
 
-    ``n · exp(c) = Σ_j exp(s_ij)``, so c is the lse of the row less log n.
+    ``n · exp(c) = Σ_j exp(s_ij)``, so c is the lse of the row minus log n.
     """
     ones = inputs.v.new_ones(()).expand(*inputs.v.shape[:3], 1)
     where: dict[str, Any] = {"mask": inputs.mask, "scale": inputs.scale}
@@ -127,7 +127,7 @@ def temperature(
 ) -> Edit:
     """Scores divided by ``t``: above 1 the weights become more even, below 1 sharper.
 
-    Divided is all that goes into softmax: with a softcap c, ``c · tanh(s/c) / t``; position biases and
+    Everything that goes into softmax is divided: with a softcap c, ``c · tanh(s/c) / t``; position biases and
     learned sinks too.
 
     >>> temperature(2, kind="decoder")

@@ -119,7 +119,7 @@ def aligning_calls(
         kind = "cross" if "cross" in known else None
     if kind != "cross" and (queries is None or keys is None):
         raise RecordingError(
-            "Without cross-attention, queries= and keys= say which two spans of the text are aligned.",
+            "Without cross-attention, queries= and keys= must say which two spans of the text are aligned.",
             got="queries = {queries!r}, keys = {keys!r}",
             do="Pass both, such as queries=slice(8, 12), keys=slice(0, 5).",
             queries=queries,
@@ -151,7 +151,7 @@ def spans_of(
     j = _positions("keys", keys, recording.key_tokens(call, batch), call.keys)
     if call.kind != "cross" and np.intersect1d(i + (call.keys - call.queries), j).size:
         raise ArgumentError(
-            "The queries and the keys of an alignment within one text do not overlap.",
+            "The queries and the keys of an alignment within one text must not overlap.",
             got="queries {queries}, keys {keys}",
             do="Choose two spans without a common position.",
             queries=_range(i),
@@ -161,7 +161,7 @@ def spans_of(
     j = j[real_keys(call)[batch].numpy()[j]]
     if not (i.size and j.size):
         raise ArgumentError(
-            "Both spans of an alignment have at least one token that is not padding.",
+            "Both spans of an alignment must have at least one token that is not padding.",
             got="{queries} queries, {keys} keys",
             do="Compare the spans with the length of the text.",
             queries=i.size,
@@ -176,7 +176,7 @@ def _positions(name: str, span: Span | None, tokens: list[str] | None, length: i
     if callable(span):
         if tokens is None:
             raise RecordingError(
-                "A function for {name}= is given the tokens of the text.",
+                "A function for {name}= needs the tokens of the text.",
                 got="a recording without tokens",
                 do="Set seen.tokens first.",
                 name=name,
@@ -190,7 +190,7 @@ def _positions(name: str, span: Span | None, tokens: list[str] | None, length: i
         found = np.arange(0)
     if not found.size:
         raise ArgumentError(
-            "{name} is a slice or positions of the text (0 … {last}), at least one.",
+            "{name} must be a slice or positions of the text (0 … {last}), at least one.",
             got="{name} = {span!r}",
             do="Count from 0.",
             name=name,
@@ -294,7 +294,7 @@ def _by_query(pairs: Iterable[Pair]) -> dict[int, set[int]]:
         found = {}
     if not found:
         raise ArgumentError(
-            "pairs are positions of a query and the key that belongs to it, at least one pair.",
+            "pairs must be positions of a query and the key that belongs to it, at least one pair.",
             got="{pairs}",
             do="Pass pairs=[(7, 2), (8, 3)], say.",
             pairs=repr(pairs)[:60],
@@ -311,7 +311,7 @@ def _check_pairs(known: dict[int, set[int]], span: AlignedSpans) -> None:
     ]
     if outside:
         raise ArgumentError(
-            "Every pair has its query among the queries ({queries}) and its key among the keys ({keys}).",
+            "Every pair must have its query among queries ({queries}) and its key among keys ({keys}).",
             got="{pair}",
             do="Count positions from 0 in the recording, special tokens included.",
             queries=_range(span.queries),

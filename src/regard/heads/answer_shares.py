@@ -128,7 +128,7 @@ def answer_shares(
     given = ModelInputs.of(model, inputs)
     if given.batch != 1:
         raise ArgumentError(
-            "answer_shares explains one text.",
+            "answer_shares needs exactly one text.",
             got="a batch of {batch}",
             do="Pass one text at a time: ids[:1].",
             batch=given.batch,

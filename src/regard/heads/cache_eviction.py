@@ -159,7 +159,7 @@ def eviction(
     lengths = {call.keys for _, call in calls if call.queries == call.keys}
     if len(lengths) != 1:
         raise RecordingError(
-            "Eviction is measured on a decoder that read one text.",
+            "Eviction must be measured on a decoder that read one text.",
             got="calls with {lengths} keys" if lengths else "no such call",
             do="Record one forward pass over the whole text.",
             lengths=", ".join(map(str, sorted(lengths))),
@@ -248,7 +248,7 @@ def _received(call: Call, first: int, stop: int) -> Tensor:
     """The attention that each key receives from queries ``first … stop − 1``, ``(batch, head, key)``."""
     if not call.has_weights:
         raise RecordingError(
-            "Eviction needs Q and K, and {name} kept its statistics only.",
+            "Eviction needs Q and K, but {name} kept only its statistics.",
             do="Record with watch(model) instead of watch(model, statistics=True).",
             name=call.name,
         )

@@ -93,7 +93,7 @@ def induction(
     config = getattr(model, "config", None)
     if getattr(config, "is_encoder_decoder", False):
         raise ArgumentError(
-            "Induction is measured in models that read one text.",
+            "Induction can only be measured in models that read one text.",
             got="the encoder-decoder {type}",
             do="Record it yourself, and call roles(recording, tokens, names='induction').",
             type=type(model).__name__,

@@ -45,7 +45,7 @@ def stack_of(model: nn.Module) -> LanguageStack:
         raise unknown_family(named)
     if head is None:
         raise RecordingError(
-            "Attribution explains the logits of a language model.",
+            "Attribution needs the logits of a language model.",
             got="{model}, which has no language head",
             do="Load it with AutoModelForCausalLM.",
             model=named,

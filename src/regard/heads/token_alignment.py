@@ -210,7 +210,7 @@ def _names(positions: Sequence[int], tokens: Sequence[str] | None) -> dict[int, 
 def _check_median(median: object) -> None:
     if check_integer("median", median, least=1) % 2 == 0:
         raise ArgumentError(
-            "median is an odd number of keys.",
+            "median must be an odd number of keys.",
             got="median = {median}",
             do="Try {example}.",
             median=median,
@@ -225,7 +225,7 @@ def _checked_heads(heads: object) -> list[tuple[int, int]]:
         found = []
     if not found:
         raise ArgumentError(
-            "heads are pairs of a layer and a head, at least one.",
+            "heads must be pairs of a layer and a head, at least one.",
             got="heads = {heads!r}",
             do="Pass heads=[(10, 5)], say, or omit it to find the best head.",
             heads=heads,
@@ -239,7 +239,7 @@ def _call_of(calls: Sequence[Call], layer: int) -> Call:
         return found[0]
     if not found:
         raise RecordingError(
-            "An alignment is taken from a recorded layer ({layers}).",
+            "An alignment must be taken from a recorded layer ({layers}).",
             got="layer = {layer}",
             do="Choose one of them.",
             layers=", ".join(map(str, sorted({call.layer for call in calls}))),

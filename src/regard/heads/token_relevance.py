@@ -100,7 +100,7 @@ def relevance(
         return _named(recording, batch, row, own, source)
     if bool(stacks["encoder"]) == bool(stacks["decoder"]):
         raise RecordingError(
-            "Relevance follows one text, or two that cross-attention joins.",
+            "Relevance needs one text, or two that cross-attention joins.",
             got="encoder and decoder without cross-attention between them"
             if stacks["encoder"]
             else "no calls of run {run}",

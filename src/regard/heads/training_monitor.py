@@ -77,14 +77,14 @@ def monitor(
     """
     if not isinstance(model, nn.Module):
         raise DtypeError(
-            "monitor(model) takes a PyTorch module.",
+            "monitor(model) needs a PyTorch module.",
             got="{given}",
             do="Pass the model itself, not a trainer.",
             given=type(model).__name__,
         )
     if log is not None and not callable(log):
         raise DtypeError(
-            "log is a function of a dict of numbers.",
+            "log must be a function of a dict of numbers.",
             got="{given}",
             do="Pass print or wandb.log, say.",
             given=type(log).__name__,
@@ -143,7 +143,7 @@ class Monitor:
         """Begin; a ``with`` block does it."""
         if self._stack is not None or self._closed:
             raise RecordingError(
-                "A monitor is opened once.", got="a second time", do="Call monitor(model) again."
+                "A monitor can be opened only once.", got="a second time", do="Call monitor(model) again."
             )
         _check_alone(self.model)
         if self._file is not None:
@@ -181,7 +181,7 @@ class Monitor:
         """
         if self._stack is None:
             raise RecordingError(
-                "A monitor counts steps while it is open.",
+                "A monitor can only count steps while it is open.",
                 got="step() of a monitor that is closed" if self._closed else "step() before it was opened",
                 do="Use a with block, or call open() first.",
             )
@@ -220,7 +220,7 @@ class Monitor:
         if not measured.calls:
             if measured.passes:
                 raise RecordingError(
-                    "A monitored model calls attention.",
+                    "A monitored model must call attention.",
                     got="no attention from {model} in step {step}",
                     do="Let it call F.scaled_dot_product_attention, and monitor the model itself, in the "
                     "thread that trains it.",
@@ -244,7 +244,7 @@ def _check_alone(model: nn.Module) -> None:
     for other in _active:
         if any(id(module) in own for module in other.model.modules()):
             raise RecordingError(
-                "A model has one monitor at a time.",
+                "A model can have only one monitor at a time.",
                 got="a monitor of {model} inside another",
                 do="Use the one that is open, or close it first.",
                 model=type(uncompiled(model)).__name__,
@@ -254,7 +254,7 @@ def _check_alone(model: nn.Module) -> None:
 def refuse_hidden(part: Any) -> AbstractContextManager[None]:
     """Raise: what cannot be seen cannot be measured."""
     raise RecordingError(
-        "A monitored model calls an attention that can be seen.",
+        "A monitored model must call an attention that can be seen.",
         got="{type}, which computes its attention itself",
         do="Let it call F.scaled_dot_product_attention.",
         type=type(part).__name__,
@@ -412,7 +412,7 @@ def read_monitor(path: str | Path) -> list[HeadRow]:
     found = next(lines, [])
     if tuple(found) != COLUMNS:
         raise ArgumentError(
-            "A file of a monitor has the columns {columns}.",
+            "A file of a monitor must have the columns {columns}.",
             got="{found} in {path}",
             do="Pass a file that regard.monitor(model, out=…) or regard train wrote.",
             columns=", ".join(COLUMNS),
@@ -423,7 +423,7 @@ def read_monitor(path: str | Path) -> list[HeadRow]:
         return [_read(line) for line in lines]
     except (ValueError, IndexError) as error:
         raise ArgumentError(
-            "Every line of the file of a monitor has a step, a head and its numbers.",
+            "Every line of the file of a monitor must have a step, a head and its numbers.",
             got="something else in {path}",
             do="Remove the line, or move the file away.",
             path=path,

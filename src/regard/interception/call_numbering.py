@@ -22,7 +22,7 @@ class CallNumbering:
 
     def __init__(self) -> None:
         self.layers: Counter[Kind] = Counter()
-        """How many layers of each kind a pass had, at most."""
+        """The greatest number of layers of each kind in a pass."""
         self._kinds: dict[str, Kind] = {}
         self._places: dict[tuple[str, int], CallPlace] = {}
         self.begin()

@@ -1,8 +1,8 @@
 """Attention under a mask that differs by head: heads with the same mask are computed together.
 
 A mask that holds for some elements of the batch and some heads only is joined with a table
-``(batch, head, 1, 1)``, as in ``causal() & ~(span(5, 9) & table)``. With the table known, each cell has a
-mask of its own, and those without the edit keep the model's, which one fused call computes.
+``(batch, head, 1, 1)``, as in ``causal() & ~(span(5, 9) & table)``. With the table known, each cell has
+its own mask, and those without the edit keep the model's, which one fused call computes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_DENSE_ENTRIES = 1 << 20
 
 
 def output_and_lse(inputs: Inputs, *, with_lse: bool) -> tuple[Tensor, Tensor | None]:
-    """The output ``(batch, head, query, channel)`` and, if wanted, the lse ``(batch, head, query)``."""
+    """The output ``(batch, head, query, channel)`` and, on request, the lse ``(batch, head, query)``."""
     groups = list(cell_groups(inputs))
     if not groups:
         return _together(inputs, with_lse=with_lse)
@@ -116,7 +116,7 @@ class CellGroup:
 
 
 def cell_groups(inputs: Inputs) -> Iterator[CellGroup]:
-    """The cells ``(batch, head)`` by their mask; nothing if one call does for all of them."""
+    """The cells ``(batch, head)`` by their mask; nothing if one call computes all of them."""
     lead, heads = inputs.lead, inputs.heads
     tables = {part: _table(part, heads) for part in inputs.mask.patterns() if is_cell_table(part)}
     entries = prod(inputs.mask.lead) * prod(inputs.extent)

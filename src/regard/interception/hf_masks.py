@@ -276,7 +276,7 @@ class FunctionMask(Mask):
             return self._pair_by_pair(q, k)
         if q.shape[-1] != 1 or k.ndim < 2 or k.shape[-2] != 1:
             raise MaskError(
-                "A mask function is asked about rows and columns.",
+                "A mask function must be called with rows and columns.",
                 got="{shape} and {k_shape}",
                 shape=q.shape,
                 k_shape=k.shape,

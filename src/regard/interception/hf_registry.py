@@ -1,7 +1,7 @@
 """Hugging Face models, intercepted through the two public registries of transformers.
 
 During a watch the configurations of a model name ``regard_watch`` as their attention. transformers then
-asks the mask function registered under that name for a mask, and gets a lazy one; and it passes Q, K and
+asks the mask function registered under that name for a mask, and gets a lazy one; it also passes Q, K and
 V of every attention to the function registered under that name.
 """
 
@@ -66,7 +66,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def attention_replaced(model: nn.Module) -> Iterator[None]:
-    """Give the model our attention for as long as it is watched."""
+    """Give the model our attention while it is watched."""
     _register()
     configs = list(_configs(model))
     with _lock:
@@ -220,7 +220,7 @@ def _check_softcap(module: nn.Module, softcap: float | None) -> None:
     """Under ``sdpa`` transformers drops a softcap (before 5.22) or refuses; neither is the model."""
     if softcap is not None and _before(getattr(module, "config", None)) == "sdpa":
         raise RecordingError(
-            "A model with a softcap ({softcap:g}) runs under an attention that applies it.",
+            "A model with a softcap ({softcap:g}) needs an attention implementation that applies it.",
             got="sdpa, which does not",
             do='Load the model with attn_implementation="eager".',
             softcap=softcap,

@@ -1,4 +1,4 @@
-"""Who follows which module of a running model, to write its attention calls down or to edit them."""
+"""Which modules of a running model are followed, to record their attention calls or to edit them."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _computed(
 
 
 def _statistics(inputs: Inputs, top: int) -> Statistics:
-    """The statistics, with the output of the same pass if there is no gradient and no dropout."""
+    """The statistics, with the output of the same pass unless there is a gradient or dropout."""
     tensors = (inputs.q, inputs.k, inputs.v)
     learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
     given: Any = tensors[:2] if learns or inputs.dropout else tensors

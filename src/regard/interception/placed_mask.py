@@ -76,7 +76,7 @@ def placed(mask: Mask, first_key: int, start: int | None) -> Mask:
 
 
 def _moves(mask: Mask, first_key: int, start: int | None) -> bool:
-    """Whether a pattern reads positions that are others in the text."""
+    """Whether a pattern reads positions that differ from those in the text."""
     if isinstance(mask, OneAxis):
         return bool(first_key) or (mask.transposed and start is not None)
     return isinstance(mask, Window) and start is not None

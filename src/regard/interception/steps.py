@@ -59,7 +59,7 @@ class InterceptedCall:
 
     @property
     def mask_view(self) -> MaskView:
-        """The mask over any span of the text, as far as it is known."""
+        """The mask over any span of the text, as far as known."""
         return self.view or FixedMaskView(self.inputs.mask, self.inputs.extent.queries)
 
 

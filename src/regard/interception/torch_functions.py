@@ -2,7 +2,7 @@
 
 ``F.scaled_dot_product_attention`` and ``regard.attention`` are one function each;
 ``nn.MultiheadAttention`` and ``nn.Transformer*`` go through ``F.multi_head_attention_forward``, which is
-run here with an attention of ours in it.
+run here with our own attention inside.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Bias(ABC):
         del batch, extent
         if self.heads not in (1, heads):
             raise ShapeError(
-                "A bias has one entry per query head, or one for all (heads = {heads}).",
+                "A bias must have one entry per query head, or one for all (heads = {heads}).",
                 got="{own} heads",
                 do="Build it with the number of query heads.",
                 heads=heads,
@@ -256,7 +256,7 @@ def relative(table: Tensor) -> Bias:
     _check_table(table, "relative", "(heads, 2 · clip + 1)")
     if table.shape[1] % 2 == 0:
         raise ShapeError(
-            "The table of relative(table) has an odd number of columns, with distance 0 in the middle.",
+            "The table of relative(table) must have an odd number of columns, with distance 0 in the middle.",
             got="{columns} columns",
             do="Give it the shape (heads, 2 · clip + 1).",
             columns=table.shape[1],
@@ -370,7 +370,7 @@ class TensorBias(Bias):
         shape = (batch, heads, *extent)
         if any(own not in (1, size) for own, size in zip(self.values.shape, shape)):
             raise ShapeError(
-                "A bias broadcasts to (batch = {batch}, heads = {heads}, {extent}).",
+                "A bias must broadcast to (batch = {batch}, heads = {heads}, {extent}).",
                 got="shape {shape}",
                 do="Its last three axes are head, query and key; use size 1 where it does not vary.",
                 batch=batch,
@@ -488,7 +488,7 @@ def _check_table(table: object, name: str, shape: str) -> None:
     if not isinstance(table, Tensor) or not table.is_floating_point():
         kind = str(table.dtype) if isinstance(table, Tensor) else type(table).__name__
         raise DtypeError(
-            "{name}(table) takes floating-point numbers of shape {shape}.",
+            "{name}(table) needs floating-point numbers of shape {shape}.",
             got="{kind}",
             do="Pass a float tensor.",
             name=name,
@@ -497,7 +497,7 @@ def _check_table(table: object, name: str, shape: str) -> None:
         )
     if table.ndim != 2 or not all(table.shape):
         raise ShapeError(
-            "{name}(table) has shape {shape}, with no empty axis.",
+            "{name}(table) must have shape {shape}, with no empty axis.",
             got="shape {given}",
             do="Pass a tensor with two axes.",
             name=name,

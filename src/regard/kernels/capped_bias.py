@@ -50,8 +50,8 @@ class CappedBias(Bias):
         for tensor, length in ((self.q, extent.queries), (self.k, extent.keys)):
             if tensor.ndim != 4 or tuple(tensor.shape[:3]) != (batch, heads, length):
                 raise ShapeError(
-                    "A bias of capped scores has Q and K of its call (batch = {batch}, heads = {heads}, "
-                    "{extent}).",
+                    "A bias of capped scores must have Q and K of its call (batch = {batch}, "
+                    "heads = {heads}, {extent}).",
                     got="q {q}, k {k}",
                     do="Make it from the Q and K of the same call.",
                     batch=batch,
@@ -109,7 +109,7 @@ class CappedBias(Bias):
         k: Tensor,
         extent: Extent,
     ) -> None:
-        # The factors are given numbers; only Q and K learn.
+        # The factors are fixed; only Q and K get gradients.
         i = q - extent.offset
         some_q, some_k = _some(tables[0], i), _some(tables[1], k)
         _, slope = scores_of(some_q, some_k, None, self._rules)

@@ -4,7 +4,7 @@
 
 It is a shared library without Python in it, called through ctypes, which releases the GIL. C was chosen
 over numba by measuring: both took 1.1 to 1.3 of the time of plain SDPA, but numba takes 208 MB and 1.5 s
-for its first call. Set ``REGARD_COMPILED=0`` to leave it out.
+for its first call. Set ``REGARD_COMPILED=0`` to disable it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILE = Path(__file__).with_name("row_pass.so")
 SOURCE = Path(__file__).with_name("row_pass.c")
 
 SWITCH = "REGARD_COMPILED"
-"""The environment variable that leaves the compiled pass out if it is 0."""
+"""The environment variable that disables the compiled pass if it is 0."""
 
 INSTRUCTIONS = ("default", "AVX2", "AVX512")
 """What each version of the pass was compiled for, by its number. ARM has the default only, with NEON."""
@@ -75,7 +75,7 @@ def compiled_pass() -> CompiledPass | None:
 
 
 def reason_without() -> Absence | None:
-    """Why there is no compiled pass; None if there is one."""
+    """Why the compiled pass is missing; None if it is loaded."""
     return "off" if os.environ.get(SWITCH) == "0" else _load()[1]
 
 

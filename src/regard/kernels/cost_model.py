@@ -259,7 +259,7 @@ def _pairs(name: str, setting: ModelSizes, mask: Mask | None, extent: Extent) ->
         fits = False
     if not fits:
         raise ShapeError(
-            "A mask broadcasts to (batch, head) = {full}.",
+            "A mask must broadcast to (batch, head) = {full}.",
             got="{lead}",
             do="Pass the batch= and heads= of the mask.",
             full=full,
@@ -291,7 +291,7 @@ def _ways(given: Sequence[str] | None, mask: Mask | None, keys: int | None, long
     for way in given:
         if way not in WAYS or way in why_not:
             raise ArgumentError(
-                "Each of ways= is one of {known}.",
+                "Each of ways= must be one of {known}.",
                 got="{why_not}",
                 do="Omit ways= to compare all that apply.",
                 known=", ".join(WAYS),
@@ -299,7 +299,7 @@ def _ways(given: Sequence[str] | None, mask: Mask | None, keys: int | None, long
             )
     if not given:
         raise ArgumentError(
-            "ways= names at least one way.", got="none", do="Omit ways= to compare all of them."
+            "ways= must name at least one way.", got="none", do="Omit ways= to compare all of them."
         )
     return tuple(way for way in WAYS if way in given)
 
@@ -313,7 +313,7 @@ def _setting(
         check_integer(name, number)
     if width % heads or heads % key_heads:
         raise ArgumentError(
-            "The heads divide the width, and the key heads divide the heads.",
+            "heads must divide width, and key_heads must divide heads.",
             got="width = {width}, heads = {heads}, key_heads = {key_heads}",
             do="Try width=512, heads=8, key_heads=2.",
             width=width,
@@ -323,7 +323,7 @@ def _setting(
     name = str(dtype).removeprefix("torch.")
     if name not in BYTES:
         raise DtypeError(
-            "{name} is one of {known}.",
+            "{name} must be one of {known}.",
             got="dtype = {dtype}",
             do="Choose one of them.",
             name="dtype",

@@ -34,9 +34,12 @@ SAMPLES = 4
 
 PLAIN = (Tensor, Parameter)
 
+LOWEST = {dtype: 0.99 * torch.finfo(dtype).min for dtype in FLOATS}
+"""What counts as −∞ in an additive mask."""
+
 
 def direct_call(q: Tensor, k: Tensor, v: Tensor, mask: MaskLike | None, scale: float | None) -> Tensor | None:
-    """The output if one call of SDPA computes it best; None if that takes a closer look."""
+    """The output if one call of SDPA computes it best; None if that needs a closer look."""
     if not _ordinary(q, k, v, scale):
         return None
     causal = False
@@ -164,7 +167,8 @@ def _additive(mask: Tensor) -> bool:
     all of them the same weight instead of none. All three show in the greatest number of each row.
     """
     least, greatest = mask.amax(-1).aminmax()
-    return bool((least > 0.99 * torch.finfo(mask.dtype).min) & (greatest < torch.inf))
+    # In Python: for a short call, three more operations of torch would take as long as attention.
+    return LOWEST[mask.dtype] < least.item() and greatest.item() < torch.inf
 
 
 def may_skip_tiles(mask: Tensor) -> bool:

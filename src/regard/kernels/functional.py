@@ -29,6 +29,9 @@ from regard.kernels.tiled import run
 from regard.masks import Mask, MaskLike
 from regard.masks.extent import Extent
 
+FLEX_DEVICES = ("cuda",)
+"""Where compiled FlexAttention computes what one call of SDPA cannot."""
+
 
 def attention(
     q: Tensor,
@@ -242,7 +245,7 @@ def planned(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
 def _flex_can(inputs: Inputs, plan: Plan) -> bool:
     """Whether FlexAttention can compute this call; its compiled kernels beat tiles launched one by one."""
     return (
-        inputs.q.device.type == "cuda"
+        inputs.q.device.type in FLEX_DEVICES
         and plan.path not in ("full", "causal", "masked", "empty")
         and len(inputs.mask.lead) <= 2
         and len(inputs.lead) <= 1

@@ -148,7 +148,7 @@ def _check_kinds(**tensors: object) -> None:
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
             raise DtypeError(
-                "q, k and v are torch tensors.",
+                "q, k and v must be torch tensors.",
                 got="{name} = {type}",
                 do="Use torch.as_tensor(...), or regard.reference for NumPy arrays.",
                 name=name,
@@ -156,7 +156,7 @@ def _check_kinds(**tensors: object) -> None:
             )
         if tensor.dtype not in FLOATS:
             raise DtypeError(
-                "q, k and v hold float64, float32, float16 or bfloat16.",
+                "q, k and v must be float64, float32, float16 or bfloat16.",
                 got="{name}.dtype = {dtype}",
                 do="Convert it, for example {name}.float().",
                 name=name,
@@ -166,7 +166,7 @@ def _check_kinds(**tensors: object) -> None:
     if len({tensor.dtype for tensor in found.values()}) > 1:
         kinds = ", ".join(f"{name}.dtype = {tensor.dtype}" for name, tensor in found.items())
         raise DtypeError(
-            "q, k and v have the same dtype.",
+            "q, k and v must have the same dtype.",
             got="{kinds}",
             do="Convert them with .to(...).",
             kinds=kinds,
@@ -174,7 +174,10 @@ def _check_kinds(**tensors: object) -> None:
     if len({tensor.device for tensor in found.values()}) > 1:
         places = ", ".join(f"{name} on {tensor.device}" for name, tensor in found.items())
         raise DeviceError(
-            "q, k and v are on the same device.", got="{places}", do="Move them with .to(...).", places=places
+            "q, k and v must be on the same device.",
+            got="{places}",
+            do="Move them with .to(...).",
+            places=places,
         )
 
 
@@ -183,14 +186,14 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int
     shapes = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
     if not q.ndim == k.ndim == v.ndim or q.ndim < 2:
         raise ShapeError(
-            "q, k and v have the same number of axes, (..., head, length, channel).",
+            "q, k and v must have the same number of axes, (..., head, length, channel).",
             got="{shapes}",
             do="Add the missing axes, for example with x[None].",
             shapes=shapes,
         )
     if q.shape[-1] != k.shape[-1]:
         raise ShapeError(
-            "Queries and keys have the same number of channels (q = {q}).",
+            "Queries and keys must have the same number of channels (q = {q}).",
             got="k = {k} in {shapes}",
             do="Project both to the same width.",
             q=q.shape[-1],
@@ -199,7 +202,7 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int
         )
     if k.shape[-2] != v.shape[-2]:
         raise ShapeError(
-            "There are as many values as keys (keys = {keys}).",
+            "There must be as many values as keys (keys = {keys}).",
             got="values = {values} in {shapes}",
             do="Take both from the same sequence.",
             keys=k.shape[-2],
@@ -211,7 +214,7 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int
     heads, key_heads = q.shape[-3], k.shape[-3]
     if key_heads != v.shape[-3] or (heads != key_heads and (not key_heads or heads % key_heads)):
         raise ShapeError(
-            "Keys and values have as many heads as queries, or a divisor of that (query heads = {heads}).",
+            "Keys and values need the same number of heads, a divisor of the query heads (heads = {heads}).",
             got="key heads = {key_heads}, value heads = {value_heads}",
             do="For grouped-query attention, choose a number of key heads that divides the query heads.",
             heads=heads,
@@ -224,7 +227,7 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> tuple[tuple[int, ...], int
         return tuple(torch.broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])), heads
     except RuntimeError:
         raise ShapeError(
-            "The leading axes of q, k and v are equal or broadcast.",
+            "The leading axes of q, k and v must be equal or broadcast.",
             got="{shapes}",
             do="Use the same batch for all three.",
             shapes=shapes,
@@ -267,7 +270,7 @@ def _mask_of(
     if not fits:
         no_head_axis = len(mask.lead) == len(lead) and (*mask.lead, 1) != full
         raise ShapeError(
-            "A mask broadcasts to (..., batch, head, query, key) = {full}.",
+            "A mask must broadcast to (..., batch, head, query, key) = {full}.",
             got="{shape}",
             do="A mask per batch element needs a head axis: use mask[:, None]."
             if no_head_axis
@@ -282,13 +285,13 @@ def _split_additive(given: Tensor) -> tuple[Mask, Tensor | None]:
     """An additive mask as a Mask, and the remaining finite values, if any."""
     if torch.isnan(given).any():
         raise MaskError(
-            "A mask has no NaN.",
+            "A mask must not contain NaN.",
             got="NaN in an additive mask",
             do="Use 0 where a key may be seen and −inf elsewhere.",
         )
     if torch.isposinf(given).any():
         raise MaskError(
-            "A mask has no +inf.",
+            "A mask must not contain +inf.",
             got="+inf in an additive mask",
             do="Use 0 where a key may be seen and −inf elsewhere.",
         )
@@ -316,7 +319,7 @@ def _bias_of(
             _check_device("bias", one, device)
             if not one.is_floating_point() or is_causal_bias(one):
                 raise DtypeError(
-                    "A bias holds floating-point numbers.",
+                    "A bias must hold floating-point numbers.",
                     got="a causal bias of torch" if is_causal_bias(one) else "{dtype}",
                     do="A bool tensor is a mask: pass mask=.",
                     dtype=one.dtype,
@@ -324,7 +327,7 @@ def _bias_of(
             one = TensorBias(_bias_tensor(one, lead, heads, extent))
         if not isinstance(one, Bias):
             raise DtypeError(
-                "A bias is a tensor or comes from regard.biases.",
+                "A bias must be a tensor or come from regard.biases.",
                 got="{type}",
                 do="Use biases.alibi(heads), for example.",
                 type=type(one).__name__,
@@ -348,7 +351,7 @@ def _bias_tensor(given: Tensor, lead: tuple[int, ...], heads: int, extent: Exten
         return wide.expand(*lead, *wide.shape[-3:]).reshape(prod(lead), *wide.shape[-3:])
     except RuntimeError:
         raise ShapeError(
-            "A bias broadcasts to (..., batch, head, query, key) = {full}.",
+            "A bias must broadcast to (..., batch, head, query, key) = {full}.",
             got="shape {shape}",
             do="Its last three axes are head, query and key; use size 1 where it does not vary.",
             full=(*lead, heads, *extent),
@@ -359,7 +362,7 @@ def _bias_tensor(given: Tensor, lead: tuple[int, ...], heads: int, extent: Exten
 def _check_device(name: str, tensor: Tensor, device: torch.device) -> None:
     if tensor.device != device:
         raise DeviceError(
-            "{name} is on the device of q ({device}).",
+            "{name} must be on the device of q ({device}).",
             got="{name} on {own}",
             do="Move it with .to(...).",
             name=name,
@@ -380,7 +383,7 @@ def _scale(given: float | None, channels: int) -> float:
 def _check_sinks(sinks: object, heads: int, device: torch.device) -> Tensor:
     if not isinstance(sinks, Tensor) or not sinks.is_floating_point():
         raise DtypeError(
-            "sinks is a float tensor, one logit per query head.",
+            "sinks must be a float tensor, one logit per query head.",
             got="{type}",
             do="Pass shape (heads,).",
             type=type(sinks).__name__,
@@ -388,7 +391,7 @@ def _check_sinks(sinks: object, heads: int, device: torch.device) -> Tensor:
     _check_device("sinks", sinks, device)
     if tuple(sinks.shape) != (heads,):
         raise ShapeError(
-            "sinks has one logit per query head (heads = {heads}).",
+            "sinks must have one logit per query head (heads = {heads}).",
             got="shape {shape}",
             do="Pass shape (heads,).",
             heads=heads,

@@ -18,7 +18,8 @@ The parts do not overlap, so their results can be merged by log-sum-exp.
 
 Documents are laid out in another way: their positions are sorted by document, unless they already
 are, and each document is a separate square. So are dilated windows, ``documents(i % d) & window(…)``.
-The cheaper of the two layouts is chosen by what a kernel call and a pair cost (``cost_of``).
+The blocks of an image under ``neighbourhood(…)`` are too, each with the box of keys that it sees.
+The cheapest layout is chosen by what a kernel call and a pair cost (``cost_of``).
 
 The rectangle covers the whole sequence, or a *region* of it if the sequence is sharded.
 """
@@ -27,12 +28,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import cached_property
+from itertools import pairwise, product
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from regard.masks.extent import Bools, Extent, Integers, Strip
+from regard.masks.grid_patterns import Neighbourhood
 from regard.masks.id_table import aligned
 from regard.masks.mask import NONE, SOME, Both, Constant, Mask
 from regard.masks.pair_patterns import Documents
@@ -49,19 +53,26 @@ MAX_TILE_PAIRS = 1 << 21
 """The most pairs in one joined row tile, so that its mask takes at most 8 MB."""
 
 MAX_WASTE = 1.12
-"""Neighbouring row tiles are joined as long as this multiplies the computed pairs by at most this factor."""
+"""Neighbouring row tiles are joined as long as that multiplies the computed pairs by at most this factor."""
 
-CALL_PAIRS = 2048
-"""A kernel call's cost apart from its pairs, in pairs. Like the next two, an estimate, not yet measured."""
+BLOCK_SIDES = (1, 2, 4, 8, 16, 32, 64)
+"""Sides of the blocks into which a grid may be divided."""
 
-MASKED_PAIR = 0.5
+CALL_PAIRS = 6000
+"""A kernel call's cost apart from its pairs, in pairs. Like the next three, measured on one thread for 8
+heads of 64 channels, by ``benchmarks/cost_constants.py``, and rounded."""
+
+MASKED_PAIR = 0.15
 """What evaluating the mask adds to the cost of a pair."""
 
-GATHERED_POSITION = 32
-"""What sorting one position costs, in pairs: its query, key, value and output are copied once."""
+GATHERED_POSITION = 100
+"""What sorting one position costs, in pairs: its query and output, or its key and value, are copied once."""
+
+COPIED_KEY = 10
+"""What copying a key and its value from a short run costs, in pairs. Shuffled keys are further apart."""
 
 MAX_SCATTERED = 3
-"""The most scattered patterns to split by; each one can double the number of classes."""
+"""The greatest number of scattered patterns to split by; each one can double the number of classes."""
 
 CAUSAL = causal()
 
@@ -113,6 +124,11 @@ class RowTile:
         """The number of pairs of its queries and keys."""
         return (self.stop - self.start) * self.width
 
+    @cached_property
+    def key_index(self) -> Integers:
+        """The keys of all runs, one by one."""
+        return np.concatenate([np.arange(start, stop) for start, stop in self.runs])
+
     @property
     def computed(self) -> int:
         """The number of computed pairs: a built-in causal mask skips its empty half."""
@@ -132,12 +148,12 @@ class RowTile:
 class MaskPart:
     """Some queries and keys of a region, and what remains of the mask between them."""
 
-    queries: Integers | None  # sorted indices in the region, unless by_document; None for all of them
+    queries: Integers | None  # sorted indices in the region, unless reordered; None for all of them
     keys: Integers | None
     mask: Mask
     rows: tuple[RowTile, ...]
     region: Region
-    by_document: bool = False  # positions are sorted by document first, and every document has its own rows
+    reordered: bool = False  # queries are sorted by document or by block of a grid, each with separate rows
 
     def query_positions(self, extent: Extent) -> Integers:
         """Absolute positions of the part's queries."""
@@ -157,13 +173,16 @@ class MaskPart:
         """
         q = self.query_positions(extent)[row.start : row.stop]
         k = self.key_positions()
+        if len(row.runs) > 1 and row.checked == row.runs:  # all at once: every evaluation has a fixed cost
+            yield slice(0, row.width), self.mask.evaluate(extent, q, k[row.key_index])
+            return
         for start, stop in row.checked:
             column = row.column(start)
             yield slice(column, column + stop - start), self.mask.evaluate(extent, q, k[start:stop])
 
     def allowed(self, extent: Extent) -> int:
         """The exact number of pairs that the mask allows."""
-        if self.by_document:
+        if self.reordered:
             return sum(self._allowed_in(row, extent) for row in self.rows)
         return count_pairs(
             self.mask, self.query_positions(extent), self.key_positions(), extent, tile=2 * TILE
@@ -189,14 +208,16 @@ def lay_out(
 ) -> tuple[MaskPart, ...]:
     """The parts of a mask without leading axes, in row tiles of at most ``max_rows`` rows after joining.
 
-    ``squares`` allows one square for each document, if that is cheaper.
+    ``squares`` allows one square for each document, or each block of a grid, if that is cheaper.
     """
     region = Region.whole(extent) if region is None else region
     if not region.pairs:
         return ()
-    sparse = _in_order(mask, extent, region, max_rows)
-    found = _by_document(mask, extent, region, max_rows) if squares else None
-    return (found,) if found is not None and cost_of((found,)) < cost_of(sparse) else sparse
+    layouts = [_in_order(mask, extent, region, max_rows)]
+    if squares:
+        reordered = (_by_document(mask, extent, region, max_rows), _by_block(mask, extent, region))
+        layouts += ((part,) for part in reordered if part is not None)
+    return min(layouts, key=cost_of)  # the first of equals
 
 
 def cost_of(parts: tuple[MaskPart, ...]) -> int:
@@ -206,6 +227,7 @@ def cost_of(parts: tuple[MaskPart, ...]) -> int:
         for row in part.rows:
             asked = 0 if row.causal else sum(stop - start for start, stop in row.checked)
             total += CALL_PAIRS + row.computed + MASKED_PAIR * asked * (row.stop - row.start)
+            total += COPIED_KEY * row.width * (len(row.runs) > 1)
         moved = [index for index in (part.queries, part.keys) if index is not None]
         total += GATHERED_POSITION * sum(map(len, moved))
     return int(total)
@@ -285,8 +307,69 @@ def _by_document(mask: Mask, extent: Extent, region: Region, max_rows: int) -> M
     joined = _join_documents(rows) if rest in (Constant(True), CAUSAL) else rows
     # Rows of one document need only what remains of the mask; joined ones need all of it.
     return MaskPart(
-        queries, keys, rest if len(joined) == len(rows) else mask, tuple(joined), region, by_document=True
+        queries, keys, rest if len(joined) == len(rows) else mask, tuple(joined), region, reordered=True
     )
+
+
+def _by_block(mask: Mask, extent: Extent, region: Region) -> MaskPart | None:
+    """One part with its queries sorted by blocks of a grid; None unless queries see only neighbours there."""
+    factors = mask.parts if isinstance(mask, Both) else (mask,)
+    near = next((one for one in factors if isinstance(one, Neighbourhood) and not one.transposed), None)
+    if near is None or region != Region.whole(extent):
+        return None
+    block = _block_shape(near)
+    positions = region.query_positions(extent)
+    coordinates = near.coordinates(positions)
+    blocks = [along // size for along, size in zip(coordinates, block)]
+    labels = np.ravel_multi_index(blocks, [-(-a // b) for a, b in zip(near.shape, block)])
+    order = np.argsort(labels, kind="stable")
+    edges = [0, *(np.flatnonzero(np.diff(labels[order])) + 1).tolist(), len(order)]
+    centres = near.centres(coordinates)
+    rows = []
+    for start, stop in pairwise(edges):
+        inside = [along[order[start:stop]] for along in centres]
+        box = [
+            range(max(0, int(along.min()) - reach), min(size, int(along.max()) + reach + 1))
+            for along, reach, size in zip(inside, near.radius, near.shape)
+        ]
+        row = _box_row(mask, positions[order[start:stop]], start, box, near.shape, extent)
+        if row is not None:
+            rows.append(row)
+    return MaskPart(order, None, mask, tuple(rows), region, reordered=True) if rows else None
+
+
+def _block_shape(near: Neighbourhood) -> tuple[int, ...]:
+    """The block of queries of the least cost; a block and the keys that it sees make one kernel call."""
+
+    def cost(block: tuple[int, ...]) -> float:
+        calls = prod(-(-size // own) for size, own in zip(near.shape, block))
+        keys = prod(min(size, own + 2 * reach) for size, own, reach in zip(near.shape, block, near.radius))
+        return calls * (CALL_PAIRS + (1 + MASKED_PAIR) * prod(block) * keys + COPIED_KEY * keys)
+
+    sides = [sorted({min(side, size) for side in BLOCK_SIDES}) for size in near.shape]
+    blocks = [block for block in product(*sides) if prod(block) <= MAX_TILE_ROWS]
+    return min(blocks or [tuple(min(side) for side in sides)], key=cost)
+
+
+def _box_row(
+    mask: Mask, q: Integers, start: int, box: list[range], shape: tuple[int, ...], extent: Extent
+) -> RowTile | None:
+    """The row tile of some queries that see keys in a box of a grid; None if they see none."""
+    lines = np.zeros(1, np.int64)
+    for along, size in zip(box[:-1], shape):
+        lines = (lines[:, None] * size + np.asarray(along)).reshape(-1)
+    firsts = lines * shape[-1] + box[-1].start
+    runs = _union(tuple((int(first), int(first) + len(box[-1])) for first in firsts))
+    keys = Strip(
+        np.concatenate([np.arange(*run) for run in runs]),
+        np.cumsum([0, *(b - a for a, b in runs[:-1])]),
+    )
+    seen = mask.tiles(Strip(q, np.zeros(1, np.int64)), keys, extent)[0]
+    chosen = tuple(run for run, verdict in zip(runs, seen) if verdict != NONE)
+    if not chosen:
+        return None
+    checked = chosen if (seen == SOME).any() else ()
+    return RowTile(start, start + len(q), chosen, checked)
 
 
 def _labels(documents: Documents, extent: Extent, q: Integers, k: Integers) -> tuple[Integers, Integers]:
@@ -299,7 +382,7 @@ def _labels(documents: Documents, extent: Extent, q: Integers, k: Integers) -> t
 
 
 def _order(labels: Integers) -> Integers | None:
-    """What sorts the labels and keeps positions in order within each; None if they are sorted."""
+    """The order that sorts the labels, stable within each; None if they are sorted already."""
     return None if (labels[1:] >= labels[:-1]).all() else np.argsort(labels, kind="stable")
 
 
@@ -309,7 +392,7 @@ def _moved(row: RowTile, queries: int, keys: int) -> RowTile:
 
 
 def _join_documents(rows: list[RowTile]) -> list[RowTile]:
-    """Neighbouring squares joined where a call of their own would cost more than the pairs it saves."""
+    """Neighbouring squares joined where separate calls would cost more than the pairs they save."""
     joined: list[RowTile] = []
     for row in rows:
         if joined and joined[-1].stop == row.start and joined[-1].runs[0][1] == row.runs[0][0]:

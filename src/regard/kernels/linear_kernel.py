@@ -73,7 +73,7 @@ def linear_attention(
         return call.restore(_by_heads(call, _whole))
     if keys < queries:
         raise ShapeError(
-            "Causal linear attention has at least as many keys as queries (keys = {keys}).",
+            "Causal linear attention needs at least as many keys as queries (keys = {keys}).",
             got="queries = {queries}",
             do="Pass the keys of the whole sequence, or continue from a state.",
             keys=keys,
@@ -104,7 +104,7 @@ def linear_attention_with_state(
     call = _prepare(q, k, v, feature_map, keep)
     if k.shape[-2] != q.shape[-2]:
         raise ShapeError(
-            "With a state, queries and keys are the same new tokens (queries = {queries}).",
+            "With a state, queries and keys must be the same new tokens (queries = {queries}).",
             got="keys = {keys}",
             do="Pass only the keys that the state has not seen.",
             queries=q.shape[-2],
@@ -118,7 +118,7 @@ def linear_attention_with_state(
         )
         if tuple(sums.shape) != own:
             raise ShapeError(
-                "The state has shape (batch, heads, features, value channels + 1) = {own}.",
+                "The state must have shape (batch, heads, features, value channels + 1) = {own}.",
                 got="{shape}",
                 do="Start again with state=None.",
                 own=own,
@@ -239,7 +239,7 @@ class _LinearCall:
         features = self.feature_map(self._wide(x))
         if features.shape[:-1] != x.shape[:-1]:
             raise ShapeError(
-                "A feature map changes at most the last axis.",
+                "A feature map may change only the last axis.",
                 got="{features} from {channels}",
                 do="Map channels to features.",
                 features=tuple(features.shape),
@@ -270,7 +270,7 @@ def _feature_map(given: str | FeatureMap) -> FeatureMap:
     if callable(given):
         return given
     raise ArgumentError(
-        'feature_map is "elu" or a function.',
+        'feature_map must be "elu" or a function.',
         got="{given!r}",
         do="Pass a function that maps a tensor of channels to features.",
         given=given,
@@ -281,7 +281,7 @@ def _check_keep(keep: object, lead: tuple[int, ...], keys: int, device: torch.de
     """``keep`` as ``(batch or 1, 1, key, 1)``."""
     if not isinstance(keep, Tensor) or keep.dtype != torch.bool:
         raise DtypeError(
-            "keep is a bool tensor, True for real tokens.",
+            "keep must be a bool tensor, True for real tokens.",
             got="{type}",
             do="Convert it with .bool().",
             type=type(keep).__name__,
@@ -290,7 +290,7 @@ def _check_keep(keep: object, lead: tuple[int, ...], keys: int, device: torch.de
         wide = keep.to(device).expand(*lead, keys)
     except RuntimeError:
         raise ShapeError(
-            "keep broadcasts to (..., key) = {full}.",
+            "keep must broadcast to (..., key) = {full}.",
             got="shape {shape}",
             do="Pass one value per key, without a head axis.",
             full=(*lead, keys),

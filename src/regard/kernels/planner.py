@@ -25,7 +25,7 @@ from math import prod
 import numpy as np
 
 from regard.errors import ArgumentError
-from regard.kernels.layout import TILE, MaskPart, Region, Run, lay_out, one_tile
+from regard.kernels.layout import TILE, MaskPart, Region, Run, cost_of, lay_out, one_tile
 from regard.languages import Texts
 from regard.masks import Mask, MaskLike, as_mask, causal, everything
 from regard.masks.extent import Extent, Strip
@@ -73,6 +73,7 @@ class Plan:
     window(128, 128) over 8,192 queries × 8,192 keys: banded
       allowed   2,088,832 of 67,108,864 pairs (3.11 %)
       computed  2,605,056 pairs, as many as 636 tiles of 64 × 64, in 126 calls
+      cost      as much as 3,519,571 pairs without a mask, by the measured costs of calls, masks and copies
     """
 
     mask: Mask
@@ -130,6 +131,15 @@ class Plan:
         """The number of kernel calls."""
         return sum(len(part.rows) for element in self.elements for part in element.parts)
 
+    @cached_property
+    def cost(self) -> int:
+        """What the kernel calls cost, in pairs without a mask; the layout that costs least is chosen.
+
+        It counts what a call, a masked pair and a copied position cost besides the pairs, as measured by
+        ``benchmarks/cost_constants.py``.
+        """
+        return sum(prod(element.mask.lead) * cost_of(element.parts) for element in self.elements)
+
     @property
     def total(self) -> int:
         """The number of pairs without a mask."""
@@ -164,12 +174,15 @@ class Plan:
             "tiles": self.tiles,
             "side": TILE,
             "calls": self.calls,
+            "cost": self.cost,
         }
-        lines = (
+        lines = [
             "plan.each" if self.mask.lead else "plan",
             "plan.allowed" if self.total else "plan.allowed.none",
             "plan.computed.once" if self.calls == 1 else "plan.computed",
-        )
+        ]
+        if self.calls > 1:  # only tiles can be laid out in several ways
+            lines.append("plan.cost")
         return "\n".join(TEXTS.say(line, lang, **said) for line in lines)
 
 
@@ -196,7 +209,7 @@ def plan(mask: MaskLike | None, queries: int, keys: int | None = None) -> Plan:
     extent = extent_of(queries, keys)
     if max(extent) > MAX_PLAN_LENGTH:
         raise ArgumentError(
-            "plan() takes at most {most:,} queries and keys.",
+            "plan() can take at most {most:,} queries and keys.",
             got="{extent}",
             do="Plan a shorter sequence; costs follow the same formula at any length.",
             most=MAX_PLAN_LENGTH,

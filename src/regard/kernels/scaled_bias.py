@@ -59,7 +59,7 @@ class ScaledBias(Bias):
 
     def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
         factors = factors_of(tables[-1], q, extent)
-        # A factor of 0 takes a bias away, even one of −inf.
+        # A factor of 0 removes a bias, even one of −inf.
         return torch.where(factors == 0, 0.0, self.part.tile(tables[:-1], q, k, extent) * factors)
 
     def add_gradient(
@@ -71,7 +71,7 @@ class ScaledBias(Bias):
         k: Tensor,
         extent: Extent,
     ) -> None:
-        # The factors are given numbers; only the bias learns.
+        # The factors are fixed; only the bias gets a gradient.
         scaled = grad_tile * factors_of(tables[-1], q, extent)
         self.part.add_gradient(grads[:-1], scaled, tables[:-1], q, k, extent)
 

@@ -98,20 +98,20 @@ def check_group(group: object) -> None:
     """Raise unless this is a torch.distributed group that this process belongs to."""
     if not dist.is_available() or not dist.is_initialized():
         raise ArgumentError(
-            "group= needs processes that are connected.",
+            "group= needs connected processes.",
             got="torch.distributed without init_process_group",
             do="Start with torchrun and call torch.distributed.init_process_group, or omit group=.",
         )
     if group == dist.GroupMember.NON_GROUP_MEMBER:
         raise ArgumentError(
-            "group= is a group that this process belongs to.",
+            "group= must be a group that this process belongs to.",
             got="a group without rank {rank}",
             do="Call it only in the processes of the group.",
             rank=dist.get_rank(),
         )
     if not isinstance(group, dist.ProcessGroup):
         raise DtypeError(
-            "group is a process group of torch.distributed.",
+            "group must be a process group of torch.distributed.",
             got="{type}",
             do="Pass torch.distributed.group.WORLD, or the result of new_group(...).",
             type=type(group).__name__,
@@ -140,7 +140,7 @@ def gather_ring(
             if repr(row[place]) != repr(everyone[0][place]):  # so that NaN equals NaN
                 first, other = (_described(name, x[place]) for x in (everyone[0], row))
                 raise ShapeError(
-                    "Every process of a group passes the same {name} (process 0: {first}).",
+                    "Every process of a group must pass the same {name} (process 0: {first}).",
                     got="{other} in process {process}",
                     do="Only the numbers of queries and of keys may differ.",
                     name=name,
@@ -164,7 +164,7 @@ def refuse_together(refused: list[bool], failed: RegardError | None) -> None:
         raise failed
     if any(refused):
         raise ArgumentError(
-            "All processes of a group compute together.",
+            "All processes of a group must compute together.",
             got="an error in process {process}",
             do="See the error message of that process.",
             process=refused.index(True),

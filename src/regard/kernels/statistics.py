@@ -4,7 +4,7 @@ Only a few rows of scores exist at a time, with all keys that these rows may see
 The definitions are in ``docs/statistics.md``.
 
 Two matrix products take most of the time, scores = q kᵀ and output = w v. What is between them decides how
-much more than plain attention the statistics cost, because a pass over scores that have left the cache takes
+much more the statistics cost than plain attention, because a pass over scores that have left the cache takes
 as long as a product. So between the products there is one compiled pass per row (``row_pass.c``), which does
 everything while the row is in the cache; without a compiler the same is done in torch operations on a few
 rows at a time. Measured against plain SDPA, 8 heads × 64 (``benchmarks/row_statistics.py``).
@@ -56,7 +56,7 @@ def attention_statistics(
 
     With ``group``, a process group of ``torch.distributed``, the sequence is sharded across processes:
     each passes its own queries, keys and values, in the order of the ranks, and gets the statistics
-    of its own queries and keys. Masks and biases are those of the whole sequence, the same in all
+    for its queries and keys. Masks and biases are those of the whole sequence, the same in all
     processes, and positions count from its beginning.
 
     >>> q = k = torch.zeros(1, 4, 8)  # one head, four equal scores

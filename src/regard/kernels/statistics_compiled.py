@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.kernels.compiled_pass import CompiledPass, RowPassArguments, compiled_pass
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MaskPart, RowTile
-from regard.kernels.statistics_pass import LOG2_E, StatisticsPass
+from regard.kernels.statistics_pass import LOG2_E, Scratch, StatisticsPass
 from regard.kernels.statistics_totals import Totals
 from regard.kernels.tile_columns import PartColumns, TileColumns
 from regard.kernels.tile_pass import HeadGroup
@@ -36,7 +36,7 @@ class CompiledStatistics(StatisticsPass):
     """One part for one head group, its scores turned into weights and statistics by ``row_pass.c``."""
 
     max_scores = 1 << 19
-    split_scores = 1 << 19
+    split_scores = 1 << 18
 
     def __init__(
         self,
@@ -46,10 +46,11 @@ class CompiledStatistics(StatisticsPass):
         totals: Totals,
         *,
         lse_known: bool,
+        scratch: Scratch,
         columns: PartColumns,
         compiled: CompiledPass,
     ) -> None:
-        super().__init__(inputs, head_group, part, totals, lse_known=lse_known)
+        super().__init__(inputs, head_group, part, totals, lse_known=lse_known, scratch=scratch)
         self.columns, self.compiled = columns, compiled
         own = {name: getattr(totals, name)[head_group.batch, head_group.heads] for name in TOTALS}
         assert len({x.stride() for x in own.values()}) == 1

@@ -11,8 +11,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from itertools import accumulate
 from typing import ClassVar
 
@@ -36,6 +38,30 @@ LOG2_E = math.log2(math.e)
 """Scores are kept in bits, so that a weight is a power of 2."""
 
 
+class Scratch:
+    """Memory for scores, which stretches take in turns.
+
+    Under a causal mask every tile is wider than the one before. Memory that grew with it would be new, and
+    mapped page by page, for every tile, which took a fifth of the time.
+    """
+
+    def __init__(self) -> None:
+        self._free: list[list[Tensor]] = []  # append and pop are atomic, so threads need no lock
+
+    @contextmanager
+    def taken(self, like: Tensor, sizes: tuple[int, ...]) -> Iterator[list[Tensor]]:
+        """Memory of at least these sizes, for one thread."""
+        try:
+            store = self._free.pop()
+        except IndexError:
+            store = [like.new_empty(0) for _ in sizes]
+        for number, size in enumerate(sizes):
+            if store[number].numel() < size:
+                store[number] = like.new_empty(size)
+        yield store
+        self._free.append(store)
+
+
 class StatisticsPass(PartTensors, ABC):
     """The statistics of one part for one head group: its tensors, and the totals to add to."""
 
@@ -43,10 +69,17 @@ class StatisticsPass(PartTensors, ABC):
     split_scores: ClassVar[int]  # heads are split if a tile has more; a lower number means more calls
 
     def __init__(
-        self, inputs: Inputs, head_group: HeadGroup, part: MaskPart, totals: Totals, *, lse_known: bool
+        self,
+        inputs: Inputs,
+        head_group: HeadGroup,
+        part: MaskPart,
+        totals: Totals,
+        *,
+        lse_known: bool,
+        scratch: Scratch,
     ) -> None:
         super().__init__(inputs.q, inputs.k, head_group, part, inputs.extent)
-        self.inputs, self.totals = inputs, totals
+        self.inputs, self.totals, self.scratch = inputs, totals, scratch
         self.lse_known = lse_known  # whether the lse and the output have been computed already
         wide = totals.lse.dtype
         k = self.of_keys(inputs.k).to(wide)
@@ -73,29 +106,38 @@ class StatisticsPass(PartTensors, ABC):
 
     def stretches(self, count: int) -> list[list[RowTile]]:
         """All rows in tiles, grouped into about ``count`` stretches with equally many scores."""
-        tiles = list(self._tiles())
+        tiles = self.tiles
         done = list(accumulate(tile.pairs for tile in tiles))
         found: dict[int, list[RowTile]] = {}
         for tile, so_far in zip(tiles, done):
             found.setdefault(count * (so_far - 1) // done[-1], []).append(tile)
         return list(found.values())
 
-    def _tiles(self) -> Iterator[RowTile]:
+    @cached_property
+    def tiles(self) -> list[RowTile]:
+        """The rows of the part in tiles of at most ``max_scores`` scores."""
+        found: list[RowTile] = []
         for row in self.part.rows:
             scores = max(1, self.batch * self.heads * row.width)
             step = min(MAX_ROWS, max(1, self.max_scores // scores))
-            for start in range(row.start, row.stop, step):
-                yield replace(row, start=start, stop=min(start + step, row.stop))
+            starts = range(row.start, row.stop, step)
+            found += (replace(row, start=start, stop=min(start + step, row.stop)) for start in starts)
+        return found
+
+    @cached_property
+    def buffer_sizes(self) -> tuple[int, int]:
+        """How many numbers the two buffers of a stretch hold: the scores of a tile, and one more."""
+        return self.batch * self.heads * max(tile.pairs for tile in self.tiles), 0
 
     def stretch(self, tiles: list[RowTile]) -> Tensor:
         """Compute some rows; return what each key of the part received from them."""
         # Its own buffers, so that other stretches can be computed at the same time.
         own = copy(self)
         wide = self.k_columns
-        own.store = [wide.new_empty(0) for _ in range(2)]
         own.received = wide.new_zeros(self.batch, self.heads, wide.shape[-1])
-        for tile in tiles:
-            own.add_tile(tile)
+        with self.scratch.taken(wide, self.buffer_sizes) as own.store:
+            for tile in tiles:
+                own.add_tile(tile)
         return own.received
 
     def add_received(self, found: Tensor) -> None:
@@ -149,11 +191,11 @@ class StatisticsPass(PartTensors, ABC):
 
     def _merge_top(self, tile: RowTile, powers: Tensor, factor: Tensor | None = None) -> None:
         """Merge the greatest weights of these rows with those found before."""
+        if not self.totals.top_weights.shape[-1]:
+            return
         weights = self.totals.top_weights[self.head_group.batch, self.head_group.heads]
         keys = self.totals.top_keys[self.head_group.batch, self.head_group.heads]
         top, place = weights.shape[-1], self._place(tile)
-        if not top:
-            return
         found, column = powers.topk(min(top, tile.width), dim=-1)
         found = (found if factor is None else found * factor[..., None]).flatten(1, 2)
         key = torch.from_numpy(self._key_positions(tile)).to(found.device)[column].flatten(1, 2)
@@ -165,9 +207,11 @@ class StatisticsPass(PartTensors, ABC):
 
     def _receive(self, tile: RowTile, found: Tensor) -> None:
         """Add what the keys of a tile received, ``(batch, head, key)``."""
+        column = 0
         for start, stop in tile.runs:
-            column = tile.column(start)
-            self.received[..., start:stop] += found[..., column : column + stop - start]
+            width = stop - start
+            self.received.narrow(-1, start, width).add_(found.narrow(-1, column, width))
+            column += width
 
     # ---- places ------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MaskPart
 from regard.kernels.statistics_compiled import CompiledStatistics, compiled_pass_for
-from regard.kernels.statistics_pass import MAX_ROWS, StatisticsPass
+from regard.kernels.statistics_pass import MAX_ROWS, Scratch, StatisticsPass
 from regard.kernels.statistics_torch import TorchStatistics
 from regard.kernels.statistics_totals import Totals
 from regard.kernels.tile_columns import columns_of
@@ -47,18 +47,25 @@ def _pass_maker(
     inputs: Inputs, part: MaskPart, totals: Totals, *, lse_known: bool
 ) -> Iterator[tuple[type[StatisticsPass], Callable[[HeadGroup], StatisticsPass]]]:
     """Which kind of pass computes a part, and what makes one for some heads."""
-    compiled = compiled_pass_for(inputs)
+    compiled, scratch = compiled_pass_for(inputs), Scratch()
     if compiled is None:
         yield (
             TorchStatistics,
-            lambda some: TorchStatistics(inputs, some, part, totals, lse_known=lse_known),
+            lambda some: TorchStatistics(inputs, some, part, totals, lse_known=lse_known, scratch=scratch),
         )
         return
     columns = columns_of(part, inputs.extent, inputs.lead)
     yield (
         CompiledStatistics,
         lambda some: CompiledStatistics(
-            inputs, some, part, totals, lse_known=lse_known, columns=columns, compiled=compiled
+            inputs,
+            some,
+            part,
+            totals,
+            lse_known=lse_known,
+            scratch=scratch,
+            columns=columns,
+            compiled=compiled,
         ),
     )
     columns.forget_tables()

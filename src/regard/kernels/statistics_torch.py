@@ -10,6 +10,7 @@ products happens to so few scores at once that they stay in the cache.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -77,8 +78,15 @@ class DistanceSums:
 class TorchStatistics(StatisticsPass):
     """One part for one head group, in torch operations on a few rows at a time."""
 
-    max_scores = 1 << 20
-    split_scores = 1 << 20
+    # Many at once, since each tile takes dozens of operations; between the products they run in chunks.
+    max_scores = 1 << 21
+    split_scores = 1 << 21
+
+    @cached_property
+    def buffer_sizes(self) -> tuple[int, int]:
+        """The scores of a tile, and those of a chunk minus their maximum."""
+        scores = super().buffer_sizes[0]
+        return scores, min(scores, CACHED_SCORES)
 
     def add_tile(self, tile: RowTile) -> None:
         """Powers, their sums, and what follows from them."""

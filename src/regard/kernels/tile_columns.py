@@ -32,7 +32,7 @@ class TileColumns:
 
     @cached_property
     def addresses(self) -> dict[str, int]:
-        """Where each array is in memory; NumPy takes a microsecond to say so."""
+        """Where each array is in memory; asking NumPy takes a microsecond."""
         arrays = {name: array for name, array in vars(self).items() if isinstance(array, np.ndarray)}
         assert all(array.flags.c_contiguous for array in arrays.values())
         return {name: array.ctypes.data for name, array in arrays.items()}
@@ -143,6 +143,6 @@ def _side_by_side(x: NDArray, tile: RowTile) -> NDArray:
 
 
 def _columns_of(positions: Integers, keys: Integers) -> Integers:
-    """The column of the key at each position, −1 if there is no such key; the keys are sorted."""
+    """The column of the key at each position, −1 if no key is there; the keys are sorted."""
     column = np.searchsorted(keys, positions).clip(max=len(keys) - 1)
     return np.where(keys[column] == positions, column, -1)

@@ -26,8 +26,14 @@ from regard.masks.extent import Extent, Integers
 
 WHOLE = slice(None)
 
+HOST = "cpu"
+"""The device on which reading a tensor waits for nothing."""
+
 MAX_BIAS_VALUES = 1 << 21
 """The most bias values in memory at once: 8 MB in float32."""
+
+MAX_JOINED_RUNS = 8
+"""Runs of keys that are copied one by one; more are gathered by their indices."""
 
 MIN_ROW_TILES = 16
 """The least number of row tiles of a part, if it has enough rows."""
@@ -156,9 +162,8 @@ class TilePass(PartTensors):
             else:
                 of_q, of_k, of_v = plain_kernel.backward(tile, whole.at(rows), self._collector(row))
             _add(grad_q, rows if self.queries is None else self.queries[rows], of_q)
-            for into, taken in _run_slices(row):
-                own_k[:, :, into] += self._gathered(of_k[:, :, taken])
-                own_v[:, :, into] += self._gathered(of_v[:, :, taken])
+            _add_keys(own_k, row, self._gathered(of_k))
+            _add_keys(own_v, row, self._gathered(of_v))
         if self.keys is not None:
             _add(grad_k, self.keys, own_k)
             _add(grad_v, self.keys, own_v)
@@ -185,7 +190,7 @@ class TilePass(PartTensors):
         masked = bool(row.checked) and not (self.head_group.causal or row.causal)
         if not masked and bias is None:
             return None, None
-        name = self._shape_of(row) if bias is None and self.part.mask.shifts else None
+        name = self._shape_of(row) if bias is None else None
         if name is not None and name in self.call.kept:
             return self.call.kept[name]
         found = self._new_additive(row, masked)
@@ -195,8 +200,7 @@ class TilePass(PartTensors):
 
     def _new_additive(self, row: RowTile, masked: bool) -> tuple[Tensor, Tensor | None]:
         if self.call.inputs.bias is None:
-            forbidden, sees = self._forbidden(row)
-            return forbidden, None if bool(sees.all()) else sees
+            return self._forbidden(row)
         q, k = self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row)
         additive = self.call.inputs.bias.tile(self.tables, *self._on_device(q, k), self.call.inputs.extent)
         # In at least float32, and expanded: the kernel does not broadcast queries and keys.
@@ -205,10 +209,12 @@ class TilePass(PartTensors):
         if masked:
             additive = additive + self._forbidden(row)[0]
         sees = (additive != -torch.inf).any(-1)
-        return additive, None if bool(sees.all()) else sees
+        # Elsewhere, asking whether all do would wait for the device, once for every tile.
+        known = self.q.device.type == HOST and bool(sees.all())
+        return additive, None if known else sees
 
-    def _forbidden(self, row: RowTile) -> tuple[Tensor, Tensor]:
-        """−inf where the mask forbids and 0 elsewhere, and which rows see any key.
+    def _forbidden(self, row: RowTile) -> tuple[Tensor, Tensor | None]:
+        """−inf where the mask forbids and 0 elsewhere, and which rows see any key (None: all do).
 
         In NumPy, because torch would wake its threads for every small tile.
         """
@@ -220,20 +226,30 @@ class TilePass(PartTensors):
         unasked = row.width > sum(stop - start for start, stop in row.checked)
         sees = np.ones(forbidden.shape[:-1], np.bool_) if unasked else (forbidden == 0).any(-1)
         additive = self.head_group.own(flatten_lead(torch.from_numpy(forbidden), inputs.lead))
+        additive = additive.to(self.q.device, non_blocking=True)
+        if sees.all():
+            return additive, None
         # flatten_lead expects (..., query, key), so the rows get a key axis of size 1.
         of_rows = self.head_group.own(flatten_lead(torch.from_numpy(sees)[..., None], inputs.lead))[..., 0]
-        return additive.to(self.q.device), of_rows.to(self.q.device)
+        return additive, of_rows.to(self.q.device, non_blocking=True)
 
     def _on_device(self, q: Integers, k: Integers) -> tuple[Tensor, Tensor]:
         return torch.from_numpy(q).to(self.q.device), torch.from_numpy(k).to(self.q.device)
 
     def _shape_of(self, row: RowTile) -> Any:
-        """A key that is equal for window tiles with equal masks, or None if the tile cannot be reused."""
-        here = int(self.q_positions[row.start]) if len(self.q_positions) else 0
-        if self.part.queries is not None or self.part.keys is not None:
-            apart = (self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row))
-            return self.part.mask, *((positions - here).tobytes() for positions in apart)
-        return self.part.mask, row.stop - row.start, tuple((a - here, b - here) for a, b in row.runs)
+        """A key that is equal for tiles with equal masks, or None if the tile cannot be reused."""
+        mask = self.part.mask
+        if mask.shifts and self.part.queries is None and self.part.keys is None:
+            here = int(self.q_positions[row.start]) if len(self.q_positions) else 0
+            return mask, row.stop - row.start, tuple((a - here, b - here) for a, b in row.runs)
+        q = self.q_positions[row.start : row.stop]
+        if mask.shifts:
+            apart = (q, _take_positions(self.k_positions, row))
+            return mask, *((positions - q[:1]).tobytes() for positions in apart)
+        if len(row.runs) == 1:
+            return None
+        key = mask.tile_key(q, _take_positions(self.k_positions, row))
+        return None if key is None else (mask, key)
 
     def _collector(self, row: RowTile) -> Any:
         """The function to which the plain kernel passes the gradients of the scores, if a bias needs them."""
@@ -260,8 +276,10 @@ def _lower(rows: tuple[RowTile, ...]) -> Iterator[RowTile]:
     """Row tiles split so that several can be computed in parallel."""
     height = max(MIN_TILE_ROWS, sum(row.stop - row.start for row in rows) // MIN_ROW_TILES)
     for row in rows:
-        for start in range(row.start, row.stop, row.stop - row.start if row.causal else height):
-            yield replace(row, start=start, stop=min(start + height, row.stop))
+        # A causal square is one call, however long: the kernel's causal mask begins at its first row.
+        step = row.stop - row.start if row.causal else height
+        for start in range(row.start, row.stop, step):
+            yield replace(row, start=start, stop=min(start + step, row.stop))
 
 
 def _shorter(rows: tuple[RowTile, ...], heads: int) -> Iterator[RowTile]:
@@ -304,19 +322,24 @@ def gather(x: Tensor, index: Tensor | None) -> Tensor:
 
 def take(x: Tensor, row: RowTile, *, axis: int = -2) -> Tensor:
     """The keys of a row tile side by side: a view if they are one run."""
+    if len(row.runs) > MAX_JOINED_RUNS:
+        return x.index_select(axis, torch.from_numpy(row.key_index).to(x.device))
     runs = [x.narrow(axis, start, stop - start) for start, stop in row.runs]
     return runs[0] if len(runs) == 1 else torch.cat(runs, axis)
 
 
 def _take_positions(positions: Integers, row: RowTile) -> Integers:
-    return np.concatenate([positions[start:stop] for start, stop in row.runs])
+    return positions[slice(*row.runs[0])] if len(row.runs) == 1 else positions[row.key_index]
 
 
-def _run_slices(row: RowTile) -> Iterator[tuple[slice, slice]]:
-    """Each run as a slice of the part's keys, and as a slice of what ``take`` returns."""
+def _add_keys(total: Tensor, row: RowTile, values: Tensor) -> None:
+    """Add what belongs to the keys of a row tile, in the order in which ``take`` returns them."""
+    if len(row.runs) > MAX_JOINED_RUNS:
+        _add(total, torch.from_numpy(row.key_index).to(total.device), values)
+        return
     done = 0
     for start, stop in row.runs:
-        yield slice(start, stop), slice(done, done + stop - start)
+        total[:, :, start:stop] += values[:, :, done : done + stop - start]
         done += stop - start
 
 

@@ -78,7 +78,7 @@ def head_groups_of(
         causal = element.path == "causal"
         # Without a built-in causal mask, tiles skip the empty half. Only the kernels of this file take
         # positions that are not in order.
-        cut = not own_causal and (causal or any(part.by_document for part in element.parts))
+        cut = not own_causal and (causal or any(part.reordered for part in element.parts))
         parts = _tiles_of(element.mask, plan.extent, plan.region, max_rows=max_rows) if cut else element.parts
         return HeadGroup(batch, heads, causal and own_causal, parts)
 
@@ -169,7 +169,7 @@ class _TiledGradient(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         del ctx, grads
         raise ArgumentError(
-            "regard.attention has first derivatives.",
+            "regard.attention has first derivatives only.",
             got="a second derivative of a masked or capped call",
             do="Compute it with regard.attention_weights(...) @ v, which torch differentiates.",
         )
@@ -184,7 +184,7 @@ class _TiledGradient(torch.autograd.Function):
 def _one_by_one(
     function: Any, size: int, in_dims: tuple[int | None, ...], call: TiledCall, tensors: tuple[Any, ...]
 ) -> tuple[Any, Any]:
-    """What torch.vmap asks for: one call for each element, and the results stacked."""
+    """What torch.vmap needs: one call for each element, and the results stacked."""
     found = [
         function.apply(
             call, *(x if d is None or x is None else x.select(d, i) for x, d in zip(tensors, in_dims))

@@ -42,14 +42,14 @@ def traced_call(
     """``attention()`` while torch traces it into a graph."""
     if dropout:
         raise ArgumentError(
-            "torch.compile and torch.export take regard.attention without dropout.",
+            "torch.compile and torch.export need regard.attention without dropout.",
             got="dropout = {dropout}",
             do="Set dropout=0.0, or call it outside the compiled function.",
             dropout=dropout,
         )
     if bias is not None and not isinstance(bias, Tensor):
         raise ArgumentError(
-            "torch.compile and torch.export take a bias that is a tensor.",
+            "torch.compile and torch.export need a bias that is a tensor.",
             got="a bias of regard.biases",
             do="Pass bias=bias.dense(queries, keys), or call it outside the compiled function.",
         )
@@ -121,7 +121,9 @@ def _reduced(grad: Tensor, x: Tensor, lead: tuple[int, ...]) -> Tensor:
     full = grad if grad.shape[0] == 1 else grad.reshape(*lead, *grad.shape[1:])
     while full.ndim < len(wide):
         full = full[None]
-    return full.sum_to_size(*wide[len(wide) - full.ndim :]).reshape(x.shape).to(x.dtype).clone()
+    own = full.sum_to_size(*wide[len(wide) - full.ndim :]).reshape(x.shape).to(x.dtype)
+    # A new tensor in the usual order of memory, as the fake operator promises and inductor asserts.
+    return own.clone(memory_format=torch.contiguous_format)
 
 
 def _register() -> None:

@@ -6,7 +6,7 @@ done again in float64, and the weights compared with those of the recording.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +16,10 @@ from regard.errors import ArgumentError, RecordingError
 from regard.interception.steps import KINDS
 from regard.kernels.reference import Numbers, Trace, attention
 from regard.lessons.facts import text as say
+from regard.lessons.layer_residual import LayerResidual, layer_residual
 from regard.lessons.number_grid import grid_of, looks_of
 from regard.lessons.sentence_explanation import MOST_WORDS
-from regard.recording import Call, Recording, load_reader
+from regard.recording import Call, Recording, ScoredCall, load_reader
 from regard.recording.row import AttentionRow, row_of
 from regard.translator import embedded, embedded_alignment_head, look
 from regard.views.explanation import Explanation, Grid, Step
@@ -41,18 +42,34 @@ def explain_model(
 ) -> Explanation:
     """Read a text with a model, by default the built-in translator, and explain one of its rows."""
     if model is not None:
-        seen = load_reader(model).read(text, pair=pair, values=True)
+        reader = load_reader(model)
+        seen = reader.read(text, pair=pair, projections=True)
+
+        def read_again(call: Call, query: int) -> LayerResidual | None:
+            inputs = reader.inputs(text, pair=pair)
+            return layer_residual(reader.model, lambda: reader.model(**inputs), call, query)
+
         return explain_recording(
-            seen, title=text, name=str(model), lang=lang, kind=kind, layer=layer, head=head, token=token
-        )
-    seen = look(embedded(), text, translation=pair, values=True).recording
+            seen, title=text, name=str(model), lang=lang, kind=kind, layer=layer, head=head, token=token,
+            residual=read_again,
+        )  # fmt: skip
+    translator = embedded()
+    watched = look(translator, text, translation=pair, projections=True)
+    seen = watched.recording
     if kind in (None, "cross") and layer is None and head is None:
         best = embedded_alignment_head()  # the head whose cross-attention aligns the two texts
         kind, layer, head = "cross", best.layer, best.head
     name = say("explain.translator", lang)
     return explain_recording(
-        seen, title=text, name=name, lang=lang, kind=kind, layer=layer, head=head, token=token
-    )
+        seen, title=text, name=name, lang=lang, kind=kind, layer=layer, head=head, token=token,
+        residual=lambda call, query: layer_residual(
+            translator.model, lambda: look(translator, text, translation=watched.translation), call, query
+        ),
+    )  # fmt: skip
+
+
+Residual = Callable[[Call, int], LayerResidual | None]
+"""Finds what a call's output is added to, at a query."""
 
 
 def explain_recording(
@@ -65,10 +82,12 @@ def explain_recording(
     layer: int | None = None,
     head: int | None = None,
     token: int | str | None = None,
+    residual: Residual | None = None,
 ) -> Explanation:
-    """Explain one row of a recording that has values.
+    """Explain one row of a recording that has values; with ``projections=True``, up to the layer's output.
 
     By default the cross-attention, if there is any; the first layer and head; the token in the middle.
+    ``residual`` finds what the output is added to, which a recording does not keep.
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
@@ -110,7 +129,10 @@ def explain_recording(
         title or " ".join(queries),
         tuple(about),
         lang,
-        tuple(_steps(trace, row, queries[query], keys, lang)),
+        (
+            *_steps(trace, row, queries[query], keys, lang),
+            *_layer_steps(call, number, query, queries[query], residual, lang),
+        ),
         say("explain.looks.head", lang, layer=call.layer, head=number),
         looks_of([queries[place] for place in rows], keys, weights, lang),
     )
@@ -333,4 +355,47 @@ def _steps(trace: Trace, row: AttentionRow, word: str, names: Sequence[str], lan
     steps.append(
         step("output", "o = Σ w v", (1, len(outputs)), grid_of(trace.output[0], [word], outputs), token=word)
     )
+    return steps
+
+
+# ---- from the head to the layer ----------------------------------------------------------------
+
+
+def _layer_steps(
+    call: Call, head: int, query: int, word: str, residual: Residual | None, lang: str
+) -> list[Step]:
+    """All heads, W_o and the residual, for a call with its projection and all of its heads."""
+    if not isinstance(call, ScoredCall) or call.projection is None or call.v is None:
+        return []
+    if call.head_numbers != tuple(range(call.heads)):
+        return []  # the other heads would be missing in the sum
+    weights = call.weights(None, rows=query)[:, 0].double().cpu()  # (head, key)
+    values = call.v[0].double().cpu().repeat_interleave(call.heads // call.v.shape[1], 0)  # (head, key, c)
+    outputs = (weights[:, None] @ values)[:, 0].numpy()  # (head, channel)
+    parts = np.einsum("hc,hcw->hw", outputs, call.projection.double().cpu().numpy())  # (head, width)
+    names = [say("explain.head", lang, head=one) for one in call.head_numbers]
+    found = None if residual is None else residual(call, query)
+    total = parts.sum(0)
+    lines = [(names[head], parts[head]), (say("explain.all_heads", lang), total)]
+    if found is not None and found.bias is not None:
+        total = total + found.bias
+        lines.append((say("explain.with_bias", lang), total))
+
+    def step(name: str, formula: str, shape: tuple[int, ...], grid: Grid, **values: object) -> Step:
+        says = say(f"explain.row.{name}", lang).format(**values)
+        return Step(name, say(f"explain.{name}.title", lang), says, formula, shape, (grid,))
+
+    def grid(lines: Sequence[tuple[str, Numbers]]) -> Grid:
+        columns = [str(channel) for channel in range(len(lines[0][1]))]
+        return grid_of(np.stack([line for _, line in lines]), [label for label, _ in lines], columns)
+
+    width = parts.shape[1]
+    joined = grid(list(zip(names, outputs, strict=True)))
+    steps = [
+        step("joined", "[o_0 … o_H]", (outputs.size,), joined, heads=call.heads, token=word),
+        step("projected", "y = Σ_h o_h W_o", (1, width), grid(lines)),
+    ]
+    if found is not None and found.x is not None:
+        sums = grid([(say("explain.before", lang), found.x), ("x + y", found.x + total)])
+        steps.append(step("residual", "x + y", (1, width), sums, token=word))
     return steps

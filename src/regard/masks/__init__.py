@@ -7,6 +7,7 @@ causal() & window(4, 0)
 A mask is an immutable value. It can be evaluated for tiles and pairs; only ``dense()`` makes it n×n.
 """
 
+from regard.masks.grid_patterns import neighbourhood
 from regard.masks.mask import Mask, MaskLike, as_mask
 from regard.masks.pair_patterns import dense, documents
 from regard.masks.parser import parse
@@ -32,6 +33,7 @@ __all__ = [
     "every",
     "everything",
     "local_global",
+    "neighbourhood",
     "nothing",
     "padding",
     "parse",

@@ -79,7 +79,7 @@ def as_array(given: object) -> NDArray[Any]:
         return np.asarray(given)
     except ValueError:
         raise MaskError(
-            "A table has rows of one length.",
+            "The rows of a table must have the same length.",
             got="rows of different lengths",
             do="Pad the rows, or pass lengths=.",
         ) from None
@@ -103,17 +103,19 @@ def as_table(given: object) -> IdTable:
         return IdTable(values.astype(np.bool_))
     if values.dtype.kind == "f":
         if np.isnan(values).any():
-            raise MaskError("A mask has no NaN.", got="NaN in an additive mask", do="Write 0 or −inf.")
+            raise MaskError(
+                "A mask must not contain NaN.", got="NaN in an additive mask", do="Write 0 or −inf."
+            )
         forbidden = lowest(values)
         if (forbidden | (values == 0)).all():
             return IdTable(~forbidden)
         raise MaskError(
-            "An additive mask used as a mask holds only 0 (may attend) and −inf (may not).",
+            "An additive mask used as a mask must hold only 0 (may attend) and −inf (may not).",
             got="other finite values",
             do="Pass it as bias= instead.",
         )
     raise DtypeError(
-        "A mask table holds bools, 0 and 1, or 0 and −inf.",
+        "A mask table must hold bools, 0 and 1, or 0 and −inf.",
         got="{dtype}",
         do="Convert it with .bool().",
         dtype=values.dtype,

@@ -14,7 +14,7 @@ Kleene's three-valued logic: with none < some < all, "and" is the minimum, "or" 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import prod
@@ -108,11 +108,16 @@ class Mask(ABC):
         """Whether only the distance between query and key matters."""
         return False
 
+    def tile_key(self, q: Integers, k: Integers) -> Hashable | None:
+        """Equal for two tiles only if the mask is equal in them; None if that is not known."""
+        del q, k
+        return None
+
     @property
     def T(self) -> Mask:  # noqa: N802 - the name arrays use
         """The mask with queries and keys exchanged."""
         raise MaskError(
-            "Masks that are built from patterns can be transposed.",
+            "Only masks built from patterns can be transposed.",
             got="{this!r}",
             do="Transpose its table: masks.dense(m.dense(queries, keys).mT).",
             this=self,
@@ -137,7 +142,7 @@ class Mask(ABC):
 
     def __bool__(self) -> bool:
         raise MaskError(
-            "A mask is not true or false as a whole.",
+            "A mask must not be used as a single truth value.",
             got="{this!r} in a condition",
             do="Use & | ~ instead of and, or, not.",
             this=self,
@@ -325,7 +330,7 @@ class MaskCombiner:
             self._lead = np.broadcast_shapes(self._lead, lead)
         except ValueError:
             raise MaskError(
-                "Masks that are combined have leading axes that broadcast.",
+                "Masks that are combined must have leading axes that broadcast.",
                 got="{lead} and {other}",
                 do="Give the tables the same leading shape, or size 1 where they do not vary.",
                 lead=self._lead,
@@ -466,7 +471,7 @@ def as_mask(given: MaskLike, extent: Extent | None = None) -> Mask:
     if is_tensor(given):
         return Dense(as_table(given))
     raise MaskError(
-        "A mask is a regard mask, a bool tensor (True = may attend) or an additive float tensor.",
+        "A mask must be a regard mask, a bool tensor (True = may attend) or an additive float tensor.",
         got="{type}",
         do="Build one with regard.masks, or parse a text with masks.parse(...).",
         type=type(given).__name__,

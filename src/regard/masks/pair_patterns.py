@@ -57,7 +57,7 @@ class Documents(Mask):
         shared = self.query_ids == self.key_ids and queries == max(extent)
         if not shared and (queries, keys) != extent:
             raise ShapeError(
-                "documents(ids) has one id per position ({extent}).",
+                "documents(ids) needs one id per position ({extent}).",
                 got="{queries} ids for the queries and {keys} for the keys",
                 do="Pass ids of shape (batch, length) or (length,), or documents(query_ids, key_ids).",
                 extent=extent,
@@ -71,7 +71,7 @@ class Documents(Mask):
 
 
 def documents(ids: object, key_ids: object = None) -> Mask:
-    """Every query sees only keys of its own document; ``ids`` has the document id of each position.
+    """Every query sees only the keys of its document; ``ids`` has the document id of each position.
 
     For several documents packed into one sequence: ``documents(ids) & causal()`` is causal within
     each. ``key_ids`` is needed only if queries and keys come from different sequences.
@@ -86,7 +86,7 @@ def documents(ids: object, key_ids: object = None) -> Mask:
         np.broadcast_shapes(*leads)
     except ValueError:
         raise MaskError(
-            "The tables of documents(query_ids, key_ids) have the same batch size.",
+            "The tables of documents(query_ids, key_ids) must have the same batch size.",
             got="{queries} and {keys}",
             do="Give both the same batch size.",
             queries=leads[0][:-1],
@@ -101,7 +101,7 @@ def _document_ids(given: object) -> IdTable:
     whole = not values.size or (values.dtype.kind in "iu" and int(values.max()) < 1 << 63)
     if not whole or not values.ndim:
         raise MaskError(
-            "Document ids are whole numbers of 64 bits, one per position.",
+            "Document ids must be 64-bit whole numbers, one per position.",
             got="{dtype} of shape {shape}",
             do="Pass a list or an integer tensor.",
             dtype=values.dtype,
@@ -155,14 +155,14 @@ class Dense(Mask):
         if not self.lead:
             return self
         own = self.table.at(index, 2)
-        # One entry for all pairs is no longer a table: what it is joined with can be simplified.
+        # One entry for all pairs needs no table, so whatever it is combined with can be simplified.
         return Constant(bool(own.values[0, 0])) if own.values.shape == (1, 1) else Dense(own)
 
     def check(self, extent: Extent) -> None:
         rows, columns = self.table.values.shape[-2:]
         if rows not in (1, extent.queries) or columns not in (1, extent.keys):
             raise ShapeError(
-                "A dense mask broadcasts to (..., queries, keys) ({extent}).",
+                "A dense mask must broadcast to (..., queries, keys) ({extent}).",
                 got="shape {shape}",
                 do="Give it one row per query and one column per key; for padding use masks.padding(keep).",
                 extent=extent,

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import MaskSyntaxError, Phrase, RegardError
+from regard.masks.grid_patterns import neighbourhood
 from regard.masks.mask import Both, Combined, Either, Mask, MaskCombiner
 from regard.masks.pair_patterns import dense, documents
 from regard.masks.patterns import (
@@ -67,7 +68,7 @@ _PATTERNS: dict[str, Callable[..., Mask]] = {
     pattern.__name__: pattern
     for pattern in (
         *(causal, window, padding, prefix, span, documents),
-        *(every, local_global, dense, everything, nothing),
+        *(every, local_global, neighbourhood, dense, everything, nothing),
     )
 }
 
@@ -91,7 +92,10 @@ def parse(text: str) -> Mask:
     """
     if not isinstance(text, str):
         raise MaskSyntaxError(
-            "A mask text is a string. Got {type}.", text=repr(text)[:60], position=0, type=type(text).__name__
+            "A mask text must be a string. Got {type}.",
+            text=repr(text)[:60],
+            position=0,
+            type=type(text).__name__,
         )
     return _Reader(text).whole()
 
@@ -104,7 +108,7 @@ class _Reader:
         self.depth = self.axes = self.terms = self.entries = 0
         if len(text) > CHARACTERS:
             self._fail(
-                "A mask text has at most {most:,} characters. Got {text_count:,}.",
+                "A mask text must have at most {most:,} characters. Got {text_count:,}.",
                 CHARACTERS,
                 most=CHARACTERS,
                 text_count=len(text),
@@ -122,7 +126,7 @@ class _Reader:
             if found is None:
                 position = next(at for at in range(position, end) if not text[at].isspace())
                 self._fail(
-                    "A mask is written with names, numbers and & | ~ ( ) [ ]. Got {sign!r}.",
+                    "A mask must be written with names, numbers and & | ~ ( ) [ ]. Got {sign!r}.",
                     position,
                     sign=text[position],
                 )
@@ -165,22 +169,26 @@ class _Reader:
     def _deeper(self) -> None:
         self.depth += 1
         if self.depth > DEEPEST:
-            self._fail("A mask nests at most {DEEPEST} levels.", self.here.position, DEEPEST=DEEPEST)
+            self._fail(
+                "A mask must not nest more than {DEEPEST} levels.", self.here.position, DEEPEST=DEEPEST
+            )
 
     def _count_terms(self, made: Mask, position: int) -> None:
         self.terms += sum(1 for _ in made.patterns())
         if self.terms > TERMS:
-            self._fail("A mask text has at most {TERMS:,} patterns.", position, TERMS=TERMS)
+            self._fail("A mask text must have at most {TERMS:,} patterns.", position, TERMS=TERMS)
         if isinstance(made, Combined) and self.depth >= DEEPEST:
             self._fail(
-                "A mask nests at most {DEEPEST} levels.", position, DEEPEST=DEEPEST
+                "A mask must not nest more than {DEEPEST} levels.", position, DEEPEST=DEEPEST
             )  # it is written with brackets
 
     def _count_entries(self, count: int, position: int) -> None:
         self.entries += count
         if self.entries > ENTRIES:
             self._fail(
-                "The lists of a mask text have at most {ENTRIES:,} entries in all.", position, ENTRIES=ENTRIES
+                "The lists of a mask text must have at most {ENTRIES:,} entries in all.",
+                position,
+                ENTRIES=ENTRIES,
             )
 
     # ---- masks -------------------------------------------------------------------------------
@@ -303,21 +311,21 @@ class _Reader:
     def _number(self, token: _Token) -> int:
         # 64 bits; the length is checked first, because converting long numbers is slow.
         if len(token.text) > 20 or not -(1 << 63) <= (number := int(token.text)) < 1 << 63:
-            self._fail("Numbers lie between -2**63 and 2**63 - 1.", token.position)
+            self._fail("Numbers must be between -2**63 and 2**63 - 1.", token.position)
         return number
 
     def items(self, start: int) -> NDArray[Any]:
         """A list after its opening bracket, as an array: runs are never expanded to Python objects."""
         self.axes += 1
         if self.axes > AXES:
-            self._fail("Lists nest at most {most} levels.", start, most=AXES)
+            self._fail("Lists must not nest more than {most} levels.", start, most=AXES)
         values: list[Any] = []
         counts: list[int] = []
         while not self._at("]"):
             position = self.here.position
             value = self.value()
             if value is None:
-                self._fail("A list holds numbers, True, False or lists. Got None.", position)
+                self._fail("A list must hold numbers, True, False or lists. Got None.", position)
             position = self.next.position if self._at("*") else position
             values.append(value)
             counts.append(self._times())
@@ -334,7 +342,7 @@ class _Reader:
             return np.repeat(np.asarray(values), counts, axis=0)
         except ValueError:
             self._fail(
-                "A table has rows of one length. Got rows of different lengths. "
+                "The rows of a table must have the same length. Got rows of different lengths. "
                 "Pad the rows, or pass lengths=.",
                 start,
             )
@@ -344,5 +352,7 @@ class _Reader:
             return 1
         times = self._take()
         if times.kind != "number" or times.text.startswith("-"):
-            self._fail("Expected how many times after '*'. Got {times}.", times.position, times=times)
+            self._fail(
+                "Expected a number of repetitions after '*'. Got {times}.", times.position, times=times
+            )
         return self._number(times)

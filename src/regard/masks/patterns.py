@@ -1,4 +1,4 @@
-"""Patterns of distance and of one axis: causal, window, prefix, span, every, local_global, padding.
+"""Patterns of the distance or of one axis: causal, window, prefix, span, every, local_global, padding.
 
 Each is a small frozen class that defines its predicate, its verdict on a tile, and its text.
 """
@@ -223,7 +223,7 @@ def span(start: int, stop: int) -> Mask:
     stop = _whole(stop, "stop", least=0)
     if start > stop:
         raise ArgumentError(
-            "In span(start, stop), stop is at least start (start = {start}).",
+            "In span(start, stop), stop must be at least start (start = {start}).",
             got="stop = {stop}",
             do="Give the first position, and the position after the last one.",
             start=start,
@@ -298,7 +298,7 @@ class Padding(OneAxis):
         fitting = {extent.keys, extent.queries} if self.transposed else {extent.keys}
         if length not in fitting or (self.transposed and length < extent.queries):
             raise ShapeError(
-                "padding(keep) has one value per position ({extent}).",
+                "padding(keep) needs one value per position ({extent}).",
                 got="{length} values for the queries" if self.transposed else "{length} values for the keys",
                 do="Pass keep with shape (batch, keys), True = a real token.",
                 extent=extent,
@@ -341,7 +341,7 @@ def padding(keep: object = None, *, lengths: object = None) -> Mask:
     """
     if (keep is None) == (lengths is None):
         raise ArgumentError(
-            "padding takes either keep or lengths=.", do="padding(keep) or padding(lengths=[…])."
+            "padding needs either keep or lengths=, not both.", do="padding(keep) or padding(lengths=[…])."
         )
     if lengths is not None:
         return _lengths(as_array(lengths))
@@ -359,7 +359,7 @@ def padding(keep: object = None, *, lengths: object = None) -> Mask:
     table = as_table(values)
     if not table.values.ndim:
         raise ShapeError(
-            "padding(keep) has shape (batch, keys) or (keys,).",
+            "padding(keep) must have shape (batch, keys) or (keys,).",
             got="a single value",
             do="Pass one value per key.",
         )
@@ -369,7 +369,7 @@ def padding(keep: object = None, *, lengths: object = None) -> Mask:
 def _lengths(values: NDArray[Any]) -> Mask:
     if values.size and (values.dtype.kind not in "iu" or (values < 0).any()):
         raise MaskError(
-            "Lengths are whole numbers of 64 bits, 0 or more.",
+            "Lengths must be 64-bit whole numbers, 0 or more.",
             got="{beginning}",
             do="Pass the number of real tokens of each sequence.",
             beginning=_beginning(values),

@@ -72,8 +72,8 @@ class KeyValueCache:
         own, new = self._keys.shape, k.shape
         if (own[0], own[1], own[3]) != (new[0], new[1], new[3]):
             raise ShapeError(
-                "A cache continues with the batch that it was filled with (batch = {batch}, key heads = "
-                "{heads}, channels = {channels}).",
+                "A cache must continue with the batch that it was filled with (batch = {batch}, "
+                "key heads = {heads}, channels = {channels}).",
                 got="batch = {new_batch}, key heads = {new_heads}, channels = {new_channels}",
                 do="Start a new cache for another batch or module.",
                 batch=own[0],
@@ -155,7 +155,7 @@ def check_layers(cache: Cache | None, layers: int) -> None:
     """Raise unless the cache has one entry for each of ``layers`` layers."""
     if cache is not None and len(cache.own) != layers:
         raise ShapeError(
-            "A cache has one entry per layer (layers = {layers}).",
+            "A cache must have one entry per layer (layers = {layers}).",
             got="{own} entries",
             do="Make it with Cache(layers) or the model's new_cache().",
             layers=layers,

@@ -125,7 +125,7 @@ def begin(
         return TargetDecoding(model, prompt, start, cached=cached)
     if start is not None:
         raise ArgumentError(
-            "A language model continues the prompt, so it takes no start token.",
+            "A language model continues the prompt, so it must not get a start token.",
             got="start = {start}",
             do="Put the start token into the prompt.",
             start=start,
@@ -137,7 +137,7 @@ def begin(
 def _check_room(needed: int, longest: int) -> None:
     if needed > longest:
         raise ShapeError(
-            "Prompt and new tokens fit the positions of the model (longest = {longest}).",
+            "Prompt and new tokens must fit the positions of the model (longest = {longest}).",
             got="{needed} tokens",
             do="Shorten the prompt or lower max_new_tokens.",
             longest=longest,
@@ -149,7 +149,7 @@ def _end_together(prompt: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
     """Move padding to the front, so that the last column is the last token of every text."""
     if keep.shape != prompt.shape:
         raise ShapeError(
-            "keep has one value per token of the prompt (shape {shape}).",
+            "keep must have one value per token of the prompt (shape {shape}).",
             got="shape {own}",
             do="Pass True for real tokens and False for padding.",
             shape=tuple(prompt.shape),
@@ -157,7 +157,7 @@ def _end_together(prompt: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
         )
     if not bool(keep.any(1).all()):
         raise ShapeError(
-            "Every prompt has at least one token.",
+            "Every prompt must have at least one token.",
             got="{empty} empty prompts",
             do="Begin an empty text with a start token.",
             empty=int((~keep.any(1)).sum()),

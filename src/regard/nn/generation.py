@@ -83,7 +83,7 @@ def generate(
     """
     if not isinstance(model, Seq2Seq | LanguageModel):
         raise DtypeError(
-            "generate works with regard.nn.Seq2Seq and regard.nn.LanguageModel.",
+            "generate needs a regard.nn.Seq2Seq or a regard.nn.LanguageModel.",
             got="{type}",
             do="Build one of them.",
             type=type(model).__name__,
@@ -93,7 +93,7 @@ def generate(
     sampler = TokenSampler.of(temperature, top_p, generator)
     if num_beams > 1 and (sampler.temperature is not None or length_penalty < 0):
         raise ArgumentError(
-            "Beam search does not sample, and its length_penalty is 0 or more.",
+            "Beam search does not sample, and its length_penalty must be 0 or more.",
             got="num_beams = {num_beams}, temperature = {temperature}, length_penalty = {length_penalty}",
             do="Use num_beams=1 to sample.",
             num_beams=num_beams,

@@ -29,7 +29,7 @@ class ProjectedHeads(nn.Module):
         self.key_heads = heads if key_heads is None else check_integer("key_heads", key_heads)
         if width % heads:
             raise ArgumentError(
-                "The heads divide the width (width = {width}).",
+                "heads must divide width (width = {width}).",
                 got="heads = {heads}",
                 do="Each head takes width / heads channels.",
                 width=width,
@@ -37,7 +37,7 @@ class ProjectedHeads(nn.Module):
             )
         if heads % self.key_heads:
             raise ArgumentError(
-                "The key heads divide the heads (heads = {heads}).",
+                "key_heads must divide heads (heads = {heads}).",
                 got="key_heads = {key_heads}",
                 do="Each key head serves heads / key_heads query heads.",
                 heads=heads,
@@ -102,7 +102,7 @@ class ProjectedHeads(nn.Module):
         assert isinstance(context, Tensor)
         if context.shape[0] != batch:
             raise ShapeError(
-                "x and context have the same batch size (x = {batch}).",
+                "x and context must have the same batch size (x = {batch}).",
                 got="context = {context}",
                 do="Encode one context per element of the batch.",
                 batch=batch,

@@ -59,7 +59,7 @@ class LinearAttention(ProjectedHeads):
         """
         if context is not None and self.causal:
             raise ArgumentError(
-                "causal=True is for self-attention, not for a context.",
+                "causal=True needs self-attention, not a context.",
                 got="a context, and causal=True",
                 do="Build cross-attention without it.",
             )
@@ -70,7 +70,7 @@ class LinearAttention(ProjectedHeads):
             )
         if not self.causal:
             raise ArgumentError(
-                "A cache holds earlier tokens, so the attention is causal.",
+                "A cache holds earlier tokens, so the attention must be causal.",
                 got="a cache, and causal=False",
                 do="Build it with causal=True.",
             )
@@ -79,7 +79,7 @@ class LinearAttention(ProjectedHeads):
     def _step(self, q: Tensor, k: Tensor, v: Tensor, keep: Tensor | None, cache: LinearCache) -> Tensor:
         if cache.state is not None and cache.state.sums.shape[0] != q.shape[0]:
             raise ShapeError(
-                "A cache continues with the batch that it was filled with (batch = {batch}).",
+                "A cache must continue with the batch that it was filled with (batch = {batch}).",
                 got="batch = {new_batch}",
                 do="Start a new cache for another batch.",
                 batch=cache.state.sums.shape[0],

@@ -231,7 +231,7 @@ class LanguageModel(nn.Module):
         keep = self.real(tokens) if keep is None else keep
         if keep.shape != tokens.shape:
             raise ShapeError(
-                "keep has one value per token (shape {shape}).",
+                "keep must have one value per token (shape {shape}).",
                 got="shape {own}",
                 do="Pass True for real tokens and False for padding.",
                 shape=tuple(tokens.shape),
@@ -241,7 +241,7 @@ class LanguageModel(nn.Module):
             return keep
         if len(cache.keep) != len(keep):
             raise ShapeError(
-                "A cache continues with the batch that it was filled with (batch = {batch}).",
+                "A cache must continue with the batch that it was filled with (batch = {batch}).",
                 got="batch = {new_batch}",
                 do="Start a new cache for another batch.",
                 batch=len(cache.keep),
@@ -266,7 +266,7 @@ def _layer_options(*, positions: str, **options: Any) -> dict[str, Any]:
 
 
 def _padding(keep: Tensor) -> masks.Mask | None:
-    """The padding mask, or None if there is no padding: attention is fastest without a mask."""
+    """The padding mask, or None without padding: attention is fastest without a mask."""
     return None if bool(keep.all()) else masks.padding(keep)
 
 
@@ -275,7 +275,7 @@ def _check_text(name: str, tokens: object, vocabulary: int, longest: int, past: 
     check_in_vocabulary(name, checked, vocabulary)
     if past + checked.shape[1] > longest:
         raise ShapeError(
-            "A text fits the positions of the model (longest = {longest}).",
+            "A text must fit the positions of the model (longest = {longest}).",
             got="{name} of {count} tokens",
             do="Shorten the text, or build the model with a larger length.",
             longest=longest,

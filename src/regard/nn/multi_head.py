@@ -141,8 +141,8 @@ class MultiHeadAttention(ProjectedHeads):
             return q, *cache.append(k, v)
         if (cache.keys.shape[0], cache.length) != (x.shape[0], context.shape[1]):
             raise ShapeError(
-                "A cross-attention cache belongs to the context that it was filled from (batch = "
-                "{batch}, keys = {keys}).",
+                "A cross-attention cache must continue with the context that it was filled from "
+                "(batch = {batch}, keys = {keys}).",
                 got="batch = {new_batch}, keys = {new_keys}",
                 do="Start a new cache for another context.",
                 batch=cache.keys.shape[0],
@@ -156,7 +156,7 @@ class MultiHeadAttention(ProjectedHeads):
         positions = self.rotary is not None or self.position_bias() is not None
         if self.causal or positions:
             raise ArgumentError(
-                "causal=True and positions within attention are for self-attention, not for a context.",
+                "causal=True and positions within attention need self-attention, not a context.",
                 got="a context, and positions within attention"
                 if positions
                 else "a context, and causal=True",

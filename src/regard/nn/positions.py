@@ -36,7 +36,7 @@ def rows_of(table: Tensor, length: int, offset: Offset) -> Tensor:
 def _check_longest(needed: int, longest: int) -> None:
     if needed > longest:
         raise ShapeError(
-            "A text fits the positions of the model (longest = {longest}).",
+            "A text must fit the positions of the model (longest = {longest}).",
             got="{needed} tokens",
             do="Shorten the text, or build the module with a larger length.",
             longest=longest,
@@ -120,7 +120,7 @@ class RotaryPositions(nn.Module):
         self.channels, self.length = check_integer("channels", channels), check_integer("length", length)
         if channels % 2:
             raise ArgumentError(
-                "Rotary positions rotate pairs of channels, so the number of channels is even.",
+                "Rotary positions rotate pairs of channels, so the number of channels must be even.",
                 got="{channels} channels",
                 do="Choose width and heads such that width / heads is even.",
                 channels=channels,
@@ -133,7 +133,7 @@ class RotaryPositions(nn.Module):
         """``x`` rotated by its positions."""
         if x.ndim != 4 or x.shape[-1] != self.channels:
             raise ShapeError(
-                "Rotary positions act on (batch, head, length, channel) (channels = {channels}).",
+                "Rotary positions need shape (batch, head, length, channel) (channels = {channels}).",
                 got="shape {shape}",
                 do="Split the heads first.",
                 channels=self.channels,

@@ -34,7 +34,7 @@ class TokenSampler:
             temperature = check_positive("temperature", temperature, example=0.7)
         if top_p is not None and not 0 < top_p <= 1:
             raise ArgumentError(
-                "top_p is a probability above 0, at most 1.",
+                "top_p must be a probability above 0, at most 1.",
                 got="top_p = {top_p}",
                 do="Try {example}.",
                 example=0.9,

@@ -172,7 +172,7 @@ def _last_norm(layers: Sequence[EncoderLayer | DecoderLayer], norm: bool | None)
     first = layers[0]
     if any(layer.norm != first.norm or layer.attention.width != first.attention.width for layer in layers):
         raise ArgumentError(
-            "All layers of a stack have the same width and the same kind of norm.",
+            "All layers of a stack must have the same width and the same kind of norm.",
             got="{layers}",
             do="Build them with the same options.",
             layers=", ".join(f"{layer.attention.width} ({layer.norm})" for layer in layers),
@@ -196,7 +196,7 @@ def _and(keep: masks.Mask | None, mask: MaskLike | None) -> MaskLike | None:
         return keep if mask is None else mask
     if isinstance(mask, Tensor) and mask.is_floating_point():
         raise ArgumentError(
-            "Together with padding, a mask is a regard mask or a bool tensor.",
+            "Together with padding, a mask must be a regard mask or a bool tensor.",
             got="an additive mask of {dtype}",
             do="Write −inf at the padding yourself, or pass a bool tensor.",
             dtype=mask.dtype,

@@ -12,7 +12,7 @@ def check_vectors(name: str, x: object, width: int) -> None:
     """Raise unless ``x`` is a tensor ``(batch, length, width)``."""
     if not isinstance(x, Tensor):
         raise DtypeError(
-            "{name} is a torch tensor (batch, length, width).",
+            "{name} must be a torch tensor (batch, length, width).",
             got="{type}",
             do="Use torch.as_tensor(...).",
             name=name,
@@ -20,7 +20,7 @@ def check_vectors(name: str, x: object, width: int) -> None:
         )
     if x.ndim != 3 or x.shape[-1] != width:
         raise ShapeError(
-            "{name} has shape (batch, length, width) (width = {width}).",
+            "{name} must have shape (batch, length, width) (width = {width}).",
             got="shape {shape}",
             do="Add the batch axis with x[None], or build the module with this width.",
             name=name,
@@ -34,7 +34,7 @@ def check_tokens(name: str, tokens: object) -> Tensor:
     if not isinstance(tokens, Tensor) or tokens.dtype not in (torch.int64, torch.int32):
         kind = str(tokens.dtype) if isinstance(tokens, Tensor) else type(tokens).__name__
         raise DtypeError(
-            "{name} is an integer tensor (batch, length) of token ids.",
+            "{name} must be an integer tensor (batch, length) of token ids.",
             got="{kind}",
             do="Use torch.tensor([[…]]).",
             name=name,
@@ -42,7 +42,7 @@ def check_tokens(name: str, tokens: object) -> Tensor:
         )
     if tokens.ndim != 2 or not all(tokens.shape):
         raise ShapeError(
-            "{name} has shape (batch, length) with at least one token.",
+            "{name} must have shape (batch, length) with at least one token.",
             got="shape {shape}",
             do="Begin an empty text with a start token.",
             name=name,
@@ -55,7 +55,7 @@ def check_in_vocabulary(name: str, tokens: Tensor, vocabulary: int) -> None:
     """Raise if a token id has no row in the embedding."""
     if int(tokens.max()) >= vocabulary or int(tokens.min()) < 0:
         raise ArgumentError(
-            "{name} holds token ids from 0 to {last} (vocabulary = {vocabulary}).",
+            "{name} must hold token ids from 0 to {last} (vocabulary = {vocabulary}).",
             got="ids from {least} to {greatest}",
             do="Encode the text with the model's own tokenizer.",
             name=name,

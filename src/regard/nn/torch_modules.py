@@ -56,7 +56,7 @@ def _converted(module: nn.Module, causal: bool) -> nn.Module:
             return Transformer.of(_encoder(encoder), _decoder(decoder, causal))
         module = encoder if not isinstance(encoder, nn.TransformerEncoder) else decoder
     raise DtypeError(
-        "from_torch converts MultiheadAttention and Transformer of torch.nn, and its layers and stacks.",
+        "from_torch can convert MultiheadAttention and Transformer of torch.nn, and its layers and stacks.",
         got="{type}",
         do="Build the regard module and copy the weights.",
         type=type(module).__name__,
@@ -66,7 +66,7 @@ def _converted(module: nn.Module, causal: bool) -> nn.Module:
 def _attention(theirs: nn.MultiheadAttention, causal: bool = False) -> MultiHeadAttention:
     if theirs.in_proj_weight is None or theirs.bias_k is not None or theirs.add_zero_attn:
         raise ArgumentError(
-            "from_torch converts attention of one width, without added keys.",
+            "from_torch can only convert attention of one width, without added keys.",
             got="kdim, vdim, add_bias_kv or add_zero_attn",
             do="Project the context to the width of the model first.",
         )
@@ -125,7 +125,7 @@ def _of_kind(layers: Iterable[nn.Module], kind: type[nn.Module]) -> list[Any]:
     for layer in layers:
         if not isinstance(layer, kind):
             raise DtypeError(
-                "The layers of the stack are {kind}.",
+                "The layers of the stack must be {kind}.",
                 got="{type}",
                 do="Convert the layers one by one.",
                 kind=kind.__name__,
@@ -153,7 +153,7 @@ def _activation(theirs: object) -> str:
     if theirs is F.gelu or (isinstance(theirs, nn.GELU) and theirs.approximate == "none"):
         return "gelu"
     raise ArgumentError(
-        "from_torch converts layers with relu or gelu.",
+        "from_torch can only convert layers with relu or gelu.",
         got="{name}",
         do="regard has no other activations.",
         name=getattr(theirs, "__name__", repr(theirs)),

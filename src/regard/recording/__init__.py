@@ -11,6 +11,8 @@ torch.Size([2, 5])
 from regard.recording.call import Call
 from regard.recording.dense_call import DenseCall
 from regard.recording.memory_estimate import Estimate, estimate
+from regard.recording.picture import Picture
+from regard.recording.picture_reader import PictureReader, load_picture_reader, picture_in_text
 from regard.recording.reader import Reader, load_reader
 from regard.recording.recording import Recording
 from regard.recording.recording_file import load
@@ -22,12 +24,16 @@ __all__ = [
     "Call",
     "DenseCall",
     "Estimate",
+    "Picture",
+    "PictureReader",
     "Reader",
     "Recording",
     "ScoredCall",
     "SummaryCall",
     "estimate",
     "load",
+    "load_picture_reader",
     "load_reader",
+    "picture_in_text",
     "watch",
 ]

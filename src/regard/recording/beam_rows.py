@@ -46,7 +46,7 @@ class BeamRows:
 
 
 def along(tensor: Tensor, rows: Tensor) -> Tensor:
-    """``(row, head, position, …)`` → ``(text, head, position, …)``; 0 where there is no row."""
+    """``(row, head, position, …)`` → ``(text, head, position, …)``; 0 where no row is."""
     rows = rows.to(tensor.device)
     position = torch.arange(rows.shape[1], device=tensor.device)
     found = tensor.transpose(1, 2)[rows.clamp(min=0), position]  # (text, position, head, …)
@@ -55,7 +55,7 @@ def along(tensor: Tensor, rows: Tensor) -> Tensor:
 
 
 def parents(ours: Tensor, theirs: Tensor) -> Tensor | None:
-    """The row of ours that each row of theirs is equal to, the first if several are; None if any has none."""
+    """For each of their rows the first of our rows that equals it; None if one of them has no match."""
     same = (theirs[:, None] == ours[None]).flatten(2).all(2)  # (theirs, ours)
     return same.int().argmax(1) if bool(same.any(1).all()) else None
 

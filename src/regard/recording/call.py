@@ -204,13 +204,13 @@ class Call(ABC):
         """``w_ij · (v_j W_O) · u``: what key j gave to direction u of the output, ``(rows, columns)``.
 
         For calls recorded with ``projections=True``. ``direction (width,)`` is u, the difference of two rows
-        of the unembedding, say.
+        of the unembedding, for example.
         """
         return self.scored().contribution(head, rows, columns, batch, direction=direction)
 
     @abstractmethod
     def statistics(self, top: int | None = None, *, values: Tensor | None = None) -> Statistics:
-        """Entropy, received attention and the others of every query and key, in one pass.
+        """Entropy, received attention and the other statistics of every query and key, in one pass.
 
         They are defined in ``docs/statistics.md``. ``top`` asks for the k greatest weights of each row;
         by default there are as many as ``watch(model, statistics=True, top=…)`` kept, otherwise none.
@@ -220,7 +220,7 @@ class Call(ABC):
     def region(self, mask: MaskLike) -> Mask:
         """A user's mask as a mask of this call.
 
-        In cross-attention, queries and keys are in two texts, and each counts from the start of its own:
+        In cross-attention, queries and keys are in two texts, and each counts from the start of its text:
         ``span(2, 3).T`` is row 2, and ``window(1, 1)`` sees the keys i − 1 … i + 1 from row i. Everywhere
         else the last query is at the last key. Edits of a running model follow the same rule.
         """
@@ -283,7 +283,7 @@ class Call(ABC):
             known = self.head_numbers
             is_range = known == tuple(range(len(known)))
             raise ArgumentError(
-                "head is one of the recorded heads of {name} ({heads}).",
+                "head must be one of the recorded heads of {name} ({heads}).",
                 got="head = {head!r}",
                 do="Choose one of them, or record it with heads=.",
                 name=self.name,
@@ -309,7 +309,7 @@ def widened(tensor: Tensor) -> Tensor:
 
 
 def widened_on_cpu(tensor: Tensor) -> Tensor:
-    """The tensor on the CPU, detached, in at least float32; no copy where it is that already."""
+    """The tensor on the CPU, detached, in at least float32; no copy if it already is."""
     return widened(tensor.detach().cpu())
 
 
@@ -331,7 +331,7 @@ def _chosen(part: Positions, length: int, name: str) -> Integers:
         found: Integers = np.arange(length)[chosen if chosen.size else chosen.astype(np.int64)]
     except IndexError:
         raise ArgumentError(
-            "{name} are a slice or positions below {length}.",
+            "{name} must be a slice or positions below {length}.",
             got="{part!r}",
             do="Count from 0.",
             name=name,

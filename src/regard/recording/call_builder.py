@@ -136,7 +136,7 @@ class CallBuilder(ABC):
         return StackedMask(tuple(MaskRows(start - first, stop - first, view) for start, stop, view in steps))
 
     def _described(self) -> dict[str, Any]:
-        """What every type of call says of itself."""
+        """What all types of call have in common."""
         extent = Extent(self.stop - self.start, self.keys)
         return {
             "name": self.place.name,

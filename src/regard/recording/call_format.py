@@ -1,4 +1,4 @@
-"""Converts calls, masks and biases to a description beside named tensors, and back; everything is checked."""
+"""Converts calls, masks and biases to a description with named tensors, and back; everything is checked."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class TensorStore:
         """A tensor that must be there."""
         if name not in self.tensors:
             raise RecordingFileError(
-                "A recording holds the tensors it names.", got="{name}", name=repr(name)[:60]
+                "A recording must hold the tensors that it names.", got="{name}", name=repr(name)[:60]
             )
         return self.tensors[name]
 
@@ -100,7 +100,7 @@ def call_to(call: Call, store: TensorStore) -> CallDescription:
 
 
 def _scoring_to(call: Call, place: str, store: TensorStore) -> dict[str, Any]:
-    """What makes the scores of a call beside Q and K; only one that has them needs it."""
+    """What makes the scores of a call besides Q and K; only calls that have them need it."""
     if not isinstance(call, ScoredCall):
         return {"scale": 1.0, "softcap": None, "bias": None}
     return {
@@ -169,7 +169,7 @@ def mask_from(described: object, store: TensorStore, depth: int = 0) -> Mask:
         return parse(described)
     if not isinstance(described, list) or not described or depth > DEEPEST:
         raise RecordingFileError(
-            "A mask is a text, or a list that starts with its kind, nested at most {deepest} levels.",
+            "A mask must be a text, or a list that starts with its kind, nested at most {deepest} levels.",
             got="{described}",
             deepest=DEEPEST,
             described=repr(described)[:60],
@@ -188,7 +188,7 @@ def mask_from(described: object, store: TensorStore, depth: int = 0) -> Mask:
         return ~inner[0]
     if sign not in ("&", "|") or not inner:
         raise RecordingFileError(
-            "Masks are combined with & | ~.", got="{described}", described=repr(described)[:60]
+            "Masks must be combined with & | ~.", got="{described}", described=repr(described)[:60]
         )
     return Both.of(*inner) if sign == "&" else Either.of(*inner)
 
@@ -196,7 +196,7 @@ def mask_from(described: object, store: TensorStore, depth: int = 0) -> Mask:
 def _mask_table(table: Tensor) -> Tensor:
     if table.dtype != torch.bool or not 2 <= table.ndim <= 4 or not table.numel():
         raise RecordingFileError(
-            "The table of a mask holds bools (batch, head, query, key).",
+            "The table of a mask must hold bools (batch, head, query, key).",
             got="{dtype} of shape {shape}",
             dtype=table.dtype,
             shape=tuple(table.shape),
@@ -209,7 +209,7 @@ def _stacked(parts: list[tuple[int, int, Any]], store: TensorStore, depth: int) 
     starts = [start for start, _, _ in parts]
     if not parts or starts != ends[:-1] or any(a >= b for a, b in pairwise(ends)):
         raise RecordingFileError(
-            "The rows of a mask follow each other without a gap.",
+            "The rows of a mask must follow each other without a gap.",
             got="{rows}",
             rows=str([part[:2] for part in parts])[:60],
         )
@@ -249,7 +249,9 @@ def _one_bias(bias: Bias, table: str) -> BiasDescription:
 def bias_from(described: dict[str, Any], store: TensorStore, depth: int = 0) -> Bias:
     """The bias that was described."""
     if depth > DEEPEST:
-        raise RecordingFileError("A bias nests at most {deepest} levels.", got="more", deepest=DEEPEST)
+        raise RecordingFileError(
+            "A bias must not nest more than {deepest} levels.", got="more", deepest=DEEPEST
+        )
     if "sum" in described:
         parts = convert(described, SumDescription).sum
         return Sum(tuple(bias_from(part, store, depth + 1) for part in parts))
@@ -269,7 +271,7 @@ def bias_from(described: dict[str, Any], store: TensorStore, depth: int = 0) -> 
     axes, kind = (1, Alibi) if isinstance(one, AlibiDescription) else (4, TensorBias)
     if table.ndim != axes or not table.numel():
         raise RecordingFileError(
-            "The table of this bias has {axes} axes, none of them empty.",
+            "The table of this bias must have {axes} axes, none of them empty.",
             got="shape {shape}",
             axes=axes,
             shape=tuple(table.shape),
@@ -280,7 +282,7 @@ def bias_from(described: dict[str, Any], store: TensorStore, depth: int = 0) -> 
 def _factors(factors: Tensor) -> Tensor:
     if not factors.is_floating_point() or factors.ndim != 3 or not bool(factors.isfinite().all()):
         raise RecordingFileError(
-            "The factors of a bias are finite numbers (batch, head, query).",
+            "The factors of a bias must be finite numbers (batch, head, query).",
             got="{dtype} of shape {shape}",
             dtype=factors.dtype,
             shape=tuple(factors.shape),

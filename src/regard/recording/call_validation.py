@@ -94,7 +94,7 @@ def check_tensors(tensors: dict[str, Tensor], where: str) -> dict[str, int]:
     dtypes = {str(tensors[name].dtype) for name in ("q", "k", "v") if name in tensors}
     if len(dtypes) > 1:
         raise RecordingFileError(
-            "q, k and v of {where} have one dtype.",
+            "q, k and v of {where} must have the same dtype.",
             got="{dtypes}",
             where=where,
             dtypes=", ".join(sorted(dtypes)),
@@ -103,18 +103,18 @@ def check_tensors(tensors: dict[str, Tensor], where: str) -> dict[str, int]:
 
 
 def _check_names(names: set[str], where: str) -> None:
-    """A call has Q, K and lse, or statistics, or weights; nothing of another kind beside them."""
+    """A call has Q, K and lse, or statistics, or weights; and nothing of another kind."""
     unknown = sorted(names - set(AXES))
     if unknown:
         raise RecordingFileError(
-            "A call has tensors that regard knows.", got="{tensor}", tensor=f"{unknown[0]!r}"[:60]
+            "A call must have only tensors that regard knows.", got="{tensor}", tensor=f"{unknown[0]!r}"[:60]
         )
     first = next((name for name in KINDS_OF_CALL if name in names), "q")
     needed, optional = KINDS_OF_CALL[first]
     wrong = sorted(needed - names) + sorted(names - needed - optional)
     if wrong:
         raise RecordingFileError(
-            "The tensors of {where} include {needed}.",
+            "The tensors of {where} must include {needed}.",
             got="no {wrong}" if wrong[0] in needed else "{wrong}",
             where=where,
             needed=", ".join(sorted(needed)),
@@ -123,11 +123,11 @@ def _check_names(names: set[str], where: str) -> None:
     extra = sorted(names & {"output_gradient", "projection"})
     if extra and "v" not in names:
         raise RecordingFileError(
-            "The {extra} of {where} comes with v.", got="no v", extra=extra[0], where=where
+            "The {extra} of {where} must come with v.", got="no v", extra=extra[0], where=where
         )
     if ("kept.top_keys" in names) != ("kept.top_weights" in names):
         raise RecordingFileError(
-            "The top keys of {where} come with their weights.", got="one of them", where=where
+            "The top keys of {where} must come with their weights.", got="one of them", where=where
         )
 
 
@@ -142,7 +142,7 @@ def _check_sizes(tensors: dict[str, Tensor], where: str) -> dict[str, int]:
         if not fits:
             wanted = ", ".join(f"{axis} = {sizes[axis]}" if sizes.get(axis) else axis for axis in axes)
             raise RecordingFileError(
-                "The shape of {name} in {where} is ({wanted}), and no axis is empty.",
+                "The shape of {name} in {where} must be ({wanted}), with no empty axis.",
                 got="{shape}",
                 name=name,
                 where=where,
@@ -151,7 +151,7 @@ def _check_sizes(tensors: dict[str, Tensor], where: str) -> dict[str, int]:
             )
     if sizes["head"] % sizes.get("group", 1):
         raise RecordingFileError(
-            "The heads of {where} share its key heads evenly (heads = {heads}).",
+            "The heads of {where} must share its key heads evenly (heads = {heads}).",
             got="{key_heads} key heads",
             where=where,
             heads=sizes["head"],
@@ -165,7 +165,7 @@ def _check_numbers(name: str, tensor: Tensor, keys: int, where: str) -> None:
         least, most = INTEGERS[name], keys if name == "kept.visible" else keys - 1
         if tensor.dtype != torch.int64 or int(tensor.min()) < least or int(tensor.max()) > most:
             raise RecordingFileError(
-                "The numbers of {name} in {where} are whole, from {least} to {most}, as int64.",
+                "The numbers of {name} in {where} must be whole, from {least} to {most}, as int64.",
                 got="{dtype}, {range}",
                 name=name,
                 where=where,
@@ -183,7 +183,7 @@ def _check_floats(name: Phrase, tensor: Tensor, least: float) -> None:
     """Raise unless these are floating-point numbers from ``least`` to ``LARGEST``."""
     if tensor.dtype not in FLOATS:
         raise RecordingFileError(
-            "The dtype of {name} is float16, bfloat16, float32 or float64.",
+            "The dtype of {name} must be float16, bfloat16, float32 or float64.",
             got="{dtype}",
             name=name,
             dtype=tensor.dtype,
@@ -195,14 +195,14 @@ def _check_floats(name: Phrase, tensor: Tensor, least: float) -> None:
     found = "NaN" if math.isnan(low) else _range(tensor)
     if least == -math.inf:
         raise RecordingFileError(
-            "The numbers of {name} are −inf or at most {largest:.0e} in size.",
+            "The numbers of {name} must be −inf or at most {largest:.0e} in size.",
             got="{found}",
             name=name,
             largest=LARGEST,
             found=found,
         )
     raise RecordingFileError(
-        "The numbers of {name} are at most {largest:.0e} in size.",
+        "The numbers of {name} must be at most {largest:.0e} in size.",
         got="{found}",
         name=name,
         largest=LARGEST,
@@ -231,7 +231,7 @@ def check_parts(call: Call, sizes: dict[str, int], where: str) -> None:
 def _check_heads(call: Call, sizes: dict[str, int], where: str) -> None:
     if call.kind != "cross" and sizes["query"] > sizes["key"]:
         raise RecordingFileError(
-            "The queries of {where} are among its keys, because it is not cross-attention.",
+            "The queries of {where} must be among its keys, because it is not cross-attention.",
             got="{queries} queries and {keys} keys",
             where=where,
             queries=sizes["query"],
@@ -240,7 +240,7 @@ def _check_heads(call: Call, sizes: dict[str, int], where: str) -> None:
     numbers = call.numbers
     if numbers is not None and (len(numbers) != sizes["head"] or len(set(numbers)) < len(numbers)):
         raise RecordingFileError(
-            "The heads of {where} have one number each, all different (heads = {heads}).",
+            "The heads of {where} must have one number each, all different (heads = {heads}).",
             got="{numbers}",
             where=where,
             heads=sizes["head"],
@@ -254,7 +254,7 @@ def _check_mask(call: Call, where: str) -> None:
     own = (call.heads, call.batch)
     if len(lead) > 2 or any(size not in (1, known) for size, known in zip(reversed(lead), own)):
         raise RecordingFileError(
-            "The mask of {where} fits its batch and heads (batch = {batch}, heads = {heads}).",
+            "The mask of {where} must fit its batch and heads (batch = {batch}, heads = {heads}).",
             got="a mask for {lead}",
             where=where,
             batch=call.batch,
@@ -279,7 +279,7 @@ def _check_scores(call: ScoredCall, where: str) -> None:
     greatest = abs(call.scale) * call.q.shape[-1] * _greatest(call.q) * _greatest(call.k)
     if greatest > LARGEST:
         raise RecordingFileError(
-            "The scores of {where} are at most {largest:.0e} in size.",
+            "The scores of {where} must be at most {largest:.0e} in size.",
             got="scale = {scale:.3g}",
             where=where,
             largest=LARGEST,
@@ -299,7 +299,7 @@ def _check_scores(call: ScoredCall, where: str) -> None:
             blind = (lse == -torch.inf) & (weights == 0)
             if not bool((blind | (weights.log().abs() <= play)).all()):
                 raise RecordingFileError(
-                    "The weights of each row of {where} sum to 1, sinks included (head = {head}).",
+                    "The weights of each row of {where} must sum to 1, sinks included (head = {head}).",
                     got="{min:.3g} … {max:.3g}",
                     where=where,
                     head=head,

@@ -62,7 +62,7 @@ class DenseCall(Call):
         return widened(dense[torch.from_numpy(i)][:, torch.from_numpy(j)])
 
     def statistics(self, top: int | None = None, *, values: Tensor | None = None) -> Statistics:
-        """Entropy, received attention and the others of every query and key."""
+        """Entropy, received attention and the other statistics of every query and key."""
         found = statistics_of_weights(self.matrix, 0 if top is None else top)
         return found if values is None else replace(found, output=widened(self.matrix) @ values.to(found.lse))
 
@@ -83,7 +83,7 @@ class DenseCall(Call):
         return inside @ values.to(inside)
 
     def _inside(self, mask: MaskLike) -> Tensor:
-        """The weights, 0 outside of a region."""
+        """The weights, 0 outside a region."""
         region = self.region(mask).dense(*self.extent, device=self.matrix.device)
         return widened(self.matrix) * region
 
@@ -94,7 +94,7 @@ class DenseCall(Call):
 
     def _refuse(self) -> NoReturn:
         raise RecordingError(
-            "This needs Q, K and V, and {name} has the weights alone.",
+            "This needs Q, K and V, but {name} has only the weights.",
             do="Record a model whose Q and K can be seen; docs/recording.md lists them.",
             name=self.name,
         )

@@ -69,8 +69,8 @@ def joined(before: Statistics, after: Statistics) -> Statistics:
 def statistics_of_weights(weights: Tensor, top: int) -> Statistics:
     """The statistics of a dense matrix ``(batch, head, query, key)``; a key with weight 0 counts as unseen.
 
-    The matrix says nothing of the scores, so lse is 0 where a row has weights: that of weights
-    that sum to 1. A query at which nothing is seen has lse −inf and keys −1.
+    The matrix says nothing about the scores, so lse is 0 where a row has weights: that of weights
+    that sum to 1. A query that sees nothing has lse −inf and keys −1.
     """
     weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
     queries, keys = weights.shape[-2:]
@@ -99,7 +99,7 @@ def statistics_of_weights(weights: Tensor, top: int) -> Statistics:
 
 
 def _on_key(weights: Tensor, key: Tensor) -> Tensor:
-    """The weight of each row on its key; 0 where there is no such key."""
+    """The weight of each row on its key; 0 where that key does not exist."""
     inside = (key >= 0) & (key < weights.shape[-1])
     index = key.clamp(0, weights.shape[-1] - 1)[:, None].expand(*weights.shape[:-1], 1)
     return weights.gather(-1, index)[..., 0] * inside

@@ -62,7 +62,7 @@ class NextTokens:
         )
         if not fits:
             raise ShapeError(
-                "Next tokens have places and probabilities (position, rank), and the text one less.",
+                "best and probabilities must have shape (position, rank), and own one entry fewer.",
                 got="best {best}, probabilities {probabilities}, own {own}",
                 do="Pass what load_reader(...).read(text, next_tokens=True) recorded.",
                 best=tuple(self.best.shape),
@@ -74,7 +74,7 @@ class NextTokens:
         # Sums of rounded exponentials may be a little above 1.
         if not known or not bool(((numbers >= 0) & (numbers <= 1 + 1e-4)).all()):
             raise ArgumentError(
-                "Next tokens name their words, and probabilities are between 0 and 1.",
+                "Next tokens must name their words, with probabilities between 0 and 1.",
                 got="best up to {best}, {words} words, probabilities {least:.3g} … {most:.3g}",
                 do="Record them again.",
                 best=int(self.best.max()),
@@ -84,7 +84,7 @@ class NextTokens:
             )
         if self.generated is not None and not is_index(self.generated, positions + 1):
             raise ArgumentError(
-                "The first generated token has a position in the text (0 … {last}).",
+                "The first generated token must have a position in the text (0 … {last}).",
                 got="generated = {generated!r}",
                 do="Pass the number of tokens that the model was given.",
                 last=positions,
@@ -108,7 +108,7 @@ class NextTokens:
     def _check(self, position: int) -> None:
         if not is_index(position, len(self)):
             raise ArgumentError(
-                "position is one of the text's (0 … {last}).",
+                "position must be one of the text's (0 … {last}).",
                 got="position = {position!r}",
                 do="Count from 0.",
                 last=len(self) - 1,

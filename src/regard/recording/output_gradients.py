@@ -30,7 +30,7 @@ class OutputGradients:
 
     @property
     def received(self) -> bool:
-        """Whether a backward pass has come."""
+        """Whether a backward pass has run."""
         return bool(self._steps)
 
     def follow(self, output: Tensor, first_row: int, heads: tuple[int, ...] | None, dropout: float) -> None:
@@ -39,7 +39,7 @@ class OutputGradients:
             return  # under no_grad, or the first of two passes that checkpointing makes
         if dropout:
             raise RecordingError(
-                "Gradients of attention are recorded without dropout.",
+                "Gradients of attention must be recorded without dropout.",
                 got="dropout = {dropout:g} in {name}",
                 do="Call model.eval() first; it does not stop gradients.",
                 dropout=dropout,
@@ -56,7 +56,7 @@ class OutputGradients:
     def _add(self, first_row: int, gradient: Tensor) -> None:
         if not math.isfinite(float(gradient.sum())) and not bool(gradient.isfinite().all()):
             raise RecordingError(
-                "Gradients are finite numbers.",
+                "Gradients must be finite numbers.",
                 got="NaN or infinity at the output of {name}",
                 do="Look at the loss first: it must be a number. Half precision overflows early.",
                 name=self.name,
@@ -69,7 +69,7 @@ class OutputGradients:
         )
 
     def end(self) -> None:
-        """Take no notice of later backward passes."""
+        """Ignore later backward passes."""
         self._ended = True
 
     def over(self, rows: int) -> Tensor:

@@ -18,7 +18,7 @@ NAMES = (
 
 
 class OutputProjections:
-    """The output projections of a model by attention module, each head's part apart.
+    """The output projections of a model by attention module, each split into the parts of its heads.
 
     >>> model = nn.MultiheadAttention(6, 2)
     >>> OutputProjections(model).by_head("MultiheadAttention", (0, 1), 3).shape
@@ -44,7 +44,7 @@ class OutputProjections:
 
 
 def split_heads(weight: Tensor, heads: tuple[int, ...], channels: int) -> Tensor | None:
-    """Each head's part ``(head, channel, width)`` of a weight; None if it is not for such heads."""
+    """Each head's part ``(head, channel, width)`` of a weight; None if it does not fit these heads."""
     if weight.shape[1] % channels or weight.shape[1] // channels <= max(heads):
         return None
     parts: Tensor = weight.detach().unflatten(1, (-1, channels))[:, list(heads)]  # (width, head, channel)
@@ -80,7 +80,7 @@ def given_weight(projection: object) -> Tensor:
     weight = _weight_of(projection)
     if weight is None:
         raise DtypeError(
-            "An output projection is a linear module or its weight.",
+            "An output projection must be a linear module or its weight.",
             got="{type}",
             do="Pass model.layers[0].attention.out_proj, say.",
             type=type(projection).__name__,

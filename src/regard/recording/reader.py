@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from regard.checks import check_integer
 from regard.errors import ArgumentError, ModelFileError, TextError
 from regard.recording.next_tokens import LastStates, last_states, next_tokens_from_states, next_tokens_of
+from regard.recording.picture import PICTURE_ENCODERS
 from regard.recording.recording import Recording
 from regard.recording.tokenizer_check import check_known, check_tokenizer
 from regard.recording.watcher import watch
@@ -132,7 +133,7 @@ class Reader:
         inputs = self._inputs(text, None, 0)
         if pair is not None and generate:
             raise ArgumentError(
-                "The decoder's side is a second text or generated, not both.",
+                "The decoder's side must be a second text or generated, not both.",
                 got="pair = {pair!r}, generate = {generate}",
                 do="Omit one of them.",
                 pair=pair[:40],
@@ -151,7 +152,7 @@ class Reader:
         for name, given in (("text", text), ("pair", pair)):
             if given is not None and not (isinstance(given, str) and given.strip()):
                 raise TextError(
-                    "A text has at least one word.",
+                    "A text must have at least one word.",
                     got="{name} = {given!r}",
                     do='Pass "I love AI", say.',
                     name=name,
@@ -162,7 +163,7 @@ class Reader:
         length = found["input_ids"].shape[1]
         if length == 0:
             raise TextError(
-                "A text has at least one token that {name} knows.",
+                "A text must have at least one token that {name} knows.",
                 got="{text!r}",
                 do="Write it in a language that the model knows.",
                 name=self.name,
@@ -171,7 +172,7 @@ class Reader:
         check_known(self.tokenizer, found["input_ids"][0].tolist(), self.name)
         if length + generate > self.longest:
             raise TextError(
-                "A text fits the positions of the model (longest = {longest:,}).",
+                "A text must fit the positions of the model (longest = {longest:,}).",
                 got="{tokens:,} tokens, {generate} of them generated" if generate else "{tokens:,} tokens",
                 do="Shorten it, or take a model with more positions.",
                 longest=self.longest,
@@ -201,7 +202,7 @@ class Reader:
     def _check_writes(self) -> None:
         if not self.writes:
             raise ArgumentError(
-                "Only a model with a decoder generates.",
+                "Only a model with a decoder can generate.",
                 got="{type} of {name}",
                 do="Omit generate.",
                 type=type(self.model).__name__,
@@ -217,30 +218,48 @@ def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32, answeri
 
     With ``answering``, classifiers and masked language models come with the head that they were saved with.
     """
-    with _quiet() as transformers:
-        folder = Path(name).expanduser()
-        if not folder.is_dir() and (folder.exists() or not _is_hub_name(str(name))):
-            raise ModelFileError(
-                "A model is a folder with config.json, weights and tokenizer, or a name on the hub.",
-                got="{name!r}, which is neither",
-                do="Pass a folder that save_pretrained wrote.",
-                name=str(name),
-            )
-        source = folder if folder.is_dir() else str(name)
+    with quiet_transformers() as transformers:
+        source = model_source(name)
         try:
             config = transformers.AutoConfig.from_pretrained(source)
+            _check_reads_text(config, str(name))
             model = _kind(transformers, config, answering).from_pretrained(source, dtype=dtype)
             tokenizer = transformers.AutoTokenizer.from_pretrained(source)
         except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
             raise ModelFileError(
-                "A model is a folder with config.json, weights and tokenizer, or a name on the hub.",
+                "A model must be a folder with config.json, weights and tokenizer, or a name on the hub.",
                 got="{name!r}: {first_line}",
                 do="Pass a folder that save_pretrained wrote, or connect to the hub.",
                 name=str(name),
-                first_line=_first_line(error),
+                first_line=first_line(error),
             ) from error
-    check_tokenizer(tokenizer, str(name), folder if folder.is_dir() else None)
+    check_tokenizer(tokenizer, str(name), source if isinstance(source, Path) else None)
     return Reader(model.eval(), tokenizer, str(name))
+
+
+def model_source(name: str | Path) -> Path | str:
+    """The folder of a model, or its name on the hub; raises if it can be neither."""
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.exists() or not _is_hub_name(str(name)):
+        raise ModelFileError(
+            "A model must be a folder with config.json, weights and tokenizer, or a name on the hub.",
+            got="{name!r}, which is neither",
+            do="Pass a folder that save_pretrained wrote.",
+            name=str(name),
+        )
+    return str(name)
+
+
+def _check_reads_text(config: Any, name: str) -> None:
+    if config.model_type in PICTURE_ENCODERS:
+        raise ModelFileError(
+            "load_reader needs a model that reads text.",
+            got="{name!r}, which reads pictures",
+            do="Use load_picture_reader, or regard look PICTURE --model FOLDER.",
+            name=name,
+        )
 
 
 def _is_hub_name(name: str) -> bool:
@@ -263,18 +282,19 @@ def _kind(transformers: Any, config: Any, answering: bool) -> Any:
     return transformers.AutoModel
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """The first line of what an error says."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 @contextmanager
-def _quiet() -> Iterator[Any]:
+def quiet_transformers() -> Iterator[Any]:
     """transformers, without its reports on weights that a bare encoder does not need."""
     try:
         import transformers
     except ImportError as error:
         raise ModelFileError(
-            "Models other than the embedded one are loaded by transformers.",
+            "Models other than the embedded one need the package transformers.",
             got="an installation without it",
             do='Install it: pip install "regard[hf]".',
         ) from error

@@ -131,7 +131,7 @@ class Recorder:
         )
 
     def _add_again(self, place: CallPlace, step: AttentionStep) -> None:
-        """A step that checkpointing repeats. It was recorded; its output may be the one that learns."""
+        """A step that checkpointing repeats: it is recorded, but its output may have the gradient."""
         if not (place.recorded and self.options.gradients):
             return
         step = of_heads(step, self.options.heads)
@@ -197,7 +197,7 @@ class Recorder:
             gradients.end()
 
     def check_gradients(self) -> None:
-        """Raise if gradients were to be recorded and no backward pass came."""
+        """Raise if gradients were to be recorded but no backward pass ran."""
         gradients = list(self._gradients())
         if gradients and not any(one.received for one in gradients):
             raise_no_backward(any(one.followed for one in gradients))
@@ -208,7 +208,7 @@ class Recorder:
                 yield builder.gradients
 
     def check_layers(self) -> None:
-        """Raise if a layer was asked for that no pass had."""
+        """Raise if a requested layer was in no pass."""
         known = max(self._numbering.layers.values(), default=0)
         missing = [layer for layer in self.options.layers or () if layer >= known]
         if missing and known:
@@ -216,7 +216,7 @@ class Recorder:
 
 
 class CallForwarder(Recorder):
-    """Passes each call to a function as soon as it is made and keeps none: memory is that of one call."""
+    """Passes each call to a function at once and keeps none, so it takes the memory of one call."""
 
     def __init__(self, options: WatchOptions, hear: Callable[[Call], None]) -> None:
         super().__init__(options)
@@ -242,7 +242,7 @@ def raise_unknown_layers(missing: Sequence[int], known: int) -> None:
 def raise_no_backward(followed: bool) -> None:
     """Raise an error that says why there are no gradients; ``followed`` if an output could have had one."""
     raise RecordingError(
-        "With gradients=True, a backward pass runs inside the with block.",
+        "With gradients=True, a backward pass must run inside the with block.",
         got="none" if followed else "a forward pass under torch.no_grad()",
         do="Call loss.backward() before the block ends, and run the model outside of torch.no_grad().",
     )

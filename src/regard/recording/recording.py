@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from regard.checks import is_integer
-from regard.errors import ArgumentError, Phrase, RecordingError, ShapeError
+from regard.errors import ArgumentError, DtypeError, Phrase, RecordingError, ShapeError
 from regard.interception.steps import Kind
 from regard.notebook_table import html_table
 from regard.recording.call import Call
 from regard.recording.next_tokens import NextTokens
+from regard.recording.picture import Picture
 from regard.recording.recorder import Recorder
 
 Tokens = list[list[str]]
@@ -40,6 +41,7 @@ class Recording:
         self._tokens: Tokens | None = None
         self._source_tokens: Tokens | None = None
         self._next_tokens: NextTokens | None = None
+        self._picture: Picture | None = None
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -79,7 +81,7 @@ class Recording:
             return self._only(which)
         if not is_integer(which, -len(calls), len(calls) - 1):
             raise _NoCallError(
-                "A call is chosen by its number (0 … {last}) or its module path.",
+                "A call must be chosen by its number (0 … {last}) or its module path.",
                 got="{which!r}",
                 do="List them: [call.name for call in seen].",
                 last=len(calls) - 1,
@@ -201,13 +203,38 @@ class Recording:
         known = {length for _, length in self._lengths("decoder" if self._two_sided() else None)}
         if given is not None and len(given) not in known:
             raise ShapeError(
-                "next_tokens has a row for every position of the text ({lengths}).",
+                "next_tokens must have a row for every position of the text ({lengths}).",
                 got="{rows} rows",
                 do="Record text and next tokens together.",
                 lengths=", ".join(map(str, sorted(known))),
                 rows=len(given),
             )
         self._next_tokens = given
+
+    @property
+    def picture(self) -> Picture | None:
+        """The picture that the model read, and where its patches are among the tokens."""
+        return self._picture
+
+    @picture.setter
+    def picture(self, given: Picture | None) -> None:
+        if given is not None and not isinstance(given, Picture):
+            raise DtypeError(
+                "picture must be a regard.Picture.",
+                got="{type}",
+                do="Pass regard.Picture(image, grid=(14, 14), tokens=slice(1, 197)), say.",
+                type=type(given).__name__,
+            )
+        longest = max((call.keys for call in self.calls), default=0)
+        if given is not None and max(given.tokens) >= longest:
+            raise ShapeError(
+                "The patches of a picture must be tokens of the recording ({length} of them).",
+                got="a patch at position {last}",
+                do="Compare grid and tokens with the model.",
+                length=longest,
+                last=max(given.tokens),
+            )
+        self._picture = given
 
     def query_tokens(self, call: Call, batch: int = 0) -> list[str] | None:
         """The tokens of the rows of a call, or None if they were not given."""
@@ -258,7 +285,7 @@ class Recording:
         counts = sorted({len(text) for text in texts})
         one_more = name == "tokens" and bool(counts) and counts[-1] - 1 in {length for _, length in known}
         raise ShapeError(
-            "{name} has a token for every position of every sequence ({sizes}).",
+            "{name} must have a token for every position of every sequence ({sizes}).",
             got="1 list of {lengths}" if len(texts) == 1 else "{lists} lists of {lengths}",
             do="A model never reads the last token that it generates: pass tokens[:-1] or ids[:, :-1]."
             if one_more
@@ -272,7 +299,7 @@ class Recording:
     # ---- files ---------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write everything into one safetensors file; an existing file is replaced once that is complete.
+        """Write everything to one safetensors file; an existing file is replaced when that is complete.
 
         Missing folders are created. A recording with NaN or infinity is not saved: the error names the call
         and the tensor.
@@ -322,7 +349,7 @@ def _texts(name: str, given: Any) -> Tokens:
         if lists and all(_is_token(token) for text in texts for token in text):
             return [[str(token) for token in text] for text in texts]
     raise ArgumentError(
-        "{name} is a list of strings or of token ids, or one such list per sequence.",
+        "{name} must be a list of strings or of token ids, or one such list per sequence.",
         got="{given}",
         do="Use tokenizer.convert_ids_to_tokens(...).",
         name=name,

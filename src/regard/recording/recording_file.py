@@ -23,13 +23,21 @@ from regard.errors import RecordingError, RecordingFileError, RegardError
 from regard.recording.call_format import TensorStore, call_from, call_to
 from regard.recording.call_validation import check_call
 from regard.recording.next_tokens import NextTokens
-from regard.recording.recording_schema import NextTokensDescription, RecordingDescription
+from regard.recording.picture import Picture
+from regard.recording.recording_schema import (
+    NextTokensDescription,
+    PictureDescription,
+    RecordingDescription,
+)
 from regard.version import __version__
 
 if TYPE_CHECKING:
     from regard.recording.recording import Recording
 
 FORMAT = "regard recording 1"
+
+PIXELS = "picture"
+"""The tensor of pixels, the only one that holds bytes."""
 
 NEXT_TENSORS = ("best", "probabilities", "own")
 """The tensors of the next tokens."""
@@ -43,7 +51,9 @@ def save(recording: Recording, path: Path) -> None:
     """
     if not recording.closed:
         raise RecordingError(
-            "A recording is saved when it is closed.", got="a running watch", do="Save after the with block."
+            "A recording must be closed before it is saved.",
+            got="a running watch",
+            do="Save after the with block.",
         )
     store = TensorStore()
     text = _described(recording, store)
@@ -66,6 +76,7 @@ def _described(recording: Recording, store: TensorStore) -> str:
             source_tokens=recording.source_tokens,
             calls=[call_to(call, store) for call in recording.calls],
             next_tokens=_next_tokens_to(recording.next_tokens, store),
+            picture=_picture_to(recording.picture, store),
         )
         text = json.encode(description).decode()
         json.decode(text, type=RecordingDescription)
@@ -78,7 +89,7 @@ def _described(recording: Recording, store: TensorStore) -> str:
         ) from error
     except (ValueError, TypeError) as error:
         raise RecordingError(
-            "A recording can be saved if its names and tokens are Unicode text and its numbers are finite.",
+            "To be saved, names and tokens must be Unicode text, and numbers must be finite.",
             got="{problem}",
             do="Change seen.tokens or seen.model.",
             problem=_brief(error),
@@ -107,7 +118,7 @@ def load(path: str | Path) -> Recording:
     path = Path(path)
     if not path.is_file():
         raise RecordingFileError(
-            "load(path) takes the path of a file.",
+            "load(path) needs the path of a file.",
             got="{path}",
             do="Write one with seen.save(path).",
             path=path,
@@ -123,7 +134,7 @@ def load(path: str | Path) -> Recording:
         ) from error
     except _FLAWS as error:
         raise RecordingFileError(
-            "A recording describes its calls.",
+            "A recording must describe its calls.",
             got="{problem} in {path}",
             do="Record it again.",
             problem=_brief(error),
@@ -142,19 +153,20 @@ def _loaded(path: Path) -> Recording:
     text = header.get("description", "")
     if header.get("format") != FORMAT:
         raise RecordingFileError(
-            "The header of a recording names its format ({wanted!r}).",
+            "The header of a recording must name its format ({wanted!r}).",
             got="{format}",
             wanted=FORMAT,
             format=repr(header.get("format"))[:60],
         )
     if header.get("digest") != _digest(text, tensors):
-        raise RecordingFileError("The contents of a recording match its digest.", got="changed contents")
+        raise RecordingFileError("The contents of a recording must match its digest.", got="changed contents")
     described = json.decode(text, type=RecordingDescription)
     store = TensorStore(tensors)
     calls = [call_from(call, store, number) for number, call in enumerate(described.calls)]
     found = Recording(described.model, calls)
     found.tokens, found.source_tokens = described.tokens, described.source_tokens
     found.next_tokens = _next_tokens_from(described.next_tokens, store)
+    found.picture = _picture_from(described.picture, store)
     return found
 
 
@@ -172,6 +184,18 @@ def _next_tokens_from(given: NextTokensDescription | None, store: TensorStore) -
     return NextTokens(words=tuple(given.words), generated=given.generated, **tensors)
 
 
+def _picture_to(given: Picture | None, store: TensorStore) -> PictureDescription | None:
+    if given is None:
+        return None
+    return PictureDescription(store.put(PIXELS, given.image), given.grid, list(given.tokens))
+
+
+def _picture_from(given: PictureDescription | None, store: TensorStore) -> Picture | None:
+    if given is None:
+        return None
+    return Picture(store.get(given.pixels), grid=given.grid, tokens=given.tokens)
+
+
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
@@ -184,14 +208,14 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
         if isinstance(error, RecordingFileError):
             raise
         raise RecordingFileError(
-            "A recording is a complete safetensors file.", got="{problem}", problem=_brief(error)
+            "A recording must be a complete safetensors file.", got="{problem}", problem=_brief(error)
         ) from error
 
 
 def _check_kind(name: str, kind: str) -> None:
-    if kind not in ("BOOL", "I64", "F16", "BF16", "F32", "F64"):
+    if kind not in ("BOOL", "I64", "F16", "BF16", "F32", "F64") and (name, kind) != (PIXELS, "U8"):
         raise RecordingFileError(
-            "The tensors of a recording are bool, int64, float16, bfloat16, float32 or float64.",
+            "The tensors of a recording must be bool, int64, float16, bfloat16, float32 or float64.",
             got="{dtype} in {name!r}",
             dtype=kind,
             name=name[:60],

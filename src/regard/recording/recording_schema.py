@@ -51,6 +51,14 @@ class NextTokensDescription(Struct, frozen=True):
     generated: Count | None
 
 
+class PictureDescription(Struct, frozen=True):
+    """A picture: the name of its tensor of pixels, its grid, and the positions of its patches."""
+
+    pixels: str
+    grid: tuple[Count, Count]
+    tokens: list[Position]
+
+
 class RecordingDescription(Struct, frozen=True):
     """A whole recording; ``regard`` is the version that wrote it."""
 
@@ -60,6 +68,7 @@ class RecordingDescription(Struct, frozen=True):
     source_tokens: list[list[str]] | None
     calls: list[CallDescription]
     next_tokens: NextTokensDescription | None = None  # files written before it existed lack it
+    picture: PictureDescription | None = None
 
 
 # ---- biases --------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def row_of(call: Call, head: int, query: int, batch: int = 0) -> AttentionRow:
         )
     if not is_index(query, call.queries):
         raise ArgumentError(
-            "A query is a position (0 … {last}).",
+            "A query must be a position (0 … {last}).",
             got="{query!r}",
             do="Count from 0.",
             last=call.queries - 1,

@@ -79,7 +79,7 @@ class ScoredCall(Call):
         """V, ``(batch, key head, key, value channel)``; raises RecordingError if it was not recorded."""
         if self.v is None:
             raise RecordingError(
-                "This needs V, and {name} was recorded without it.",
+                "This needs V, but {name} was recorded without it.",
                 do="Record with watch(model, values=True).",
                 name=self.name,
             )
@@ -96,7 +96,7 @@ class ScoredCall(Call):
         no backward pass was recorded."""
         if self.output_gradient is None:
             raise RecordingError(
-                "This needs the gradient that reached {name}, and no backward pass was recorded.",
+                "This needs the gradient that reached {name}, but no backward pass was recorded.",
                 do="Record with watch(model, gradients=True), and call loss.backward() inside the block.",
                 name=self.name,
             )
@@ -208,7 +208,7 @@ class ScoredCall(Call):
         width = self.projections.shape[-1]
         if not isinstance(direction, Tensor) or direction.shape != (width,):
             raise ShapeError(
-                "direction is a tensor of the width of the layer's output (width = {width}).",
+                "direction must be a tensor as wide as the layer's output (width = {width}).",
                 got="{given}",
                 do="Pass a row of the unembedding, say.",
                 width=width,
@@ -256,7 +256,7 @@ class ScoredCall(Call):
     # ---- statistics and regions ----------------------------------------------------------------
 
     def statistics(self, top: int | None = None, *, values: Tensor | None = None) -> Statistics:
-        """Entropy, received attention and the others of every query and key, in one pass."""
+        """Entropy, received attention and the other statistics of every query and key, in one pass."""
         options = self._options() | {"sinks": self.sinks, "top": 0 if top is None else top}
         if values is None:
             return attention_statistics(self.q, self.k, mask=self.mask, **options)
@@ -340,7 +340,7 @@ class ScoredCall(Call):
         """The call on the CPU, detached and in at least float32, as weights are computed."""
         changed: dict[str, Any] = {name: widened_on_cpu(tensor) for name, tensor in self.tensors().items()}
         if self.bias is not None:
-            # Its dtype stays: a bias by distance is rounded as it is computed.
+            # Its dtype stays: a bias by distance is rounded when its values are computed.
             changed["bias"] = self.bias.with_tables(tuple(x.detach().cpu() for x in self.bias.tables))
         return replace(self, **changed)
 

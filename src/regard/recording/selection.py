@@ -40,7 +40,7 @@ def of_heads(step: AttentionStep, heads: tuple[int, ...] | None) -> AttentionSte
 
 
 def check_heads(heads: tuple[int, ...], known: int) -> None:
-    """Raise if a head was asked for that the model does not have."""
+    """Raise if a requested head does not exist in the model."""
     if any(head >= known for head in heads):
         raise ArgumentError(
             "heads= must name heads of the model (0 … {last}).",
@@ -88,7 +88,7 @@ def longer_bias(before: Bias | None, after: Bias | None, rows: int, name: str) -
     if joined is not None:
         return joined
     raise RecordingError(
-        "All steps of a call have the same kind of bias.",
+        "All steps of a call must have the same kind of bias.",
         got="{first} and then {second} in {name}",
         do="Watch one forward pass over the whole text instead.",
         first=type(before).__name__,

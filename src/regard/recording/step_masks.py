@@ -44,7 +44,7 @@ class StackedMask(Mask):
             rows.mask.check(rows.extent)
         if extent != Extent(self.steps[-1].stop - self.steps[0].start, self.steps[-1].stop):
             raise MaskError(
-                "A mask of several steps covers exactly their rows.", got="{extent}", extent=extent
+                "A mask of several steps must cover exactly their rows.", got="{extent}", extent=extent
             )
 
     def select(self, index: tuple[int, ...]) -> Mask:

@@ -75,7 +75,7 @@ class SummaryCall(Call):
         have = 0 if self.kept.top_weights is None else self.kept.top_weights.shape[-1]
         if top > have:
             raise RecordingError(
-                "{name} kept its statistics only, with the {have} greatest weights of each row.",
+                "{name} kept only its statistics, with the {have} greatest weights of each row.",
                 got="top = {top}",
                 do="Record with watch(model, statistics=True, top=…), or keep Q and K.",
                 name=self.name,
@@ -88,7 +88,7 @@ class SummaryCall(Call):
 
     def _refuse(self) -> NoReturn:
         raise RecordingError(
-            "Weights need Q and K, and {name} kept its statistics only.",
+            "Weights need Q and K, but {name} kept only its statistics.",
             do="Record with watch(model) instead of watch(model, statistics=True).",
             name=self.name,
         )

@@ -31,7 +31,7 @@ def check_tokenizer(tokenizer: Any, name: str, folder: Path | None) -> None:
     wanted = tuple(dict.fromkeys((*own, "tokenizer.json"))) if own else ()
     if folder is not None and wanted and not any((folder / file).exists() for file in (*wanted, *FILES)):
         raise ModelFileError(
-            "A model folder has the files of its tokenizer ({wanted}).",
+            "A model folder must have the files of its tokenizer ({wanted}).",
             got="{name!r} with none of them",
             do="Save the tokenizer there too: tokenizer.save_pretrained(folder).",
             wanted=", ".join(wanted),
@@ -41,7 +41,7 @@ def check_tokenizer(tokenizer: Any, name: str, folder: Path | None) -> None:
     # Some tokenizers make up thousands of special tokens; only ordinary ones can read a text.
     if own and len(tokenizer) <= len(special):
         raise ModelFileError(
-            "A tokenizer knows more than its special tokens.",
+            "A tokenizer must know more than its special tokens.",
             got="{tokens} tokens of {name!r}, all of them special",
             do="Save the tokenizer there too: tokenizer.save_pretrained(folder).",
             tokens=len(tokenizer),
@@ -50,11 +50,11 @@ def check_tokenizer(tokenizer: Any, name: str, folder: Path | None) -> None:
 
 
 def check_known(tokenizer: Any, ids: Sequence[int], name: str) -> None:
-    """Raise where most tokens of a text are unknown to the tokenizer."""
+    """Raise if most tokens of a text are unknown to the tokenizer."""
     unknown, ordinary = unknown_tokens(tokenizer, ids, frozenset(getattr(tokenizer, "all_special_ids", ())))
     if 2 * unknown > ordinary:
         raise TextError(
-            "The tokenizer of {name} knows most tokens of a text.",
+            "The tokenizer of {name} must know most tokens of a text.",
             got="{unknown:,} of {ordinary:,} tokens that it reads as {unk_token}",
             do="Write in a language of the model, or check that the folder has the model's own tokenizer.",
             name=name,

@@ -71,14 +71,14 @@ def watch(
         )
     if dtype is not None and dtype not in FLOATS:
         raise DtypeError(
-            "Q and K are kept as float64, float32, float16 or bfloat16.",
+            "Q and K must be kept as float64, float32, float16 or bfloat16.",
             got="dtype = {dtype}",
             do="Choose one.",
             dtype=dtype,
         )
     if top and not statistics:
         raise ArgumentError(
-            "top is for watch(model, statistics=True).",
+            "top needs watch(model, statistics=True).",
             got="top = {top}, statistics = False",
             do="Ask later: seen[0].statistics(top=…).",
             top=top,
@@ -109,7 +109,7 @@ def watch(
 def listen(
     model: nn.Module, hear: Callable[[Call], None], *, layers: int | Sequence[int] | None = None
 ) -> Watch:
-    """Like :func:`watch`, but pass every call to ``hear`` as soon as it is made and keep none.
+    """Like :func:`watch`, but pass every call to ``hear`` at once and keep none.
 
     >>> import torch
     >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
@@ -146,7 +146,7 @@ class Watch:
     def __enter__(self) -> Recording:
         if self._stack is not None or self._recording.closed:
             raise RecordingError(
-                "A watch is entered once, and its recording is closed when the block ends.",
+                "A watch can be entered only once; its recording is closed when the block ends.",
                 got="a second with block",
                 do="Call watch(model) again.",
             )
@@ -177,7 +177,7 @@ class Watch:
 
     def _refuse_nothing(self) -> None:
         raise RecordingError(
-            "A watched model calls attention inside the with block.",
+            "A watched model must call attention inside the with block.",
             got="no attention from {model}",
             do="Run the watched model itself inside the block, in the same thread. A model that computes "
             "softmax by hand or in a compiled kernel cannot be seen: let it call "

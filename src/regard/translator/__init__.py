@@ -8,8 +8,10 @@
 from typing import Any as _Any
 
 from regard.translator.alignment import AlignmentHead, TranslationAlignment, align, measure_heads
-from regard.translator.built_in import embedded, embedded_alignment_head, translate
-from regard.translator.evaluation import Scores, evaluate, everyday_sentences, score
+from regard.translator.built_in import UnknownWordsWarning, embedded, embedded_alignment_head, translate
+from regard.translator.dictionary import DictionaryEntry, read_dictionary
+from regard.translator.evaluation import Scores, evaluate, score
+from regard.translator.everyday import everyday_sentences
 from regard.translator.exported_model import export
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_pairs import CorpusSplit, HeldOut, Pair, read_pairs, split
@@ -24,6 +26,7 @@ __all__ = [
     "AlignmentHead",
     "ChineseCharacters",
     "CorpusSplit",
+    "DictionaryEntry",
     "EnglishTokens",
     "HeldOut",
     "Pair",
@@ -33,6 +36,7 @@ __all__ = [
     "TrainingRun",
     "TranslationAlignment",
     "Translator",
+    "UnknownWordsWarning",
     "Vocabularies",
     "WatchedTranslation",
     "align",
@@ -45,6 +49,7 @@ __all__ = [
     "load_translator",
     "look",
     "measure_heads",
+    "read_dictionary",
     "read_pairs",
     "recipe_of",
     "score",

@@ -21,8 +21,10 @@ from regard.errors import ModelFileError, TextError
 from regard.nn import DecoderLayer
 from regard.recording import Call, Recording
 from regard.translator.files import read_text
+from regard.translator.names import HiddenNames
+from regard.translator.sentence_splitting import split_sentences
 from regard.translator.translate_text import Translator
-from regard.translator.vocabulary import EnglishTokens
+from regard.translator.vocabulary import EnglishTokens, Vocabularies
 from regard.translator.watched_translation import WatchedTranslation, look
 
 FILE = "alignment.json"
@@ -36,19 +38,22 @@ class SourceWord(NamedTuple):
     stop: int
 
 
-def words_of(english: EnglishTokens, text: str) -> list[SourceWord]:
-    """The words of a text; each punctuation mark is a word.
+def words_of(english: EnglishTokens, text: str, hidden: HiddenNames | None = None) -> list[SourceWord]:
+    """The words of a text, with the names ``hidden`` in it; each punctuation mark is a word.
 
     >>> english = EnglishTokens.learn(["The cat sat.", "The cat ran."] * 9, 60)
     >>> [word.text for word in words_of(english, "The cats sat.")]
     ['The', 'cats', 'sat', '.']
     """
-    found = english.tokenizer.encode(text, add_special_tokens=False)
+    hidden = hidden or HiddenNames(text)
+    found = english.tokenizer.encode(hidden.text, add_special_tokens=False)
     words: list[SourceWord] = []
     joined = False
     for place, (piece, (begin, end)) in enumerate(zip(found.tokens, found.offsets, strict=True)):
-        typed = text[begin:end].strip()
-        letters = _has_letters(typed)
+        typed = hidden.text[begin:end].strip()
+        named = hidden.shown_at(end - len(typed), end) if typed else None
+        typed = typed if named is None else named
+        letters = named is not None or _has_letters(typed)
         if letters and joined and not piece.startswith("▁"):
             before = words.pop()
             words.append(SourceWord(before.text + typed, before.first, place + 1))
@@ -58,9 +63,10 @@ def words_of(english: EnglishTokens, text: str) -> list[SourceWord]:
     return words
 
 
-def _proper_words(english: EnglishTokens, text: str) -> list[SourceWord]:
+def _proper_words(vocabularies: Vocabularies, text: str) -> list[SourceWord]:
     """The words without punctuation, on which idle heads rest."""
-    return [word for word in words_of(english, text) if _has_letters(word.text)]
+    words = words_of(vocabularies.english, text, vocabularies.hide_names(text))
+    return [word for word in words if _has_letters(word.text)]
 
 
 def _has_letters(piece: str) -> bool:
@@ -152,16 +158,40 @@ def align(
     >>> align(embedded(), "The cat sat on the mat.", embedded_alignment_head()).strongest(0)
     'cat'
     """
-    translation = translator.translate(text, num_beams=num_beams, max_new_tokens=max_new_tokens)
-    return alignment_of(look(translator, text, translation=translation), translator.vocabularies.english, by)
+    parts = []
+    for sentence in split_sentences(text):
+        translation = translator.translate(sentence, num_beams=num_beams, max_new_tokens=max_new_tokens)
+        parts.append(
+            alignment_of(look(translator, sentence, translation=translation), translator.vocabularies, by)
+        )
+    return _joined(text, parts)
 
 
-def alignment_of(seen: WatchedTranslation, english: EnglishTokens, by: AlignmentHead) -> TranslationAlignment:
+def _joined(text: str, parts: Sequence[TranslationAlignment]) -> TranslationAlignment:
+    """The alignment of several sentences: no character attends to the words of another sentence."""
+    if len(parts) == 1:
+        return parts[0]
+    words = tuple(word for part in parts for word in part.words)
+    weights = torch.block_diag(*(part.weights for part in parts))
+    return TranslationAlignment(
+        text, "".join(part.translation for part in parts), words, weights, parts[0].by
+    )
+
+
+def alignment_of(
+    seen: WatchedTranslation, vocabularies: Vocabularies, by: AlignmentHead
+) -> TranslationAlignment:
     """The alignment in a recording, from one head."""
-    words = _proper_words(english, seen.text)
+    words = _proper_words(vocabularies, seen.text)
     call = cross_call(seen.recording, by.layer)
     # Row t writes character t; the last row writes the end.
-    weights = _by_word(call.weights(by.head, rows=slice(len(seen.translation))), words)
+    hidden = vocabularies.hide_names(seen.text)
+    parts = hidden.parts(hidden.hide(seen.translation))
+    rows = _by_word(call.weights(by.head, rows=slice(sum(length for _, length in parts))), words)
+    each = rows.split([length for _, length in parts])
+    # All characters of a name have the mean of what stood in for it.
+    means = [part.mean(0).expand(len(shown), -1) for (shown, _), part in zip(parts, each, strict=True)]
+    weights = torch.cat(means)
     return TranslationAlignment(seen.text, seen.translation, tuple(word.text for word in words), weights, by)
 
 
@@ -224,7 +254,7 @@ def measure_heads(
             seen = look(translator, sentence.english, translation=sentence.chinese)
         except TextError:
             continue  # a model that cannot read a sentence gets its pairs wrong
-        words = _proper_words(translator.vocabularies.english, sentence.english)
+        words = _proper_words(translator.vocabularies, sentence.english)
         for call in seen.recording:
             if call.kind != "cross":
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Literal, overload
@@ -12,6 +13,18 @@ from regard.translator.alignment import align as align_text
 from regard.translator.translate_text import Translator, load_translator
 
 FOLDER = Path(__file__).parent / "weights"
+
+
+class UnknownWordsWarning(UserWarning):
+    """A text has words that the translator was never taught.
+
+    >>> import regard, warnings
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     _ = regard.translate("The blorf is red.")
+    >>> found[0].category.__name__
+    'UnknownWordsWarning'
+    """
 
 
 @cache
@@ -47,7 +60,10 @@ def translate(
 def translate(
     text: str, *, align: bool = False, num_beams: int = 4, max_new_tokens: int | None = None
 ) -> str | TranslationAlignment:
-    """Translate an English sentence to Chinese with the built-in translator.
+    """Translate an English text to Chinese with the built-in translator, sentence by sentence.
+
+    Names that it does not know are copied; an :class:`UnknownWordsWarning` names other words that it was
+    never taught.
 
     ``num_beams`` is the width of the beam search, ``max_new_tokens`` the most characters to write. With
     ``align=True`` the result also says which English words each character attended to.
@@ -58,6 +74,10 @@ def translate(
     >>> regard.translate("The cat sat on the mat.", align=True).strongest(0)
     'cat'
     """
+    unknown = embedded().vocabularies.unknown(text)
+    if unknown and embedded().reads(text):
+        said = f"The translator was never taught: {', '.join(unknown)}. The translation is a guess there."
+        warnings.warn(said, UnknownWordsWarning, stacklevel=3)  # renamed_arguments is in between
     if align:
         return align_text(
             embedded(), text, embedded_alignment_head(), num_beams=num_beams, max_new_tokens=max_new_tokens

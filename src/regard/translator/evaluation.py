@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.resources import files
 from typing import Any
 
 from regard.errors import ArgumentError
@@ -63,20 +62,6 @@ def score(translations: Sequence[str], references: Sequence[Sequence[str]]) -> S
     )
 
 
-def everyday_sentences() -> tuple[HeldOut, ...]:
-    """200 everyday sentences that are in no training data, each with one to three translations.
-
-    >>> everyday_sentences()[0]
-    HeldOut(english='The soup tastes salty.', references=('这汤尝起来很咸。', '这汤很咸。', '汤是咸的。'))
-    """
-    lines = files("regard.translator").joinpath("everyday.tsv").read_text(encoding="utf-8").splitlines()
-    return tuple(HeldOut(english, tuple(chinese)) for english, *chinese in map(_cells, lines))
-
-
-def _cells(line: str) -> list[str]:
-    return line.split("\t")
-
-
 def evaluate(
     translator: Translator, held_out: Sequence[HeldOut], *, num_beams: int = 1, length_penalty: float = 1.0
 ) -> Scores:
@@ -86,8 +71,15 @@ def evaluate(
     >>> evaluate(embedded(), [HeldOut("The cat sat on the mat.", ("猫坐在垫子上。",))]).bleu > 0
     True
     """
-    readable = [sentence.english for sentence in held_out if translator.reads(sentence.english)]
+    texts = [sentence.english for sentence in held_out]
+    found = translations_of(translator, texts, num_beams=num_beams, length_penalty=length_penalty)
+    return score([found[text] for text in texts], [sentence.references for sentence in held_out])
+
+
+def translations_of(
+    translator: Translator, texts: Sequence[str], *, num_beams: int = 1, length_penalty: float = 1.0
+) -> dict[str, str]:
+    """The translation of each text; empty for one that the model cannot read."""
+    readable = [text for text in texts if translator.reads(text)]
     made = translator.translate_all(readable, num_beams=num_beams, length_penalty=length_penalty)
-    found = dict(zip(readable, made, strict=True))
-    translations = [found.get(sentence.english, "") for sentence in held_out]
-    return score(translations, [sentence.references for sentence in held_out])
+    return dict.fromkeys(texts, "") | dict(zip(readable, made, strict=True))

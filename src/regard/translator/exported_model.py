@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,23 @@ from regard.translator.alignment import FILE as ALIGNMENT
 from regard.translator.alignment import measure_heads
 from regard.translator.card import FILE as CARD
 from regard.translator.card import card
-from regard.translator.evaluation import check_scoring, evaluate
-from regard.translator.files import write_text
+from regard.translator.dictionary import DictionaryEntry
+from regard.translator.evaluation import check_scoring
+from regard.translator.files import read_text, write_text
+from regard.translator.lexicon import learn_lexicon, learned_names, taught_words
+from regard.translator.measured_model import measure
+from regard.translator.recipe import Recipe
+from regard.translator.sentence_pairs import CorpusSplit, Pair, split
 from regard.translator.training_checkpoint import expected_snapshots, load_position
 from regard.translator.training_folder import TrainingRun, locked_folder
-from regard.translator.translate_text import count_parameters, load_translator, save_translator
+from regard.translator.translate_text import (
+    RECIPE,
+    count_parameters,
+    load_translator,
+    save_translator,
+    write_vocabularies,
+)
+from regard.translator.vocabulary import Vocabularies
 from regard.translator.weight_average import average
 
 MODEL, SCORES = "model", "scores.json"
@@ -50,24 +63,63 @@ def _export(run: TrainingRun, num_beams: int, length_penalty: float) -> dict[str
     scores: dict[str, Any] = {
         "held_out_sentences": len(run.corpus.held_out),
         "training_pairs": len(run.corpus.training),
+        "dictionary_words": len(run.lexicon.taught) if run.lexicon else 0,
         "parameters": count_parameters(translator.model),
         "steps": position.step,
         "minutes": round(position.seconds / 60, 1),
         "averaged": [path.name for path in paths],
         "missing": [path.name for path in expected if path not in paths],
         "alignment": {"right": best.right, "pairs": best.pairs},
-        "greedy": asdict(evaluate(translator, run.corpus.held_out)),
-        "beam": {
-            "beams": num_beams,
-            "length_penalty": length_penalty,
-            **asdict(
-                evaluate(translator, run.corpus.held_out, num_beams=num_beams, length_penalty=length_penalty)
-            ),
-        },
+        "copies_names": bool(run.vocabularies.stand_ins),
+        **measure(translator, run.corpus, num_beams=num_beams, length_penalty=length_penalty),
     }
-    write_text(folder / SCORES, json.dumps(scores, indent=2) + "\n")
-    write_text(folder / CARD, card(run.recipe, scores, megabytes(folder)))
+    _write_scores(folder, run.recipe, scores)
     return scores
+
+
+def evaluate_model(
+    folder: str | Path,
+    pairs: Sequence[Pair],
+    *,
+    dictionary: Sequence[DictionaryEntry] | None = None,
+    num_beams: int = 4,
+    length_penalty: float = 1.0,
+) -> dict[str, Any]:
+    """Measure the model in a folder with the pairs that it was trained on, and rewrite its scores and card.
+
+    A model of before there were lists of words gets one. With a dictionary, it also learns which names
+    can stand in for unknown ones.
+    """
+    check_integer("num_beams", num_beams)
+    check_scoring()
+    folder = Path(folder)
+    translator = load_translator(folder)
+    recipe = Recipe.from_json(read_text(folder / RECIPE))
+    corpus = split(pairs, held_out=recipe.held_out, validation=recipe.validation, seed=recipe.seed)
+    vocabularies = _with_words(translator.vocabularies, corpus, dictionary)
+    write_vocabularies(folder, vocabularies)
+    scores = json.loads(read_text(folder / SCORES))
+    translator = replace(translator, vocabularies=vocabularies)
+    scores["copies_names"] = bool(vocabularies.stand_ins)
+    scores |= measure(translator, corpus, num_beams=num_beams, length_penalty=length_penalty)
+    _write_scores(folder, recipe, scores)
+    return dict(scores)
+
+
+def _with_words(
+    vocabularies: Vocabularies, corpus: CorpusSplit, dictionary: Sequence[DictionaryEntry] | None
+) -> Vocabularies:
+    if not vocabularies.words:
+        vocabularies = replace(vocabularies, words=taught_words(corpus.training, None))
+    if not vocabularies.stand_ins and dictionary is not None:
+        names = learned_names(corpus.training, learn_lexicon(dictionary, corpus.training))
+        vocabularies = replace(vocabularies, stand_ins=names)
+    return vocabularies
+
+
+def _write_scores(folder: Path, recipe: Recipe, scores: dict[str, Any]) -> None:
+    write_text(folder / SCORES, json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
+    write_text(folder / CARD, card(recipe, scores, megabytes(folder)))
 
 
 def megabytes(folder: Path) -> float:

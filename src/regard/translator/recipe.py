@@ -15,6 +15,8 @@ from regard.nn.layers import NORMS
 LARGEST = 1e30
 """The largest number in a recipe; larger ones would overflow."""
 
+PRECISIONS = ("float32", "bfloat16")
+
 MOST_PARAMETERS = 10_000_000_000
 """Far more than 30,000 pairs can train."""
 
@@ -45,6 +47,11 @@ class Recipe:
     attention_dropout: float = 0.0
     label_smoothing: float = 0.1
     weight_decay: float = 0.01
+    piece_dropout: float = 0.0  # the share of merges of English pieces that is skipped
+
+    # With a dictionary, as shares of the number of sentence pairs: drawn anew for every epoch.
+    recombined: float = 0.5  # pairs with a word replaced on both sides
+    entries: float = 0.4  # single words and phrases
 
     # The steps: linear warm-up, then a cosine down to a tenth, where averaging still has something to do.
     steps: int = 12000
@@ -56,8 +63,10 @@ class Recipe:
     checkpoint_every: int = 200
     log_every: int = 20
     averaged: int = 8  # the last checkpoints, averaged at the end
+    precision: str = "float32"  # of linear layers; "bfloat16" is faster on CPUs that have it
 
     held_out: int = 1000
+    validation: int = 0  # sentences to choose by, apart from those held out for the scores
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -65,9 +74,12 @@ class Recipe:
             value = getattr(self, field.name)
             kind = type(field.default)
             if kind is int:
-                check_integer(field.name, value, least=0 if field.name in ("seed", "warm_up") else 1)
+                check_integer(
+                    field.name, value, least=0 if field.name in ("seed", "warm_up", "validation") else 1
+                )
             elif kind is float:
                 self._check_number(field.name, value)
+        check_choice("precision", self.precision, PRECISIONS)
         check_choice("norm", self.norm, tuple(NORMS))
         check_choice("positions", self.positions, tuple(MODEL_POSITIONS))
         if self.width % self.heads:
@@ -78,7 +90,7 @@ class Recipe:
                 width=self.width,
                 heads=self.heads,
             )
-        for name in ("dropout", "attention_dropout", "label_smoothing"):
+        for name in ("dropout", "attention_dropout", "label_smoothing", "piece_dropout"):
             check_probability(name, getattr(self, name))
         self._check_size()
 

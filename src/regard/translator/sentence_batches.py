@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from regard.translator.sentence_pairs import Pair
-from regard.translator.vocabulary import END, PADDING, START, Vocabularies
+from regard.translator.vocabulary import END, PADDING, START, UNKNOWN, Vocabularies
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,16 @@ class SentenceBatch:
 
 
 def encode_pairs(pairs: Sequence[Pair], vocabularies: Vocabularies, *, longest: int) -> list[EncodedPair]:
-    """The pairs as ids, without those that do not fit the model's positions."""
+    """The pairs as ids, without those that do not fit the model's positions, or have an unknown character.
+
+    An unknown character is left out of a translation, and that is not to be learned.
+    """
     sources = vocabularies.english.encode_all([pair.english for pair in pairs])
     examples = [
         EncodedPair((*source, END), tuple(vocabularies.chinese.encode(pair.chinese)))
         for source, pair in zip(sources, pairs, strict=True)
     ]
-    return [example for example in examples if max(example.size) <= longest]
+    return [example for example in examples if max(example.size) <= longest and UNKNOWN not in example.target]
 
 
 def epoch_batches(sizes: Sequence[tuple[int, int]], tokens: int, *, seed: int, epoch: int) -> list[list[int]]:

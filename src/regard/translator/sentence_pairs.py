@@ -54,6 +54,7 @@ class CorpusSplit:
 
     training: tuple[Pair, ...]
     held_out: tuple[HeldOut, ...]
+    validation: tuple[HeldOut, ...] = ()
 
 
 def read_pairs(path: str | Path) -> list[Pair]:
@@ -89,8 +90,10 @@ def read_pairs(path: str | Path) -> list[Pair]:
     return _folded(pairs)
 
 
-def split(pairs: Iterable[Pair], *, held_out: int = 1000, seed: int = 0) -> CorpusSplit:
-    """Keep ``held_out`` English sentences out of training, chosen only by ``seed``.
+def split(pairs: Iterable[Pair], *, held_out: int = 1000, validation: int = 0, seed: int = 0) -> CorpusSplit:
+    """Keep ``held_out`` and ``validation`` English sentences out of training, chosen only by ``seed``.
+
+    Choices are made by the validation sentences; the held-out ones are for the scores at the end.
 
     Sentences are drawn by a hash of their text, so the order of the file does not matter. Case and
     spaces are ignored.
@@ -104,20 +107,22 @@ def split(pairs: Iterable[Pair], *, held_out: int = 1000, seed: int = 0) -> Corp
     """
     groups: dict[str, list[Pair]] = {}
     for pair in sorted(set(pairs)):
-        groups.setdefault(_sentence(pair.english), []).append(pair)
-    if not 0 < held_out < len(groups):
+        groups.setdefault(sentence_key(pair.english), []).append(pair)
+    if held_out < 1 or validation < 0 or held_out + validation >= len(groups):
         raise ArgumentError(
             "Some sentences must be held out and some must remain (English sentences = {sentences}).",
-            got="held_out = {held_out}",
+            got="held_out = {held_out}, validation = {validation}",
             do="Hold out fewer, or provide more pairs.",
             sentences=len(groups),
             held_out=held_out,
+            validation=validation,
         )
-    drawn = sorted(groups, key=lambda sentence: _lot(sentence, seed))[:held_out]
+    drawn = sorted(groups, key=lambda sentence: _lot(sentence, seed))[: held_out + validation]
     kept_out = set(drawn)
     return CorpusSplit(
         training=tuple(sorted(p for s, group in groups.items() if s not in kept_out for p in group)),
-        held_out=tuple(_held_out(groups[sentence]) for sentence in sorted(drawn)),
+        held_out=tuple(_held_out(groups[sentence]) for sentence in sorted(drawn[:held_out])),
+        validation=tuple(_held_out(groups[sentence]) for sentence in sorted(drawn[held_out:])),
     )
 
 
@@ -133,7 +138,12 @@ def _held_out(group: Sequence[Pair]) -> HeldOut:
     return HeldOut(group[0].english, tuple(sorted({pair.chinese for pair in group})))
 
 
-def _sentence(english: str) -> str:
+def sentence_key(english: str) -> str:
+    """The sentence without differences of case and spaces.
+
+    >>> sentence_key("The  Cat sat.")
+    'the cat sat.'
+    """
     return " ".join(english.casefold().split())
 
 

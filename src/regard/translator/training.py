@@ -25,6 +25,10 @@ from regard.errors import FileError, TrainingError
 from regard.heads import monitor
 from regard.processes import Processes
 from regard.translator import training_checkpoint, training_log
+from regard.translator.dictionary import DictionaryEntry
+from regard.translator.epoch_pairs import EpochPairs
+from regard.translator.linear_precision import linear_precision
+from regard.translator.piece_dropout import PieceDropout
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_batches import EncodedPair, encode_pairs, epoch_batches, pad
 from regard.translator.sentence_pairs import Pair
@@ -65,6 +69,7 @@ def train(
     folder: str | Path,
     recipe: Recipe | None = None,
     *,
+    dictionary: Sequence[DictionaryEntry] | None = None,
     resume: bool = False,
     minutes: float | None = None,
     processes: Processes | None = None,
@@ -77,6 +82,7 @@ def train(
         pairs: from :func:`read_pairs`.
         folder: where everything is written; see ``training_folder.py``.
         recipe: what to do. To resume, it must be the one that the run started with.
+        dictionary: from :func:`read_dictionary`; its words are taught beside the sentences.
         resume: continue from the last checkpoint; without one, start from the beginning.
         minutes: stop after this time, with a checkpoint to continue from.
         processes: those that train together; see :func:`joined`.
@@ -88,9 +94,9 @@ def train(
     try:
         with locked_folder(folder) if processes.first else nullcontext():
             if processes.first:
-                begin_run(folder, pairs, recipe, processes=processes.count, resume=resume)
+                begin_run(folder, pairs, recipe, dictionary, processes=processes.count, resume=resume)
             processes.wait()
-            run = open_run(folder, pairs, recipe)
+            run = open_run(folder, pairs, recipe, dictionary)
             with torch.random.fork_rng(devices=[]):
                 training = _Training(run, processes, report or (lambda _: None), lettering)
                 with training.monitored():
@@ -145,9 +151,12 @@ class _Training:
     ) -> None:
         self.run, self.recipe, self.processes, self.report = run, run.recipe, processes, report
         self.lettering = lettering
-        self.examples = self._encode(run.corpus.training)
-        self.sizes = [example.size for example in self.examples]
-        told = [Pair(one.english, reference) for one in run.corpus.held_out for reference in one.references]
+        self.pairs = EpochPairs(run.corpus, run.recipe, run.lexicon)
+        self.spelling = PieceDropout(run.vocabularies.english, run.recipe.piece_dropout, seed=run.recipe.seed)
+        self.examples: list[EncodedPair] = []
+        self.sizes: list[tuple[int, int]] = []
+        watched = run.corpus.validation or run.corpus.held_out
+        told = [Pair(one.english, reference) for one in watched for reference in one.references]
         self.held_out = self._encode(told)
         torch.manual_seed(self.recipe.seed)
         self.model = build_model(self.recipe, run.vocabularies)
@@ -203,6 +212,10 @@ class _Training:
         self.processes.wait()
 
     def _batches(self, epoch: int) -> list[list[int]]:
+        """The batches of an epoch; its pairs and their spelling depend only on the seed and its number."""
+        encoded = encode_pairs(self.pairs.draw(epoch), self.run.vocabularies, longest=self.recipe.length)
+        self.examples = self.spelling.respell(encoded, epoch=epoch, longest=self.recipe.length)
+        self.sizes = [example.size for example in self.examples]
         return epoch_batches(self.sizes, self.recipe.tokens_per_batch, seed=self.recipe.seed, epoch=epoch)
 
     def _step(self, batches: list[list[int]], late: bool) -> bool:
@@ -213,7 +226,8 @@ class _Training:
         own = rows[self.processes.own :: count]
         # A process without rows must still participate; it contributes nothing.
         batch = pad([self.examples[row] for row in own or rows[:1]])
-        logits = self.parallel(batch.source, batch.target)
+        with linear_precision(recipe.precision):
+            logits = self.parallel(batch.source, batch.target)
         loss = token_losses(logits, batch.following, smoothing=recipe.label_smoothing) * bool(own)
         # DistributedDataParallel averages gradients over processes; the loss is per token over all.
         (loss * (count / tokens)).backward()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,11 @@ from regard import atomic
 from regard.checked_files import DamagedError, digest, read_json, write_json
 from regard.errors import ModelFileError, TrainingError
 from regard.folder_lock import locked
+from regard.translator.dictionary import DictionaryEntry, digest_of_dictionary
+from regard.translator.epoch_pairs import EpochPairs
 from regard.translator.files import read_text
+from regard.translator.lexicon import Lexicon, learn_lexicon, taught_words
+from regard.translator.names import TAUGHT
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_pairs import CorpusSplit, Pair, split
 from regard.translator.sentence_pairs import digest as digest_of_pairs
@@ -29,7 +33,7 @@ from regard.translator.translate_text import CHINESE, ENGLISH, read_vocabularies
 from regard.translator.vocabulary import ChineseCharacters, EnglishTokens, Vocabularies
 
 RUN = "run.json"
-FORMAT = "regard training 2"
+FORMAT = "regard training 3"
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class TrainingRun:
     recipe: Recipe
     corpus: CorpusSplit
     vocabularies: Vocabularies
+    lexicon: Lexicon | None = None
 
 
 def recipe_of(folder: str | Path) -> Recipe | None:
@@ -77,11 +82,18 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def begin_run(
-    folder: Path, pairs: Sequence[Pair], recipe: Recipe, *, processes: int = 1, resume: bool = False
+    folder: Path,
+    pairs: Sequence[Pair],
+    recipe: Recipe,
+    dictionary: Sequence[DictionaryEntry] | None = None,
+    *,
+    processes: int = 1,
+    resume: bool = False,
 ) -> None:
     """Create the folder of a run, or check that it belongs to this run. Overwrites nothing."""
     path = folder / RUN
     wanted = {"recipe": asdict(recipe), "data": digest_of_pairs(pairs), "processes": processes}
+    wanted["dictionary"] = None if dictionary is None else digest_of_dictionary(dictionary)
     if path.exists():
         if not resume:
             raise TrainingError(
@@ -92,16 +104,18 @@ def begin_run(
             )
         _check_same(_read(path), wanted)
         return
-    corpus = split(pairs, held_out=recipe.held_out, seed=recipe.seed)
-    write_vocabularies(folder, _learn(corpus, recipe))
+    corpus = _split(pairs, recipe)
+    write_vocabularies(folder, _learn(corpus, recipe, _lexicon(dictionary, corpus)))
     files = {name: digest((folder / name).read_bytes()) for name in (ENGLISH, CHINESE)}
     # Written last: if it exists, everything else does.
     write_json(path, {"format": FORMAT, **wanted, "files": files})
 
 
-def open_run(folder: Path, pairs: Sequence[Pair], recipe: Recipe) -> TrainingRun:
+def open_run(
+    folder: Path, pairs: Sequence[Pair], recipe: Recipe, dictionary: Sequence[DictionaryEntry] | None = None
+) -> TrainingRun:
     """The run that ``begin_run`` created or checked."""
-    corpus = split(pairs, held_out=recipe.held_out, seed=recipe.seed)
+    corpus = _split(pairs, recipe)
     for name, written in _read(folder / RUN)["files"].items():
         if digest(read_text(folder / name).encode()) != written:
             raise ModelFileError(
@@ -111,13 +125,29 @@ def open_run(folder: Path, pairs: Sequence[Pair], recipe: Recipe) -> TrainingRun
                 folder=folder / name,
             )
     # Read, not learned again: the files are what the checkpoints were trained with.
-    return TrainingRun(folder, recipe, corpus, read_vocabularies(folder))
+    lexicon = _lexicon(dictionary, corpus)
+    vocabularies = replace(
+        read_vocabularies(folder),
+        words=taught_words(corpus.training, lexicon),
+        stand_ins=TAUGHT if lexicon is not None and recipe.recombined else (),
+    )
+    return TrainingRun(folder, recipe, corpus, vocabularies, lexicon)
 
 
-def _learn(corpus: CorpusSplit, recipe: Recipe) -> Vocabularies:
+def _split(pairs: Sequence[Pair], recipe: Recipe) -> CorpusSplit:
+    return split(pairs, held_out=recipe.held_out, validation=recipe.validation, seed=recipe.seed)
+
+
+def _lexicon(dictionary: Sequence[DictionaryEntry] | None, corpus: CorpusSplit) -> Lexicon | None:
+    return None if dictionary is None else learn_lexicon(dictionary, corpus.training)
+
+
+def _learn(corpus: CorpusSplit, recipe: Recipe, lexicon: Lexicon | None = None) -> Vocabularies:
+    # The first epoch stands for all: it has the sentences, and words in the shares of every epoch.
+    pairs = EpochPairs(corpus, recipe, lexicon).draw(0)
     return Vocabularies(
-        EnglishTokens.learn((pair.english for pair in corpus.training), recipe.english_tokens),
-        ChineseCharacters.learn((pair.chinese for pair in corpus.training), least=recipe.chinese_least),
+        EnglishTokens.learn((pair.english for pair in pairs), recipe.english_tokens),
+        ChineseCharacters.learn((pair.chinese for pair in pairs), least=recipe.chinese_least),
     )
 
 
@@ -135,7 +165,8 @@ def _check_same(begun: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
 
 
 def _flat(described: Mapping[str, Any]) -> dict[str, Any]:
-    return {**described["recipe"], "data": described["data"], "processes": described["processes"]}
+    others = {name: described[name] for name in ("data", "dictionary", "processes")}
+    return {**described["recipe"], **others}
 
 
 def _list(values: Mapping[str, Any], names: Sequence[str]) -> str:

@@ -12,10 +12,12 @@ from torch import Tensor
 
 from regard import nn
 from regard.deprecation import renamed_arguments
-from regard.errors import TextError
+from regard.errors import ModelFileError, TextError
 from regard.translator.files import read_tensors, read_text, write_tensors, write_text
+from regard.translator.names import StandIn
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_batches import pad_ids
+from regard.translator.sentence_splitting import split_sentences
 from regard.translator.training_checkpoint import load_weights
 from regard.translator.vocabulary import (
     END,
@@ -27,6 +29,7 @@ from regard.translator.vocabulary import (
 )
 
 WEIGHTS, ENGLISH, CHINESE, RECIPE = "model.safetensors", "english.json", "chinese.json", "recipe.json"
+WORDS, NAMES = "words.txt", "names.json"
 TOGETHER = 64
 """The number of sentences translated at once."""
 
@@ -67,7 +70,7 @@ class Translator:
     def translate(
         self, text: str, *, num_beams: int = 4, max_new_tokens: int | None = None, length_penalty: float = 1.0
     ) -> str:
-        """The Chinese translation of an English text."""
+        """The Chinese translation of an English text, sentence by sentence; unknown names are copied."""
         return self.translate_all(
             [text], num_beams=num_beams, max_new_tokens=max_new_tokens, length_penalty=length_penalty
         )[0]
@@ -82,7 +85,16 @@ class Translator:
         length_penalty: float = 1.0,
     ) -> list[str]:
         """The Chinese translations of many texts, in their order."""
-        sources = [self.encode(text) for text in texts]
+        split = [split_sentences(text) for text in texts]
+        sentences = list(dict.fromkeys(sentence for text in split for sentence in text))
+        made = self._sentences(sentences, num_beams, max_new_tokens, length_penalty)
+        found = dict(zip(sentences, made, strict=True))
+        return ["".join(found[sentence] for sentence in text) for text in split]
+
+    def _sentences(
+        self, sentences: Sequence[str], num_beams: int, max_new_tokens: int | None, length_penalty: float
+    ) -> list[str]:
+        sources = [self.encode(sentence) for sentence in sentences]
         # Sentences of similar length together, so that there is little padding.
         order = sorted(range(len(sources)), key=lambda index: len(sources[index]))
         found = [""] * len(sources)
@@ -98,7 +110,8 @@ class Translator:
                 length_penalty=length_penalty,
             )
             for row, ids in zip(rows, made.lists(END), strict=True):
-                found[row] = self.vocabularies.chinese.decode(ids)
+                hidden = self.vocabularies.hide_names(sentences[row])
+                found[row] = hidden.restore(self.vocabularies.chinese.decode(ids))
         return found
 
     def encode(self, text: str) -> list[int]:
@@ -111,7 +124,7 @@ class Translator:
                 text=text,
             )
         english = self.vocabularies.english
-        ids = [*english.encode(text), END]
+        ids = [*english.encode(self.vocabularies.hide_names(text).text), END]
         if not english.knows(ids[:-1]):
             raise TextError(
                 "A text needs at least one character that the model knows.",
@@ -136,6 +149,10 @@ class Translator:
         except TextError:
             return False
         return True
+
+    def encode_translation(self, text: str, translation: str) -> list[int]:
+        """The ids of a translation of a text, without start and end."""
+        return self.vocabularies.chinese.encode(self.vocabularies.hide_names(text).hide(translation))
 
     def _room(self, tokens: int, asked: int | None) -> int:
         """The most characters of a translation: by default far more than any needs, but bounded."""
@@ -175,6 +192,10 @@ def write_vocabularies(folder: Path, vocabularies: Vocabularies) -> None:
     )
     write_text(folder / ENGLISH, compact)
     write_text(folder / CHINESE, vocabularies.chinese.to_json())
+    if vocabularies.words:
+        write_text(folder / WORDS, "\n".join(sorted(vocabularies.words)) + "\n")
+    if vocabularies.stand_ins:
+        write_text(folder / NAMES, json.dumps(vocabularies.stand_ins, ensure_ascii=False) + "\n")
 
 
 def read_vocabularies(folder: Path) -> Vocabularies:
@@ -182,7 +203,24 @@ def read_vocabularies(folder: Path) -> Vocabularies:
     return Vocabularies(
         EnglishTokens.from_json(read_text(folder / ENGLISH)),
         ChineseCharacters.from_json(read_text(folder / CHINESE)),
+        # Models of earlier versions have neither.
+        frozenset(read_text(folder / WORDS).split()) if (folder / WORDS).exists() else frozenset(),
+        _read_stand_ins(folder / NAMES) if (folder / NAMES).exists() else (),
     )
+
+
+def _read_stand_ins(path: Path) -> tuple[StandIn, ...]:
+    try:
+        return tuple(StandIn(str(english), str(chinese)) for english, chinese in json.loads(read_text(path)))
+    except (ValueError, TypeError) as error:
+        raise ModelFileError(
+            "{NAMES} must be a JSON list of pairs, English and Chinese.",
+            got="{type} in {path}",
+            do="Export the model again.",
+            NAMES=NAMES,
+            type=type(error).__name__,
+            path=path,
+        ) from error
 
 
 def count_parameters(model: torch.nn.Module) -> int:

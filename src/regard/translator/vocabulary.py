@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from regard.errors import ModelFileError
+from regard.translator.names import WORD, HiddenNames, StandIn, hide_names, is_unknown
+from regard.translator.sentence_splitting import split_sentences
 
 PADDING, START, END, UNKNOWN = range(4)
 SPECIALS = ("[PAD]", "[START]", "[END]", "[UNK]")
@@ -146,7 +148,9 @@ class ChineseCharacters:
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """Both sides of a translator.
+    """Both sides of a translator, the English words that it was taught, and what stands in for unknown names.
+
+    Words are in lower case; without any, none is taken for unknown.
 
     >>> from regard.translator import embedded
     >>> embedded().vocabularies.english.encode("I love you.") != []
@@ -155,3 +159,21 @@ class Vocabularies:
 
     english: EnglishTokens
     chinese: ChineseCharacters
+    words: frozenset[str] = frozenset()
+    stand_ins: tuple[StandIn, ...] = ()  # for unknown names
+
+    def hide_names(self, text: str) -> HiddenNames:
+        """The text with its unknown names hidden, as far as something can stand in for them."""
+        return hide_names(text, self.words, self.stand_ins) if self.stand_ins else HiddenNames(text)
+
+    def unknown(self, text: str) -> list[str]:
+        """The words and signs of a text that were never taught, without names that are copied."""
+        return list(dict.fromkeys(word for one in split_sentences(text) for word in self._unknown(one)))
+
+    def _unknown(self, sentence: str) -> list[str]:
+        hidden = self.hide_names(sentence).text
+        found = self.english.tokenizer.encode(hidden, add_special_tokens=False)
+        places = zip(found.ids, found.offsets, strict=True)
+        signs = [hidden[first:stop].strip() for number, (first, stop) in places if number == UNKNOWN]
+        words = [word for word in WORD.findall(hidden) if is_unknown(word, self.words)]
+        return [*words, *(sign for sign in signs if sign and sign not in "".join(words))]

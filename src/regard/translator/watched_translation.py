@@ -11,8 +11,12 @@ from regard.deprecation import renamed_arguments
 from regard.errors import TextError
 from regard.recording import Recording, watch
 from regard.recording.next_tokens import next_tokens_of
+from regard.translator.names import HiddenNames
 from regard.translator.translate_text import Translator
-from regard.translator.vocabulary import END, SPECIALS, START, UNKNOWN
+from regard.translator.vocabulary import END, SPECIALS, START, UNKNOWN, EnglishTokens
+
+MORE = "…"
+"""The label of further tokens of a name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,21 +53,40 @@ def look(
     source = translator.encode(text)
     if translation is None:
         translation = translator.translate(text, num_beams=num_beams)
-    target = [START, *_known(translator, translation)]
+    target = [START, *_known(translator, text, translation)]
     # One pass over the finished translation gives the same numbers as step by step, with one call per layer.
     with watch(translator.model, **watching) as seen:
         logits = translator.model(torch.tensor([source]), torch.tensor([target]))
-    seen.tokens = [SPECIALS[START], *translation]
+    hidden = translator.vocabularies.hide_names(text)
+    seen.tokens = [SPECIALS[START], *_labels(hidden, translation)]
     names = [*SPECIALS, *translator.vocabularies.chinese.characters]
     seen.next_tokens = next_tokens_of(
         [logits[0]], torch.tensor(target), lambda ids: [names[index] for index in ids], generated=1
     )
-    seen.source_tokens = [*translator.vocabularies.english.pieces(text), SPECIALS[END]]
+    seen.source_tokens = [*_pieces(hidden, translator.vocabularies.english), SPECIALS[END]]
     return WatchedTranslation(text, translation, seen)
 
 
-def _known(translator: Translator, translation: str) -> list[int]:
-    ids = translator.vocabularies.chinese.encode(translation)
+def _labels(hidden: HiddenNames, translation: str) -> list[str]:
+    """One label for each character that the model writes: the name, where something stands in for it."""
+    parts = hidden.parts(hidden.hide(translation))
+    return [label for shown, length in parts for label in (shown, *[MORE] * (length - 1))]
+
+
+def _pieces(hidden: HiddenNames, english: EnglishTokens) -> list[str]:
+    """The pieces of the source, with names in place of what stands in for them."""
+    found = english.tokenizer.encode(hidden.text, add_special_tokens=False)
+    labels = []
+    for piece, (first, stop) in zip(found.tokens, found.offsets, strict=True):
+        typed = hidden.text[first:stop].strip()
+        named = hidden.shown_at(stop - len(typed), stop) if typed else None
+        mark = "▁" if piece.startswith("▁") else ""
+        labels.append(piece if named is None else mark + (named or MORE))
+    return labels
+
+
+def _known(translator: Translator, text: str, translation: str) -> list[int]:
+    ids = translator.encode_translation(text, translation)
     if not ids or set(ids) <= {UNKNOWN}:
         raise TextError(
             "A translation needs at least one character that the model knows.",

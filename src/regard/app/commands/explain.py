@@ -154,7 +154,7 @@ def _form_of(out: Path | None) -> str:
         from regard.errors import ArgumentError
 
         raise ArgumentError(
-            "The file of an explanation ends in {known}.",
+            "The file of an explanation must end in {known}.",
             got="{out}",
             do="Choose one of these endings, or name the form with --format.",
             known=", ".join(ENDINGS),

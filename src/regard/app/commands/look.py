@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from regard import atomic
+from regard.app.desktop import has_desktop
 from regard.app.languages import TEXTS, lang_option
 from regard.app.number_list import NUMBERS
 from regard.app.text_argument import HELP, read_argument
@@ -51,10 +52,16 @@ LINES = 3
 )
 @click.option("--no-page", is_flag=True, help="Do not write a page.")
 @click.option("--open", "opened", is_flag=True, help="Open the page in the browser.")
+@click.option("--open-on-desktop", "on_desktop", is_flag=True, help="Open the page if there is a desktop.")
 @click.option(
     "--figure",
     type=click.Path(path_type=Path),
     help="Also write a figure of --layer and --head as .png, .svg or .pdf.",
+)
+@click.option(
+    "--gif",
+    type=click.Path(path_type=Path),
+    help="Also write an animation, .gif: the text as it is written, shaded by what each token attends to.",
 )
 @click.option(
     "--kind",
@@ -79,7 +86,9 @@ def look(
     out: Path,
     no_page: bool,
     opened: bool,
+    on_desktop: bool,
     figure: Path | None,
+    gif: Path | None,
     kind: str | None,
     layer: int | None,
     head: int | None,
@@ -92,10 +101,13 @@ def look(
 ) -> None:
     """See what every head attends to in TEXT: the clearest heads in the terminal, all heads on a page.
 
+    TEXT can be the path of a picture, if --model is an encoder of pictures.
+
     \b
     regard look "The cat sat on the mat."
     regard look "The animal was tired." --model ./bert-base-uncased --open
     regard look "Once upon a time" --model ./gpt2 --generate 40 --figure head.png --layer 5 --head 1
+    regard look photo.png --model ./vit-base --layer 11 --head 3 --figure head.png
     """
     from regard import machine
 
@@ -106,7 +118,7 @@ def look(
 
     if effects and (no_page or generate):
         raise click.UsageError("--effects needs a page, and a text that is not generated.")
-    atomic.check_writable(figure, save, None if no_page else out)
+    atomic.check_writable(figure, gif, save, None if no_page else out)
     console = SafeConsole()
     options = {"layers": layers} if layers is not None else {}
     subject = record(
@@ -126,14 +138,16 @@ def look(
         name_file(console, save, TEXTS.say("look.recording", lang))
     if figure is not None:
         _draw(console, subject, figure, kind=kind, layer=layer, head=head, lang=lang)
+    start: dict[str, Any] = {"kind": kind, "layer": layer, "head": head}
+    if subject.alignment is not None and layers is None and set(start.values()) == {None}:
+        start = _alignment_start()
+    if gif is not None:
+        _animate(console, subject, gif, lang=lang, **start)
     if not no_page:
-        start: dict[str, Any] = {"kind": kind, "layer": layer, "head": head}
-        if subject.alignment is not None and layers is None and set(start.values()) == {None}:
-            start = _alignment_start()
         if effects:
             start["effects"] = _effects(console, subject, model, pair, lang)
         _write_page(console, subject, out, force=force or yes, lang=lang, **start)
-        if opened:
+        if opened or (on_desktop and has_desktop()):
             webbrowser.open(out.resolve().as_uri())
 
 
@@ -178,10 +192,21 @@ def _draw(
     lang: str,
 ) -> None:
     """One head as a figure; by default the first head of the first layer."""
-    from regard.views.figures import heatmap, save
+    from regard.views.figures import heatmap, picture, save
 
-    save(heatmap(subject.recording, kind=kind, layer=layer or 0, head=head or 0, lang=lang), path)
+    draw = heatmap if subject.recording.picture is None else picture
+    save(draw(subject.recording, kind=kind, layer=layer or 0, head=head or 0, lang=lang), path)
     name_file(console, path, TEXTS.say("look.figure", lang))
+
+
+def _animate(console: Console, subject: RecordedText, path: Path, *, lang: str, **start: Any) -> None:
+    """The text as it is written, step by step."""
+    from regard.app.model_input import busy
+    from regard.views.figures import animate
+
+    with busy(console, TEXTS.say("look.animating", lang)):
+        animate(subject.recording, path, lang=lang, **start)
+    name_file(console, path, TEXTS.say("look.animation", lang))
 
 
 def _write_page(

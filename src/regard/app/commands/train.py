@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path))
+@click.option("--out", "folder", type=click.Path(path_type=Path), help="Folder for all output.")
 @click.option(
-    "--out", "folder", type=click.Path(path_type=Path), required=True, help="Folder for all output."
+    "--dictionary",
+    help="A dictionary that teaches words: cc-cedict, or a file in its format.",
 )
 @click.option("--recipe", "recipe_file", type=click.Path(path_type=Path), help="Recipe as a JSON file.")
 @click.option("--resume", is_flag=True, help="Continue from the last checkpoint in the folder.")
@@ -38,16 +40,24 @@ if TYPE_CHECKING:
     show_default=True,
     help="Beams of the second evaluation.",
 )
+@click.option(
+    "--evaluate",
+    "measured",
+    type=click.Path(path_type=Path),
+    help="Do not train: measure the model in this folder (run/model) again, and write its scores and card.",
+)
 @lang_option
 def train(
     data: Path,
-    folder: Path,
+    folder: Path | None,
+    dictionary: str | None,
     recipe_file: Path | None,
     resume: bool,
     steps: int | None,
     seed: int | None,
     minutes: float | None,
     num_beams: int,
+    measured: Path | None,
     lang: str,
 ) -> None:
     """Train an English→Chinese translator on the sentence pairs in DATA.
@@ -57,32 +67,45 @@ def train(
     model/: averaged weights, vocabularies, recipe and scores on held-out sentences.
 
     \b
-    regard train cmn.txt --out run
+    regard train cmn.txt --out run --dictionary cc-cedict
     regard train cmn.txt --out run --resume          # after an interruption, with the same result
     regard train cmn.txt --out quick --steps 500
+    regard train cmn.txt --evaluate run/model        # BLEU, chrF and the table of everyday sentences
     torchrun --nproc-per-node 2 -m regard train cmn.txt --out run
     """
     from regard import machine
 
     machine.prepare()  # before torch is imported
 
+    from regard.errors import ArgumentError
     from regard.processes import joined
-    from regard.translator import read_pairs
+    from regard.translator import read_dictionary, read_pairs
     from regard.translator import train as train_translator
     from regard.translator.evaluation import check_scoring
     from regard.views.terminal_weights import SafeConsole
 
     check_scoring()  # now, rather than after hours of training
+    if measured is not None:
+        _evaluate(SafeConsole(), data, dictionary, measured, num_beams, lang)
+        return
+    if folder is None:
+        raise ArgumentError(
+            "A training run needs a folder for its output.",
+            got="no --out",
+            do="Pass, for example, --out run.",
+        )
     changes = {name: value for name, value in (("steps", steps), ("seed", seed)) if value is not None}
     with joined() as processes:
         console = SafeConsole(quiet=not processes.first)
         recipe = _recipe(recipe_file, folder if resume else None, changes)
         pairs = read_pairs(data)
+        words = None if dictionary is None else read_dictionary(dictionary)
         with _progress(console, recipe, lang) as report:
             run = train_translator(
                 pairs,
                 folder,
                 recipe,
+                dictionary=words,
                 resume=resume,
                 minutes=minutes,
                 processes=processes,
@@ -170,7 +193,6 @@ def _clock(seconds: float) -> str:
 def _finish(console: Console, run: TrainingRun, num_beams: int, lang: str) -> None:
     from rich.markup import escape
 
-    from regard.languages import padded
     from regard.translator.exported_model import MODEL, export, megabytes
 
     console.print(TEXTS.say("train.exporting", lang), highlight=False)
@@ -183,11 +205,48 @@ def _finish(console: Console, run: TrainingRun, num_beams: int, lang: str) -> No
         counted = {"averaged": len(scores["averaged"]), "missing": ", ".join(scores["missing"])}
         said = TEXTS.say("train.missing", lang, **counted)
         console.print(said, style="yellow", highlight=False, markup=False)
+    _show_scores(console, scores, num_beams, lang)
+
+
+def _show_scores(console: Console, scores: dict[str, Any], num_beams: int, lang: str) -> None:
+    from regard.languages import columns_of, padded
+
     labels = {
         "greedy": TEXTS.say("train.greedy", lang),
         "beam": TEXTS.say("train.beams", lang, beams=num_beams),
+        "validation": TEXTS.say("train.validation", lang),
+        "everyday": TEXTS.say("train.everyday", lang),
     }
+    width = max(columns_of(label) for name, label in labels.items() if name in scores)
     for name, label in labels.items():
-        one = scores[name]
-        said = f"  {padded(label, -8)}  BLEU {one['bleu']:5.2f}   chrF {one['chrf']:5.2f}"
-        console.print(said, highlight=False)
+        one = scores.get(name)
+        if one is not None:
+            said = f"  {padded(label, -width)}  BLEU {one['bleu']:5.2f}   chrF {one['chrf']:5.2f}"
+            console.print(said, highlight=False)
+
+
+def _evaluate(
+    console: Console, data: Path, dictionary: str | None, folder: Path, num_beams: int, lang: str
+) -> None:
+    """Measure a model again, and print its scores and the table of everyday sentences."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from regard.app.model_input import busy
+    from regard.translator import load_translator, read_dictionary, read_pairs
+    from regard.translator.exported_model import evaluate_model
+    from regard.translator.measured_model import everyday_table
+
+    pairs = read_pairs(data)
+    words = None if dictionary is None else read_dictionary(dictionary)
+    with busy(console, TEXTS.say("train.measuring", lang)):
+        scores = evaluate_model(folder, pairs, dictionary=words, num_beams=num_beams)
+        rows = everyday_table(load_translator(folder), num_beams=num_beams)
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for row in rows:
+        judged = TEXTS.say(f"train.judged.{row.judgement}", lang)
+        table.add_row(Text(judged, "dim"), Text(row.english), Text(row.chinese, "bold"))
+    console.print(table)
+    _show_scores(console, scores, num_beams, lang)
+    counted = {name: scores["everyday"][name] for name in ("good", "wrong", "unread")}
+    console.print("  " + TEXTS.say("train.judged", lang, **counted), highlight=False)

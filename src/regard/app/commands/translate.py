@@ -9,10 +9,11 @@ import click
 from regard.app.languages import lang_option
 from regard.app.output_errors import show
 from regard.app.text_argument import HELP, read_argument
+from regard.app.unknown_words import warn_of_unknown
 
 
 @click.command(epilog=HELP)
-@click.argument("text")
+@click.argument("texts", nargs=-1, required=True, metavar="TEXT...")
 @click.option("--align", is_flag=True, help="Show which English words each Chinese character attended to.")
 @click.option(
     "--model",
@@ -30,11 +31,15 @@ from regard.app.text_argument import HELP, read_argument
     help="Beams of the beam search.",
 )
 @lang_option
-def translate(text: str, align: bool, folder: Path | None, num_beams: int, lang: str) -> None:
-    """Translate English TEXT to Chinese, line by line.
+def translate(texts: tuple[str, ...], align: bool, folder: Path | None, num_beams: int, lang: str) -> None:
+    """Translate each English TEXT to Chinese, line by line, and sentence by sentence.
+
+    Names that the translator does not know are copied. Other words that it was never taught are named
+    on standard error.
 
     \b
     regard translate "The cat sat on the mat."
+    regard translate "I am tired." "Where is the station?"
     regard translate "The cat sat on the mat." --align
     regard translate @letter.txt
     """
@@ -46,15 +51,16 @@ def translate(text: str, align: bool, folder: Path | None, num_beams: int, lang:
     from regard.translator.built_in import FOLDER
     from regard.translator.translate_text import load_translator
 
-    lines = [line.strip() for line in read_argument(text).splitlines() if line.strip()]
+    lines = [line.strip() for text in texts for line in read_argument(text).splitlines() if line.strip()]
     if not lines:
         raise TextError(
             "A text must have at least one word.",
             got="{text!r}",
             do='Pass, for example, "I love AI".',
-            text=text,
+            text=texts[0],
         )
     translator = load_translator(folder or FOLDER)
+    warn_of_unknown(translator, lines, lang)
     if not align:
         for line in translator.translate_all(lines, num_beams=num_beams):
             show(f"{line}\n")

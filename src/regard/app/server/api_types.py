@@ -14,14 +14,17 @@ from msgspec import Meta, Struct, defstruct
 from regard.app.server.limits import Limits
 from regard.views.map import HIDING, KINDS, TYPES
 from regard.views.map.tile_encoding import SCALES
+from regard.views.page.page_quantities import QUANTITIES
 
 if TYPE_CHECKING:
     Hiding: TypeAlias = str
     Kind: TypeAlias = str
     Encoding: TypeAlias = str
     Scale: TypeAlias = str
+    What: TypeAlias = str
 else:
     Hiding, Kind, Encoding, Scale = Literal[HIDING], Literal[KINDS], Literal[TYPES], Literal[SCALES]
+    What = Literal[QUANTITIES]
 
 LARGEST = 999_999_999
 
@@ -57,11 +60,18 @@ class PageParameters(RecordingParameters, frozen=True):
 
 
 class HeadParameters(RecordingParameters, frozen=True, kw_only=True):
-    """Which head of a recording, and which of its keys are hidden."""
+    """Which head of a recording, which of its keys are hidden, and what is shown of a pair."""
 
     call: Whole
     head: Whole
     sinks: Hiding = "show"
+    what: What = "weight"
+
+
+class RowParameters(HeadParameters, frozen=True, kw_only=True):
+    """Which query of a head."""
+
+    row: Whole
 
 
 class CellParameters(HeadParameters, frozen=True, kw_only=True):
@@ -105,6 +115,7 @@ class MapRequest(Struct, frozen=True, forbid_unknown_fields=True):
     call: Whole = 0
     head: Whole | None = None
     sinks: Hiding = "show"
+    what: What = "weight"
 
 
 class PageRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -246,6 +257,7 @@ class RecordingAnswer(Struct, forbid_unknown_fields=True):
     model: str
     calls: list[CallAnswer]
     whole: Annotated[bool, Meta(description="Whether one page shows all calls.")]
+    what: Annotated[list[What], Meta(description="What can be shown of a pair.")]
 
 
 class TextAnswer(Struct, forbid_unknown_fields=True):
@@ -262,10 +274,13 @@ class TextsAnswer(Struct, forbid_unknown_fields=True):
 
 
 class PeakAnswer(Struct, forbid_unknown_fields=True):
-    """The largest weight in a cell and its place, and the mean of the cell's pairs."""
+    """The largest weight in a cell and its place, and the mean of the cell's pairs.
+
+    Of another quantity, the number furthest from 0; null if all pairs are masked.
+    """
 
     query: Whole
     key: Whole
-    weight: Share
-    mean: Share
+    weight: float | None
+    mean: float
     pairs: Whole

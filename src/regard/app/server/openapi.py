@@ -140,6 +140,14 @@ OPERATIONS = (
     ),
     Operation(
         "get",
+        f"{RECORDING}/rows/{{call}}/{{head}}/{{row}}",
+        "The key that one query attends to most, and how much",
+        {200: api_types.PeakAnswer},
+        (404, 422),
+        api_types.RowParameters,
+    ),
+    Operation(
+        "get",
         f"{RECORDING}/tiles/{CELL}",
         "A tile of at most 256 × 256 cells, of 2^level × 2^level pairs each; "
         "x-regard-rows and x-regard-columns give its size",

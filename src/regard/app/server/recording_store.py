@@ -71,11 +71,14 @@ class StoredRecording:
 
     def described(self) -> dict[str, Any]:
         """Everything but the numbers and the tokens."""
+        from regard.views.page.page_quantities import quantities_of
+
         _, numbers = self._sides
         return {
             "id": self.id,
             "title": self.title,
             "model": self.recording.model,
+            "what": quantities_of(self.calls),
             "calls": [
                 {
                     "index": index,

@@ -21,6 +21,7 @@ from regard.app.server.api_types import (
     MapRequest,
     PageParameters,
     PageRequest,
+    RowParameters,
     TileParameters,
     count_request,
     reading_request,
@@ -35,7 +36,7 @@ from regard.app.server.request_validation import check_choice, parsed_body, pars
 from regard.app.server.server_state import ServerState
 from regard.errors import RegardError
 from regard.version import __version__
-from regard.views.map import TILE, Levels, Plane, encoded, peak, tile
+from regard.views.map import TILE, Levels, Plane, encoded, peak, strongest_key, tile
 
 Answer = TypeVar("Answer")
 Parameters = TypeVar("Parameters", bound=Struct)
@@ -74,6 +75,7 @@ class Routes:
             ("POST", f"{one}/pages", self.write_page),
             ("GET", f"{one}/margins/{{call}}/{{head}}", self.margins),
             ("GET", f"{one}/peaks/{{call}}/{{head}}/{{level}}/{{row}}/{{column}}", self.peak),
+            ("GET", f"{one}/rows/{{call}}/{{head}}/{{row}}", self.row),
             ("GET", f"{one}/tiles/{{call}}/{{head}}/{{level}}/{{row}}/{{column}}", self.tile),
         ]
         by_path: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
@@ -186,7 +188,9 @@ class Routes:
         head = entry.calls[call].head_numbers[0] if said.head is None else said.head
         client = client_of(request.scope)
         return self._begun(
-            await self._in_thread(lambda: self.server_state.build(entry, call, head, said.sinks, client))
+            await self._in_thread(
+                lambda: self.server_state.build(entry, call, head, said.sinks, client, what=said.what)
+            )
         )
 
     async def write_page(self, request: Request) -> Response:
@@ -234,6 +238,11 @@ class Routes:
         if _known(request, etag):
             return Response(status_code=304, headers=_marks(etag))
 
+        if said.what != "weight" and said.type != "float32":
+            raise RequestError(
+                422, "Tiles of {what} must be float32.", got="type = {type}", what=said.what, type=said.type
+            )
+
         def work() -> tuple[bytes, tuple[int, int]]:
             plane = self._plane(entry, said)
             levels = self._levels(entry, said)
@@ -265,6 +274,12 @@ class Routes:
         )
         return SafeJsonResponse(found._asdict(), headers={"cache-control": "no-store"})
 
+    async def row(self, request: Request) -> Response:
+        """The key that one query attends to most."""
+        entry, said = self._place(request, RowParameters)
+        found = await self._in_thread(lambda: strongest_key(self._plane(entry, said), row=said.row))
+        return SafeJsonResponse(found._asdict(), headers={"cache-control": "no-store"})
+
     async def margins(self, request: Request) -> Response:
         """Attention received by every key, then the entropy of every query, as float32."""
         entry, said = self._place(request, HeadParameters)
@@ -276,7 +291,10 @@ class Routes:
             )
         etag = etag_of(entry.words, str((entry.id, structs.astuple(said), "margins")))
         content = levels.received.numpy().tobytes() + levels.entropy.numpy().tobytes()
-        return _cached(request, etag, lambda: Response(content, media_type="application/octet-stream"))
+        headers = {"x-regard-greatest": repr(levels.greatest)}
+        return _cached(
+            request, etag, lambda: Response(content, media_type="application/octet-stream", headers=headers)
+        )
 
     # ---- what a request is about -----------------------------------------------------------------
 
@@ -310,10 +328,10 @@ class Routes:
         return entry, said
 
     def _plane(self, entry: StoredRecording, said: HeadParameters) -> Plane:
-        return self.server_state.plane(entry, said.call, said.head, said.sinks)
+        return self.server_state.plane(entry, said.call, said.head, said.sinks, said.what)
 
     def _levels(self, entry: StoredRecording, said: HeadParameters) -> Levels | None:
-        return self.server_state.levels.get((entry.id, said.call, said.head, said.sinks))
+        return self.server_state.levels.get((entry.id, said.call, said.head, said.sinks, said.what))
 
 
 def _by_method(ends: dict[str, Callable[[Request], Awaitable[Response]]]) -> Any:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 WHOLE_PAGE = 24_000_000
 """Bytes up to which a page shows all calls; larger recordings have a page for each call."""
 
-Place = tuple[str, int, int, str]
-"""Which map: recording, call, head as the model numbers it, hidden keys."""
+Place = tuple[str, int, int, str, str]
+"""Which map: recording, call, head as the model numbers it, hidden keys, quantity."""
 
 
 class ServerState:
@@ -77,9 +77,9 @@ class ServerState:
 
     # ---- maps ------------------------------------------------------------------------------------
 
-    def plane(self, entry: StoredRecording, call: int, head: int, sinks: str) -> Plane:
+    def plane(self, entry: StoredRecording, call: int, head: int, sinks: str, what: str = "weight") -> Plane:
         """A head prepared for tiles."""
-        place = (entry.id, call, head, sinks)
+        place = (entry.id, call, head, sinks, what)
         found = self.planes.get(place)
         if found is None:
             keys = entry.calls[call].keys
@@ -91,7 +91,9 @@ class ServerState:
             with self._lock:
                 found = self.planes.get(place)
                 if found is None:
-                    found = Plane(entry.calls[call], head, entry.batch, hidden if hidden.any() else None)
+                    found = Plane(
+                        entry.calls[call], head, entry.batch, hidden if hidden.any() else None, what
+                    )
                     self.planes.put(place, found)
         return found
 
@@ -100,17 +102,24 @@ class ServerState:
         return level >= base_level(plane)
 
     def build(
-        self, entry: StoredRecording, call: int, head: int, sinks: str, client: str = ""
+        self,
+        entry: StoredRecording,
+        call: int,
+        head: int,
+        sinks: str,
+        client: str = "",
+        *,
+        what: str = "weight",
     ) -> Subscription | None:
         """Build the levels and margins of a head; None if they exist."""
-        place = (entry.id, call, head, sinks)
+        place = (entry.id, call, head, sinks, what)
         if self.levels.get(place) is not None:
             return None
-        plane = self.plane(entry, call, head, sinks)
+        plane = self.plane(entry, call, head, sinks, what)
 
         def work(report: ProgressReporter) -> dict[str, Any]:
             self.levels.put(place, build(plane, lambda share: report(share)))
-            return {"recording": entry.id, "call": call, "head": head, "sinks": sinks}
+            return {"recording": entry.id, "call": call, "head": head, "sinks": sinks, "what": what}
 
         return self.jobs.submit("mapping", work, key=("map", *place), client=client)
 

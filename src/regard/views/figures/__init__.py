@@ -19,11 +19,15 @@ from regard.views.figures.figure_file import save
 from regard.views.figures.head_grid import grid
 from regard.views.figures.heat_map import heatmap
 from regard.views.figures.mask_picture import mask
+from regard.views.figures.monitor_curves import monitor
+from regard.views.figures.picture_overlay import picture
+from regard.views.figures.text_animation import animate
 from regard.views.figures.token_lines import lines
 from regard.views.figures.vector_geometry import geometry
 
 __all__ = [
     "alignment",
+    "animate",
     "attribution",
     "bars",
     "cost",
@@ -37,6 +41,8 @@ __all__ = [
     "importance",
     "lines",
     "mask",
+    "monitor",
+    "picture",
     "relevance",
     "save",
 ]

@@ -42,7 +42,7 @@ def alignment(
     """
     if not isinstance(found, Alignment):
         raise DtypeError(
-            "figures.alignment draws what regard.align found.",
+            "figures.alignment needs the result of regard.align.",
             got="{type}",
             do="Pass regard.align(seen).",
             type=type(found).__name__,

@@ -51,14 +51,14 @@ def divergence(
     """
     if not isinstance(found, Divergence):
         raise DtypeError(
-            "figures.divergence draws the result of regard.heads.divergence.",
+            "figures.divergence needs the result of regard.heads.divergence.",
             got="{type}",
             do="Pass regard.heads.divergence(seen).",
             type=type(found).__name__,
         )
     if clusters is not None and not 1 <= clusters <= len(found.heads):
         raise ArgumentError(
-            "There are between 1 and {heads_count} clusters.",
+            "There must be between 1 and {heads_count} clusters.",
             got="clusters = {clusters!r}",
             do="Try 4.",
             heads_count=len(found.heads),

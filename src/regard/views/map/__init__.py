@@ -13,7 +13,7 @@
 
 from regard.views.map.byte_cache import ByteCache
 from regard.views.map.levels import Levels, build
-from regard.views.map.map_tile import KINDS, Peak, peak, tile
+from regard.views.map.map_tile import KINDS, Peak, peak, strongest_key, tile
 from regard.views.map.plane import HIDING, TILE, Plane, hidden_keys
 from regard.views.map.tile_encoding import TYPES, encoded
 
@@ -30,5 +30,6 @@ __all__ = [
     "encoded",
     "hidden_keys",
     "peak",
+    "strongest_key",
     "tile",
 ]

@@ -51,13 +51,18 @@ class _Progress:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """What one pass found: ``sums[z − base]`` and ``maxima[z − base]`` for the kept levels, and margins."""
+    """What one pass found: ``sums[z − base]`` and ``maxima[z − base]`` for the kept levels, and margins.
+
+    Of another quantity than weights, ``maxima`` are the numbers furthest from 0, NaN where all are masked.
+    The margins are about weights.
+    """
 
     base: int
     sums: tuple[Tensor, ...]  # (row, column) of cells
     maxima: tuple[Tensor, ...]
     received: Tensor  # (key,): Σ_i w_ij
     entropy: Tensor  # (query,): −Σ_j w_ij log w_ij, in nats
+    greatest: float = 1.0  # the greatest size of the quantity; weights have that of 1
 
     @property
     def nbytes(self) -> int:
@@ -85,6 +90,10 @@ def build(plane: Plane, report: Callable[[float], None] = lambda share: None) ->
     shape = math.ceil(plane.queries / step), math.ceil(plane.keys / step)
     keeps = plane.coarsest >= base
     sums, maxima = (torch.zeros(shape if keeps else (0, 0)) for _ in range(2))
+    weighs = plane.what == "weight"
+    if not weighs:
+        maxima.fill_(torch.nan)
+    sizes = [1.0] if weighs else [0.0]
     received, entropy = torch.zeros(plane.keys, dtype=torch.float64), torch.zeros(plane.queries)
     height = max(1, CHUNK_WEIGHTS // max(1, plane.keys * step)) * step
     progress = _Progress(plane.queries, report)
@@ -97,6 +106,7 @@ def build(plane: Plane, report: Callable[[float], None] = lambda share: None) ->
             columns = plane.reach(rows)
             if columns.start < columns.stop:
                 weights = plane.weights(rows, columns)
+                values = None if plane.what == "weight" else plane.values(rows, columns)
                 logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
                 entropy[rows] = -logs.mul_(weights).sum(1).float()
                 own[columns] += weights.sum(0)
@@ -106,7 +116,12 @@ def build(plane: Plane, report: Callable[[float], None] = lambda share: None) ->
                         slice(top // step, -(-rows.stop // step)),
                         slice(columns.start // step, -(-columns.stop // step)),
                     )
-                    sums[at], maxima[at] = in_blocks(weights, step)
+                    if values is None:
+                        sums[at], maxima[at] = in_blocks(weights, step)
+                    else:
+                        sums[at], maxima[at] = signed_in_blocks(values, step)
+                if values is not None:
+                    sizes.append(float(values.abs().nan_to_num(0.0).max()))
             progress.add(rows.stop - rows.start)
         return own
 
@@ -118,7 +133,11 @@ def build(plane: Plane, report: Callable[[float], None] = lambda share: None) ->
         received += own
     # Rounding may give slightly less than 0 where one key takes everything.
     return Levels(
-        base, *_coarser(sums, maxima, plane.coarsest - base), received.float(), entropy.clamp_(min=0)
+        base,
+        *_coarser(sums, maxima, plane.coarsest - base, in_blocks if weighs else signed_in_blocks),
+        received.float(),
+        entropy.clamp_(min=0),
+        max(sizes),
     )
 
 
@@ -143,12 +162,32 @@ def in_blocks(weights: Tensor, step: int) -> tuple[Tensor, Tensor]:
     )
 
 
-def _coarser(sums: Tensor, maxima: Tensor, more: int) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+def signed_in_blocks(values: Tensor, step: int) -> tuple[Tensor, Tensor]:
+    """Sums of blocks of ``step × step`` numbers, and of each block the number furthest from 0; NaN if none.
+
+    >>> signed_in_blocks(torch.tensor([[1.0, -3.0, torch.nan], [2.0, torch.nan, torch.nan]]), 2)
+    (tensor([[0., 0.]]), tensor([[-3., nan]]))
+    """
+    if step == 1:
+        return values.nan_to_num(0.0).float(), values.float()
+    rows, columns = values.shape
+    padded = F.pad(values, (0, -columns % step, 0, -rows % step), value=torch.nan)
+    blocks = padded.unflatten(1, (-1, step)).unflatten(0, (-1, step))  # (down, step, across, step)
+    empty = blocks.isnan()
+    highest = blocks.masked_fill(empty, -torch.inf).amax((1, 3))
+    lowest = blocks.masked_fill(empty, torch.inf).amin((1, 3))
+    furthest = torch.where(highest >= -lowest, highest, lowest).masked_fill(highest == -torch.inf, torch.nan)
+    return blocks.nan_to_num(0.0).sum((1, 3)).float(), furthest.float()
+
+
+def _coarser(
+    sums: Tensor, maxima: Tensor, more: int, blocks: Callable[[Tensor, int], tuple[Tensor, Tensor]]
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """The level and all above it."""
     if more < 0:
         return (), ()
     found = [(sums, maxima)]
     for _ in range(more):
         last_sums, last_maxima = found[-1]
-        found.append((in_blocks(last_sums, 2)[0], in_blocks(last_maxima, 2)[1]))
+        found.append((in_blocks(last_sums, 2)[0], blocks(last_maxima, 2)[1]))
     return tuple(one for one, _ in found), tuple(one for _, one in found)

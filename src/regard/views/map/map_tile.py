@@ -6,6 +6,7 @@ represents the pairs that exist; the mean is over all of them, and a masked pair
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from regard.checks import check_choice
 from regard.errors import ArgumentError, RecordingError
-from regard.views.map.levels import Levels, base_level, in_blocks
+from regard.views.map.levels import Levels, base_level, in_blocks, signed_in_blocks
 from regard.views.map.plane import TILE, Plane
 
 KINDS = ("max", "mean")
@@ -39,7 +40,8 @@ def tile(
     rows, columns = _part(plane, level, row, column)
     step = 2**level
     if level < base_level(plane):
-        sums, maxima = in_blocks(plane.weights(rows, columns), step)
+        blocks = in_blocks if plane.what == "weight" else signed_in_blocks
+        sums, maxima = blocks(plane.values(rows, columns), step)
     elif levels is None:
         raise RecordingError(
             "Levels from {base_level} on need one pass over the head.",
@@ -58,11 +60,14 @@ def tile(
 
 
 class Peak(NamedTuple):
-    """The contents of one cell: the pair with the greatest weight, the mean, and the number of pairs."""
+    """The contents of one cell: the pair with the greatest weight, the mean, and the number of pairs.
+
+    Of another quantity, ``weight`` is the number furthest from 0, None if all pairs are masked.
+    """
 
     query: int
     key: int
-    weight: float
+    weight: float | None
     mean: float
     pairs: int
 
@@ -82,16 +87,33 @@ def peak(plane: Plane, *, level: int, row: int, column: int) -> Peak:
             row=row,
             column=column,
         )
-    found = plane.weights(*_within(plane, rows, columns))
-    at = int(found.argmax())
+    found = plane.values(*_within(plane, rows, columns))
+    at = int(found.abs().nan_to_num(-1.0).argmax())
     down, across = divmod(at, found.shape[1])
+    furthest = float(found[down, across])
     return Peak(
         rows.start + down,
         columns.start + across,
-        float(found[down, across]),
-        float(found.mean()),
+        None if math.isnan(furthest) else furthest,
+        float(found.nan_to_num(0.0).mean()),
         found.numel(),
     )
+
+
+@torch.no_grad()
+def strongest_key(plane: Plane, *, row: int) -> Peak:
+    """The key that one query attends to most, and how much."""
+    if not 0 <= row < plane.queries:
+        raise ArgumentError(
+            "A row must be one of the queries (queries = {queries}).",
+            got="row = {row}",
+            do="Count from 0.",
+            queries=plane.queries,
+            row=row,
+        )
+    found = plane.weights(slice(row, row + 1), slice(0, plane.keys))[0]
+    key = int(found.argmax())
+    return Peak(row, key, float(found[key]), float(found.mean()), found.numel())
 
 
 def _part(plane: Plane, level: int, row: int, column: int) -> tuple[slice, slice]:

@@ -1,4 +1,4 @@
-"""One head of one sequence as a plane of weights, any rectangle of which is computed exactly.
+"""One head of one sequence as a plane of weights, or of another quantity, any part of it computed exactly.
 
 Sinks can be hidden. With the keys of a set S hidden, the weights are those of the softmax over the
 other keys, ``w'_ij = exp(s_ij − lse'_i)`` with ``lse'_i = log Σ_{k∉S} exp s_ik`` (a learned sink stays
@@ -6,6 +6,9 @@ in the sum); hidden keys have weight 0. That is ``w_ij / (1 − Σ_{s∈S} w_is)
 subtraction, which would lose all precision where a sink takes nearly everything. A query that sees only
 hidden keys has weights 0. Of a dense matrix, which has no scores, the other weights of a row are divided by
 their sum.
+
+Gradients, products and sizes of contributions (``docs/why.md``) are what happened in the model, so hiding
+keys leaves the others as they are. Masked and hidden pairs have no number: NaN.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from regard.masks.extent import Bools, Strip
 from regard.masks.mask import NONE
 from regard.recording import Call, DenseCall, ScoredCall
 from regard.views.page.head_groups import HeadSlice
+from regard.views.page.page_quantities import check_what, given_by_keys, quantities_of
 
 TILE = 256
 """Cells along each side of a tile."""
@@ -49,7 +53,7 @@ def hidden_keys(hiding: str, special: Sequence[bool]) -> Bools:
 
 
 class Plane:
-    """The weights of one head, with some keys hidden.
+    """The weights of one head, or another quantity of it, with some keys hidden.
 
     >>> q = k = torch.zeros(1, 1, 4, 8)  # four equal scores
     >>> call = ScoredCall("attention", "encoder", 0, q, k, torch.full((1, 1, 4), math.log(4)))
@@ -60,8 +64,14 @@ class Plane:
     """
 
     def __init__(
-        self, call: Call, head: int, batch: int = 0, hidden: Sequence[bool] | Bools | None = None
+        self,
+        call: Call,
+        head: int,
+        batch: int = 0,
+        hidden: Sequence[bool] | Bools | None = None,
+        what: str = "weight",
     ) -> None:
+        check_what(what, quantities_of([call]))
         # Raises if the head or the batch is wrong, or if the call kept only its statistics.
         call.weights(head, slice(0, 0), slice(0, 0), batch)
         hides = np.zeros(call.keys, bool) if hidden is None else np.asarray(hidden, bool)
@@ -74,8 +84,10 @@ class Plane:
                 size=hides.size,
             )
         one: Call = replace(call.select(batch, [call.head_numbers.index(head)]), numbers=None)
+        self.what = what
+        self._quantity = None if what == "weight" else _Quantity(one.scored().on_cpu(), hides, what)
         if isinstance(one, ScoredCall):
-            one = replace(one, v=None)
+            one = replace(one, v=None, output_gradient=None, projection=None)
         self.call = one.on_cpu()
         self._unknown: Bools | None = None  # strips of rows whose lse is not yet known
         if hides.any():
@@ -99,12 +111,18 @@ class Plane:
     @property
     def nbytes(self) -> int:
         """Memory held."""
-        return self.call.nbytes
+        return self.call.nbytes + (0 if self._quantity is None else self._quantity.call.nbytes)
 
     def weights(self, rows: slice, columns: slice) -> Tensor:
         """The weights of some rows and columns, ``(rows, columns)``, exactly."""
         self._know(rows)
         return self.call.weights(0, rows, columns)
+
+    def values(self, rows: slice, columns: slice) -> Tensor:
+        """What is shown of some rows and columns; NaN where another quantity than weights is masked."""
+        if self._quantity is None:
+            return self.weights(rows, columns)
+        return self._quantity.values(rows, columns)
 
     def reach(self, rows: slice) -> slice:
         """The columns outside of which these rows certainly see nothing, in whole tiles."""
@@ -152,3 +170,29 @@ class Plane:
         if call.sinks is not None:
             found = torch.logaddexp(found, call.sinks.to(found.dtype))
         call.lse[0, 0, rows] = found.to(call.lse.dtype)
+
+
+class _Quantity:
+    """A quantity of the one head of a call, with some keys hidden."""
+
+    def __init__(self, call: ScoredCall, hides: Bools, what: str) -> None:
+        self.call = call
+        self._what = what
+        self._mask = call.mask.select((0, 0)) & padding(~hides)
+        self._given = given_by_keys(call, None)[0] if what == "contribution" else None  # (key,)
+
+    def values(self, rows: slice, columns: slice) -> Tensor:
+        """Some rows and columns of it, NaN where they are masked or hidden."""
+        call = self.call
+        if self._given is not None:
+            weights = call.weights(0, rows, columns)
+            found = weights * self._given[columns].to(weights)
+        elif self._what == "gradient":
+            found = call.gradient(0, rows, columns)
+        else:
+            found = call.weights_times_gradient(0, rows, columns)
+        queries, keys = (
+            np.arange(length)[part] for length, part in ((call.queries, rows), (call.keys, columns))
+        )
+        allowed = self._mask.evaluate(call.extent, queries + call.extent.offset, keys)
+        return found.masked_fill(~torch.from_numpy(np.ascontiguousarray(allowed)), torch.nan)

@@ -155,7 +155,10 @@ def opening(
         candidates = [max(candidates, key=lambda one: _alignment(roles.of(calls[one[0]])[one[1]]))]
     links = [_link(calls[place], *texts[place], place, head) for place, head in candidates]
     best = max(links, key=lambda link: link.worth)
-    return {} if best.query is None else {"call": best.call, "head": best.head, "query": best.query}
+    if best.query is not None:
+        return {"call": best.call, "head": best.head, "query": best.query}
+    # A translation is worth seeing as a whole, even if none of its words stands out.
+    return {"call": best.call, "head": best.head} if cross else {}
 
 
 def _alignment(head: Head) -> float:

@@ -32,6 +32,7 @@ from regard.views.page.head_groups import pieces_of
 from regard.views.page.mask_intervals import intervals
 from regard.views.page.opening import cards, head_roles, opening
 from regard.views.page.page_call import carried_calls
+from regard.views.page.page_picture import described_picture
 from regard.views.page.page_quantities import check_what, head_numbers, quantities_of
 from regard.views.page.page_relevance import relevance_rows
 from regard.views.page.sequence import one_sequence
@@ -43,6 +44,9 @@ STATISTICS = (
     "peak", "received_peak", "visible",
 )  # fmt: skip
 """The columns of ``regard.heads.table`` that a page shows."""
+
+CARRIED = ("q", "k", "v", "own_weights", "output_gradient", "projection")
+"""The tensors that a page carries or computes with."""
 
 FINE_VALUES = 1 << 19
 """Numbers in all V of a page up to which each has 16 bits; beyond, 8, because V is only displayed."""
@@ -182,10 +186,12 @@ def payload_of(
         one.described(payload.arrays) for one in relevance_rows(recording, calls, batch, relevance)
     ]
     payload.header["cards"] = cards(alone, roles)
+    if recording.picture is not None:
+        payload.header["picture"] = described_picture(recording.picture)
     if recording.next_tokens is not None and batch == 0:
         payload.header["next"] = _next_tokens(recording.next_tokens, payload.arrays)
     start = payload.header["start"]
-    if start.get("view", "text") == "text":
+    if start.get("view", "text" if recording.picture is None else "picture") == "text":
         start |= opening(alone, texts, roles, start)
         if relevance is not None:
             start["group"] = "relevance"
@@ -257,7 +263,7 @@ def _check(call: Call, batch: int) -> None:
         )
     if not call.has_weights:
         raise RecordingError(
-            "A page computes its weights from Q and K, but {name} has statistics only.",
+            "A page needs Q and K to compute weights, but {name} has only statistics.",
             do="Record with watch(model) instead of watch(model, statistics=True).",
             name=call.name,
         )
@@ -270,9 +276,9 @@ def _check(call: Call, batch: int) -> None:
             extent=call.extent,
         )
     for name, tensor in call.tensors().items():
-        if name in ("q", "k", "v", "own_weights", "output_gradient") and not bool(
-            torch.isfinite(tensor[batch]).all()
-        ):
+        # Only the output projection is the same for all sequences.
+        own = tensor if name == "projection" else tensor[batch]
+        if name in CARRIED and not bool(torch.isfinite(own).all()):
             raise RecordingError(
                 "A page needs finite numbers, but {name} of {call_name} has others.",
                 got="NaN or infinity",

@@ -9,6 +9,7 @@ they get more bits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.errors import ArgumentError
+from regard.errors import ArgumentError, RecordingError
 from regard.heads.head_importance import gate_gradients
 from regard.heads.value_norms import value_weighted
 from regard.kernels.plain_kernel import weights_of
@@ -41,6 +42,9 @@ AT_ONCE = 1 << 19
 
 MASKED = -128
 """In a thumbnail: a block in which no query may see a key."""
+
+DECADES = 5
+"""In a thumbnail: numbers smaller by more than so many powers of ten than the greatest are 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +77,7 @@ class CarriedQuantities:
 class QuantityPicture:
     """Of every head the number that is furthest from 0 in each block of pairs, and in all of them."""
 
-    tones: NDArray[np.int8]  # (head, block of queries, block of keys); 127 is the greatest, MASKED no number
+    tones: NDArray[np.int8]  # (head, block of queries, block of keys): logarithms, or MASKED
     greatest: NDArray[np.float32]  # (head,): the greatest size
 
 
@@ -149,6 +153,15 @@ def carried_quantities(
         errors, greatest = _errors(pieces, shown, lse, exact, rounded, rows, named)
         if not gradients or errors["gradient"] <= BOUND * greatest["gradient"]:
             break
+    for name, error in errors.items():
+        if not math.isfinite(error):
+            raise RecordingError(
+                "A page needs finite numbers, but {name} of {call_name} has others.",
+                got="NaN or infinity",
+                do="Check the model: its numbers overflowed.",
+                name=name,
+                call_name=call.name,
+            )
     return CarriedQuantities(
         v,
         output_gradient,
@@ -256,7 +269,9 @@ def _pictures(
 
 def _picture(furthest: Tensor) -> QuantityPicture:
     greatest = furthest.abs().nan_to_num(0.0).amax((1, 2))
-    tones = (127 * furthest / greatest.clamp_min(1e-38)[:, None, None]).round()
+    shares = furthest.abs() / greatest.clamp_min(1e-38)[:, None, None]
+    # Logarithms, so that small numbers differ too; the steps are a tenth apart.
+    tones = (127 * (1 + shares.clamp_min(1e-38).log10() / DECADES)).round().clamp_min(0) * furthest.sign()
     return QuantityPicture(tones.nan_to_num(MASKED).to(torch.int8).numpy(), greatest.numpy())
 
 

@@ -14,6 +14,7 @@ from regard.errors import ArgumentError, Phrase, RecordingError
 from regard.languages import check_language
 from regard.recording import Call, DenseCall, Recording, ScoredCall
 from regard.views.column_headings import TEXTS
+from regard.views.page.page_call import carries_projections
 from regard.views.page.page_html import document, frame_size
 from regard.views.page.page_payload import FINE_VALUES, Payload, TokenDisplay, payload_of
 from regard.views.page.page_quantities import check_what, quantities_of
@@ -23,7 +24,7 @@ from regard.views.page.thumbnails import SIDE
 if TYPE_CHECKING:
     from torch import Tensor
 
-VIEWS = ("text", "overview", "lines", "matrix", "heads", "steps")
+VIEWS = ("text", "overview", "lines", "matrix", "heads", "steps", "picture")
 
 PER_CALL = 1300
 """Bytes of a call besides its arrays: its description, its line of statistics, and the elements around."""
@@ -69,6 +70,8 @@ def estimate_page(recording: Recording, *, layers: Sequence[int] | int | None = 
     what = quantities_of(calls)
     fine = values <= FINE_VALUES or "gradient" in what
     size = sum(_bytes(call, 2 if fine else 1, what) for call in calls)
+    if carries_projections(calls):
+        size += sum(2 * call.scored().projections.numel() for call in calls)
     return PageEstimate(len(calls), size * 5 // 4 + frame_size())
 
 

@@ -40,13 +40,14 @@ export async function postJson(path, body) {
   ).json();
 }
 
-/** Numbers at a path: { rows, columns, values }. */
+/** Numbers at a path: { rows, columns, values }; with margins also the greatest size. */
 export async function getNumbers(path, signal) {
   const answer = await answerTo(path, { signal });
   const values = new Float32Array(await answer.arrayBuffer());
   return {
     rows: Number(answer.headers.get("x-regard-rows")),
     columns: Number(answer.headers.get("x-regard-columns")),
+    greatest: Number(answer.headers.get("x-regard-greatest")),
     values,
   };
 }

@@ -1,17 +1,24 @@
 // The bar above the map: which head, what a cell shows, what is hidden, how it is coloured; and the search.
 
-import { colourControls, field, fillBar, headControls } from "/assets/page/controls.js";
+import { colourControls, field, fillBar, headControls, quantityControls } from "/assets/page/controls.js";
 import { choice, make, segments } from "/assets/page/elements.js";
 import { say } from "/assets/page/languages.js";
 
 /** Builds the bar for the present state. */
 export function renderMapControls(bar, app) {
-  fillBar(bar, [...headControls(app), ...cellControls(app), make("span", { class: "push" }), ...colourControls(app)]);
+  fillBar(bar, [
+    ...headControls(app),
+    ...quantityControls(app),
+    ...cellControls(app),
+    make("span", { class: "push" }),
+    ...colourControls(app),
+  ]);
 }
 
 function cellControls({ state, keySpecial }) {
   const { now } = state;
-  const shows = ["max", "mean"].map((name) => [name, say(`map.${name}`)]);
+  const weighs = now.what === "weight";
+  const shows = ["max", "mean"].map((name) => [name, say(name === "max" && !weighs ? "map.furthest" : `map.${name}`)]);
   const sinks = ["show", "first", ...(keySpecial.size ? ["special"] : [])].map((name) => [name, say(`sinks.${name}`)]);
   return [
     field(
@@ -76,7 +83,7 @@ export class MapSearch {
     this.at = (this.at + by + app.matches.length) % app.matches.length;
     this.count.textContent = say("map.matches", { at: this.at + 1, count: app.matches.length });
     const token = app.matches[this.at];
-    if (app.state.now.side === "query") app.view.goTo(token, null);
+    if (app.state.now.side === "query") app.goToQuery(token);
     else app.view.goTo(null, token);
   }
 }

@@ -4,6 +4,7 @@ import { make } from "/assets/page/elements.js";
 import { keyRows } from "/assets/page/help.js";
 import { stepHead, stepLayer } from "/assets/page/keyboard.js";
 import { say } from "/assets/page/languages.js";
+import { explainedQuantity, nextQuantity, quantityKey } from "/assets/page/quantities.js";
 
 const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const TYPED_IN = "input, select, textarea";
@@ -34,6 +35,8 @@ function actionOf({ key, shiftKey }, app) {
   if (key === "-") return () => view.zoomBy(0.5);
   if (key === "0") return () => state.set({ zoom: null });
   if (key === "/") return () => app.search.input.focus();
+  if (key === "w" && app.recording.what.length > 1)
+    return () => state.set({ what: nextQuantity(app.recording, state.now.what) });
   if (key === "?") return () => app.help.toggle();
   if (key === "Escape") return app.help.isOpen ? null : () => state.set({ query: null, key: null });
   if (key === "[" || key === "]") return () => stepHead(app, key === "]" ? 1 : -1);
@@ -59,9 +62,15 @@ const MAP_KEYS = [
 ];
 
 /** The title and the content of the help. */
-export function mapHelp() {
+export function mapHelp(recording) {
+  const more = recording.what.length > 1;
+  const keys = more ? [...MAP_KEYS, [["w"], "help.what"]] : MAP_KEYS;
+  const quantities = more ? recording.what.map((what) => explainedQuantity(quantityKey(recording, what))) : [];
   return {
     title: say("map.help.title"),
-    content: [make("dl", {}, ...keyRows(MAP_KEYS)), make("p", {}, say("map.help.about"))],
+    content: [
+      make("dl", {}, ...keyRows(keys)),
+      ...[...quantities, say("map.help.about")].map((text) => make("p", {}, text)),
+    ],
   };
 }

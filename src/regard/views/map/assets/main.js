@@ -30,7 +30,7 @@ class MapApp {
       this.state.first,
       this.state.fit({ ...this.state.first, ...chosenLook(), language: firstLanguage() }),
     );
-    this.help = new Help(mapHelp);
+    this.help = new Help(() => mapHelp(recording));
     this.searches = new Map();
     this.matches = [];
     this.margins = null;
@@ -73,9 +73,9 @@ class MapApp {
       return;
     }
     if (changed.has("palette")) this.inks = inksOf(now);
-    if (["call", "head", "sinks", "show"].some((name) => changed.has(name)))
-      this.openLayer(["call", "head", "sinks"].some((name) => changed.has(name)));
-    if (["query", "key", "call", "head", "sinks"].some((name) => changed.has(name))) this.weighPinned();
+    if (["call", "head", "sinks", "show", "what"].some((name) => changed.has(name)))
+      this.openLayer(["call", "head", "sinks", "what"].some((name) => changed.has(name)));
+    if (["query", "key", "call", "head", "sinks", "what"].some((name) => changed.has(name))) this.weighPinned();
     this.view.update(now, changed);
     if (changed.has("call")) this.search.look();
     if (changed.size > 1 || !changed.has("zoom")) this.renderFrame();
@@ -91,7 +91,7 @@ class MapApp {
     this.view?.destroy();
     this.view = new MapView(this);
     this.search = new MapSearch(this);
-    this.bar = make("div", { class: "controls", role: "group", "aria-label": say("controls") });
+    this.bar = make("section", { class: "controls", "aria-label": say("controls") });
     this.stage = make("main", { class: "stage" }, this.view.root);
     this.facts = make("footer", { class: "facts" });
     this.links = make("span", { class: "pair-links" });
@@ -164,9 +164,11 @@ class MapApp {
   openLayer(rebuild) {
     const { now, call } = this.state;
     const built = !rebuild && this.layer?.built;
+    const greatest = rebuild ? null : this.layer?.greatest;
     this.layer?.stop();
     this.layer = new TileLayer(this.path, call, now, (error) => this.arrived(error));
     this.layer.built = built;
+    this.layer.greatest = greatest ?? null;
     if (rebuild) this.margins = null;
     if (!call.weights) {
       this.say(make("p", {}, say("map.nothing")));
@@ -185,21 +187,24 @@ class MapApp {
         call: layer.call.index,
         head: layer.head,
         sinks: layer.sinks,
+        what: layer.what,
       });
       if (job) await followJob(job, (now) => this.layer === layer && this.showProgress(now), control.signal);
       if (this.layer !== layer) return;
       layer.built = true;
       this.say(null);
-      const { values } = await getNumbers(
-        `${this.path}/margins/${layer.call.index}/${layer.head}?sinks=${layer.sinks}`,
+      const { values, greatest } = await getNumbers(
+        `${this.path}/margins/${layer.call.index}/${layer.head}?${layer.chosen}`,
         control.signal,
       );
       if (
         this.layer !== layer &&
-        (this.layer.head !== layer.head || this.layer.call !== layer.call || this.layer.sinks !== layer.sinks)
+        (this.layer.head !== layer.head || this.layer.call !== layer.call || this.layer.chosen !== layer.chosen)
       )
         return;
       this.layer.built = true;
+      this.layer.greatest = greatest;
+      this.view.forgetPictures();
       this.margins = { received: values.subarray(0, layer.call.keys), entropy: values.subarray(layer.call.keys) };
       this.view.layout();
     } catch (error) {
@@ -236,9 +241,19 @@ class MapApp {
       this.layer.built = false;
       this.buildLevels(this.layer);
     } else if (error) this.say(make("p", {}, error.message));
+    if (this.layer.grown) this.view.forgetPictures();
+    this.layer.grown = false;
     this.view.progress.hidden = this.layer.idle;
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => this.view.paint());
+  }
+
+  /** Goes to a query and the key that it attends to most: around the query itself there may be nothing to see. */
+  async goToQuery(query) {
+    const { now, call } = this.state;
+    const path = `${this.path}/rows/${now.call}/${call.heads[now.head]}/${query}?sinks=${now.sinks}`;
+    const found = call.weights ? await getJson(path).catch(() => null) : null;
+    this.view.goTo(query, found && found.weight > 0 ? found.key : null);
   }
 
   /** The weight of the pinned pair, exactly. */
@@ -249,10 +264,10 @@ class MapApp {
     this.pinnedWeight = null;
     if (now.query === null || now.key === null || !call.weights) return;
     const found = await getJson(
-      `${this.path}/peaks/${now.call}/${call.heads[now.head]}/0/${now.query}/${now.key}?sinks=${now.sinks}`,
+      `${this.path}/peaks/${now.call}/${call.heads[now.head]}/0/${now.query}/${now.key}?${this.layer.chosen}`,
     ).catch(() => null);
     if (ticket !== this.pinning || !found) return;
-    this.pinnedWeight = found.weight;
+    this.pinnedWeight = found.weight ?? Number.NaN; // masked
     this.view.paint();
   }
 }

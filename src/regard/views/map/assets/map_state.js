@@ -36,6 +36,7 @@ export class MapState extends Store {
     state.heads = null;
     among("sinks", ["show", "first", "special"]);
     among("show", ["max", "mean"]);
+    among("what", this.recording.what);
     among("side", ["query", "key"]);
     among("scale", ["linear", "log"]);
     among("theme", THEMES);
@@ -66,6 +67,7 @@ function firstPlace({ calls }) {
     key: null,
     sinks: "show",
     show: "max",
+    what: "weight",
     scale: longest > LONG_TEXT ? "log" : "linear",
     theme: "auto",
     palette: "blue",

@@ -2,7 +2,7 @@
 
 import { datum, make } from "/assets/page/elements.js";
 import { say } from "/assets/page/languages.js";
-import { numberText, weightText } from "/assets/page/numbers.js";
+import { numberText, quantityText } from "/assets/page/numbers.js";
 
 const CONTEXT = 5;
 
@@ -18,19 +18,26 @@ export class PairReadout {
     this.root.replaceChildren(make("span", { class: "hint" }, say("map.hint")));
   }
 
-  /** `pair` is { query, key, weight | null, pairs, mean, entropy, received }; −1 means none. */
+  /**
+   * `pair` is { query, key, weight, what, named, pairs, mean, entropy, received }; −1 means none. The weight, or what
+   * is shown in its place, is null until it is known and NaN if it is masked.
+   */
   show(pair, queryTokens, keyTokens) {
-    const { query, key, weight } = pair;
+    const { query, key, weight, what, named } = pair;
     Object.assign(this.root.dataset, { query, key, weight: weight ?? "" });
     const parts = [];
     if (query >= 0) parts.push(inContext("matrix.query", queryTokens, query));
     if (query >= 0 && key >= 0) parts.push(make("span", { class: "arrow", "aria-hidden": "true" }, "→"));
     if (key >= 0) parts.push(inContext("matrix.key", keyTokens, key));
     const facts = [];
-    if (query >= 0 && key >= 0) facts.push(datum(weight === null ? "…" : weightText(weight), "number"));
-    if (pair.pairs > 1) facts.push(make("small", {}, say("map.greatest", { count: pair.pairs.toLocaleString("en") })));
+    const greatest = what === "weight" ? "map.greatest" : "map.furthest.n";
+    if (query >= 0 && key >= 0) {
+      if (what !== "weight") facts.push(make("small", { title: say(`${named}.about`) }, say(named)));
+      facts.push(Number.isNaN(weight) ? say("matrix.masked") : datum(told(weight, what), "number"));
+    }
+    if (pair.pairs > 1) facts.push(make("small", {}, say(greatest, { count: pair.pairs.toLocaleString("en") })));
     if (pair.pairs > 1 && Number.isFinite(pair.mean))
-      facts.push(make("small", {}, say("map.mean.here", { mean: weightText(pair.mean) })));
+      facts.push(make("small", {}, say("map.mean.here", { mean: quantityText(pair.mean, what) })));
     if (query >= 0 && Number.isFinite(pair.entropy))
       facts.push(make("small", {}, say("map.entropy.n", { value: numberText(pair.entropy, 2) })));
     if (key >= 0 && Number.isFinite(pair.received))
@@ -38,6 +45,10 @@ export class PairReadout {
     parts.push(make("span", { class: "facts-of-pair" }, ...facts));
     this.root.replaceChildren(...parts);
   }
+}
+
+function told(weight, what) {
+  return weight === null ? "…" : quantityText(weight, what);
 }
 
 /** A token among its neighbours, with its number. */

@@ -1,5 +1,6 @@
 // The tiles of one head, fetched when they are looked at: what is in the middle first, what is out of sight not at all.
 
+import { greatestSizeOf } from "/assets/page/text_weights.js";
 import { getNumbers } from "./client.js";
 
 export const TILE_SIDE = 256;
@@ -11,12 +12,16 @@ const FIRST_BUILT = 3;
 
 export class TileLayer {
   /** Tiles of the head that the state names, from below the address `path`; `onTile(error or null)` hears of each. */
-  constructor(path, call, { head, show, sinks }, onTile) {
+  constructor(path, call, { head, show, sinks, what }, onTile) {
     this.path = path;
     this.call = call;
     this.head = call.heads[head];
     this.show = show;
     this.sinks = sinks;
+    this.what = what;
+    this.greatest = null; // the greatest size of what is shown, once the server has told it
+    this.seen = 0; // the greatest size in the tiles that have come
+    this.grown = false; // whether it has grown since they were painted
     this.onTile = onTile;
     this.kept = new Map();
     this.loading = new Map();
@@ -35,6 +40,21 @@ export class TileLayer {
       this.kept.set(key, found);
     }
     return found;
+  }
+
+  see(size) {
+    this.grown ||= size > this.seen && this.what !== "weight";
+    this.seen = Math.max(this.seen, size);
+  }
+
+  /** The size that has the strongest colour; means are smaller than the greatest of all. */
+  get strongest() {
+    return this.show === "max" && this.greatest !== null ? this.greatest : this.seen;
+  }
+
+  /** Which head it is, as the address of a request says it. */
+  get chosen() {
+    return `sinks=${this.sinks}&what=${this.what}`;
   }
 
   /** Whether a level can be asked for now. */
@@ -68,12 +88,13 @@ export class TileLayer {
     this.loading.set(key, control);
     try {
       const tile = await getNumbers(
-        `${this.path}/tiles/${this.call.index}/${this.head}/${key}?kind=${this.show}&sinks=${this.sinks}`,
+        `${this.path}/tiles/${this.call.index}/${this.head}/${key}?kind=${this.show}&${this.chosen}`,
         control.signal,
       );
       // A mean of a block is shown as what a query of the block gives to its keys: the mean times their number.
       if (this.show === "mean" && level > 0) tile.values = tile.values.map((mean) => mean * 2 ** level);
       this.kept.set(key, { ...tile, level });
+      this.see(greatestSizeOf(tile.values));
       if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
     } catch (error) {
       if (error.name !== "AbortError") this.onTile(error);

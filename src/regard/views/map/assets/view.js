@@ -4,6 +4,8 @@ import { drawAxes, widestLabel } from "/assets/page/axes.js";
 import { make } from "/assets/page/elements.js";
 import { say } from "/assets/page/languages.js";
 import { drawLegend, LEGEND_HEIGHT } from "/assets/page/legend.js";
+import { isSigned, quantityKey } from "/assets/page/quantities.js";
+import { Shading } from "/assets/page/shading.js";
 import { middleFirst } from "/assets/page/tile_places.js";
 import { TiledView } from "/assets/page/tiled_view.js";
 import { Viewport } from "/assets/page/viewport.js";
@@ -45,14 +47,19 @@ export class MapView extends TiledView {
     while (!this.app.layer.idle) await new Promise((resolve) => setTimeout(resolve, 30));
   }
 
-  update(_now, changed) {
-    if (!changed || ["call", "head", "sinks", "show"].some((name) => changed.has(name))) {
+  update(now, changed) {
+    if (!changed || ["call", "head", "sinks", "show", "what"].some((name) => changed.has(name))) {
       this.pointer = null;
       this.peaks.clear();
     }
-    if (!changed || ["scale", "palette", "theme", "show"].some((name) => changed.has(name))) this.forgetPictures();
+    if (!changed || ["scale", "palette", "theme", "show", "what"].some((name) => changed.has(name)))
+      this.forgetPictures();
+    const { recording } = this.app;
     const { queries, keys } = this.app.state.call;
-    this.canvas.setAttribute("aria-label", say("map.label", { queries, keys }));
+    this.canvas.setAttribute(
+      "aria-label",
+      say("map.label", { what: say(quantityKey(recording, now.what)), queries, keys }),
+    );
     this.layout();
   }
 
@@ -80,6 +87,16 @@ export class MapView extends TiledView {
     this.viewport = viewportAt(call.queries, call.keys, area, now.zoom);
     this.paint();
     this.refine();
+  }
+
+  /** Which number has which colour; the greatest is known when the levels are built, and is that of the head. */
+  get shading() {
+    const { inks, state, recording, layer } = this.app;
+    const { scale, what } = state.now;
+    if (what === "weight") return super.shading;
+    const signed = isSigned(recording, what);
+    const ramp = signed ? inks.signed : inks.ramp;
+    return new Shading({ ramp, scale, signed, greatest: layer.strongest, what, named: quantityKey(recording, what) });
   }
 
   zoomOf(viewport) {
@@ -154,11 +171,15 @@ export class MapView extends TiledView {
     const key = `${level}/${pair.row >> level}/${pair.column >> level}`;
     const { layer } = this.app;
     if (!this.peaks.has(key)) {
-      const path = `${layer.path}/peaks/${layer.call.index}/${layer.head}/${key}?sinks=${layer.sinks}`;
+      const path = `${layer.path}/peaks/${layer.call.index}/${layer.head}/${key}?${layer.chosen}`;
       this.peaks.set(
         key,
         getJson(path).then(
-          (found) => this.peaks.set(key, found) && found,
+          ({ weight, ...place }) => {
+            const found = { ...place, weight: weight ?? Number.NaN }; // masked
+            this.peaks.set(key, found);
+            return found;
+          },
           () => this.peaks.delete(key) && null,
         ),
       );
@@ -192,9 +213,16 @@ export class MapView extends TiledView {
       this.readout.clear();
       return;
     }
-    const { margins, queryTokens, keyTokens } = this.app;
+    const { margins, queryTokens, keyTokens, recording } = this.app;
+    const { what } = this.app.state.now;
     this.readout.show(
-      { ...marked, entropy: margins?.entropy[marked.query], received: margins?.received[marked.key] },
+      {
+        ...marked,
+        what,
+        named: quantityKey(recording, what),
+        entropy: margins?.entropy[marked.query],
+        received: margins?.received[marked.key],
+      },
       queryTokens,
       keyTokens,
     );

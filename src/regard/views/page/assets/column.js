@@ -1,6 +1,7 @@
 // A scrolling column of tokens. Only those in sight have elements, so that long texts stay fast.
 
 import { make } from "./elements.js";
+import { say } from "./languages.js";
 
 const LEAST_ROW = 26;
 const MOST_ROW = 38;
@@ -9,6 +10,7 @@ const MOST_ROW = 38;
 export class TokenColumn {
   constructor(side, label, on) {
     this.on = on;
+    this.label = say(side === "query" ? "matrix.query" : "matrix.key");
     this.names = [];
     this.pinned = -1;
     this.top = 0; // where it was when it moved last
@@ -18,7 +20,7 @@ export class TokenColumn {
     this.space = make("div", { class: "space" });
     this.root = make(
       "div",
-      { class: `column ${side}`, role: "list", "aria-label": label, on: { scroll: () => this.moved() } },
+      { class: `column ${side}`, role: "group", "aria-label": label, on: { scroll: () => this.moved() } },
       this.space,
     );
     this.root.addEventListener("pointerleave", () => on.hover(-1));
@@ -109,6 +111,7 @@ export class TokenColumn {
         translate: "no",
         dir: "auto",
         "data-index": index,
+        "aria-label": `${this.label} ${index}: ${this.names[index]}`,
         "aria-pressed": String(index === this.pinned),
         title: this.names[index],
         on: {

@@ -2,7 +2,7 @@
 
 import { PALETTES } from "./colours.js";
 import { choice, make, press, segments } from "./elements.js";
-import { term } from "./explained.js";
+import { explainedTerm, term } from "./explained.js";
 import { say } from "./languages.js";
 import { shareText } from "./numbers.js";
 import { explainedQuantity, isSigned, quantityKey } from "./quantities.js";
@@ -84,8 +84,9 @@ export function quantityControls({ recording, state }) {
       (what) => state.set({ what }),
     ),
   );
+  const about = keys.map(([, key]) => explainedQuantity(key)).join("\n\n");
   control.classList.add("what");
-  control.title = keys.map(([, key]) => explainedQuantity(key)).join("\n\n");
+  control.querySelector(".name").replaceChildren(explainedTerm("what", say("what"), about));
   return [control];
 }
 

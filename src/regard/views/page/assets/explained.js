@@ -44,10 +44,16 @@ export function explain(element, text) {
 
 /** A word that people may not know, with what it means: term("query", say("matrix.query")). */
 export function term(name, word) {
-  return explain(make("dfn", { class: "term", tabindex: "0" }, word), say(`explain.${name}`));
+  return explain(
+    make("dfn", { class: "term", tabindex: "0", "aria-label": say("explain.what", { word }) }, word),
+    say(`explain.${name}`),
+  );
 }
 
 /** The name of a quantity, by its key, with what it means. */
-export function explainedTerm(key) {
-  return explain(make("dfn", { class: "term", tabindex: "0" }, say(key)), say(`${key}.about`));
+export function explainedTerm(key, word = say(key), text = say(`${key}.about`)) {
+  return explain(
+    make("dfn", { class: "term", tabindex: "0", "aria-label": say("explain.what", { word }) }, word),
+    text,
+  );
 }

@@ -3,7 +3,7 @@
 import { chooseHead } from "./controls.js";
 import { closeExplanation } from "./explained.js";
 import { nextQuantity } from "./quantities.js";
-import { VIEWS } from "./state.js";
+import { viewsOf } from "./state.js";
 
 const TYPING = "input, select, textarea";
 
@@ -27,7 +27,8 @@ function actionFor({ key, shiftKey }, app) {
     if (shiftKey) return () => stepToken(app, what === "layer" ? "query" : "key", step);
     return () => (what === "layer" ? stepLayer(app, step) : stepHead(app, step));
   }
-  if (key >= "1" && key <= String(VIEWS.length)) return () => state.set({ view: VIEWS[Number(key) - 1] });
+  const views = viewsOf(app.recording);
+  if (key >= "1" && key <= String(views.length)) return () => state.set({ view: views[Number(key) - 1] });
   if (key === "w" && app.recording.what.length > 1)
     return () => state.set({ what: nextQuantity(app.recording, state.now.what) });
   if (key === "?") return () => app.help.toggle();

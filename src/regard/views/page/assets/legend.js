@@ -13,7 +13,9 @@ const BAR_HEIGHT = 26;
 export function drawLegend(surface, { x, y, width, inks, shading }) {
   const pieces = 64;
   for (let piece = 0; piece < pieces; piece += 1) {
-    surface.rect(x + (piece * width) / pieces, y, width / pieces + 0.4, 6, shading.colour((piece + 0.5) / pieces));
+    // Each goes on below the next ones: edges inside of a pixel would let the paper through.
+    const from = (piece * width) / pieces;
+    surface.rect(x + from, y, Math.min(width / pieces + 1.5, width - from), 6, shading.colour((piece + 0.5) / pieces));
   }
   for (const [place, text] of shading.ticks) {
     const anchor = place === 0 ? "start" : place === 1 ? "end" : "middle";

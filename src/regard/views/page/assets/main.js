@@ -14,7 +14,7 @@ import { say, speak, TEXTS } from "./languages.js";
 import { numberText, valueText } from "./numbers.js";
 import { comparedSize, greatestOfHeads, isSigned, quantityKey } from "./quantities.js";
 import { Shading } from "./shading.js";
-import { State, VIEWS } from "./state.js";
+import { State, viewsOf } from "./state.js";
 import { greatestPlaces } from "./text_weights.js";
 import { inksOf, wearTheme } from "./theme.js";
 import { foldTool, languageTool, themeTool, tool } from "./tools.js";
@@ -23,6 +23,7 @@ import { LinesView } from "./views/lines.js";
 import { linesInSight } from "./views/lines_drawing.js";
 import { MatrixView } from "./views/matrix.js";
 import { OverviewView } from "./views/overview.js";
+import { PictureView } from "./views/picture.js";
 import { StepsView } from "./views/steps.js";
 import { TextView } from "./views/text.js";
 
@@ -33,6 +34,7 @@ const VIEW_CLASSES = {
   matrix: MatrixView,
   heads: HeadsView,
   steps: StepsView,
+  picture: PictureView,
 };
 
 // What the tabs, the controls and the line of facts depend on.
@@ -149,12 +151,14 @@ class App {
     const { title, model } = this.recording;
     document.title = `${title || model} · regard`;
     this.tabs = make("nav", { class: "tabs", role: "tablist", "aria-label": say("views") });
-    this.bar = make("div", { class: "controls", role: "group", "aria-label": say("controls") });
+    this.bar = make("section", { class: "controls", "aria-label": say("controls") });
     closeExplanation();
     this.find = new FindBar(this);
     this.stage = make("main", { class: "stage" });
     this.facts = make("footer", { class: "facts" });
-    const name = make("h1", {}, make("b", { translate: "no" }, "regard"), datum(title || model, "title"));
+    // On small screens the controls are folded away; this says which head is shown.
+    this.shown = make("span", { class: "now-shown" });
+    const name = make("h1", {}, make("b", { translate: "no" }, "regard"), datum(title || model, "title"), this.shown);
     this.root.replaceChildren(
       make("header", { class: "top" }, name, this.tabs, this.tools(now)),
       this.bar,
@@ -204,7 +208,7 @@ class App {
 
   renderFrame() {
     const { now, call } = this.state;
-    const tabs = VIEWS.map((view, at) =>
+    const tabs = viewsOf(this.recording).map((view, at) =>
       press(
         [make("kbd", { "aria-hidden": "true" }, String(at + 1)), say(`view.${view}`)],
         () => this.state.set({ view }),
@@ -222,6 +226,7 @@ class App {
     this.tabs.replaceChildren(...tabs);
     this.tabs.children[focused]?.focus();
     renderControls(this.bar, this);
+    this.shown.textContent = `${say("layer.n", { layer: call.layer })} · ${say("head.n", { head: call.heads[now.head] })}`;
     const facts = [
       datum(this.recording.model),
       datum(call.name),

@@ -24,6 +24,14 @@ export function headsOfRole(recording, like, role) {
   );
 }
 
+/** "Layer 3, head 5: open", with its kind and run where there are several. */
+export function headName({ calls }, call, head) {
+  const kinds = new Set(calls.map((one) => one.kind)).size > 1 ? [say(`kind.${call.kind}`)] : [];
+  const runs = new Set(calls.map((one) => one.run)).size > 1 ? [say("run.n", { run: call.run })] : [];
+  const place = say("overview.open", { layer: call.layer, head: call.heads[head] });
+  return [place, ...kinds, ...runs].join(", ");
+}
+
 /** "it → tired 73%", in its parts; `said` is how another quantity than a weight is written. */
 export function pairParts(from, to, weight, said = shareText(weight)) {
   return [

@@ -25,13 +25,18 @@ export class Shading {
     this.beyond = beyond;
   }
 
+  /** Powers of ten on a logarithmic scale: small weights matter in long texts, small gradients are noise. */
+  get decades() {
+    return this.what === "weight" ? 4 : 3;
+  }
+
   /** How strong a number is, 0 … 1. */
-  strength(value, decades = 4) {
+  strength(value, decades = this.decades) {
     return toneOf(Math.abs(value) / this.greatest, this.scale, decades);
   }
 
   /** The place of a number on the ramp, 0 … 1; −1 where there is nothing to show. */
-  place(value, decades = 4) {
+  place(value, decades = this.decades) {
     if (Number.isNaN(value) || (this.what === "weight" && !(value > 0))) return -1;
     const strength = this.strength(value, decades);
     return this.signed ? (value < 0 ? 0.5 - strength / 2 : 0.5 + strength / 2) : strength;
@@ -51,11 +56,12 @@ export class Shading {
     const { greatest, what, signed, scale, beyond } = this;
     if (what === "weight") return WEIGHT_TICKS[scale];
     const size = (share) => valueText(share * greatest);
-    const [middle, low] = scale === "log" ? [1e-2, `±${size(1e-4)}`] : [0.5, "0"];
+    const least = 10 ** -this.decades;
+    const low = scale === "log" ? `±${size(least)}` : "0";
     if (!signed)
       return [
-        [0, scale === "log" ? size(1e-4) : "0"],
-        [0.5, size(middle)],
+        [0, scale === "log" ? size(least) : "0"],
+        [0.5, size(scale === "log" ? least ** 0.5 : 0.5)],
         [1, `${beyond ? "≥ " : ""}${size(1)}`],
       ];
     return [

@@ -7,7 +7,13 @@ import { rolesOf } from "./roles.js";
 import { isIndex, Store } from "./store.js";
 import { THEMES } from "./theme.js";
 
-export const VIEWS = ["text", "overview", "lines", "matrix", "heads", "steps"];
+const VIEWS = ["text", "overview", "lines", "matrix", "heads", "steps"];
+
+/** The views of a recording: the picture is one of them if the model read a picture. */
+export function viewsOf({ picture }) {
+  return picture ? [...VIEWS, "picture"] : VIEWS;
+}
+
 /** Of two sentences: everything, or from one (first character) to one (second character). */
 export const PAIRS = ["all", "aa", "bb", "ab", "ba"];
 /** Which lines are drawn: the strongest of each query and head, or those of at least a weight. */
@@ -23,7 +29,7 @@ function firstState(recording) {
   const { language: wished } = document.documentElement.dataset;
   const longest = Math.max(...recording.calls.map((call) => call.keys));
   const plain = {
-    view: "text",
+    view: recording.picture ? "picture" : "text",
     call: 0,
     head: 0,
     heads: null, // heads drawn as lines: null is all of them
@@ -66,7 +72,7 @@ function fitState(recording, fallback, raw) {
     if (!fits(state[name])) state[name] = fallback[name];
   };
   const among = (name, values) => keep(name, (value) => values.includes(value));
-  among("view", VIEWS);
+  among("view", viewsOf(recording));
   among("special", ["show", "hide"]);
   among("words", ["apart", "merge"]);
   among("sinks", ["show", "first", "special"]);

@@ -10,8 +10,8 @@ export function thumbnailOf(call, head, what = "weight") {
   const { rows, columns, values } = call.thumbnail(head, what);
   const [down, across] = [Math.ceil(call.queries / rows), Math.ceil(call.keys / columns)];
   if (what !== "weight") {
-    const step = call.greatest(what, head) / 127;
-    const found = Float32Array.from(values, (value) => (value === NO_NUMBER ? Number.NaN : value * step));
+    const greatest = call.greatest(what, head);
+    const found = Float32Array.from(values, (tone) => greatest * shareOfTone(tone));
     return { rows, columns, values: found, down, across };
   }
   const weights = Float32Array.from(values, (value) => value / 255);
@@ -28,6 +28,16 @@ export function thumbnailOf(call, head, what = "weight") {
 
 const SMALLEST = 1e-6;
 const NO_NUMBER = -128; // the block is masked
+const TONE_DECADES = 5;
+
+/**
+ * The share of the greatest number that a tone of a thumbnail stands for, with its sign; NaN where it is masked.
+ * @param {number} tone −127 … 127, or −128
+ */
+export function shareOfTone(tone) {
+  if (tone === NO_NUMBER) return Number.NaN;
+  return tone === 0 ? 0 : Math.sign(tone) * 10 ** (TONE_DECADES * (Math.abs(tone) / 127 - 1));
+}
 
 /** Paints a thumbnail, one pixel for each block. */
 export function paintThumbnail(canvas, { rows, columns, values }, shading) {

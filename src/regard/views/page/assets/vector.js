@@ -33,14 +33,14 @@ export function vectorCanvas(vector, width, height, greatest, inks) {
 }
 
 /** The numbers of a vector, folded. */
-function vectorNumbers(vector) {
+function vectorNumbers(vector, name) {
   const cells = Array.from(vector, (value, channel) =>
     make("li", {}, make("small", {}, String(channel)), numberText(value)),
   );
   return make(
     "details",
     { class: "vector-numbers" },
-    make("summary", {}, say("steps.numbers")),
+    make("summary", {}, say("steps.numbers.of", { name })),
     make("ol", { translate: "no" }, ...cells),
   );
 }
@@ -52,7 +52,8 @@ export function greatestSize(vectors) {
   return greatest;
 }
 
-/** A vector across the page: its bars, and its numbers folded. */
-export function vectorRow(vector, greatest, inks) {
-  return make("div", { class: "vector-row" }, vectorCanvas(vector, 640, 64, greatest, inks), vectorNumbers(vector));
+/** A vector across the page: its bars, and its numbers folded under its name. */
+export function vectorRow(vector, name, inks) {
+  const canvas = vectorCanvas(vector, 640, 64, greatestSize([vector]), inks);
+  return make("div", { class: "vector-row" }, canvas, vectorNumbers(vector, name));
 }

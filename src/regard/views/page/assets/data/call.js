@@ -41,6 +41,8 @@ export class Call {
     this.v = rows(described.v);
     this.own = rows(described.weights);
     this.outputGradient = rows(described.outputGradient);
+    /** W_O of each head, (head, channel, width); null where the page has none. */
+    this.projection = rows(described.projection);
     /** What each key has to give to the output, head by head. */
     this.given = described.given === undefined || described.given === null ? null : arrays.at(described.given);
     /** Of every quantity besides the weight: its error, the greatest of each head, and its thumbnails. */
@@ -228,6 +230,24 @@ export class Call {
     }
     const sink = this.sinks ? this.sinks[head] : null;
     return { q, scale, softcap, lse, sink, keys, output };
+  }
+
+  /** From the outputs of all heads for one query to what they add together: o_h, o_h W_O and their sum. */
+  layerOutput(query) {
+    if (!this.projection) return null;
+    const { columns: width } = this.projection;
+    const outputs = this.heads.map((_, head) => this.steps(head, query).output);
+    const parts = outputs.map((output, head) => {
+      const weight = this.projection.plane(head);
+      const part = new Float32Array(width);
+      output.forEach((value, channel) => {
+        for (let at = 0; at < width; at++) part[at] += value * weight[channel * width + at];
+      });
+      return part;
+    });
+    const total = new Float32Array(width);
+    for (const part of parts) for (let at = 0; at < width; at++) total[at] += part[at];
+    return { outputs, parts, total };
   }
 
   /** What softcap and bias make of a scaled product, as a function; null where there is neither. */

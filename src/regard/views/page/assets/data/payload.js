@@ -33,6 +33,6 @@ export async function openRecording(root) {
     source: source === null ? null : arrays.at(source),
   }));
   const next = header.next ? new NextTokens(header.next, arrays) : null;
-  const shown = { what, directed, relevance };
+  const shown = { what, directed, relevance, picture: header.picture ?? null };
   return { model, title, language, start, sentenceB, statistics, calls, cards, next, ...shown };
 }

@@ -5,7 +5,7 @@ import { explain } from "../explained.js";
 import { say, statisticMeaning, statisticName } from "../languages.js";
 import { numberText, shareText, valueText } from "../numbers.js";
 import { allHeads, filterHeads, sortHeads } from "../ranking.js";
-import { plays, roleChoice, rolesOf, roleTitle } from "../roles.js";
+import { headName, plays, roleChoice, rolesOf, roleTitle } from "../roles.js";
 import { Slices } from "../slices.js";
 import { shorten } from "../surface.js";
 import { greatestPlaces } from "../text_weights.js";
@@ -170,16 +170,18 @@ export class HeadsView {
     const mine = sort === name;
     const turn = () => state.set({ sort: name, descending: mine ? !descending : name !== "layer" });
     const order = mine ? (descending ? "descending" : "ascending") : "none";
-    const button = press([make("i", { "aria-hidden": "true" }, mine ? (descending ? "↓ " : "↑ ") : ""), text], turn, {
+    const button = press(text, turn, {
       class: null,
       "data-sort": name,
+      "aria-label": say("heads.sort", { name: text }),
     });
-    return make("th", { scope: "col", class: kind, "aria-sort": order }, explain(button, meaning));
+    const arrow = make("i", { "aria-hidden": "true" }, mine ? (descending ? "↓ " : "↑ ") : "");
+    return make("th", { scope: "col", class: kind, "aria-sort": order }, arrow, explain(button, meaning));
   }
 
   row({ call, head }) {
     const open = () => this.app.open(call.index, head);
-    const label = say("overview.open", { layer: call.layer, head: call.heads[head] });
+    const label = headName(this.app.recording, call, head);
     const first = make(
       "button",
       { type: "button", class: "link", "aria-label": label },

@@ -10,6 +10,7 @@ const FAINTEST = 0.02;
 const STRIP_WIDTH = 9;
 // Unlike cells, lines cover each other: a line below one in a hundred would only hide others.
 const LINE_DECADES = 2;
+const SMALL_STAGE = 560;
 const NUMBER_WIDTH = 44; // of a weight beside a token
 const LEGEND_SPACE = 22; // above the legend of an export
 const LEGEND_LINE = 18;
@@ -98,7 +99,7 @@ function drawStrips(surface, view) {
     shown.forEach((head, index) => {
       const value = weights[index][at - first];
       const opacity = shading.what === "weight" ? shading.strength(value) : toneOfLine(shading, value);
-      if (opacity > 0.004)
+      if (strip > 0 && opacity > 0.004)
         surface.rect(
           edge + index * strip,
           side.middleOf(at) - side.row / 2 + 3,
@@ -118,6 +119,8 @@ function drawStrips(surface, view) {
 }
 
 function stripWidth(geometry, shown) {
+  // A small screen has no room for many strips: there the numbers alone stand beside the tokens.
+  if (geometry.width < SMALL_STAGE && shown.length > 3) return 0;
   return Math.min(STRIP_WIDTH, (0.4 * geometry.from) / Math.max(1, shown.length));
 }
 

@@ -255,8 +255,12 @@ export class MatrixView extends TiledView {
       surface.text(swatch + 28, top + height + 20, word, { fill: inks.soft, size: 12 });
     }
     const beside = masked.length ? swatch + 28 + textWidth(word, 12) + 24 : swatch;
-    const axes = say(look.call.kind === "cross" ? "matrix.axes.cross" : "matrix.axes");
-    surface.text(beside, top + height + 20, axes, { fill: inks.soft, size: 12, limit: this.size.width - beside });
+    const room = this.size.width - beside;
+    const axes = say(
+      room < 260 ? "matrix.axes.short" : look.call.kind === "cross" ? "matrix.axes.cross" : "matrix.axes",
+    );
+    if (textWidth(axes, 12) <= room || room >= 260)
+      surface.text(beside, top + height + 20, axes, { fill: inks.soft, size: 12, limit: room });
   }
 
   /** Where pairs are masked, in pixels. */

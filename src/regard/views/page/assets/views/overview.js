@@ -8,7 +8,7 @@ import { say, statisticMeaning, statisticName } from "../languages.js";
 import { legendElement } from "../legend.js";
 import { numberText } from "../numbers.js";
 import { allHeads, sortHeads } from "../ranking.js";
-import { plays, roleBadge, roleChoice, rolesOf, roleTitle } from "../roles.js";
+import { headName, plays, roleBadge, roleChoice, rolesOf, roleTitle } from "../roles.js";
 import { Slices } from "../slices.js";
 import { paintThumbnail, thumbnailOf } from "../thumbnails.js";
 import { Tiles } from "../tiles.js";
@@ -187,18 +187,20 @@ export class OverviewView {
 
   card(call, head, where, number = "") {
     const canvas = make("canvas", { width: 1, height: 1, "aria-hidden": "true" });
-    const label = say("overview.open", { layer: call.layer, head: call.heads[head] });
+    const label = headName(this.app.recording, call, head);
     const caption = make(
       "span",
       { class: "caption" },
       datum(where || String(call.heads[head])),
-      number ? datum(number, "number") : null,
+      ...(number ? [" ", datum(number, "number")] : []),
     );
     const badge = roleBadge(call, head);
-    const said = [label, number, badge?.textContent].filter(Boolean).join(", ");
+    // The name holds what is written on the card, in the same order.
+    const written = [caption.textContent, badge?.textContent].filter(Boolean).join(" ");
+    const said = where || number || badge ? `${label}, ${written}` : label;
     const marks = make("canvas", { class: "marks", hidden: true, "aria-hidden": "true" });
     const picture = make("span", { class: "picture" }, canvas, marks);
-    const root = press([picture, caption, badge], () => this.app.open(call.index, head), {
+    const root = press([picture, caption, " ", badge], () => this.app.open(call.index, head), {
       class: "card",
       "aria-label": said,
     });

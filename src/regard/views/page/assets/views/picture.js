@@ -1,0 +1,233 @@
+// The picture that the model read, each patch shaded by what one token attends to.
+
+import { blankCanvas, datum, fitCanvas, make, press } from "../elements.js";
+import { say } from "../languages.js";
+import { quantityText, shareText } from "../numbers.js";
+import { otherTokens, patchAt, patchValues } from "../picture_patches.js";
+import { Shading } from "../shading.js";
+import { CanvasSurface } from "../surface.js";
+import { greatestSizeOf, strongestColour } from "../text_weights.js";
+
+const LONGEST_SIDE = 560;
+const CAPTION = 34;
+const MOST_OTHERS = 300;
+
+/** The view of a picture. */
+export class PictureView {
+  constructor(app) {
+    this.app = app;
+    this.picture = app.recording.picture;
+    const { width, height } = this.picture;
+    const side = Math.min(LONGEST_SIDE, window.innerWidth - 40, window.innerHeight - 300);
+    const scale = Math.max(side, 160) / Math.max(width, height);
+    this.size = { width: Math.round(width * scale), height: Math.round(height * scale) };
+    this.hovered = null; // the token under the pointer
+    this.strength = 0.8;
+    this.borders = false;
+    this.grey = null;
+    this.canvas = make("canvas", {
+      class: "picture-canvas",
+      role: "img",
+      on: {
+        pointermove: (event) => this.point(this.tokenAt(event)),
+        pointerleave: () => this.point(null),
+        click: (event) => this.pin(this.tokenAt(event)),
+      },
+    });
+    this.caption = make("p", { class: "picture-caption", role: "status", "aria-live": "polite" });
+    this.others = make("div", { class: "picture-others", role: "group", "aria-label": say("picture.others") });
+    const strength = make("input", {
+      type: "range",
+      min: "0",
+      max: "1",
+      step: "0.05",
+      value: String(this.strength),
+      on: { input: (event) => this.choose({ strength: Number(event.target.value) }) },
+    });
+    const borders = make("input", {
+      type: "checkbox",
+      on: { change: (event) => this.choose({ borders: event.target.checked }) },
+    });
+    this.root = make(
+      "div",
+      { class: "view picture-view" },
+      this.caption,
+      make("div", { class: "picture-body" }, this.canvas, this.others),
+      make(
+        "div",
+        { class: "picture-tools" },
+        make("label", {}, make("span", {}, say("picture.strength")), strength),
+        make("label", {}, borders, make("span", {}, say("picture.borders"))),
+      ),
+    );
+    this.loaded = this.load();
+  }
+
+  /** The picture without its colours, so that only attention has any. */
+  async load() {
+    const image = new Image();
+    image.src = this.picture.source;
+    await image.decode();
+    const { width, height } = this.picture;
+    const canvas = blankCanvas(width, height);
+    const context = canvas.getContext("2d");
+    context.drawImage(image, 0, 0, width, height);
+    const pixels = context.getImageData(0, 0, width, height);
+    for (let at = 0; at < pixels.data.length; at += 4) {
+      const [red, green, blue] = pixels.data.slice(at, at + 3);
+      pixels.data.fill(0.2126 * red + 0.7152 * green + 0.0722 * blue, at, at + 3);
+    }
+    context.putImageData(pixels, 0, 0);
+    this.grey = canvas;
+    this.paint();
+  }
+
+  ready() {
+    return this.loaded;
+  }
+
+  choose(patch) {
+    Object.assign(this, patch);
+    this.paint();
+  }
+
+  tokenAt(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const patch = patchAt(event.clientX - box.left, event.clientY - box.top, box, this.picture.grid);
+    return patch < 0 ? null : this.picture.tokens[patch];
+  }
+
+  point(token) {
+    if (token === this.hovered) return;
+    this.hovered = token;
+    this.paint();
+  }
+
+  pin(token) {
+    if (token !== null) this.app.state.set({ query: token });
+  }
+
+  update(now, changed) {
+    if (changed === null || !this.shown) this.hovered = null;
+    this.paint();
+  }
+
+  /** The token whose attention is shown: under the pointer, pinned, or the first. */
+  get query() {
+    const { state } = this.app;
+    return Math.min(this.hovered ?? state.now.query ?? 0, state.call.queries - 1);
+  }
+
+  paint() {
+    const { state } = this.app;
+    const look = this.app.look();
+    const row = look.rowOf(this.query);
+    const values = row < 0 ? new Float32Array(look.columns.count) : look.row(state.now.head, row);
+    const patches = patchValues(values, look.columns.groupOf, this.picture.tokens);
+    const plain = this.app.shading(state.call, [state.now.head]);
+    // As in the text: a head that looks everywhere looks pale.
+    const greatest = look.what === "weight" ? strongestColour(values) : greatestSizeOf(values);
+    this.shown = { look, row, values, patches, shading: new Shading({ ...plain, scale: "linear", greatest }) };
+    this.say();
+    this.listOthers();
+    const { width, height } = this.size;
+    const context = fitCanvas(this.canvas, width, height);
+    this.drawPicture(new CanvasSurface(context));
+  }
+
+  /** In words: who attends, how much of it lies on the picture, and where most. */
+  say() {
+    const { look, row, patches } = this.shown;
+    const { head } = this.app.state.now;
+    const sum = patches.reduce((total, value) => total + (Number.isNaN(value) ? 0 : value), 0);
+    const [, columns] = this.picture.grid;
+    const best = patches.reduce((place, value, at) => (value > (patches[place] ?? -Infinity) ? at : place), 0);
+    const place = `${Math.floor(best / columns)}, ${best % columns}`;
+    const said = say(look.what === "weight" ? "picture.weight" : "picture.quantity", {
+      layer: this.app.state.call.layer,
+      head: this.app.state.call.heads[head],
+      query: look.rowNames[row] ?? "",
+      share: shareText(sum),
+      place,
+      best: quantityText(patches[best], look.what),
+    });
+    this.said = said;
+    this.caption.replaceChildren(datum(said));
+    this.canvas.setAttribute("aria-label", said);
+  }
+
+  listOthers() {
+    const { look, values, shading } = this.shown;
+    const names = this.app.state.call.keyTokens;
+    const tokens = otherTokens(names.length, this.picture.tokens);
+    this.others.replaceChildren(
+      ...tokens.slice(0, MOST_OTHERS).map((token) => {
+        const column = look.columnOf(token);
+        const value = column < 0 ? NaN : values[column];
+        const place = shading.place(value);
+        const style = place < 0 ? "" : `background:${shading.colour(place)};color:${shading.ink(place)}`;
+        return press(
+          [datum(names[token]), " ", datum(quantityText(value || 0, look.what), "number")],
+          () => this.pin(token),
+          {
+            class: "picture-token",
+            style,
+            "aria-pressed": String(token === this.query),
+          },
+        );
+      }),
+    );
+  }
+
+  drawPicture(surface) {
+    const { width, height } = this.size;
+    const [rows, columns] = this.picture.grid;
+    if (this.grey) surface.image(this.grey, 0, 0, width, height);
+    const [wide, tall] = [width / columns, height / rows];
+    const { shading, patches } = this.shown;
+    patches.forEach((value, patch) => {
+      const place = shading.place(value);
+      if (place < 0) return;
+      const opacity = this.strength * Math.sqrt(shading.strength(value));
+      const [x, y] = [(patch % columns) * wide, Math.floor(patch / columns) * tall];
+      surface.rect(x, y, wide, tall, shading.colour(place), { opacity });
+    });
+    const { inks } = this.app;
+    if (this.borders) {
+      for (let row = 1; row < rows; row += 1)
+        surface.line(0, row * tall, width, row * tall, inks.paper, { opacity: 0.5 });
+      for (let at = 1; at < columns; at += 1)
+        surface.line(at * wide, 0, at * wide, height, inks.paper, { opacity: 0.5 });
+    }
+    const own = this.picture.tokens.indexOf(this.query);
+    if (own >= 0) this.outline(surface, (own % columns) * wide, Math.floor(own / columns) * tall, wide, tall);
+  }
+
+  /** A light line with a dark one in it can be seen on every picture. */
+  outline(surface, x, y, width, height) {
+    const { paper, accent } = this.app.inks;
+    for (const [ink, style] of [
+      [paper, { width: 5 }],
+      [accent, { width: 2 }],
+    ]) {
+      surface.line(x, y, x + width, y, ink, style);
+      surface.line(x, y + height, x + width, y + height, ink, style);
+      surface.line(x, y, x, y + height, ink, style);
+      surface.line(x + width, y, x + width, y + height, ink, style);
+    }
+  }
+
+  pictureSize() {
+    return { width: Math.max(this.size.width, 480), height: this.size.height + CAPTION };
+  }
+
+  /** The picture on paper, for exports. */
+  draw(surface) {
+    this.drawPicture(surface);
+    surface.text(0, this.size.height + CAPTION / 2, this.said, {
+      fill: this.app.inks.ink,
+      size: 12,
+      limit: this.pictureSize().width,
+    });
+  }
+}

@@ -1,0 +1,112 @@
+"""What only runs on a GPU, run here with a stand-in: FlexAttention compiled, and how often it is compiled."""
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+import torch
+from torch._dynamo.testing import CompileCounterWithBackend
+from torch.nn.attention.flex_attention import flex_attention
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import regard
+from parity import assert_close, definition, tensors
+from regard import masks
+from regard.kernels import fused_kernel, tile_pass
+
+kernel = import_module("regard.kernels.functional")
+
+
+@pytest.fixture
+def compilations(monkeypatch):
+    """``attention()`` takes the way of a GPU; the result counts what torch compiled, by a quick backend."""
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(flex_attention, backend=counter, dynamic=False)
+    monkeypatch.setattr(kernel, "FLEX_DEVICES", ("cpu",))
+    monkeypatch.setattr(kernel, "_compiled", lambda: compiled)
+    kernel._kept_block_mask.cache_clear()
+    yield counter
+    kernel._kept_block_mask.cache_clear()
+    torch._dynamo.reset()
+
+
+N = 300  # longer than a block of FlexAttention
+
+
+def ids(seed):
+    return np.sort(np.random.default_rng(seed).integers(0, 6, N))
+
+
+FAMILIES = {
+    "documents": [masks.causal() & masks.documents(ids(seed)) for seed in range(3)],
+    "windows": [masks.window(w, 3) | masks.prefix(w // 4) for w in (9, 40, 100)],
+    "padding": [masks.padding(lengths=[a, N]) & ~masks.every(a) for a in (70, 170)],
+    "images": [masks.neighbourhood((15, 20), radius) for radius in (2, 3)],
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_second_mask_of_a_kind_is_not_compiled_again(compilations, family):
+    q, k, v = tensors(2, heads=4, key_heads=2, queries=N, channels=16, dtype=torch.float32)
+    for mask in FAMILIES[family]:
+        found = regard.attention(q, k, v, mask=mask)
+        assert_close(found, definition(q, k, v, mask=mask).output, torch.float32)
+        assert compilations.frame_count == 1
+
+
+def test_another_kind_is_compiled(compilations):
+    """The counter can count."""
+    q, k, v = tensors(2, heads=2, queries=N, channels=16, dtype=torch.float32)
+    for mask in (masks.window(9, 3), masks.window(9, None), masks.causal() & masks.documents(ids(0))):
+        regard.attention(q, k, v, mask=mask)
+    assert compilations.frame_count == 3
+
+
+def test_all_layers_share_a_block_mask(compilations):
+    q, k, v = tensors(1, heads=2, queries=N, channels=16, dtype=torch.float32)
+    for _ in range(3):
+        regard.attention(q, k, v, mask=masks.window(9, 3), softcap=2.0, sinks=torch.zeros(2))
+    assert kernel._kept_block_mask.cache_info().hits == 2
+    assert compilations.frame_count == 1
+
+
+@pytest.mark.parametrize("options", [{"dropout": 0.5}, {"bias": torch.zeros(N, N)}], ids=["dropout", "bias"])
+def test_what_flex_attention_cannot_do_goes_to_the_tiles(compilations, options):
+    q, k, v = tensors(1, heads=2, queries=N, channels=16, dtype=torch.float32)
+    assert regard.attention(q, k, v, mask=masks.window(9, 3), **options).shape == q.shape
+    assert compilations.frame_count == 0
+
+
+class CountsReads(TorchDispatchMode):
+    """Counts what would make the host wait for a GPU: reading a number, or a size that depends on data."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        self.count += function.overloadpacket in (
+            torch.ops.aten._local_scalar_dense,
+            torch.ops.aten.nonzero,
+            torch.ops.aten.masked_select,
+        )
+        return function(*arguments, **(options or {}))
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [masks.window(9, 3), masks.causal() & masks.documents(ids(0)), masks.window(9, 0) & ~masks.prefix(40).T],
+    ids=["window", "documents", "rows that see nothing"],
+)
+@pytest.mark.parametrize("biased", [False, True])
+def test_tiles_never_wait_for_the_device(monkeypatch, mask, biased):
+    monkeypatch.setattr(tile_pass, "HOST", "none")
+    monkeypatch.setattr(fused_kernel, "available", lambda: False)  # it is for CPUs only
+    q, k, v = tensors(1, heads=2, queries=N, channels=16, dtype=torch.float32, grad=True)
+    bias = torch.randn(2, N, N) if biased else None
+    with CountsReads() as reads:
+        output = regard.attention(q, k, v, mask=mask, bias=bias)
+        output.sum().backward()
+    assert reads.count == 0
+    assert_close(output, definition(q, k, v, mask=mask, bias=bias).output, torch.float32)

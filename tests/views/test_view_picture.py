@@ -1,0 +1,100 @@
+"""The picture on a page: patches are shaded by the weights of the token that is pointed at or pinned."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import regard
+from heads.synthetic_heads import recording_of
+
+ROWS, COLUMNS, HOSTILE = 2, 3, "</script><b>"
+
+
+@pytest.fixture(scope="module")
+def seen():
+    generator = torch.Generator().manual_seed(7)
+    found = recording_of(*(2 * torch.randn(8, 8, generator=generator) for _ in range(2)))
+    found.tokens = [
+        "[CLS]",
+        *(f"{row},{column}" for row in range(ROWS) for column in range(COLUMNS)),
+        HOSTILE,
+    ]
+    image = np.random.default_rng(1).integers(0, 256, (40, 60, 3), np.uint8)
+    found.picture = regard.Picture(image, grid=(ROWS, COLUMNS), tokens=slice(1, 7))
+    return found
+
+
+@pytest.fixture
+def page(opened, seen, tmp_path):
+    path = regard.page(seen, tmp_path / "picture.html", title=HOSTILE)
+    found = opened(path)
+    found.page.wait_for_function("window.regard?.app?.view?.grey")
+    return found.page
+
+
+def shown(page):
+    return page.evaluate("() => [...window.regard.app.view.shown.patches]")
+
+
+def at(page, row, column):
+    box = page.locator(".picture-canvas").bounding_box()
+    return box["x"] + box["width"] * (column + 0.5) / COLUMNS, box["y"] + box["height"] * (row + 0.5) / ROWS
+
+
+def test_it_opens_on_the_picture_and_shades_the_weights(page, seen):
+    assert page.locator('[role="tab"][aria-selected="true"]').inner_text().endswith("Picture")
+    wanted = seen.picture.fold(seen[0].weights(0, rows=0))[0].flatten()
+    assert np.allclose(shown(page), wanted, atol=1e-4)
+    assert f"{100 * float(wanted.sum()):.0f}%" in page.inner_text(".picture-caption")
+
+
+def test_pointing_shows_a_patch_and_clicking_pins_it(page, seen):
+    page.mouse.move(*at(page, 1, 2))
+    wanted = seen.picture.fold(seen[0].weights(0, rows=6))[0].flatten()
+    assert np.allclose(shown(page), wanted, atol=1e-4)
+    page.mouse.click(*at(page, 1, 2))
+    page.mouse.move(2, 2)
+    assert page.evaluate("() => window.regard.app.state.now.query") == 6
+    page.evaluate("() => window.regard.app.state.set({ head: 1 })")
+    assert np.allclose(shown(page), seen.picture.fold(seen[0].weights(1, rows=6))[0].flatten(), atol=1e-4)
+
+
+def test_other_tokens_stand_beside_it(page, seen):
+    others = page.locator(".picture-token")
+    assert others.count() == 2
+    others.nth(1).click()
+    assert page.evaluate("() => window.regard.app.state.now.query") == 7
+    assert np.allclose(shown(page), seen.picture.fold(seen[0].weights(0, rows=7))[0].flatten(), atol=1e-4)
+
+
+def coloured(page):
+    """How far the canvas is from grey."""
+    file = BytesIO(page.locator(".picture-canvas").screenshot())
+    pixels = np.asarray(Image.open(file).convert("RGB")).astype(int)[20:-20, 20:-20]
+    return np.abs(pixels[..., 0] - pixels[..., 2]).max()
+
+
+def test_only_attention_has_colour(page):
+    page.evaluate("() => window.regard.app.view.choose({ strength: 0 })")
+    page.mouse.move(2, 2)
+    assert coloured(page) <= 2
+    page.evaluate("() => window.regard.app.view.choose({ strength: 1, borders: true })")
+    assert coloured(page) > 40
+
+
+def test_it_is_exported_and_speaks_chinese(page):
+    with page.expect_download() as download:
+        page.get_by_text("SVG", exact=True).click()
+    text = download.value.path().read_text(encoding="utf-8")
+    assert "<image" in text
+    page.evaluate("() => window.regard.app.state.set({ language: 'zh' })")
+    page.wait_for_function("window.regard.app.view.grey")
+    assert "的权重给了图像" in page.inner_text(".picture-caption")
+
+
+def test_a_page_without_a_picture_has_no_such_view(opened, tmp_path):
+    path = regard.page(recording_of(torch.zeros(3, 3)), tmp_path / "plain.html")
+    assert opened(path).page.locator('[data-view="picture"]').count() == 0
