@@ -136,6 +136,7 @@ def test_a_real_process_with_another_encoding():
 REFUSED = {
     "look bytes": ["look", BROKEN, "--no-page"],
     "ablate bytes": ["ablate", BROKEN],
+    "why bytes": ["why", BROKEN],
     "heads bytes": ["heads", BROKEN],
     "heads pair bytes": ["heads", "The cat.", "--pair", BROKEN],
     "heads file bytes": ["heads", "--recording", BROKEN],

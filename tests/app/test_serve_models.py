@@ -11,7 +11,7 @@ from regard.app.server import served_models
 from regard.app.server.api_types import ReadingRequest
 from regard.app.server.jobs import JobStoppedError
 from regard.app.server.limits import Limits
-from regard.app.server.served_models import ReaderModel, TranslatorModel, load_models
+from regard.app.server.served_models import EXAMPLES, ReaderModel, TranslatorModel, load_models
 from regard.errors import ArgumentError, ModelFileError, TextError
 from regard.translator import ChineseCharacters, EnglishTokens, Pair, Recipe, Translator, Vocabularies
 from regard.translator.translate_text import build_model
@@ -61,6 +61,7 @@ def test_a_model_of_a_folder_reads_over_http(model, folder):
         "kind": "decoder",
         "longest": 40,
         "pair": True,
+        "examples": EXAMPLES["decoder"],
     }
     with client(served(models=[model])) as http:
         body = {"model": "model-0", "text": "the cat sat on the mat", "generate": 4}

@@ -32,7 +32,18 @@ def test_a_theme_has_every_colour_twice(theme):
 
 
 def test_every_variable_that_a_style_uses_is_defined():
-    own = {"own", "share", "hue", "weight", "heads", "bar"}  # set where they are used
+    own = {
+        "own",
+        "on",
+        "style",
+        "share",
+        "hue",
+        "weight",
+        "heads",
+        "bar",
+        "beside",
+        "likely",
+    }  # set where they are used
     for file in SOURCE.rglob("*.css"):
         used = set(re.findall(r"var\(--(\w+)", file.read_text(encoding="utf-8")))
         assert used <= {*LIGHT, "text", *own}, file

@@ -78,7 +78,10 @@ def test_the_first_language(visit, told, locale):
     assert visitor.ask("localStorage.getItem('regard.look')") is None
 
 
-@pytest.mark.parametrize("where", ["/", "/map/two", "/look/two"])
+# From each page once; all three are looked at after the choice.
+@pytest.mark.parametrize(
+    ("told", "where"), [(None, "/"), ("zh", "/map/two"), ("en", "/look/two")], indirect=["told"]
+)
 def test_what_the_reader_chooses_holds_everywhere(visit, told, where):
     visitor = open_page(visit("en-GB"), where)
     other = "en" if told[1] == "zh" else "zh"
@@ -97,6 +100,7 @@ def test_an_address_with_a_language_is_no_choice(visit, told):
     assert visitor.ask("localStorage.getItem('regard.look')") is None
 
 
+@pytest.mark.parametrize("told", [None], indirect=True)  # the reader's choice comes before it
 @pytest.mark.parametrize("page", ["/", "/map/two", "/look/two"])
 def test_in_chinese_no_english_is_left(visit, page):
     visitor = visit("zh-CN").open("/")

@@ -273,7 +273,7 @@ def _in_own_process(work: Variant) -> tuple[float, int | None]:
 def measure(work: Variant) -> tuple[float, int | None]:
     """Median seconds of a call, and the bytes by which this process grew during the first.
 
-    >>> seconds, grown = measure(Work("linear", 32, 1, 1, 8, 2, torch.get_num_threads()))
+    >>> seconds, grown = measure(Variant("linear", 32, 1, 1, 8, 2, torch.get_num_threads()))
     >>> seconds > 0
     True
     """

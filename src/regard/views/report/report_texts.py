@@ -20,7 +20,7 @@ _PLACE = re.compile(r"<!-- text ([\w.]+) -->")
 class ReportTexts:
     """The texts of one language, ready for HTML.
 
-    >>> Words("en")("example.pair", query="<b>", key="cat", weight=0.5)
+    >>> ReportTexts("en")("example.pair", query="<b>", key="cat", weight=0.5)
     '<b>&lt;b&gt;</b> attends to <b>cat</b> with 0.50'
     """
 
@@ -39,7 +39,7 @@ class ReportTexts:
     def count(self, key: str, count: int, /, **values: object) -> str:
         """A text about one thing or about several.
 
-        >>> Words("en").count("summary.failed", 1)
+        >>> ReportTexts("en").count("summary.failed", 1)
         '1 text could not be read. failed.jsonl says which, and why.'
         """
         return self(f"{key}.one" if count == 1 else f"{key}.many", count=count, **values)
@@ -47,7 +47,7 @@ class ReportTexts:
     def fill(self, skeleton: str) -> str:
         """A document with a text in every place ``<!-- text key -->``.
 
-        >>> Words("zh").fill("<h2><!-- text roles --></h2>")
+        >>> ReportTexts("zh").fill("<h2><!-- text roles --></h2>")
         '<h2>角色</h2>'
         """
         return _PLACE.sub(lambda place: self(place[1]), skeleton)
