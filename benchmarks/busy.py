@@ -202,7 +202,7 @@ def main() -> None:
     for case in cases(flex=not quick):
         rows.append(row(case, rounds=2 if quick else 5))
         print(rows[-1].work, rows[-1].ratio, flush=True)
-    report("busy", "A busy machine: the ratios of attention and statistics beside spinning neighbours", rows)
+    report("busy", "A busy machine: the ratios of attention and statistics beside busy processes", rows)
 
 
 if __name__ == "__main__":

@@ -73,9 +73,7 @@ def main() -> None:
                 grew / alone <= 2 / count,
             )
         )
-    report(
-        "ring", f"One text over several processes: {HEADS} heads × {CHANNELS}, float32, one thread each", rows
-    )
+    report("ring", f"One text across processes: {HEADS} heads × {CHANNELS}, float32, one thread each", rows)
 
 
 if __name__ == "__main__":

@@ -168,7 +168,7 @@ def test_a_long_text_shows_what_is_around_the_strongest_words():
         (("--target", "猫"), 1, "Got a target without a position"),
         (("--target", "cat", "--row", "0"), 1, "one Chinese character that the translator knows"),
         (("--row", "99"), 1, "row must be a position in the text"),
-        (("--method", "attribution"), 1, "Attribution knows models of the Llama and GPT-2 families"),
+        (("--method", "attribution"), 1, "Attribution needs a model of the Llama or GPT-2 family"),
         (("--method", "magic"), 2, "is not one of"),
     ],
 )

@@ -62,8 +62,8 @@ def stack_of(model: nn.Module) -> LanguageStack:
 def unknown_family(model: str) -> RecordingError:
     """The error for a model whose parts do not add up, or are not known."""
     return RecordingError(
-        "Attribution knows models of the Llama and GPT-2 families and regard.nn.LanguageModel, before whose "
-        "sublayers the norms are.",
+        "Attribution needs a model of the Llama or GPT-2 family, or a regard.nn.LanguageModel, with norms "
+        "before the sublayers.",
         got="{model}",
         do="Use regard.relevance or gradients, which work for any model.",
         model=model,
