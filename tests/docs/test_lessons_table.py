@@ -31,7 +31,8 @@ def check_command(text):
     name, *arguments = shlex.split(text)[1:]
     command = main.commands.get(name)
     assert command is not None, f"no command {name}"
-    return command.make_context(name, arguments, parent=click.Context(main))
+    # With its settings: click keeps the help option that it first made for a command.
+    return command.make_context(name, arguments, parent=click.Context(main, **main.context_settings))
 
 
 def check_call(text, names):
