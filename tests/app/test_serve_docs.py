@@ -42,7 +42,7 @@ def test_the_bounds_are_those_of_the_server():
     assert limits.patience == 15
     assert "Up to 1.5 GB of texts and 0.5 GB of\nlevels" in TEXT
     assert (limits.recording_bytes, limits.level_bytes) == (1.5e9, 0.5e9)
-    assert "above 24 MB" in TEXT
+    assert "over 24 MB" in TEXT
     assert WHOLE_PAGE == 24e6
 
 

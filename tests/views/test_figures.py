@@ -34,6 +34,7 @@ from views.scenes import (
     call_and_weights,
     cut,
     learned,
+    monitored,
     pictured,
     recording,
     softmax,
@@ -496,6 +497,7 @@ def every_figure():
             title="t0",
         ),
         "picture": lambda: figures.picture(pictured(), layer=0, head=0, title="t0"),
+        "monitor": lambda: figures.monitor(monitored(), title="t0"),
         "distance": lambda: figures.distance(weights),
         "divergence": lambda: figures.divergence(
             heads.Divergence(((0, 0), (0, 1)), np.array([[0, 0.5], [0.5, 0]]), ((0, 1, 0.5),)), title="t0"

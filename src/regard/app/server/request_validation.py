@@ -19,7 +19,7 @@ def parsed_body(body: bytes, kind: type[Request]) -> Request:
 
     >>> from regard.app.server.api_types import MapRequest
     >>> parsed_body(b'{"call": 3, "sinks": "first"}', MapRequest)
-    MapRequest(call=3, head=None, sinks='first')
+    MapRequest(call=3, head=None, sinks='first', what='weight')
     """
     try:
         said = json.decode(body)
