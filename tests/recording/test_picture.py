@@ -32,6 +32,7 @@ FAMILIES = {
         {"num_register_tokens": 3},
         4,
     ),
+    "dinov3": (transformers.DINOv3ViTConfig, transformers.DINOv3ViTModel, {"num_register_tokens": 2}, 3),
     "clip": (transformers.CLIPVisionConfig, transformers.CLIPVisionModel, {}, 1),
     "siglip": (transformers.SiglipVisionConfig, transformers.SiglipVisionModel, {}, 0),
 }
@@ -238,3 +239,14 @@ def test_the_examples_of_the_docs_run(tmp_path):
     for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         exec(code, names)
     assert names["seen"].picture.grid == (4, 4)
+
+
+@pytest.mark.parametrize("family", ["CLIP", "Siglip"])
+def test_models_with_a_second_tower_for_text(family):
+    text = {"vocab_size": 20, **{k: v for k, v in SMALL.items() if k not in ("image_size", "patch_size")}}
+    config = getattr(transformers, f"{family}Config")(text_config=text, vision_config=SMALL)
+    model = getattr(transformers, f"{family}Model")(config).eval()
+    processor = transformers.ViTImageProcessorPil(size={"height": 28, "width": 28})
+    seen = PictureReader(model, processor, family).read(photo())
+    assert seen.picture.grid == (4, 4)
+    assert {call.kind for call in seen} == {"encoder"}
