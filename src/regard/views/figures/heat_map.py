@@ -127,7 +127,7 @@ def _in_words(matrix: Matrix, picture: BlockMaxima, title: str, lang: str) -> st
 
 
 def _print_numbers(axes: Axes, picture: BlockMaxima, colours: ColourScale, room: float) -> None:
-    size = min(8.5, 8.5 * room / 0.42)
+    size = min(9.0, 9.0 * room / 0.42)
     hidden = np.ma.getmaskarray(picture.values)
     for row, column in np.argwhere(~hidden):
         value = float(picture.values[row, column])
