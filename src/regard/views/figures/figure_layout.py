@@ -193,7 +193,7 @@ def planned(count: int, pitch: float, size: float | None = None, *, numbers: boo
     points = pitch / POINT
     usual = USUAL if size is None else size
     fitting = min(usual, 0.86 * points)
-    if numbers and count > FEW_NUMBERS:
+    if numbers and (count > FEW_NUMBERS or fitting < usual):
         step = next(step for step in _steps() if step * pitch >= 0.5)
         return LabelPlan(list(range(0, count, step)), step, usual)
     if fitting >= SMALLEST:
