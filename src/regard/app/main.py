@@ -66,12 +66,9 @@ class _CommandGroup(click.Group):
             return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if ctx.meta.get(LANGUAGE) != "zh":
-            super().format_commands(ctx, formatter)
-            return
         from regard.app.languages.help_formatter import first_paragraph
 
-        # Click would cut the English to one line, which has no translation.
+        # Click would cut what a command does to one line.
         with formatter.section("Commands"):
             formatter.write_dl(
                 [(name, first_paragraph(self.commands[name])) for name in sorted(self.commands)]

@@ -33,7 +33,7 @@ _EXTRA = re.compile(r"\[([^\[\]]*)\]")
 
 def first_paragraph(command: click.Command) -> str:
     """What a command does, in one sentence, for the list of commands."""
-    return _PARAGRAPHS.split(inspect.cleandoc(command.help or ""))[0]
+    return " ".join(_PARAGRAPHS.split(inspect.cleandoc(command.help or ""))[0].split("\n"))
 
 
 class ChineseFormatter(click.HelpFormatter):

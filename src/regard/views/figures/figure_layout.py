@@ -167,7 +167,9 @@ class FigureLayout:
         """The user's title, or the default title of the figure; "" for none."""
         said = otherwise if title is None else title
         if said:
-            axes.set_title(self.sentence(said), family=self.families, fontsize=size)
+            # matplotlib takes None for the size of ordinary text.
+            usual = {} if size is None else {"fontsize": size}
+            axes.set_title(self.sentence(said), family=self.families, **usual)
             self.figure.alt = self.figure.alt or said
 
 
