@@ -65,7 +65,7 @@ class _CommandGroup(click.Group):
         with _said_in(ctx.meta[LANGUAGE]):
             return super().invoke(ctx)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         from regard.app.languages.help_formatter import first_paragraph
 
         # Click would cut what a command does to one line.

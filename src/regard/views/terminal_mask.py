@@ -11,7 +11,7 @@ from rich.text import Text
 
 from regard.masks import Mask
 from regard.masks.extent import Extent
-from regard.masks.mask import ALL, NONE, SOME
+from regard.masks.mask import ALL, SOME
 from regard.views.figures.mask_picture import verdict_map
 
 ALL_SIGN, NONE_SIGN = ("██", "rgb(40,140,255)"), ("· ", "dim")

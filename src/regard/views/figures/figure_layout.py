@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -168,7 +169,7 @@ class FigureLayout:
         said = otherwise if title is None else title
         if said:
             # matplotlib takes None for the size of ordinary text.
-            usual = {} if size is None else {"fontsize": size}
+            usual: dict[str, Any] = {} if size is None else {"fontsize": size}
             axes.set_title(self.sentence(said), family=self.families, **usual)
             self.figure.alt = self.figure.alt or said
 
