@@ -1,7 +1,7 @@
-"""The numbers of one sentence on its way through the built-in translator, for the playable of the transformer.
+"""The numbers of one sentence on its way through the built-in translator, for the page of the transformer.
 
-What every attention and every feed-forward block adds is taken from the running model, with the weights of all
-heads. The page computes the rest: positions, residual sums and layer norms.
+What every attention and every feed-forward block adds is taken from the running model, with the weights of
+all heads. The page computes the rest: positions, residual sums and layer norms.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def translator_numbers(text: str, translator: Translator | None = None) -> dict[
 
     >>> found = translator_numbers("I love you.")
     >>> found["translation"], found["source"]
-    ('我爱你。', ['▁I', '▁love', '▁you', '.', '<end>'])
+    ('我爱你。', ['▁i', '▁love', '▁you', '.', '[END]'])
     >>> found["sizes"]["width"], found["sizes"]["encoder_layers"]
     (192, 4)
     """
@@ -62,6 +62,7 @@ def translator_numbers(text: str, translator: Translator | None = None) -> dict[
         heads = np.stack([call.weights(head) for head in range(call.heads)])
         found[WEIGHTS[call.kind].format(call.layer)] = torch.from_numpy(heads)
     layer: Any = model.encoder.layers[0]
+    assert seen.recording.source_tokens is not None and seen.recording.tokens is not None
     return {
         "text": text,
         "translation": seen.translation,
@@ -108,7 +109,7 @@ def _sizes(translator: Translator) -> dict[str, int]:
 
 @contextmanager
 def _outputs(model: Any) -> Iterator[dict[str, Tensor]]:
-    """What the embeddings and sublayers give while the model runs, and the parameters of its norms, by name."""
+    """What embeddings and sublayers give while the model runs, and the parameters of its norms, by name."""
     found: dict[str, Tensor] = {}
     hooks = []
 

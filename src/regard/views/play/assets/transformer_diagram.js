@@ -73,7 +73,7 @@ export class TransformerDiagram {
       this.column("encoder", ENCODER_BLOCKS, encoderLayers),
       this.column("decoder", DECODER_BLOCKS, decoderLayers),
     ];
-    this.top = Math.min(...[...this.places.values()].map(([, y]) => y)) - 50;
+    this.top = Math.min(...[...this.places.values()].map(([, y]) => y)) - 64;
     this.crossing();
     this.root = drawn(
       "svg",
@@ -103,6 +103,13 @@ export class TransformerDiagram {
       ...this.frames,
       ...this.lines,
       ...columns.flat(),
+      ...["source", "target"].map((side, at) =>
+        drawn(
+          "text",
+          { class: "stack-name", x: Object.values(COLUMNS)[at], y: this.top + 26, "text-anchor": "middle" },
+          say(`transformer.side.${side}`),
+        ),
+      ),
     );
   }
 
