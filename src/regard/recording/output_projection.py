@@ -54,7 +54,7 @@ class OutputProjections:
         return self._biases[name]
 
     def module(self, name: str) -> nn.Module | None:
-        """The module that returns the projected heads; None if only a weight was given or nothing is found."""
+        """The module that returns the projected heads; None if it is not found or only a weight is known."""
         modules = _modules(self._model)
         own = modules.get(name) if name in modules else self._model
         # Torch computes with the projection inside of this one without calling it.
