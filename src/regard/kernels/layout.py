@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
 from math import prod
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -154,6 +154,22 @@ class MaskPart:
     rows: tuple[RowTile, ...]
     region: Region
     reordered: bool = False  # queries are sorted by document or by block of a grid, each with separate rows
+
+    @cached_property
+    def _steps(self) -> dict[tuple[str, int, int], slice | None]:
+        return {}
+
+    def regular(self, axis: Literal["queries", "keys"], start: int, stop: int) -> slice | None:
+        """The chosen positions ``start:stop`` as a slice of the region; None if their distances differ.
+
+        A slice is a view, and anything else a copy. The residue classes of a dilated window are slices.
+        """
+        name = (axis, start, stop)
+        if name not in self._steps:
+            chosen = self.queries if axis == "queries" else self.keys
+            assert chosen is not None
+            self._steps[name] = _as_slice(chosen[start:stop])
+        return self._steps[name]
 
     def query_positions(self, extent: Extent) -> Integers:
         """Absolute positions of the part's queries."""
@@ -379,6 +395,15 @@ def _labels(documents: Documents, extent: Extent, q: Integers, k: Integers) -> t
     _, first, which = np.unique(ids, return_index=True, return_inverse=True)
     labels = np.argsort(np.argsort(first))[which.reshape(-1)]
     return labels[len(k) :], labels[: len(k)]
+
+
+def _as_slice(positions: Integers) -> slice | None:
+    """Positions with equal, positive distances as a slice; None for all others."""
+    first, last = int(positions[0]), int(positions[-1])
+    step = int(positions[1]) - first if len(positions) > 1 else 1
+    if step < 1 or (len(positions) > 2 and (np.diff(positions) != step).any()):
+        return None
+    return slice(first, last + 1, step)
 
 
 def _order(labels: Integers) -> Integers | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -34,6 +34,9 @@ MAX_BIAS_VALUES = 1 << 21
 
 MAX_JOINED_RUNS = 8
 """Runs of keys that are copied one by one; more are gathered by their indices."""
+
+MAX_COPIES = 2
+"""How often tiles copy a scattered key and its value; beyond, all of them are gathered once."""
 
 MIN_ROW_TILES = 16
 """The least number of row tiles of a part, if it has enough rows."""
@@ -99,7 +102,12 @@ class PartTensors:
         self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(q.device)
         self.q_positions: Integers = part.query_positions(extent)
         self.k_positions: Integers = part.key_positions()
-        self.q = gather(q[head_group.batch, head_group.heads], self.queries)
+        self.all_q = q[head_group.batch, head_group.heads]
+
+    @cached_property
+    def q(self) -> Tensor:
+        """All queries of this part."""
+        return gather(self.all_q, self.queries)
 
     def of_keys(self, x: Tensor) -> Tensor:
         """The entries of ``x (batch, key head, key, ...)`` for the keys of this part."""
@@ -122,7 +130,8 @@ class TilePass(PartTensors):
         q, k, v = tensors
         super().__init__(q, k, head_group, part, call.inputs.extent)
         self.call, self.seed = call, seed
-        self.k, self.v = self.of_keys(k), self.of_keys(v)
+        self.all_k, self.all_v = (x[head_group.batch, self.key_heads] for x in (k, v))
+        self.gathered: tuple[Tensor, Tensor] | None = None  # all of this part, if tiles share them
         self.rules = plain_kernel.ScoreOptions(call.inputs.scale, call.inputs.softcap, call.inputs.dropout)
         bias = call.inputs.bias
         self.rows = part.rows if bias is None else tuple(_shorter(part.rows, call.inputs.heads))
@@ -133,28 +142,50 @@ class TilePass(PartTensors):
             else ()
         )
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Batch, heads and the number of queries of this part."""
+        queries = self.all_q.shape[2] if self.queries is None else len(self.queries)
+        return self.all_q.shape[0], self.all_q.shape[1], queries
+
     # ---- the two passes ----------------------------------------------------------------------
 
-    def forward(self, output: Tensor, lse: Tensor) -> list[Callable[[], None]]:
+    def forward(self, output: Tensor, lse: Tensor, *, in_place: bool) -> list[Callable[[], None]]:
         """Functions that write output and lse of the part's queries; they may run in any order, in parallel.
 
-        Rows outside its tiles stay unchanged.
+        ``in_place`` says that these have the rows of all queries; otherwise those of the part only. Rows
+        outside its tiles stay unchanged.
         """
         # Dropout draws once per tile of the layout, so that the backward pass can draw the same numbers.
         whole = self.head_group.causal or self.rules.dropout or self.head_group.calls == 1
         rows = self.rows if whole else tuple(_lower(self.rows))
-        return [partial(self._write, output, lse, number, row) for number, row in enumerate(rows)]
+        self._gather_keys(rows)
+        return [partial(self._write, output, lse, in_place, number, row) for number, row in enumerate(rows)]
 
-    def _write(self, output: Tensor, lse: Tensor, number: int, row: RowTile) -> None:
+    def _write(self, output: Tensor, lse: Tensor, in_place: bool, number: int, row: RowTile) -> None:
         rows, tile = slice(row.start, row.stop), self._tile(number, row)
         found = fused_kernel.forward(tile) if self.call.use_fused else plain_kernel.forward(tile)
-        output[:, :, rows], lse[:, :, rows] = found
+        place = self._place(rows) if in_place else rows
+        for target, own in zip((output, lse), found):
+            if isinstance(place, slice):
+                target[:, :, place] = own
+            else:
+                target.index_copy_(2, place, own.to(target.dtype))
+
+    def _place(self, rows: slice) -> slice | Tensor:
+        """Rows of this part among all queries."""
+        if self.queries is None:
+            return rows
+        regular = self.part.regular("queries", rows.start, rows.stop)
+        return self.queries[rows] if regular is None else regular
 
     def backward(self, saved: BackwardRows, grad_q: Tensor, grad_k: Tensor, grad_v: Tensor) -> None:
         """Add the part's gradients to ``grad_q``, ``grad_k``, ``grad_v`` and those of the bias."""
         whole = BackwardRows(*(gather(x, self.queries) for x in saved))
-        own_k = grad_k if self.keys is None else torch.zeros_like(self.k, dtype=grad_k.dtype)
-        own_v = grad_v if self.keys is None else torch.zeros_like(self.v, dtype=grad_v.dtype)
+        self._gather_keys(self.rows)
+        shape = None if self.keys is None else (*self.all_k.shape[:2], len(self.keys))
+        own_k = grad_k if shape is None else grad_k.new_zeros((*shape, grad_k.shape[-1]))
+        own_v = grad_v if shape is None else grad_v.new_zeros((*shape, grad_v.shape[-1]))
         for number, row in enumerate(self.rows):
             rows, tile = slice(row.start, row.stop), self._tile(number, row)
             if self.call.use_fused:
@@ -173,16 +204,47 @@ class TilePass(PartTensors):
     def _tile(self, number: int, row: RowTile) -> Tile:
         """The tensors of a row tile, ready for a kernel."""
         additive, sees = self._additive(row)
+        k, v = self._keys_of(row)
         return Tile(
-            self.q[:, :, row.start : row.stop],
-            self._spread(take(self.k, row)),
-            self._spread(take(self.v, row)),
+            self._queries_of(row),
+            self._spread(k),
+            self._spread(v),
             additive,
             sees,
             self.rules,
             causal=self.head_group.causal or row.causal,
             seed=self.seed + number,
         )
+
+    def _queries_of(self, row: RowTile) -> Tensor:
+        """The queries of a row tile. Gathered tile by tile, they and their output stay in the cache."""
+        place = self._place(slice(row.start, row.stop))
+        return self.all_q[:, :, place] if isinstance(place, slice) else self.all_q.index_select(2, place)
+
+    def _keys_of(self, row: RowTile) -> tuple[Tensor, Tensor]:
+        """The keys and values of a row tile."""
+        both = (self.all_k, self.all_v) if self.gathered is None else self.gathered
+        if self.keys is None or self.gathered is not None:
+            return take(both[0], row), take(both[1], row)
+        start, stop = row.runs[0]
+        regular = self.part.regular("keys", start, stop)
+        if regular is not None:
+            return both[0][:, :, regular], both[1][:, :, regular]
+        index = self.keys[start:stop]
+        return both[0].index_select(2, index), both[1].index_select(2, index)
+
+    def _gather_keys(self, rows: tuple[RowTile, ...]) -> None:
+        """Gather all keys and values at once if tiles would copy them several times."""
+        if self.keys is None or self.gathered is not None:
+            return
+        copied = sum(
+            MAX_COPIES * len(self.keys) + 1
+            if len(row.runs) > 1
+            else row.width * (self.part.regular("keys", *row.runs[0]) is None)
+            for row in rows
+        )
+        if copied > MAX_COPIES * len(self.keys):
+            self.gathered = gather(self.all_k, self.keys), gather(self.all_v, self.keys)
 
     def _additive(self, row: RowTile) -> tuple[Tensor | None, Tensor | None]:
         """What is added to the scores of a row tile, and which of its rows see any key (None: all do)."""
@@ -204,13 +266,13 @@ class TilePass(PartTensors):
         q, k = self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row)
         additive = self.call.inputs.bias.tile(self.tables, *self._on_device(q, k), self.call.inputs.extent)
         # In at least float32, and expanded: the kernel does not broadcast queries and keys.
-        additive = additive.to(torch.promote_types(self.q.dtype, torch.float32))
+        additive = additive.to(torch.promote_types(self.all_q.dtype, torch.float32))
         additive = additive.expand(*additive.shape[:2], len(q), len(k))
         if masked:
             additive = additive + self._forbidden(row)[0]
         sees = (additive != -torch.inf).any(-1)
         # Elsewhere, asking whether all do would wait for the device, once for every tile.
-        known = self.q.device.type == HOST and bool(sees.all())
+        known = self.all_q.device.type == HOST and bool(sees.all())
         return additive, None if known else sees
 
     def _forbidden(self, row: RowTile) -> tuple[Tensor, Tensor | None]:
@@ -219,22 +281,22 @@ class TilePass(PartTensors):
         In NumPy, because torch would wake its threads for every small tile.
         """
         inputs = self.call.inputs
-        wide = np.float64 if self.q.dtype == torch.float64 else np.float32
+        wide = np.float64 if self.all_q.dtype == torch.float64 else np.float32
         forbidden = np.zeros((*self.part.mask.lead, row.stop - row.start, row.width), wide)
         for columns, allowed in self.part.questions(row, inputs.extent):
             forbidden[..., columns] = np.where(allowed, wide(0), wide(-np.inf))
         unasked = row.width > sum(stop - start for start, stop in row.checked)
         sees = np.ones(forbidden.shape[:-1], np.bool_) if unasked else (forbidden == 0).any(-1)
         additive = self.head_group.own(flatten_lead(torch.from_numpy(forbidden), inputs.lead))
-        additive = additive.to(self.q.device, non_blocking=True)
+        additive = additive.to(self.all_q.device, non_blocking=True)
         if sees.all():
             return additive, None
         # flatten_lead expects (..., query, key), so the rows get a key axis of size 1.
         of_rows = self.head_group.own(flatten_lead(torch.from_numpy(sees)[..., None], inputs.lead))[..., 0]
-        return additive, of_rows.to(self.q.device, non_blocking=True)
+        return additive, of_rows.to(self.all_q.device, non_blocking=True)
 
     def _on_device(self, q: Integers, k: Integers) -> tuple[Tensor, Tensor]:
-        return torch.from_numpy(q).to(self.q.device), torch.from_numpy(k).to(self.q.device)
+        return torch.from_numpy(q).to(self.all_q.device), torch.from_numpy(k).to(self.all_q.device)
 
     def _shape_of(self, row: RowTile) -> Any:
         """A key that is equal for tiles with equal masks, or None if the tile cannot be reused."""
