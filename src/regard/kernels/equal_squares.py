@@ -52,7 +52,7 @@ def _square_of(call: TiledCall) -> tuple[int, bool] | None:
 
 
 def _stacked(x: Tensor, side: int) -> Tensor | None:
-    """``(batch · square, head, side, channel)`` as a view of ``(batch, head, position, channel)``, or None."""
+    """A view ``(batch · square, head, side, channel)`` of ``(batch, head, position, channel)``, or None."""
     apart: Tensor = x.unflatten(2, (-1, side)).transpose(1, 2)  # (batch, square, head, side, channel)
     if x.shape[0] > 1 and apart.stride(0) != apart.shape[1] * apart.stride(1):
         return None

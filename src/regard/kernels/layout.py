@@ -26,7 +26,7 @@ The rectangle covers the whole sequence, or a *region* of it if the sequence is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
@@ -195,6 +195,30 @@ class MaskPart:
         for start, stop in row.checked:
             column = row.column(start)
             yield slice(column, column + stop - start), self.mask.evaluate(extent, q, k[start:stop])
+
+    def table(self, row: RowTile, extent: Extent) -> Bools:
+        """Which keys the rows of a tile may see, ``(..., query, key)``, keys side by side."""
+        found = np.ones((*self.mask.lead, row.stop - row.start, row.width), np.bool_)
+        for columns, allowed in self.questions(row, extent):
+            found[..., columns] = allowed
+        return found
+
+    def tile_key(self, row: RowTile, extent: Extent) -> Hashable:
+        """A key that is equal for tiles with equal masks, or None if the tile is like no other."""
+        if self.mask.shifts and self.queries is None and self.keys is None:
+            first = row.start + self.region.queries.start + extent.offset - self.region.keys.start
+            return self.mask, row.stop - row.start, tuple((a - first, b - first) for a, b in row.runs)
+        if not self.mask.shifts and len(row.runs) == 1:
+            return None
+        rows = slice(row.start, row.stop)
+        q = np.arange(row.start, row.stop) if self.queries is None else self.queries[rows]
+        q = q + (self.region.queries.start + extent.offset)
+        k = np.arange(*row.runs[0]) if len(row.runs) == 1 else row.key_index
+        k = (k if self.keys is None else self.keys[k]) + self.region.keys.start
+        if self.mask.shifts:
+            return self.mask, *((positions - q[:1]).tobytes() for positions in (q, k))
+        key = self.mask.tile_key(q, k)
+        return None if key is None else (self.mask, key)
 
     def allowed(self, extent: Extent) -> int:
         """The exact number of pairs that the mask allows."""

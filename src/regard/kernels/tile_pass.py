@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from regard.kernels import fused_kernel, plain_kernel
+from regard.kernels.device_tables import DeviceTables
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MaskPart, RowTile
 from regard.kernels.plain_kernel import BackwardRows, Tile
@@ -88,6 +89,7 @@ class TiledCall:
     head_groups: tuple[HeadGroup, ...]
     use_fused: bool
     seed: int
+    tables: DeviceTables | None = None  # on other devices than the CPU
     # Cached additive masks of windows, which look the same all along the diagonal.
     kept: dict[Any, tuple[Tensor | None, Tensor | None]] = field(default_factory=dict)
 
@@ -95,11 +97,22 @@ class TiledCall:
 class PartTensors:
     """One part for one head group: its queries, the indices of its keys, and the positions of both."""
 
-    def __init__(self, q: Tensor, k: Tensor, head_group: HeadGroup, part: MaskPart, extent: Extent) -> None:
+    def __init__(
+        self,
+        q: Tensor,
+        k: Tensor,
+        head_group: HeadGroup,
+        part: MaskPart,
+        extent: Extent,
+        tables: DeviceTables | None = None,
+    ) -> None:
         self.head_group, self.part = head_group, part
         self.key_heads, self.group_size = key_heads_of(head_group.heads, q.shape[1], k.shape[1])
-        self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(q.device)
-        self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(q.device)
+        if tables is not None:
+            self.queries, self.keys = tables.queries(part), tables.keys(part)
+        else:
+            self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(q.device)
+            self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(q.device)
         self.q_positions: Integers = part.query_positions(extent)
         self.k_positions: Integers = part.key_positions()
         self.all_q = q[head_group.batch, head_group.heads]
@@ -128,13 +141,13 @@ class TilePass(PartTensors):
         seed: int,
     ) -> None:
         q, k, v = tensors
-        super().__init__(q, k, head_group, part, call.inputs.extent)
+        super().__init__(q, k, head_group, part, call.inputs.extent, call.tables)
         self.call, self.seed = call, seed
         self.all_k, self.all_v = (x[head_group.batch, self.key_heads] for x in (k, v))
         self.gathered: tuple[Tensor, Tensor] | None = None  # all of this part, if tiles share them
         self.rules = plain_kernel.ScoreOptions(call.inputs.scale, call.inputs.softcap, call.inputs.dropout)
         bias = call.inputs.bias
-        self.rows = part.rows if bias is None else tuple(_shorter(part.rows, call.inputs.heads))
+        self.rows = rows_of(part, call.inputs)
         self.tables = bias.narrow(tables, head_group.batch, head_group.heads) if bias is not None else ()
         self.of_tables = (
             bias.narrow(of_tables, head_group.batch, head_group.heads)
@@ -157,7 +170,9 @@ class TilePass(PartTensors):
         outside its tiles stay unchanged.
         """
         # Dropout draws once per tile of the layout, so that the backward pass can draw the same numbers.
+        # Other devices run one tile after the other.
         whole = self.head_group.causal or self.rules.dropout or self.head_group.calls == 1
+        whole = whole or self.call.tables is not None
         rows = self.rows if whole else tuple(_lower(self.rows))
         self._gather_keys(rows)
         return [partial(self._write, output, lse, in_place, number, row) for number, row in enumerate(rows)]
@@ -193,8 +208,8 @@ class TilePass(PartTensors):
             else:
                 of_q, of_k, of_v = plain_kernel.backward(tile, whole.at(rows), self._collector(row))
             _add(grad_q, rows if self.queries is None else self.queries[rows], of_q)
-            _add_keys(own_k, row, self._gathered(of_k))
-            _add_keys(own_v, row, self._gathered(of_v))
+            self._add_keys(own_k, row, self._gathered(of_k))
+            self._add_keys(own_v, row, self._gathered(of_v))
         if self.keys is not None:
             _add(grad_k, self.keys, own_k)
             _add(grad_v, self.keys, own_v)
@@ -225,6 +240,9 @@ class TilePass(PartTensors):
         """The keys and values of a row tile."""
         both = (self.all_k, self.all_v) if self.gathered is None else self.gathered
         if self.keys is None or self.gathered is not None:
+            if len(row.runs) > MAX_JOINED_RUNS:
+                index = self._key_index(row)
+                return both[0].index_select(2, index), both[1].index_select(2, index)
             return take(both[0], row), take(both[1], row)
         start, stop = row.runs[0]
         regular = self.part.regular("keys", start, stop)
@@ -252,7 +270,7 @@ class TilePass(PartTensors):
         masked = bool(row.checked) and not (self.head_group.causal or row.causal)
         if not masked and bias is None:
             return None, None
-        name = self._shape_of(row) if bias is None else None
+        name = self.part.tile_key(row, self.call.inputs.extent) if bias is None else None
         if name is not None and name in self.call.kept:
             return self.call.kept[name]
         found = self._new_additive(row, masked)
@@ -263,8 +281,8 @@ class TilePass(PartTensors):
     def _new_additive(self, row: RowTile, masked: bool) -> tuple[Tensor, Tensor | None]:
         if self.call.inputs.bias is None:
             return self._forbidden(row)
-        q, k = self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row)
-        additive = self.call.inputs.bias.tile(self.tables, *self._on_device(q, k), self.call.inputs.extent)
+        q, k = self._positions(row)
+        additive = self.call.inputs.bias.tile(self.tables, q, k, self.call.inputs.extent)
         # In at least float32, and expanded: the kernel does not broadcast queries and keys.
         additive = additive.to(torch.promote_types(self.all_q.dtype, torch.float32))
         additive = additive.expand(*additive.shape[:2], len(q), len(k))
@@ -280,6 +298,8 @@ class TilePass(PartTensors):
 
         In NumPy, because torch would wake its threads for every small tile.
         """
+        if self.call.tables is not None:
+            return self._sent(row, self.call.tables)
         inputs = self.call.inputs
         wide = np.float64 if self.all_q.dtype == torch.float64 else np.float32
         forbidden = np.zeros((*self.part.mask.lead, row.stop - row.start, row.width), wide)
@@ -288,42 +308,55 @@ class TilePass(PartTensors):
         unasked = row.width > sum(stop - start for start, stop in row.checked)
         sees = np.ones(forbidden.shape[:-1], np.bool_) if unasked else (forbidden == 0).any(-1)
         additive = self.head_group.own(flatten_lead(torch.from_numpy(forbidden), inputs.lead))
-        additive = additive.to(self.all_q.device, non_blocking=True)
         if sees.all():
             return additive, None
         # flatten_lead expects (..., query, key), so the rows get a key axis of size 1.
-        of_rows = self.head_group.own(flatten_lead(torch.from_numpy(sees)[..., None], inputs.lead))[..., 0]
-        return additive, of_rows.to(self.all_q.device, non_blocking=True)
+        return additive, self.head_group.own(flatten_lead(torch.from_numpy(sees)[..., None], inputs.lead))[
+            ..., 0
+        ]
 
-    def _on_device(self, q: Integers, k: Integers) -> tuple[Tensor, Tensor]:
-        return torch.from_numpy(q).to(self.all_q.device), torch.from_numpy(k).to(self.all_q.device)
+    def _sent(self, row: RowTile, tables: DeviceTables) -> tuple[Tensor, Tensor | None]:
+        """The same from what was sent to the device."""
+        allowed = self.head_group.own(flatten_lead(tables.allowed(self.part, row), self.call.inputs.lead))
+        wide = torch.promote_types(self.all_q.dtype, torch.float32)
+        additive = torch.zeros(allowed.shape, dtype=wide, device=allowed.device)
+        sees = None if tables.all_see(self.part, row) else allowed.any(-1)
+        return additive.masked_fill_(~allowed, -torch.inf), sees
 
-    def _shape_of(self, row: RowTile) -> Any:
-        """A key that is equal for tiles with equal masks, or None if the tile cannot be reused."""
-        mask = self.part.mask
-        if mask.shifts and self.part.queries is None and self.part.keys is None:
-            here = int(self.q_positions[row.start]) if len(self.q_positions) else 0
-            return mask, row.stop - row.start, tuple((a - here, b - here) for a, b in row.runs)
-        q = self.q_positions[row.start : row.stop]
-        if mask.shifts:
-            apart = (q, _take_positions(self.k_positions, row))
-            return mask, *((positions - q[:1]).tobytes() for positions in apart)
-        if len(row.runs) == 1:
-            return None
-        key = mask.tile_key(q, _take_positions(self.k_positions, row))
-        return None if key is None else (mask, key)
+    def _positions(self, row: RowTile) -> tuple[Tensor, Tensor]:
+        """The positions of the queries and of the keys of a row tile."""
+        if self.call.tables is not None:
+            return self.call.tables.positions(self.part, row)
+        q, k = self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row)
+        return torch.from_numpy(q), torch.from_numpy(k)
+
+    def _key_index(self, row: RowTile) -> Tensor:
+        """The keys of a row tile, one by one."""
+        if self.call.tables is not None:
+            return self.call.tables.key_index(self.part, row)
+        return torch.from_numpy(row.key_index)
 
     def _collector(self, row: RowTile) -> Any:
         """The function to which the plain kernel passes the gradients of the scores, if a bias needs them."""
         bias = self.call.inputs.bias
         if bias is None or not self.of_tables:
             return None
-        q, k = self._on_device(self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row))
+        q, k = self._positions(row)
 
         def collect(rows: slice, grad_scores: Tensor) -> None:
             bias.add_gradient(self.of_tables, grad_scores, self.tables, q[rows], k, self.call.inputs.extent)
 
         return collect
+
+    def _add_keys(self, total: Tensor, row: RowTile, values: Tensor) -> None:
+        """Add what belongs to the keys of a row tile, in the order in which ``_keys_of`` returns them."""
+        if len(row.runs) > MAX_JOINED_RUNS:
+            _add(total, self._key_index(row), values)
+            return
+        done = 0
+        for start, stop in row.runs:
+            total[:, :, start:stop] += values[:, :, done : done + stop - start]
+            done += stop - start
 
     def _spread(self, x: Tensor) -> Tensor:
         """Each key head repeated for every query head that shares it."""
@@ -332,6 +365,19 @@ class TilePass(PartTensors):
     def _gathered(self, grad: Tensor) -> Tensor:
         """The gradient of ``_spread``."""
         return grad if self.group_size == 1 else grad.unflatten(1, (-1, self.group_size)).sum(2)
+
+
+def tables_for(inputs: Inputs, head_groups: tuple[HeadGroup, ...]) -> DeviceTables | None:
+    """What all tiles need on a device, in one copy; None on the CPU, where a tile makes what it needs."""
+    if inputs.q.device.type == HOST:
+        return None
+    parts = dict.fromkeys(part for head_group in head_groups for part in head_group.parts)
+    return DeviceTables(inputs, {part: rows_of(part, inputs) for part in parts})
+
+
+def rows_of(part: MaskPart, inputs: Inputs) -> tuple[RowTile, ...]:
+    """The row tiles of a part; shorter ones if a bias has to be computed for them."""
+    return part.rows if inputs.bias is None else tuple(_shorter(part.rows, inputs.heads))
 
 
 def _lower(rows: tuple[RowTile, ...]) -> Iterator[RowTile]:
@@ -392,17 +438,6 @@ def take(x: Tensor, row: RowTile, *, axis: int = -2) -> Tensor:
 
 def _take_positions(positions: Integers, row: RowTile) -> Integers:
     return positions[slice(*row.runs[0])] if len(row.runs) == 1 else positions[row.key_index]
-
-
-def _add_keys(total: Tensor, row: RowTile, values: Tensor) -> None:
-    """Add what belongs to the keys of a row tile, in the order in which ``take`` returns them."""
-    if len(row.runs) > MAX_JOINED_RUNS:
-        _add(total, torch.from_numpy(row.key_index).to(total.device), values)
-        return
-    done = 0
-    for start, stop in row.runs:
-        total[:, :, start:stop] += values[:, :, done : done + stop - start]
-        done += stop - start
 
 
 def _add(total: Tensor, index: Any, values: Tensor) -> None:

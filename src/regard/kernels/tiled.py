@@ -25,7 +25,7 @@ from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MAX_TILE_ROWS, lay_out
 from regard.kernels.plain_kernel import BackwardRows, add_sinks, finite_lse, full_precision, merge
 from regard.kernels.planner import ElementPlan, Plan
-from regard.kernels.tile_pass import WHOLE, HeadGroup, TiledCall, TilePass
+from regard.kernels.tile_pass import WHOLE, HeadGroup, TiledCall, TilePass, tables_for
 from regard.threads import each, spread
 
 MIN_CALL_PAIRS = 1 << 14
@@ -40,7 +40,7 @@ def run(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     head_groups = tuple(head_groups_of(inputs, plan, own_causal=use_fused and inputs.bias is None))
     # The seed comes from torch's generator, so that torch.manual_seed determines it.
     seed = int(torch.randint(1 << 62, ())) if inputs.dropout else 0
-    call = TiledCall(inputs, head_groups, use_fused, seed)
+    call = TiledCall(inputs, head_groups, use_fused, seed, tables_for(inputs, head_groups))
     tables = inputs.bias.tables if inputs.bias is not None else ()
     with full_precision(inputs.q):
         output, lse = _TiledAttention.apply(  # type: ignore[no-untyped-call]
@@ -119,7 +119,8 @@ def run_backward(
     inputs = inputs.with_positive_scale()
     # The fused kernel has no gradient for a bias.
     use_fused = _fused_can(inputs) and inputs.bias is None
-    call = TiledCall(inputs, tuple(head_groups_of(inputs, plan, own_causal=use_fused)), use_fused, 0)
+    head_groups = tuple(head_groups_of(inputs, plan, own_causal=use_fused))
+    call = TiledCall(inputs, head_groups, use_fused, 0, tables_for(inputs, head_groups))
     tables = inputs.bias.tables if inputs.bias is not None else ()
     wide = torch.promote_types(inputs.q.dtype, torch.float32)
     rows = (grad.to(inputs.q.dtype), output.to(inputs.q.dtype), lse.to(wide))
