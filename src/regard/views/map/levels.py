@@ -105,11 +105,9 @@ def build(plane: Plane, report: Callable[[float], None] = lambda share: None) ->
             rows = slice(top, min(top + height, plane.queries))
             columns = plane.reach(rows)
             if columns.start < columns.stop:
-                weights = plane.weights(rows, columns)
+                weights, entropy[rows], given = plane.weighted(rows, columns)
+                own[columns] += given
                 values = None if plane.what == "weight" else plane.values(rows, columns)
-                logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
-                entropy[rows] = -logs.mul_(weights).sum(1).float()
-                own[columns] += weights.sum(0)
                 if keeps:
                     # Where a row sees is found in whole tiles, so this begins at a cell.
                     at = (
