@@ -16,8 +16,8 @@ from regard.app.commands.survey import _finish, _words, told_of_an_end
 from regard.app.main import main
 from regard.app.server import run_server, served_models
 from regard.errors import FontError
-from regard.heads.survey import State
-from regard.translator import Report, training_log
+from regard.heads.survey import SurveyProgress
+from regard.translator import TrainingProgress, training_log
 from regard.views.figures import fonts
 
 WORD = re.compile(r"[A-Za-z]{2,}")
@@ -62,7 +62,7 @@ def test_a_training_in_chinese(folder, monkeypatch):  # noqa: F811
 
 
 def test_a_training_before_the_first_checkpoint():
-    report = Report(step=1, steps=9, epoch=0, loss=2.5, held_out=None, seconds=1.0, left=3700.0)
+    report = TrainingProgress(step=1, steps=9, epoch=0, loss=2.5, held_out=None, seconds=1.0, left=3700.0)
     bars = {lang: train._Bar(Console(quiet=True), 9, lang) for lang in ("en", "zh")}
     assert bars["en"]._words(report) == "epoch 1  loss 2.500  1:01:40 left"
     assert bars["zh"]._words(report) == "第 1 轮  损失 2.500  剩余 1:01:40"
@@ -78,7 +78,7 @@ def test_a_machine_without_chinese_letters_draws_the_loss_in_english(monkeypatch
 
 
 def test_a_survey(capsys):
-    going = State(texts=1234, share=0.5, left=75.0)
+    going = SurveyProgress(texts=1234, share=0.5, left=75.0)
     assert [_words(going, lang) for lang in ("en", "zh")] == [
         "1,234 texts  1:15 left",
         "1,234 段文本  剩余 1:15",

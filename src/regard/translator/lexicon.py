@@ -63,7 +63,7 @@ class Lexicon:
 def learn_lexicon(entries: Sequence[DictionaryEntry], pairs: Sequence[Pair]) -> Lexicon:
     """Choose translations by commonness, rank of the sense and the sentence pairs."""
     commonness = _commonness()
-    together = _Together(pairs)
+    together = _JointCounts(pairs)
     mentions = Counter(
         word for entry in entries for gloss in entry.glosses for word in gloss.english.lower().split()
     )
@@ -152,7 +152,7 @@ def _kind(entry: DictionaryEntry, gloss: Gloss) -> str | None:
     return "other" if parts else None
 
 
-class _Together:
+class _JointCounts:
     """How often an English word and a Chinese one occur in the same pair."""
 
     def __init__(self, pairs: Sequence[Pair]) -> None:

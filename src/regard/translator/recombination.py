@@ -79,9 +79,11 @@ class Recombination:
         self.excluded = {sentence_key(english) for english in excluded}
         found = [(pair, tuple(slots(pair, lexicon))) for pair in pairs]
         self.sources = [(pair, places) for pair, places in found if places]
-        self.words = {kind: _Draw([word for word in lexicon.best if word.kind == kind]) for kind in SWAPPED}
+        self.words = {
+            kind: _WordSampler([word for word in lexicon.best if word.kind == kind]) for kind in SWAPPED
+        }
         self.measured = {
-            measure: _Draw(
+            measure: _WordSampler(
                 [word for word in lexicon.best if word.kind == "noun" and measure in word.measures]
             )
             for measure in MEASURES
@@ -122,7 +124,7 @@ def _with_unknown_names(pair: Pair, slot: Slot, places: Sequence[Slot], chance: 
     return changed
 
 
-class _Draw:
+class _WordSampler:
     """Draws words: common ones more often, and those that sentences have already taught less often."""
 
     def __init__(self, words: Sequence[WordPair]) -> None:

@@ -45,10 +45,10 @@ MONITOR, MONITORED = "monitor.csv", 100
 
 
 @dataclass(frozen=True)
-class Report:
+class TrainingProgress:
     """The progress of a run after a step.
 
-    >>> Report(step=10, steps=500, epoch=0, loss=6.5, held_out=None, seconds=3.0, left=147.0).left
+    >>> TrainingProgress(step=10, steps=500, epoch=0, loss=6.5, held_out=None, seconds=3.0, left=147.0).left
     147.0
     """
 
@@ -61,7 +61,7 @@ class Report:
     left: float  # estimated seconds left
 
 
-Listener = Callable[[Report], None]
+Listener = Callable[[TrainingProgress], None]
 
 
 def train(
@@ -294,7 +294,7 @@ class _Training:
         if self.processes.first:
             position = self.position
             self.report(
-                Report(
+                TrainingProgress(
                     position.step,
                     self.recipe.steps,
                     position.epoch,
