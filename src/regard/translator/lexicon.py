@@ -131,7 +131,7 @@ def _weight(english: str) -> float:
 
 
 def zipf(word: str, language: str) -> float:
-    """How often a word occurs in subtitles, news, books and the web: the logarithm of its count per billion."""
+    """The frequency of a word in subtitles, news, books and the web: log₁₀ of its count per billion."""
     _need("wordfreq")
     from wordfreq import zipf_frequency
 

@@ -48,7 +48,7 @@ CHANCES = {"noun": 1.0, "adj": 0.7, "verb": 0.15, "person": 0.3, "place": 0.5}
 """How likely a drawn word of each kind is replaced; few verbs fit where another one was."""
 
 ANY_WORD = 0.1
-"""The share of words that are replaced by any word of their kind, so that those similar to none are taught."""
+"""The share of words that are replaced by any word of their kind: some words are similar to none."""
 
 UNKNOWN_NAMES = 0.4
 """The share of names that are replaced by a placeholder rather than by another name."""

@@ -32,7 +32,7 @@ class WordSimilarity:
         self.vectors = torch.nn.functional.normalize(vectors - vectors.mean(0), dim=-1)  # (word, channel)
 
     def most_similar(self, word: str, candidates: Sequence[str], count: int) -> list[str]:
-        """The ``count`` candidates most similar to a word, itself excepted; none for a word without vector."""
+        """The ``count`` other words most similar to a word; none if the word has no vector."""
         known = [one for one in candidates if one in self.places and one != word]
         if word not in self.places or not known:
             return []
