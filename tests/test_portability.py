@@ -39,7 +39,7 @@ GUARDED = {
 
 TEXT_METHODS = {"read_text", "write_text"}
 OWN_WRITERS = {"atomic.write_text", "write_text", "read_text", "super().write_text"}
-"""regard's own functions of these names, which write and read UTF-8; the last is click's, and writes no file."""
+"""regard's own functions of these names, which write and read UTF-8; click's write_text writes no file."""
 
 
 def posix_uses(tree):

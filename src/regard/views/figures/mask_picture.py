@@ -161,7 +161,7 @@ def _title(layout: FigureLayout, axes: Axes, title: str | None, name: str, said:
     """The name and the count: on one line if they fit, otherwise on two."""
     whole = layout.say("mask", mask=name, count=said)
     if title is None and layout.width_of(whole, 10) > width + 1:
-        axes.set_title(said, fontsize=8.5, color=QUIET, pad=6, family=layout.families)
+        axes.set_title(said, fontsize=9, color=QUIET, pad=6, family=layout.families)
         axes.annotate(
             name, (0, 1), (0, 21), xycoords="axes fraction", textcoords="offset points", fontsize=10
         )

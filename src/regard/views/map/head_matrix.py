@@ -87,7 +87,9 @@ class HeadMatrix:
         self.what = what
         self._quantity = None if what == "weight" else _Quantity(one.scored().on_cpu(), hides, what)
         if isinstance(one, ScoredCall):
-            one = replace(one, v=None, output_gradient=None, projection=None)
+            one = replace(
+                one, v=None, output_gradient=None, projection=None, projection_bias=None, residual=None
+            )
         self.call = one.on_cpu()
         self._unknown: Bools | None = None  # strips of rows whose lse is not yet known
         if hides.any():
