@@ -12,6 +12,7 @@ from regard import atomic
 from regard.app.desktop import has_desktop
 from regard.app.languages import TEXTS, lang_option
 from regard.app.number_list import NUMBERS
+from regard.app.shared_options import force_option, model_option, pair_option
 from regard.app.text_argument import HELP, read_argument
 from regard.errors import ArgumentError
 
@@ -32,14 +33,8 @@ LINES = 3
 
 @click.command(epilog=HELP)
 @click.argument("text")
-@click.option(
-    "--model", metavar="NAME-OR-PATH", help="A transformers model; by default the built-in translator."
-)
-@click.option(
-    "--pair",
-    metavar="TEXT",
-    help="A second sentence; for an encoder-decoder, the translation to show.",
-)
+@model_option
+@pair_option
 @click.option(
     "--generate", type=click.IntRange(0), default=0, metavar="N", help="Let the model generate N tokens."
 )
@@ -76,7 +71,7 @@ LINES = 3
     "--effects", is_flag=True, help="Measure how the answer changes without each head, for the page."
 )
 @lang_option
-@click.option("--force", is_flag=True, help="Write the page even if it is larger than 200 MB.")
+@force_option
 @click.option("--yes", is_flag=True, hidden=True)  # the old name of --force
 def look(
     text: str,
