@@ -1,4 +1,4 @@
-"""How much the heads of one recording differ from the same heads of another: another text, model or layer, an edit.
+"""How far the heads of one recording differ from those of another: another text, model or layer, or an edit.
 
 Heads are compared query by query: the Jensen–Shannon divergence of their two rows, in [0, 1], averaged over
 the queries that see something in both recordings (see ``head_divergence.py``).
@@ -58,12 +58,12 @@ def changes(recording: Recording, other: Recording, *, batch: int = 0) -> Table:
     >>> found[0]["head"], found[1]["divergence"]
     (1, 0.0)
     """
-    for one in (recording, other):
-        check_recording(one)
+    check_recording(recording)
+    check_recording(other)
     rows: list[tuple[Value, ...]] = []
     for call, twin in paired_calls(recording.calls, other.calls):
-        for one in (call, twin):
-            check_batch(one, batch)
+        check_batch(call, batch)
+        check_batch(twin, batch)
         if not same_positions(recording, call, other, twin, batch):
             continue
         for found in changed_heads(call, twin, real_queries(recording, call)[batch], batch):
@@ -116,9 +116,11 @@ def changed_heads(call: Call, twin: Call, counted: Tensor, batch: int = 0) -> li
     return [_changed_head(call, twin, head, counted, batch) for head in _shared_heads(call, twin)]
 
 
-def differences(call: Call, twin: Call, head: int, *, batch: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-    """The weights of one head in both calls, some rows ``(row, key)`` at a time, in float32."""
-    step = max(1, MAX_SCORES // max(1, call.keys))
+def both_weights(
+    call: Call, twin: Call, head: int, *, batch: int = 0, multiple: int = 1
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The weights of one head in both calls, in float32, a ``multiple`` of rows ``(row, key)`` at a time."""
+    step = max(1, MAX_SCORES // max(1, call.keys * multiple)) * multiple
     for start in range(0, call.queries, step):
         rows = slice(start, min(start + step, call.queries))
         yield (
@@ -134,7 +136,7 @@ def _shared_heads(call: Call, twin: Call) -> list[int]:
 def _changed_head(call: Call, twin: Call, head: int, counted: Tensor, batch: int) -> HeadChange:
     total, count, start = 0.0, 0, 0
     most = (0, 0, 0.0)
-    for own, theirs in differences(call, twin, head, batch=batch):
+    for own, theirs in both_weights(call, twin, head, batch=batch):
         counts = counted[start : start + len(own)].cpu() & (own.sum(-1) > 0) & (theirs.sum(-1) > 0)
         total += float(row_divergence(own, theirs)[counts].double().sum())
         count += int(counts.sum())

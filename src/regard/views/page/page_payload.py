@@ -136,8 +136,10 @@ def payload_of(
         check_what("contribution", what)
     for call in calls:
         _check(call, batch)
-    shown = _ShownCalls(recording, calls, [one_sequence(call, batch) for call in calls], batch, what, direction)
-    header = {
+    shown = _ShownCalls(
+        recording, calls, [one_sequence(call, batch) for call in calls], batch, what, direction
+    )
+    header: dict[str, Any] = {
         "format": FORMAT,
         "digits": DIGITS,
         "model": recording.model,
@@ -154,12 +156,12 @@ def payload_of(
     }
     payload = Payload(header, ArrayStore() if arrays is None else arrays)
     numbers = _statistics(shown, effects)
-    roles = head_roles(recording, shown.alone, batch)
+    roles = head_roles(recording, alone, batch)
     texts = _put_calls(payload, shown, numbers, roles, wording or TokenDisplay())
     header["relevance"] = [
         one.described(payload.arrays) for one in relevance_rows(recording, calls, batch, relevance)
     ]
-    header["cards"] = cards(shown.alone, roles)
+    header["cards"] = cards(alone, roles)
     if recording.picture is not None:
         header["picture"] = described_picture(recording.picture)
     if recording.next_tokens is not None and batch == 0:
