@@ -136,9 +136,8 @@ def payload_of(
         check_what("contribution", what)
     for call in calls:
         _check(call, batch)
-    shown = _ShownCalls(
-        recording, calls, [one_sequence(call, batch) for call in calls], batch, what, direction
-    )
+    alone = [one_sequence(call, batch) for call in calls]
+    shown = _ShownCalls(recording, calls, alone, batch, what, direction)
     header: dict[str, Any] = {
         "format": FORMAT,
         "digits": DIGITS,

@@ -100,6 +100,13 @@ export class PictureView {
   point(token) {
     if (token === this.hovered) return;
     this.hovered = token;
+    this.app.onPoint?.(token === null ? null : { key: token });
+    this.paint();
+  }
+
+  /** Shows what is pointed at in another pane. */
+  pointTo(where) {
+    this.hovered = where ? where.key : null;
     this.paint();
   }
 
