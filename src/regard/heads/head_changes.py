@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import RecordingError
+from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import check_batch, check_recording
 from regard.heads.padding import real_queries
 from regard.kernels.plain_kernel import MAX_SCORES
@@ -38,12 +39,20 @@ class HeadChange:
     difference: float
 
 
-def changes(recording: Recording, other: Recording, *, batch: int = 0) -> Table:
+def changes(
+    recording: Recording,
+    other: Recording,
+    *,
+    batch: int = 0,
+    layers: Chosen = None,
+    other_layers: Chosen = None,
+) -> Table:
     """The heads of a recording compared with those of another one, the ones that changed most first.
 
     Calls of the same kind and layer are compared, or one after another if the recordings have no layer in
     common; heads by their number. Both must have read the same tokens, or texts of one length of which at
     least half of the tokens are equal. ``difference`` is the weight in ``other`` minus that in ``recording``.
+    ``changes(seen, seen, layers=2, other_layers=5)`` compares two layers of one recording.
 
     >>> import torch, regard
     >>> from regard import edits, masks
@@ -61,7 +70,9 @@ def changes(recording: Recording, other: Recording, *, batch: int = 0) -> Table:
     check_recording(recording)
     check_recording(other)
     rows: list[tuple[Value, ...]] = []
-    for call, twin in paired_calls(recording.calls, other.calls):
+    calls = [call for _, call in chosen(recording, layers, None)]
+    others = [call for _, call in chosen(other, other_layers, None)]
+    for call, twin in paired_calls(calls, others):
         check_batch(call, batch)
         check_batch(twin, batch)
         if not same_positions(recording, call, other, twin, batch):

@@ -45,6 +45,10 @@ class PageEstimate:
     def __str__(self) -> str:
         return self.in_words()
 
+    def __add__(self, other: PageEstimate) -> PageEstimate:
+        """The size of one page of two recordings: it has the program once."""
+        return PageEstimate(self.calls + other.calls, self.nbytes + other.nbytes - frame_size())
+
     def in_words(self, lang: str = "en") -> str:
         """The estimate in English or Chinese.
 
@@ -257,8 +261,7 @@ def payload_for(recording: Recording, options: PageOptions) -> Payload:
 def _check_size(recording: Recording, options: PageOptions) -> None:
     size = estimate_page(recording, layers=options.layers)
     if options.other is not None:
-        more = estimate_page(options.other, layers=_other_layers(options))
-        size = PageEstimate(size.calls + more.calls, size.nbytes + more.nbytes - frame_size())
+        size += estimate_page(options.other, layers=_other_layers(options))
     if size.nbytes > LARGEST and not options.force:
         raise RecordingError(
             "A page can have at most {largest:.0f} MB; browsers become slow beyond that.",

@@ -40,7 +40,8 @@ export class TextView {
   constructor(app) {
     this.app = app;
     this.pointed = null; // { side, unit } under the pointer, or played
-    this.paintSoon = oncePerFrame(() => this.paint());
+    // By the next frame another view may be in its place, and the state that of another text.
+    this.paintSoon = oncePerFrame(() => this.root.isConnected && this.paint());
     this.shadeSoon = oncePerFrame(() => this.shadeAll());
     this.bar = make("div", { class: "view-bar text-bar" });
     this.legend = make("span", { class: "legend-place" });
