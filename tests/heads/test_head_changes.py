@@ -10,7 +10,7 @@ from regard.errors import RecordingError
 from regard.heads.head_changes import COLUMNS, paired_calls
 from regard.recording import DenseCall, Recording
 
-WORDS = "the cat sat on the old mat".split()
+WORDS = ["the", "cat", "sat", "on", "the", "old", "mat"]
 
 
 def softmaxed(*shape, seed=0):

@@ -82,7 +82,7 @@ def language(tokens, heads=3, seed=0):
 
 @pytest.fixture(scope="module")
 def _apart(browser, tmp_path_factory):
-    one = language("the cat sat on the mat".split())
+    one = language(["the", "cat", "sat", "on", "the", "mat"])
     other = language(["the", "old", *EVIL, "cat", "sat"], seed=1)
     return open_compared(browser, tmp_path_factory.mktemp("apart"), one, other, names=["first", EVIL[1]])
 
@@ -167,7 +167,8 @@ def test_the_colours_of_a_difference_are_around_0(same):
     )
     assert shading[0] is True
     assert shading[1] == 0.5
-    assert shading[2] - 0.5 == pytest.approx(0.5 - shading[3]) and shading[2] > 0.5
+    assert shading[2] - 0.5 == pytest.approx(0.5 - shading[3])
+    assert shading[2] > 0.5
 
 
 # ---- side by side ---------------------------------------------------------------------------------
@@ -310,8 +311,8 @@ def test_a_layer_that_the_other_lacks_says_so(browser, tmp_path):
 
 
 def test_replaced_tokens_are_named_twice_in_a_difference(browser, tmp_path):
-    one = language("it was too tired".split())
-    other = language("it was too wide".split(), seed=1)
+    one = language(["it", "was", "too", "tired"])
+    other = language(["it", "was", "too", "wide"], seed=1)
     found = open_compared(browser, tmp_path, one, other, view="text")
     assert "wide" not in found.text(".side-pane:not(.second) .running")
     found.set(what="difference")
@@ -371,7 +372,8 @@ def test_what_cannot_be_compared_is_refused(tmp_path):
 def test_two_recordings_in_a_notebook(tmp_path):
     one = language(list("abc"))
     shown = regard.show(one, language(list("abd"), seed=1), names=["c", "d"], compact=True)
-    assert '"side":"c"' in shown.data and '"side":"d"' in shown.data
+    assert '"side":"c"' in shown.data
+    assert '"side":"d"' in shown.data
 
 
 def test_arrays_that_both_have_are_kept_once(tmp_path):
