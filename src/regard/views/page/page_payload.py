@@ -32,7 +32,7 @@ from regard.views.page.head_groups import pieces_of
 from regard.views.page.mask_intervals import intervals
 from regard.views.page.opening import HeadRoles, cards, head_roles, opening
 from regard.views.page.page_call import carried_calls
-from regard.views.page.page_picture import described_picture
+from regard.views.page.page_picture import described_picture, described_rollout
 from regard.views.page.page_quantities import check_what, head_numbers, quantities_of
 from regard.views.page.page_relevance import relevance_rows
 from regard.views.page.sequence import one_sequence
@@ -163,6 +163,7 @@ def payload_of(
     header["cards"] = cards(alone, roles)
     if recording.picture is not None:
         header["picture"] = described_picture(recording.picture)
+        header["rollout"] = described_rollout(recording, calls, batch, payload.arrays)
     if recording.next_tokens is not None and batch == 0:
         header["next"] = _next_tokens(recording.next_tokens, payload.arrays)
     _choose_start(header, shown, texts, roles, numbers, by_relevance=relevance is not None)

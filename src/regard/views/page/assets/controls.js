@@ -89,7 +89,8 @@ function compareControls({ recording, state }) {
 /** What is shown of a pair; nothing where there are weights alone. */
 export function quantityControls({ recording, state }) {
   const offered = recording.what.filter((what) => what !== "difference"); // it has its own switch
-  if (offered.length < 2) return [];
+  const { view, group } = state.now;
+  if (offered.length < 2 || (view === "text" && group === "relevance")) return []; // relevance has no other quantity
   const keys = offered.map((what) => [what, quantityKey(recording, what)]);
   const control = field(
     "what",

@@ -21,7 +21,7 @@ import { foldTool, languageTool, themeTool, tool } from "./tools.js";
 import { linesInSight } from "./views/lines_drawing.js";
 
 // What the tabs, the controls and the line of facts depend on.
-const FRAME = ["view", "call", "head", ...SHOWN, "scale", "palette"];
+const FRAME = ["view", "call", "head", "group", ...SHOWN, "scale", "palette"];
 
 /** The first pane, and the frame around all of them. */
 class App extends Pane {

@@ -3,6 +3,7 @@
 import { Arrays } from "./arrays.js";
 import { Call } from "./call.js";
 import { NextTokens } from "./next_tokens.js";
+import { RowTable } from "./rows.js";
 
 const PAGE_FORMAT = "regard page 2";
 
@@ -42,7 +43,8 @@ function readRecording(header, arrays) {
     source: source === null ? null : arrays.at(source),
   }));
   const next = header.next ? new NextTokens(header.next, arrays) : null;
-  const shown = { what, directed, relevance, picture: header.picture ?? null };
+  const rollout = (header.rollout ?? []).map(({ run, shares }) => ({ run, shares: new RowTable(shares, arrays) }));
+  const shown = { what, directed, relevance, rollout, picture: header.picture ?? null };
   return { model, title, language, start, sentenceB, statistics, calls, cards, next, ...shown };
 }
 

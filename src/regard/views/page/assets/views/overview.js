@@ -48,7 +48,9 @@ export class OverviewView {
   }
 
   mounted() {
-    if (this.app.state.now.call > 0) this.reveal();
+    // In other orders the first heads are those to look at.
+    const { call, sort } = this.app.state.now;
+    if (call > 0 && (sort === "" || sort === "layer")) this.reveal();
   }
 
   /** Brings the current head into sight. */

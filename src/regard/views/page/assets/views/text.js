@@ -113,6 +113,7 @@ export class TextView {
     const groups = ["head", "mean"].map((name) => [name, say(`text.${name}`)]);
     if (this.relevant.length) groups.push(["relevance", say("text.relevance")]);
     const options = [...groups, ...roles.map((role) => [role, say("text.role", { role: say(`role.${role}`) })])];
+    const offered = options.some(([name]) => name === now.group); // a picture has one more
     const ways = ["from", "to"].map((name) => [name, say(`text.${name}`)]);
     const box = make("input", {
       type: "checkbox",
@@ -127,7 +128,7 @@ export class TextView {
         make(
           "div",
           { class: "field" },
-          choice(options, now.group, (group) => state.set({ group }), {
+          choice(options, offered ? now.group : "head", (group) => state.set({ group }), {
             "aria-label": say("text.group"),
             title: this.relevant.length ? say("text.relevance.about") : null,
           }),
