@@ -7,7 +7,7 @@ import { closeExplanation } from "./explained.js";
 import { foundIn } from "./find.js";
 import { comparedSize, greatestOfHeads, isSigned, quantityKey } from "./quantities.js";
 import { Shading } from "./shading.js";
-import { State } from "./state.js";
+import { PageState } from "./state.js";
 import { greatestPlaces } from "./text_weights.js";
 import { HeadsView } from "./views/heads.js";
 import { LinesView } from "./views/lines.js";
@@ -37,7 +37,7 @@ export class Pane {
   constructor(recording, prefix = "") {
     this.recording = recording;
     this.prefix = prefix;
-    this.state = new State(recording);
+    this.state = new PageState(recording);
     this.callViews = new Map();
     this.opening = true; // until the first view has been shown
     this.closest = "matrix"; // the view that opens one head: the one used last
