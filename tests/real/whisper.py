@@ -57,8 +57,8 @@ def _model(config: dict[str, Any]) -> Any:
 def _processor() -> Any:
     tokenizer = transformers.WhisperTokenizer(
         tokenizer_file=str(folder() / "tokenizer.json"),
-        bos_token="<|endoftext|>", eos_token="<|endoftext|>", unk_token="<|endoftext|>", pad_token="<|endoftext|>",
-    )  # fmt: skip
+        **dict.fromkeys(("bos_token", "eos_token", "unk_token", "pad_token"), "<|endoftext|>"),
+    )
     # The file ends before the tokens of times, 0.00 … 30.00 s.
     times = [f"<|{step / 50:.2f}|>" for step in range(1501)]
     tokenizer.add_tokens([transformers.AddedToken(time, special=False) for time in times])
@@ -105,26 +105,20 @@ def _state(tensors: dict[str, torch.Tensor]) -> Any:
     }
     for name, tensor in tensors.items():
         parts = name.split("/")
+        side, layer = f"model.{parts[0]}", parts[1].replace("layer_", "layers.")
         if name in simple:
             yield simple[name], tensor
-        elif parts[1] in ("conv1", "conv2"):
-            yield f"model.{'.'.join(parts)}", tensor
+        elif layer in ("conv1", "conv2"):
+            yield f"{side}.{layer}.{parts[2]}", tensor
         elif parts[-1] in ("gamma", "beta"):
-            path = (
-                "layer_norm"
-                if len(parts) == 3
-                else f"{parts[1].replace('layer_', 'layers.')}.{_norm(parts[2])}"
-            )
-            yield f"model.{parts[0]}.{path}.{'weight' if parts[-1] == 'gamma' else 'bias'}", tensor
+            path = "layer_norm" if len(parts) == 3 else f"{layer}.{_norm(parts[2])}"
+            yield f"{side}.{path}.{'weight' if parts[-1] == 'gamma' else 'bias'}", tensor
         elif len(parts) == 5:
             for own, rows in _linear(parts[2], parts[3], tensor):
-                if (own, parts[4]) == ("self_attn.k_proj", "bias") or (own, parts[4]) == (
-                    "encoder_attn.k_proj",
-                    "bias",
-                ):
+                if own.endswith("k_proj") and parts[4] == "bias":
                     assert not rows.any()  # Whisper has none
-                    continue
-                yield f"model.{parts[0]}.{parts[1].replace('layer_', 'layers.')}.{own}.{parts[4]}", rows
+                else:
+                    yield f"{side}.{layer}.{own}.{parts[4]}", rows
 
 
 def _norm(part: str) -> str:

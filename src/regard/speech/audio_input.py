@@ -95,7 +95,8 @@ def _samples(audio: Any, wanted: int) -> Samples:
     try:
         found = np.asarray(values)
         whole = np.issubdtype(found.dtype, np.integer)
-        samples = found.astype(np.float32) / (np.iinfo(found.dtype).max if whole else 1)
+        greatest = np.iinfo(found.dtype).max if whole else 1
+        samples: Samples = (found / greatest).astype(np.float32)
     except (TypeError, ValueError) as error:
         raise DtypeError(
             "Audio must be samples, the path of a file, or a list of these.",

@@ -74,7 +74,7 @@ def named_heads(model: Any, heads: Sequence[tuple[int, int]] | str | None) -> He
     """
     if heads == FIND:
         return None
-    given = getattr(model.generation_config, "alignment_heads", None) if heads is None else heads
+    given: Any = getattr(model.generation_config, "alignment_heads", None) if heads is None else heads
     if given is None:
         return None
     try:

@@ -33,4 +33,4 @@ def first_frames(weights: Sequence[Numbers], median: int) -> NDArray[np.int64]:
     """
     path = monotone_path(np.mean([smoothed(one, median, standardize=True) for one in weights], 0))
     enters = np.diff(path[:, 0], prepend=-1) > 0
-    return path[enters, 1]
+    return np.asarray(path[enters, 1], np.int64)

@@ -41,7 +41,8 @@ def words(
         audio: samples ``(sample,)``, the path of a file, or a list of these, which is read as a batch and
             gives a list for each. It may be longer than 30 s.
         heads: ``(layer, head)`` pairs of the decoder; by default those in the model's generation
-            configuration, or, if it names none, those that agree with each other. ``"find"`` always finds them.
+            configuration, or, if it names none, those that agree with each other. ``"find"`` looks for
+            them in any case.
         rate: the samples per second of ``audio``, to be checked; by default those that the model needs.
         median: the width of the median filter in frames; by default that of the model's configuration, 7.
         renormalize: let the weights of each token sum to 1 over the frames of audio. False leaves them as
@@ -192,13 +193,10 @@ class Transcriber:
 
     def _special(self) -> list[int]:
         """The first of the tokens that are not text: ends, languages, tasks, times."""
-        config, tokenizer = self.model.generation_config, self.processor.tokenizer
+        config = self.model.generation_config
         end = config.eos_token_id
-        known = [
-            *(end if isinstance(end, list) else [end]),
-            tokenizer.eos_token_id,
-            config.decoder_start_token_id,
-        ]
+        ends = end if isinstance(end, list) else [end]
+        known = [*ends, self.processor.tokenizer.eos_token_id, config.decoder_start_token_id]
         return [int(one) for one in known if one is not None]
 
     def _check_times(self) -> None:
