@@ -54,11 +54,11 @@ def spread(work: Callable[[], R], size: int = MIN_SPREAD_SIZE) -> R:
     workers = _workers(count)
     if not workers:
         return work()
-    team = _Team(workers)
+    group = _ThreadGroup(workers)
     try:
-        return cast(R, team.run(work))
+        return cast(R, group.run(work))
     finally:
-        _release(team.members)
+        _release(group.members)
 
 
 def each(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
@@ -67,14 +67,14 @@ def each(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
     If one raises, no further item is started; of several errors, that of the first item is raised.
     """
     chosen = list(items)
-    team: _Team | None = getattr(_here, "team", None)
-    if team is None or len(chosen) < 2:
+    group: _ThreadGroup | None = getattr(_here, "group", None)
+    if group is None or len(chosen) < 2:
         return [work(item) for item in chosen]
-    _here.team = None  # nested calls of each run in this thread
+    _here.group = None  # nested calls of each run in this thread
     try:
-        return team.share(work, chosen)
+        return group.share(work, chosen)
     finally:
-        _here.team = team
+        _here.group = group
 
 
 # ---- the threads -----------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class _Worker(threading.Thread):
         return task
 
 
-class _Team:
+class _ThreadGroup:
     """The threads of one ``spread``: the first runs the work, the others help it with ``each``."""
 
     def __init__(self, members: list[_Worker]) -> None:
@@ -146,11 +146,11 @@ class _Team:
 
     def run(self, work: Callable[[], Any]) -> Any:
         def first() -> Any:
-            _here.team = self
+            _here.group = self
             try:
                 return work()
             finally:
-                _here.team = None
+                _here.group = None
 
         task = self.members[0].give(first, _ThreadState())
         try:
@@ -237,7 +237,7 @@ def _forget() -> None:
     global _lock
     _lock = threading.Lock()
     _idle.clear()
-    _here.team = None
+    _here.group = None
     _here.inside = False
 
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from regard.ablation.layer_cache import LayerCache, SeenLayer
+from regard.ablation.layer_cache import CallInBlock, LayerCache
 from regard.ablation.measured_effects import Experiment, Progress, checked_together, evaluating
 from regard.edits import Edit, block, each, remove
 from regard.edits.edit import EditSequence, HeadEdit
@@ -40,7 +40,7 @@ class AblationCase:
 
     place: tuple[Value, ...]
     edit: Edit
-    seen: SeenLayer | None = None  # the layer it changes; None if it changes all of them
+    seen: CallInBlock | None = None  # the layer it changes; None if it changes all of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,11 +216,11 @@ def _checked_edit(by: str, given: Edit | None) -> Edit | None:
 
 
 def _chosen(
-    seen: Sequence[SeenLayer],
+    seen: Sequence[CallInBlock],
     layers: int | Sequence[int] | None,
     heads: int | Sequence[int] | None,
     kind: Kind | None,
-) -> list[SeenLayer]:
+) -> list[CallInBlock]:
     """The requested layers and heads, in the order in which they run."""
     kinds = tuple(dict.fromkeys(one.kind for one in seen))
     if kind is not None and kind not in kinds:
@@ -260,7 +260,7 @@ def _numbers(name: str, given: int | Sequence[int] | None, known: set[int]) -> f
 def _cases(
     by: str,
     template: Edit | None,
-    chosen: Sequence[SeenLayer],
+    chosen: Sequence[CallInBlock],
     rows: int | Sequence[int] | None,
     *,
     whole: bool,
@@ -290,7 +290,7 @@ def _cases(
 
 
 def _edges(
-    seen: SeenLayer, rows: int | Sequence[int] | None, where: dict[str, Any]
+    seen: CallInBlock, rows: int | Sequence[int] | None, where: dict[str, Any]
 ) -> Iterator[AblationCase]:
     """Every pair of query and key that the mask of the first layer allows."""
     own = _numbers("rows", rows, set(range(seen.queries)))
@@ -300,7 +300,7 @@ def _edges(
             yield AblationCase((seen.kind, query, key), block(_edge(seen, query, key), **where))
 
 
-def _edge(seen: SeenLayer, query: int, key: int) -> Mask:
+def _edge(seen: CallInBlock, query: int, key: int) -> Mask:
     # In cross-attention a query is at its own place in its own text.
     position = query if seen.kind == "cross" else query + seen.keys - seen.queries
     return span(position, position + 1).T & span(key, key + 1)

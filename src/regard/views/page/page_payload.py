@@ -45,7 +45,9 @@ STATISTICS = (
 )  # fmt: skip
 """The columns of ``regard.heads.table`` that a page shows."""
 
-CARRIED = ("q", "k", "v", "own_weights", "output_gradient", "projection")
+CARRIED = (
+    "q", "k", "v", "own_weights", "output_gradient", "projection", "projection_bias", "residual",
+)  # fmt: skip
 """The tensors that a page carries or computes with."""
 
 FINE_VALUES = 1 << 19
@@ -276,9 +278,11 @@ def _check(call: Call, batch: int) -> None:
             extent=call.extent,
         )
     for name, tensor in call.tensors().items():
+        if name not in CARRIED:
+            continue
         # Only the output projection is the same for all sequences.
-        own = tensor if name == "projection" else tensor[batch]
-        if name in CARRIED and not bool(torch.isfinite(own).all()):
+        own = tensor if name in ("projection", "projection_bias") else tensor[batch]
+        if not bool(torch.isfinite(own).all()):
             raise RecordingError(
                 "A page needs finite numbers, but {name} of {call_name} has others.",
                 got="NaN or infinity",

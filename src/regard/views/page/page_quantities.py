@@ -136,7 +136,7 @@ def carried_quantities(
     if not named:
         return None
     gradients = "gradient" in named
-    exact = _Sources(
+    exact = _QuantityInputs(
         call.gradients[0] if gradients else None,
         call.values[0] if gradients else None,
         given_by_keys(call, direction) if "contribution" in named else None,
@@ -149,7 +149,7 @@ def carried_quantities(
                 quantise(x[0].double().numpy(), bits, short_scales=True)
                 for x in (call.gradients, call.values)
             )
-            rounded = _Sources(_decoded(output_gradient), _decoded(v), exact.given)
+            rounded = _QuantityInputs(_decoded(output_gradient), _decoded(v), exact.given)
         errors, greatest = _errors(pieces, shown, lse, exact, rounded, rows, named)
         if not gradients or errors["gradient"] <= BOUND * greatest["gradient"]:
             break
@@ -194,7 +194,7 @@ def head_numbers(
 
 
 @dataclass(frozen=True, eq=False)
-class _Sources:
+class _QuantityInputs:
     """What the quantities are computed from."""
 
     output_gradient: Tensor | None  # (head, query, value channel)
@@ -223,8 +223,8 @@ def _errors(
     pieces: Sequence[HeadSlice],
     shown: Sequence[HeadSlice],
     lse: Tensor,
-    exact: _Sources,
-    rounded: _Sources,
+    exact: _QuantityInputs,
+    rounded: _QuantityInputs,
     rows: Tensor,
     names: Sequence[str],
 ) -> tuple[dict[str, float], dict[str, float]]:
@@ -246,7 +246,7 @@ def _errors(
 
 
 def _pictures(
-    pieces: Sequence[HeadSlice], exact: _Sources, names: Sequence[str]
+    pieces: Sequence[HeadSlice], exact: _QuantityInputs, names: Sequence[str]
 ) -> dict[str, QuantityPicture]:
     """A small picture of each quantity, a few rows at a time."""
     parts: dict[str, list[Tensor]] = {name: [] for name in names}

@@ -14,8 +14,8 @@ from regard.errors import ArgumentError, Phrase, RecordingError
 from regard.languages import check_language
 from regard.recording import Call, DenseCall, Recording, ScoredCall
 from regard.views.column_headings import TEXTS
-from regard.views.page.page_call import carries_projections
 from regard.views.page.page_html import document, frame_size
+from regard.views.page.page_layer import layer_bytes
 from regard.views.page.page_payload import FINE_VALUES, Payload, TokenDisplay, payload_of
 from regard.views.page.page_quantities import check_what, quantities_of
 from regard.views.page.page_relevance import rows_asked
@@ -70,9 +70,7 @@ def estimate_page(recording: Recording, *, layers: Sequence[int] | int | None = 
     what = quantities_of(calls)
     fine = values <= FINE_VALUES or "gradient" in what
     size = sum(_bytes(call, 2 if fine else 1, what) for call in calls)
-    if carries_projections(calls):
-        size += sum(2 * call.scored().projections.numel() for call in calls)
-    return PageEstimate(len(calls), size * 5 // 4 + frame_size())
+    return PageEstimate(len(calls), (size + layer_bytes(calls)) * 5 // 4 + frame_size())
 
 
 def _bytes(call: Call, per_value: int, what: Sequence[str]) -> int:

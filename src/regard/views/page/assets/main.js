@@ -14,7 +14,7 @@ import { say, speak, TEXTS } from "./languages.js";
 import { numberText, valueText } from "./numbers.js";
 import { comparedSize, greatestOfHeads, isSigned, quantityKey } from "./quantities.js";
 import { Shading } from "./shading.js";
-import { State, viewsOf } from "./state.js";
+import { PageState, viewsOf } from "./state.js";
 import { greatestPlaces } from "./text_weights.js";
 import { inksOf, wearTheme } from "./theme.js";
 import { foldTool, languageTool, themeTool, tool } from "./tools.js";
@@ -45,7 +45,7 @@ class App {
   constructor(recording, root) {
     this.recording = recording;
     this.root = root;
-    this.state = new State(recording);
+    this.state = new PageState(recording);
     this.help = new Help(() => pageHelp(recording));
     this.callViews = new Map();
     this.opening = true; // until the first view has been shown

@@ -108,7 +108,7 @@ function fitState(recording, fallback, raw) {
 }
 
 /** The state of the page. */
-export class State extends Store {
+export class PageState extends Store {
   constructor(recording) {
     super(recording, firstState(recording));
   }

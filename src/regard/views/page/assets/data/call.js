@@ -43,6 +43,14 @@ export class Call {
     this.outputGradient = rows(described.outputGradient);
     /** W_O of each head, (head, channel, width); null where the page has none. */
     this.projection = rows(described.projection);
+    this.projectionBias =
+      described.projectionBias === undefined || described.projectionBias === null
+        ? null
+        : arrays.at(described.projectionBias);
+    /** What the layer adds its output to, (1, query, width); null where the page has none. */
+    this.residual = rows(described.residual);
+    /** Whether it was recorded, even if the page leaves it out. */
+    this.residualFound = Boolean(described.residualFound);
     /** What each key has to give to the output, head by head. */
     this.given = described.given === undefined || described.given === null ? null : arrays.at(described.given);
     /** Of every quantity besides the weight: its error, the greatest of each head, and its thumbnails. */
@@ -232,7 +240,7 @@ export class Call {
     return { q, scale, softcap, lse, sink, keys, output };
   }
 
-  /** From the outputs of all heads for one query to what they add together: o_h, o_h W_O and their sum. */
+  /** From the outputs of all heads for one query to that of the layer: o_h, o_h W_O, their sum, with bias, and x + y. */
   layerOutput(query) {
     if (!this.projection) return null;
     const { columns: width } = this.projection;
@@ -247,7 +255,11 @@ export class Call {
     });
     const total = new Float32Array(width);
     for (const part of parts) for (let at = 0; at < width; at++) total[at] += part[at];
-    return { outputs, parts, total };
+    const bias = this.projectionBias;
+    const added = bias ? total.map((value, at) => value + bias[at]) : total;
+    const before = this.residual ? this.residual.block(0, query, query + 1, 0, width) : null;
+    const after = before ? added.map((value, at) => value + before[at]) : null;
+    return { outputs, parts, total, bias, added, before, after };
   }
 
   /** What softcap and bias make of a scaled product, as a function; null where there is neither. */

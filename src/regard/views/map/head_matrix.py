@@ -1,4 +1,4 @@
-"""One head of one sequence as a plane of weights, or of another quantity, any part of it computed exactly.
+"""One head of one sequence as a matrix of weights, or of another quantity, any part of it computed exactly.
 
 Sinks can be hidden. With the keys of a set S hidden, the weights are those of the softmax over the
 other keys, ``w'_ij = exp(s_ij − lse'_i)`` with ``lse'_i = log Σ_{k∉S} exp s_ik`` (a learned sink stays
@@ -24,7 +24,7 @@ from torch import Tensor
 from regard.checks import check_choice
 from regard.errors import ShapeError
 from regard.masks import padding
-from regard.masks.extent import Bools, Strip
+from regard.masks.extent import Bools, TiledAxis
 from regard.masks.mask import NONE
 from regard.recording import Call, DenseCall, ScoredCall
 from regard.views.page.head_groups import HeadSlice
@@ -52,14 +52,14 @@ def hidden_keys(hiding: str, special: Sequence[bool]) -> Bools:
     return found
 
 
-class Plane:
+class HeadMatrix:
     """The weights of one head, or another quantity of it, with some keys hidden.
 
     >>> q = k = torch.zeros(1, 1, 4, 8)  # four equal scores
     >>> call = ScoredCall("attention", "encoder", 0, q, k, torch.full((1, 1, 4), math.log(4)))
-    >>> Plane(call, head=0).weights(slice(0, 1), slice(0, 4))
+    >>> HeadMatrix(call, head=0).weights(slice(0, 1), slice(0, 4))
     tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
-    >>> Plane(call, head=0, hidden=[True, False, False, False]).weights(slice(0, 1), slice(0, 4))
+    >>> HeadMatrix(call, head=0, hidden=[True, False, False, False]).weights(slice(0, 1), slice(0, 4))
     tensor([[0.0000, 0.3333, 0.3333, 0.3333]])
     """
 
@@ -87,7 +87,9 @@ class Plane:
         self.what = what
         self._quantity = None if what == "weight" else _Quantity(one.scored().on_cpu(), hides, what)
         if isinstance(one, ScoredCall):
-            one = replace(one, v=None, output_gradient=None, projection=None)
+            one = replace(
+                one, v=None, output_gradient=None, projection=None, projection_bias=None, residual=None
+            )
         self.call = one.on_cpu()
         self._unknown: Bools | None = None  # strips of rows whose lse is not yet known
         if hides.any():
@@ -129,9 +131,9 @@ class Plane:
         if isinstance(self.call, DenseCall) or rows.start >= rows.stop:
             return slice(0, self.keys)
         positions = np.arange(rows.start, rows.stop) + self.call.extent.offset
-        strip = Strip(positions, np.zeros(1, np.int64))
-        columns = Strip.cut(np.arange(self.keys), TILE)
-        found = np.flatnonzero(self.call.mask.tiles(strip, columns, self.call.extent)[0] != NONE)
+        whole = TiledAxis(positions, np.zeros(1, np.int64))
+        columns = TiledAxis.cut(np.arange(self.keys), TILE)
+        found = np.flatnonzero(self.call.mask.tiles(whole, columns, self.call.extent)[0] != NONE)
         if not len(found):
             return slice(0, 0)
         return slice(int(found[0]) * TILE, min(self.keys, (int(found[-1]) + 1) * TILE))
@@ -150,22 +152,22 @@ class Plane:
         self._unknown = np.ones(-(-call.queries // TILE), bool)
 
     def _know(self, rows: slice) -> None:
-        """Find the lse of these rows over the keys that are left, a strip at a time, once."""
+        """Find the lse of these rows over the keys that are left, a whole at a time, once."""
         if self._unknown is None or rows.start >= rows.stop:
             return
         strips = slice(rows.start // TILE, -(-rows.stop // TILE))
-        for strip in strips.start + np.flatnonzero(self._unknown[strips]):
-            self._find(int(strip))
+        for whole in strips.start + np.flatnonzero(self._unknown[strips]):
+            self._find(int(whole))
             # Set last: another thread that sees this also sees the numbers. Two may do it twice.
-            self._unknown[strip] = False
+            self._unknown[whole] = False
 
-    def _find(self, strip: int) -> None:
+    def _find(self, whole: int) -> None:
         call = self.call.scored()
         one = slice(0, 1)
         piece = HeadSlice(
             one, one, call.q[0], call.k[0], call.mask, call.bias, call.scale, call.softcap, call.sinks
         )
-        rows = torch.arange(strip * TILE, min((strip + 1) * TILE, call.queries))
+        rows = torch.arange(whole * TILE, min((whole + 1) * TILE, call.queries))
         found = torch.logsumexp(piece.scores(rows, call.q.dtype)[0], -1)
         if call.sinks is not None:
             found = torch.logaddexp(found, call.sinks.to(found.dtype))
