@@ -17,7 +17,7 @@ BROKEN = "\ufffd"
 
 
 class WordTokens(NamedTuple):
-    """A word as it is written, and the places of its tokens."""
+    """A word in its spelling, and the places of its tokens."""
 
     text: str
     places: tuple[int, ...]

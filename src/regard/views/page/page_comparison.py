@@ -33,7 +33,7 @@ SHARED = ("format", "digits", "arrays")
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class ComparedRecording:
     """One of the recordings of a comparison: the calls that are shown, and their payload."""
 
     recording: Recording
@@ -51,7 +51,9 @@ class Side:
         return found
 
 
-def compare(one: Side, other: Side, *, batch: int = 0, chosen: bool = False) -> Payload:
+def compare(
+    one: ComparedRecording, other: ComparedRecording, *, batch: int = 0, chosen: bool = False
+) -> Payload:
     """The payload of both sides, whose arrays are the same; ``chosen`` if the head to begin with is given."""
     pairs = paired_calls(one.calls, other.calls)
     if not pairs:
@@ -96,7 +98,9 @@ def _kinds(calls: Sequence[Call]) -> str:
     return ", ".join(dict.fromkeys(call.kind for call in calls))
 
 
-def _put_differences(one: Side, other: Side, call: Call, twin: Call, batch: int) -> list[HeadChange]:
+def _put_differences(
+    one: ComparedRecording, other: ComparedRecording, call: Call, twin: Call, batch: int
+) -> list[HeadChange]:
     """Describe the differences of two calls; returns how far each head changed."""
     own, theirs = one_sequence(call, batch), one_sequence(twin, batch)
     changed = changed_heads(own, theirs, real_queries(one.recording, call)[batch])
@@ -135,7 +139,7 @@ def _difference(own: Tensor, theirs: Tensor) -> Tensor:
     return (theirs - own).masked_fill((own == 0) & (theirs == 0), torch.nan)
 
 
-def _telling_query(side: Side, call: Call, twin: Call, change: HeadChange, batch: int) -> int:
+def _telling_query(side: ComparedRecording, call: Call, twin: Call, change: HeadChange, batch: int) -> int:
     """The query whose weight on another word changed most: neither is special, the key is not the first."""
     texts = side.payload.header["texts"]
     described = side.described(call)

@@ -15,7 +15,7 @@ from regard.languages import check_language
 from regard.recording import Call, DenseCall, Recording, ScoredCall
 from regard.views.column_headings import TEXTS
 from regard.views.page.array_packing import ArrayStore
-from regard.views.page.page_comparison import Side, compare
+from regard.views.page.page_comparison import ComparedRecording, compare
 from regard.views.page.page_html import document, frame_size
 from regard.views.page.page_layer import layer_bytes
 from regard.views.page.page_payload import FINE_VALUES, Payload, TokenDisplay, payload_of
@@ -249,8 +249,8 @@ def payload_for(recording: Recording, options: PageOptions) -> Payload:
     other = _payload_of_side(options.other, _of_other(options), _other_layers(options), payload.arrays)
     names = _side_names(recording, options.other, options.names)
     return compare(
-        Side(recording, chosen(recording, options.layers), payload, names[0]),
-        Side(options.other, chosen(options.other, _other_layers(options)), other, names[1]),
+        ComparedRecording(recording, chosen(recording, options.layers), payload, names[0]),
+        ComparedRecording(options.other, chosen(options.other, _other_layers(options)), other, names[1]),
         batch=options.batch,
         chosen=any(one is not None for one in (options.start.kind, options.start.layer, options.start.head)),
     )
