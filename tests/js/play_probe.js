@@ -7,12 +7,14 @@ import {
   softmaxRow,
   softmaxSlopes,
 } from "../../src/regard/views/play/assets/attention_steps.js";
-import { errorTemplate, learnErrors } from "../../src/regard/views/play/assets/error_texts.js";
+import { learnErrors } from "../../src/regard/views/play/assets/error_texts.js";
 import { allowedPairs, leadIndices, maskCost, maskRows } from "../../src/regard/views/play/assets/mask_counts.js";
 import { parseMask } from "../../src/regard/views/play/assets/mask_language.js";
 import { MaskProblem } from "../../src/regard/views/play/assets/mask_problem.js";
 import { likeness } from "../../src/regard/views/play/assets/python_text.js";
 import { queryResult } from "../../src/regard/views/play/assets/query_state.js";
+import { wordsIn } from "../../src/regard/views/play/assets/sentence_state.js";
+import { TransformerNumbers } from "../../src/regard/views/play/assets/transformer_numbers.js";
 
 /** What a text means, at some lengths: its own text, leading axes, rows and pairs; or its error in both languages. */
 function readMask(text, queries, keys) {
@@ -45,7 +47,6 @@ globalThis.play = {
   alibiSlopes,
   attentionSteps,
   costOf,
-  errorTemplate,
   learnErrors,
   likeness,
   multiHeadSteps,
@@ -53,4 +54,6 @@ globalThis.play = {
   readMask,
   softmaxRow,
   softmaxSlopes,
+  TransformerNumbers,
+  wordsIn,
 };

@@ -49,6 +49,10 @@ def start_of(playable: Playable, text: str | None = None) -> dict[str, Any]:
     """What a page begins with."""
     if playable.name == "sentence":
         return sentence_start(SENTENCE if text is None else text)
+    if playable.name == "transformer":
+        from regard.lessons.translator_numbers import TRANSLATED, translator_numbers
+
+        return translator_numbers(TRANSLATED if text is None else text)
     return {} if text is None else {"text": text}
 
 

@@ -29,7 +29,9 @@ BUNDLES = {
     "page/assets/unpack.js": "page",
     "report/assets/report.js": "page",
     "play/assets/one_query.js": "play",
+    "play/assets/sentence.js": "play",
     "play/assets/masks.js": "play",
+    "play/assets/transformer.js": "play",
 }
 """The scripts that files carry, by the module they start from, and the subject of their texts."""
 

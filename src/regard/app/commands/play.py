@@ -13,11 +13,18 @@ from regard.app.languages import TEXTS, lang_option
 from regard.app.text_argument import HELP, read_argument
 from regard.errors import ArgumentError
 
-NAMES = ("query", "masks")
+NAMES = ("query", "sentence", "masks", "transformer")
+
+
+class _PageName(click.Choice[str]):
+    """One of the names; ``one-query``, as its file is called, is accepted too."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return super().convert("query" if value == "one-query" else value, param, ctx)
 
 
 @click.command(epilog=HELP)
-@click.argument("name", required=False, type=click.Choice(NAMES))
+@click.argument("name", required=False, type=_PageName(NAMES))
 @click.argument("text", required=False)
 @click.option(
     "--out",

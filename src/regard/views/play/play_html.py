@@ -52,7 +52,9 @@ PLAYABLES = {
     one.name: one
     for one in (
         Playable("query", "one-query"),
+        Playable("sentence", "sentence"),
         Playable("masks", "masks"),
+        Playable("transformer", "transformer"),
     )
 }
 """The pages in the order in which a learner meets them, by their names on the command line."""

@@ -52,6 +52,12 @@ export function displayed(...parts) {
 export const mathRow = (...parts) => mathElement("mrow", {}, parts);
 export const mathText = (text) => inSpace(MATH_SPACE, "mtext", {}, [text]);
 export const mathName = (text) => inSpace(MATH_SPACE, "mi", { mathvariant: "normal" }, [text]);
+/** Something in round brackets, which are as high as it is. */
+export const brackets = (...parts) => mathRow("(", ...parts, ")");
+/** Space between two parts of a line. */
+export const mathGap = () => mathElement("mspace", { width: "1em" }, []);
+/** The sign of a transposed matrix. */
+export const transposed = (name) => sup(name, mathName("T"));
 export const frac = (above, below) => mathElement("mfrac", {}, [above, below]);
 export const root = (...parts) => mathElement("msqrt", {}, parts);
 export const sub = (base, index) => mathElement("msub", {}, [base, index]);

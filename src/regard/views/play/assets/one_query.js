@@ -3,7 +3,7 @@
 import { make, press } from "../../page/assets/elements.js";
 import { say } from "../../page/assets/languages.js";
 import { numberText, shareText } from "../../page/assets/numbers.js";
-import { displayed, drawn, frac, mathName, mathRow, redraw, root, sub, tinted } from "./drawing.js";
+import { brackets, displayed, drawn, frac, mathName, mathRow, redraw, root, sub, tinted } from "./drawing.js";
 import { openPlayable, slider, tick } from "./frame.js";
 import { glide, PLANE_REACH, planeOf } from "./plane.js";
 import { FEWEST_KEYS, firstQuery, MOST_KEYS, PRESETS, queryResult, withKeys } from "./query_state.js";
@@ -237,9 +237,7 @@ class QueryPage {
         sub("w", "j"),
         "=",
         mathName("softmax"),
-        "(",
-        below.length ? frac(score, mathRow(...below)) : score,
-        ")",
+        brackets(below.length ? frac(score, mathRow(...below)) : score),
       ),
       displayed(tinted("of-output", mathName(say("one-query.output"))), "=", "∑", sub("w", "j"), sub("v", "j")),
     );

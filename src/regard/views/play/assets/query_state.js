@@ -65,9 +65,10 @@ export function restChannel(which, channel) {
 
 /** A number from 0 to 1 that looks random: 32 bits of the index, mixed. */
 function hashed(index) {
-  let bits = Math.imul(index ^ (index >>> 16), 0x21f0aaad);
-  bits = Math.imul(bits ^ (bits >>> 15), 0x735a2d97);
-  return ((bits ^ (bits >>> 15)) >>> 0) / 2 ** 32;
+  let bits = Math.imul(index + 1, 0x9e3779b9);
+  bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
+  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
+  return ((bits ^ (bits >>> 16)) >>> 0) / 2 ** 32;
 }
 
 /** A vector of the plane with further channels. */
