@@ -325,9 +325,9 @@ def test_linear_attention_does_not_depend_on_the_number_of_threads(causal, monke
 def test_a_watched_model_is_computed_in_pieces_and_seen_once(two_threads, monkeypatch):
     monkeypatch.setattr(threads, "MIN_SPREAD_SIZE", 0)
     used = []
-    for kind in (threads._Team, threads._Pool):
+    for kind in (threads._ThreadGroup, threads._Pool):
         plain = kind.share
-        monkeypatch.setattr(kind, "share", lambda team, *rest, f=plain: used.append(1) or f(team, *rest))
+        monkeypatch.setattr(kind, "share", lambda *given, f=plain: used.append(1) or f(*given))
     layer = torch.nn.MultiheadAttention(16, 2, batch_first=True)
     x = torch.randn(1, N, 16)
     allowed = masks.window(9, 9).dense(N)
@@ -341,7 +341,7 @@ def test_a_watched_model_is_computed_in_pieces_and_seen_once(two_threads, monkey
 
 def test_pages_tables_and_maps_do_not_depend_on_the_number_of_threads(tmp_path, monkeypatch):
     from regard.recording import Recording, ScoredCall
-    from regard.views.map import Plane, build
+    from regard.views.map import HeadMatrix, build
 
     torch.manual_seed(0)
     calls = []
@@ -354,7 +354,7 @@ def test_pages_tables_and_maps_do_not_depend_on_the_number_of_threads(tmp_path, 
     def made(name):
         regard.page(recording, tmp_path / name)
         shares = []
-        levels = build(Plane(calls[0], 1), shares.append)
+        levels = build(HeadMatrix(calls[0], 1), shares.append)
         assert shares == sorted(shares)
         assert shares[-1] == 1.0
         return (tmp_path / name).read_bytes(), regard.heads.table(recording), levels
@@ -374,7 +374,7 @@ def test_pages_tables_and_maps_do_not_depend_on_the_number_of_threads(tmp_path, 
 
 def test_a_map_that_is_called_off_ends(two_threads, monkeypatch):
     from regard.recording import ScoredCall
-    from regard.views.map import Plane, build
+    from regard.views.map import HeadMatrix, build
 
     monkeypatch.setattr(threads, "MIN_SPREAD_SIZE", 0)
     q = torch.randn(1, 1, 700, 8)
@@ -384,4 +384,4 @@ def test_a_map_that_is_called_off_ends(two_threads, monkeypatch):
         raise TimeoutError(share)
 
     with pytest.raises(TimeoutError):
-        build(Plane(call, 0), enough)
+        build(HeadMatrix(call, 0), enough)

@@ -58,8 +58,8 @@ def spread(work: Callable[[], R], size: int = MIN_SPREAD_SIZE) -> R:
     import torch
 
     count = torch.get_num_threads()
-    team = getattr(_here, "team", None)
-    if count == 1 or size < MIN_SPREAD_SIZE or team is not None or _inside() or not _can_spread():
+    shared = getattr(_here, "group", None) is not None
+    if count == 1 or size < MIN_SPREAD_SIZE or shared or _inside() or not _can_spread():
         return work()
     region = parallel_region() if size < MAX_POOL_SIZE else None
     if region is not None:
@@ -67,11 +67,11 @@ def spread(work: Callable[[], R], size: int = MIN_SPREAD_SIZE) -> R:
     workers = _workers(count)
     if not workers:
         return work()
-    members = _Team(workers)
+    group = _ThreadGroup(workers)
     try:
-        return cast(R, members.run(work))
+        return cast(R, group.run(work))
     finally:
-        _release(members.members)
+        _release(group.members)
 
 
 def each(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
@@ -80,14 +80,14 @@ def each(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
     If one raises, no further item is started; of several errors, that of the first item is raised.
     """
     chosen = list(items)
-    team: _Team | _Pool | None = getattr(_here, "team", None)
-    if team is None or len(chosen) < 2:
+    group: _ThreadGroup | _Pool | None = getattr(_here, "group", None)
+    if group is None or len(chosen) < 2:
         return [work(item) for item in chosen]
-    _here.team = None  # nested calls of each run in this thread
+    _here.group = None  # nested calls of each run in this thread
     try:
-        return team.share(work, chosen)
+        return group.share(work, chosen)
     finally:
-        _here.team = team
+        _here.group = group
 
 
 # ---- the threads -----------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class _Worker(threading.Thread):
         return task
 
 
-class _Team:
+class _ThreadGroup:
     """The threads of one ``spread``: the first runs the work, the others help it with ``each``."""
 
     def __init__(self, members: list[_Worker]) -> None:
@@ -159,11 +159,11 @@ class _Team:
 
     def run(self, work: Callable[[], Any]) -> Any:
         def first() -> Any:
-            _here.team = self
+            _here.group = self
             try:
                 return work()
             finally:
-                _here.team = None
+                _here.group = None
 
         task = self.members[0].give(first, _ThreadState())
         try:
@@ -194,11 +194,11 @@ class _Pool:
         self._region, self._count = region, count
 
     def run(self, work: Callable[[], R]) -> R:
-        _here.team = self
+        _here.group = self
         try:
             return work()
         finally:
-            _here.team = None
+            _here.group = None
 
     def share(self, work: Callable[[T], R], items: list[T]) -> list[R]:
         turns = _Turns(work, items, lambda: False)
@@ -300,7 +300,7 @@ def _forget() -> None:
     global _lock
     _lock = threading.Lock()
     _idle.clear()
-    _here.team = None
+    _here.group = None
     _here.inside = False
 
 

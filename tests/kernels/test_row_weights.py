@@ -14,8 +14,8 @@ from regard import biases, masks
 from regard.kernels.compiled_pass import SWITCH, compiled_pass
 from regard.kernels.row_weights import weigh_rows
 from regard.recording import ScoredCall
+from regard.views.map.head_matrix import HeadMatrix
 from regard.views.map.levels import build
-from regard.views.map.plane import Plane
 
 BITS = math.log2(math.e)
 
@@ -87,7 +87,7 @@ def plane_of(mask, options, hidden):
     q, k = torch.randn(1, 1, 601, 16), torch.randn(1, 1, 613, 16)
     _, lse = regard.kernels.attention_with_lse(q, k, k, mask=mask, scale=0.5, **options)
     call = ScoredCall("layer", "decoder", 0, q, k, lse, mask=mask, scale=0.5, **options)
-    return Plane(call, 0, hidden=np.arange(613) % 5 == 0 if hidden else None)
+    return HeadMatrix(call, 0, hidden=np.arange(613) % 5 == 0 if hidden else None)
 
 
 @pytest.mark.parametrize("mask", MASKS, ids=str)

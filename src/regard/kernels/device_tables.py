@@ -22,7 +22,7 @@ ALIGNED = 8
 """Arrays begin at multiples of this many bytes, so that bytes can be read as int64."""
 
 
-class Place(NamedTuple):
+class ArraySlice(NamedTuple):
     """Where an array is among the bytes."""
 
     start: int
@@ -46,7 +46,7 @@ class DeviceTables:
 
     def __init__(self, inputs: Inputs, tiles: Mapping[MaskPart, Sequence[RowTile]]) -> None:
         self._inputs = inputs
-        self._places: dict[Hashable, Place] = {}
+        self._places: dict[Hashable, ArraySlice] = {}
         self._blind: set[Hashable] = set()  # tiles with a row that sees nothing
         self._stop = 0
         arrays: list[NDArray[Any]] = []
@@ -56,7 +56,7 @@ class DeviceTables:
                     start = -(-self._stop // ALIGNED) * ALIGNED
                     self._stop = start + array.nbytes
                     dtype = torch.bool if array.dtype == np.bool_ else torch.int64
-                    self._places[name] = Place(start, self._stop, array.shape, dtype)
+                    self._places[name] = ArraySlice(start, self._stop, array.shape, dtype)
                     arrays.append(array)
         self._bytes = sent(self._joined(arrays), inputs.q.device)
 

@@ -35,7 +35,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from regard.masks.extent import Bools, Extent, Integers, Strip
+from regard.masks.extent import Bools, Extent, Integers, TiledAxis
 from regard.masks.grid_patterns import Neighbourhood
 from regard.masks.id_table import aligned
 from regard.masks.mask import NONE, SOME, Both, Constant, Mask
@@ -400,11 +400,11 @@ def _box_row(
         lines = (lines[:, None] * size + np.asarray(along)).reshape(-1)
     firsts = lines * shape[-1] + box[-1].start
     runs = _union(tuple((int(first), int(first) + len(box[-1])) for first in firsts))
-    keys = Strip(
+    keys = TiledAxis(
         np.concatenate([np.arange(*run) for run in runs]),
         np.cumsum([0, *(b - a for a, b in runs[:-1])]),
     )
-    seen = mask.tiles(Strip(q, np.zeros(1, np.int64)), keys, extent)[0]
+    seen = mask.tiles(TiledAxis(q, np.zeros(1, np.int64)), keys, extent)[0]
     chosen = tuple(run for run, verdict in zip(runs, seen) if verdict != NONE)
     if not chosen:
         return None
@@ -479,7 +479,7 @@ def _is_scattered(truth: Bools) -> bool:
     """Whether skipping empty tiles would not help, because most tiles are mixed."""
     if len(truth) <= TILE:
         return False
-    least, greatest = Strip.cut(np.arange(len(truth)), TILE).span(truth)
+    least, greatest = TiledAxis.cut(np.arange(len(truth)), TILE).span(truth)
     return bool((least != greatest).mean() > 0.25)
 
 
@@ -506,7 +506,7 @@ def _row_tiles(mask: Mask, q: Integers, k: Integers, extent: Extent, max_rows: i
 
 
 def _narrow_row_tiles(mask: Mask, q: Integers, k: Integers, extent: Extent) -> Iterator[RowTile]:
-    rows, columns = Strip.cut(q, TILE), Strip.cut(k, TILE)
+    rows, columns = TiledAxis.cut(q, TILE), TiledAxis.cut(k, TILE)
     for stack in tile_rows(mask, rows, columns, extent):
         starts, stops = columns.starts[stack.columns], columns.stops[stack.columns]
         for row, line in zip(stack.rows, stack.verdicts):

@@ -223,7 +223,7 @@ def _calculated(row: AttentionRow) -> Trace:
 
 
 @dataclass(frozen=True, eq=False)
-class _Keys:
+class _ShownKeys:
     """The keys that are shown individually, and the labels of the rest."""
 
     shown: list[int]
@@ -257,7 +257,7 @@ class _Keys:
         return Grid(tuple(rows), whole.columns, tuple(lines), "", weights)
 
 
-def _choose(trace: Trace, row: AttentionRow, keys: Sequence[str], lang: str) -> _Keys:
+def _choose(trace: Trace, row: AttentionRow, keys: Sequence[str], lang: str) -> _ShownKeys:
     order = np.argsort(-trace["weights"][0, 0], kind="stable")
     seen = [int(key) for key in order if row.allowed[key]]
     shown, others = seen[:SHOWN], seen[SHOWN:]
@@ -265,7 +265,7 @@ def _choose(trace: Trace, row: AttentionRow, keys: Sequence[str], lang: str) -> 
         shown, others = seen, []
     hidden = int((~row.allowed).sum())
     labels = [f"{keys[key]} ({key})" for key in shown]
-    return _Keys(
+    return _ShownKeys(
         shown,
         others,
         hidden,
