@@ -22,7 +22,7 @@ from regard.app.server.run_server import Server, make_app
 from regard.app.server.safety import ServerAddress
 from regard.app.server.served_models import EXAMPLES, TokenCount, fitting, heard, held
 from regard.recording import Recording
-from views.planes import made
+from views.exact_weights import made
 
 BASE = "http://127.0.0.1:8000"
 

@@ -10,7 +10,7 @@ from app.served import client, finished, served
 from regard.app.server.openapi import schema
 from regard.app.server.served_models import load_models
 from regard.recording import Recording
-from views.planes import blocks, exact
+from views.exact_weights import blocks, exact
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_levels_must_be_built_first(http):
 @pytest.mark.parametrize(
     ("path", "status", "says"),
     [
-        ("/api/recordings/nobody", 404, "no longer available"),
+        ("/api/recordings/nobody", 404, "does not have this recording"),
         ("/api/recordings/../../etc/passwd", 404, "nothing at this address"),
         ("/api/jobs/none", 404, "This job no longer exists"),
         ("/nowhere", 404, "nothing at this address"),
@@ -281,7 +281,7 @@ def test_recordings_of_texts_are_bounded_and_the_given_stay():
         server_state = http.app.server_state
         assert server_state.library.nbytes <= 20_000
         # What was made of those that have gone does not keep them in memory.
-        assert {place[0] for place in server_state.planes._held} == {
+        assert {place[0] for place in server_state.matrices._held} == {
             name for name in names if name in server_state.library
         }
 

@@ -15,7 +15,7 @@ from regard.app.server.assets import assets
 from regard.app.server.safety import ServerAddress
 from regard.texts import read_table
 from views.browser import Heard
-from views.planes import exact
+from views.exact_weights import exact
 
 SETTLED = "window.regard?.app?.margins && regard.app.layer.idle"
 

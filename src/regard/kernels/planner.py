@@ -28,7 +28,7 @@ from regard.errors import ArgumentError
 from regard.kernels.layout import TILE, MaskPart, Region, Run, cost_of, lay_out, one_tile
 from regard.languages import Texts
 from regard.masks import Mask, MaskLike, as_mask, causal, everything
-from regard.masks.extent import Extent, Strip
+from regard.masks.extent import Extent, TiledAxis
 from regard.masks.mask import ALL, NONE, extent_of
 from regard.masks.pair_patterns import Dense
 from regard.masks.tiles import count_by_distance
@@ -287,7 +287,7 @@ def _verdict(mask: Mask, extent: Extent, region: Region) -> int:
     if not region.pairs:
         return NONE
     whole = np.zeros(1, np.int64)
-    rows, columns = Strip(region.query_positions(extent), whole), Strip(region.key_positions(), whole)
+    rows, columns = TiledAxis(region.query_positions(extent), whole), TiledAxis(region.key_positions(), whole)
     return int(mask.tiles(rows, columns, extent)[0, 0])
 
 

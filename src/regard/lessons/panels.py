@@ -72,7 +72,7 @@ def draw(*panels: Panel, title: str = "") -> Figure:
         for panel in panels:
             axes = layout.area(left, 1.5, *_size(panel))
             _DRAWN[type(panel)](layout, axes, panel)
-            axes.set_title(layout.sentence(panel.title), family=layout.families, fontsize=8.5)
+            axes.set_title(layout.sentence(panel.title), family=layout.families, fontsize=9)
             # The labels around the cells are measured, and the panel is moved to the right of the last one.
             box = axes.get_tightbbox(layout.renderer)
             assert box is not None
@@ -125,8 +125,8 @@ def _cells(layout: FigureLayout, axes: Axes, panel: Cells) -> None:
             interpolation="nearest",
         )
     axes.spines[:].set_visible(False)
-    layout.label(axes, "y", panel.rows, count, SIDE / count, size=7.5)
-    layout.label(axes, "x", panel.columns, wide, SIDE / wide, size=7.5)
+    layout.label(axes, "y", panel.rows, count, SIDE / count, size=9)
+    layout.label(axes, "x", panel.columns, wide, SIDE / wide, size=9)
     for side, name in zip("yx", panel.sides):
         if name:
             layout.side_name(axes, side, name)
@@ -144,7 +144,7 @@ def _curves(layout: FigureLayout, axes: Axes, panel: Curves) -> None:
     axes.grid(visible=True)
     if len(panel.series) > 1:
         axes.legend(
-            loc="upper center", bbox_to_anchor=(0.5, -0.22), prop={"family": layout.families, "size": 7.5}
+            loc="upper center", bbox_to_anchor=(0.5, -0.22), prop={"family": layout.families, "size": 9}
         )
     if panel.side:
         layout.side_name(axes, "x", panel.side)

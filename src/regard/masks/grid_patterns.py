@@ -11,7 +11,7 @@ import numpy as np
 
 from regard.checks import check_integer
 from regard.errors import MaskError, ShapeError
-from regard.masks.extent import MAX_LENGTH, Array, Extent, Integers, Pairs, Strip
+from regard.masks.extent import MAX_LENGTH, Array, Extent, Integers, Pairs, TiledAxis
 from regard.masks.mask import Mask, Verdicts, verdicts
 
 MAX_AXES = 8
@@ -59,7 +59,7 @@ class Neighbourhood(Mask):
             near = here if near is None else near & here
         return near
 
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+    def tiles(self, rows: TiledAxis, columns: TiledAxis, extent: Extent) -> Verdicts:
         del extent
         q, k = (columns, rows) if self.transposed else (rows, columns)
         everywhere = np.ones((len(q), len(k)), np.bool_)

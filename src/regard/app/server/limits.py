@@ -43,7 +43,7 @@ class Limits:
     """Memory for recordings of typed texts; those given at the start do not count."""
     level_bytes: int = 500_000_000
     """Memory for the levels of maps."""
-    plane_bytes: int = 250_000_000
+    matrix_bytes: int = 250_000_000
     """Memory for heads prepared for tiles."""
     page_bytes: int = 250_000_000
     """Memory for pages."""

@@ -36,7 +36,7 @@ from regard.app.server.request_validation import check_choice, parsed_body, pars
 from regard.app.server.server_state import ServerState
 from regard.errors import RegardError
 from regard.version import __version__
-from regard.views.map import TILE, Levels, Plane, encoded, peak, strongest_key, tile
+from regard.views.map import TILE, HeadMatrix, Levels, encoded, peak, strongest_key, tile
 
 Answer = TypeVar("Answer")
 Parameters = TypeVar("Parameters", bound=Struct)
@@ -244,12 +244,12 @@ class Routes:
             )
 
         def work() -> tuple[bytes, tuple[int, int]]:
-            plane = self._plane(entry, said)
+            matrix = self._matrix(entry, said)
             levels = self._levels(entry, said)
             if (
                 levels is None
-                and said.level <= plane.coarsest
-                and self.server_state.needs_levels(plane, said.level)
+                and said.level <= matrix.coarsest
+                and self.server_state.needs_levels(matrix, said.level)
             ):
                 raise RequestError(
                     409,
@@ -258,7 +258,7 @@ class Routes:
                     level=said.level,
                 )
             cells = tile(
-                plane, level=said.level, row=said.row, column=said.column, kind=said.kind, levels=levels
+                matrix, level=said.level, row=said.row, column=said.column, kind=said.kind, levels=levels
             )
             return encoded(cells, said.type, said.scale), (cells.shape[0], cells.shape[1])
 
@@ -270,14 +270,14 @@ class Routes:
         """The pair with the largest weight in one cell."""
         entry, said = self._place(request, CellParameters)
         found = await self._in_thread(
-            lambda: peak(self._plane(entry, said), level=said.level, row=said.row, column=said.column)
+            lambda: peak(self._matrix(entry, said), level=said.level, row=said.row, column=said.column)
         )
         return SafeJsonResponse(found._asdict(), headers={"cache-control": "no-store"})
 
     async def row(self, request: Request) -> Response:
         """The key that one query attends to most."""
         entry, said = self._place(request, RowParameters)
-        found = await self._in_thread(lambda: strongest_key(self._plane(entry, said), row=said.row))
+        found = await self._in_thread(lambda: strongest_key(self._matrix(entry, said), row=said.row))
         return SafeJsonResponse(found._asdict(), headers={"cache-control": "no-store"})
 
     async def margins(self, request: Request) -> Response:
@@ -285,7 +285,7 @@ class Routes:
         entry, said = self._place(request, HeadParameters)
         levels = self._levels(entry, said)
         if levels is None:
-            await self._in_thread(lambda: self._plane(entry, said))
+            await self._in_thread(lambda: self._matrix(entry, said))
             raise RequestError(
                 409, "The margins of this head are not built yet.", do="Post to …/maps, then ask again."
             )
@@ -301,7 +301,7 @@ class Routes:
     def _entry(self, request: Request) -> StoredRecording:
         entry = self.server_state.library.get(request.path_params["recording"])
         if entry is None:
-            raise RequestError(404, "This recording is no longer available.", do="Read the text again.")
+            raise RequestError(404, "The server does not have this recording.", do="Read the text again.")
         return entry
 
     def _job(self, request: Request) -> Subscription:
@@ -327,8 +327,8 @@ class Routes:
         self._call(entry, said.call)
         return entry, said
 
-    def _plane(self, entry: StoredRecording, said: HeadParameters) -> Plane:
-        return self.server_state.plane(entry, said.call, said.head, said.sinks, said.what)
+    def _matrix(self, entry: StoredRecording, said: HeadParameters) -> HeadMatrix:
+        return self.server_state.matrix(entry, said.call, said.head, said.sinks, said.what)
 
     def _levels(self, entry: StoredRecording, said: HeadParameters) -> Levels | None:
         return self.server_state.levels.get((entry.id, said.call, said.head, said.sinks, said.what))

@@ -45,7 +45,7 @@ class TokenCount(NamedTuple):
     characters: int | None
 
 
-class Model(Protocol):
+class ServedModel(Protocol):
     """Something that reads a text."""
 
     id: str
@@ -205,11 +205,11 @@ def check_tokens(count: int, limits: Limits) -> None:
         )
 
 
-def load_models(names: Sequence[str]) -> list[Model]:
+def load_models(names: Sequence[str]) -> list[ServedModel]:
     """The built-in translator, if its weights are installed, and the models with these folders or names."""
     from regard.recording import load_reader
 
-    found: list[Model] = []
+    found: list[ServedModel] = []
     translator = _embedded()
     if translator is not None:
         found.append(TranslatorModel(translator))

@@ -85,7 +85,7 @@ def draw_bars(layout: FigureLayout, axes: Axes, rows: Sequence[BarRow]) -> None:
             (3, 0),
             textcoords="offset points",
             va="center_baseline",
-            fontsize=7.5,
+            fontsize=9,
             color=QUIET,
         )
 

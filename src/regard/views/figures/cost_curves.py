@@ -62,12 +62,12 @@ def cost(
     side = checked_size(size, SIDE)
     with house_style():
         layout = FigureLayout([*names, title or ""], lang)
-        widest = max(layout.width_of(shortened(layout.text(name)), 8) for name in names)
+        widest = max(layout.width_of(shortened(layout.text(name)), 9) for name in names)
         for place, (name, series, unit) in enumerate(panels):
             axes = layout.area(1 + place * (side + widest + 0.9), 1, side, side)
             _panel(layout, axes, places, series, names, unit, side)
             layout.side_name(axes, "x", layout.say("tokens"))
-            axes.set_title(layout.say(name), fontsize=8.5, family=layout.families)
+            axes.set_title(layout.say(name), fontsize=9, family=layout.families)
             if place == 0 and title:
                 axes.annotate(
                     layout.sentence(title),
@@ -137,7 +137,7 @@ def _panel(
     shown = lengths[:: max(1, ceil(len(lengths) / _MOST_TICKS))]
     axes.set_xticks(shown, [f"{length:,.0f}" for length in shown])
     room = side / max(len(shown) - 1, 1)
-    if max(layout.width_of(f"{length:,.0f}", 8) for length in shown) > room - 0.05:
+    if max(layout.width_of(f"{length:,.0f}", 9) for length in shown) > room - 0.05:
         axes.tick_params(axis="x", labelrotation=45)
     axes.minorticks_off()
     axes.grid(visible=True)
@@ -186,7 +186,7 @@ def _name_lines(
             (1 + 0.14 / side, height / side),
             textcoords="axes fraction",
             family=layout.families,
-            fontsize=8,
+            fontsize=9,
             color=head_style(names.index(name))["color"],
             va="center",
             # A line may end before the last length, and names may have been moved apart.

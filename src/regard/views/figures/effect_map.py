@@ -225,6 +225,6 @@ def eviction(
         axes.grid(axis="y")
         layout.side_name(axes, "x", layout.say("eviction.budget"))
         layout.side_name(axes, "y", layout.say("eviction.kept"))
-        axes.legend(loc="lower right", prop={"family": layout.families, "size": 8})
+        axes.legend(loc="lower right", prop={"family": layout.families, "size": 9})
         layout.title(axes, title, layout.say("eviction", start=found.start, length=found.length))
         return layout.fit()

@@ -45,7 +45,7 @@ THINNEST = 0.16
 FEW_NUMBERS = 16
 """Positions without a name up to which all are numbered."""
 
-SMALLEST, USUAL = 5.5, 8.5
+SMALLEST, USUAL = 5.5, 9.0
 """Font size, in points."""
 
 
@@ -142,25 +142,25 @@ class FigureLayout:
     def side_name(self, axes: Axes, side: str, name: str) -> None:
         """The name of an axis, small and grey."""
         set_label = axes.set_xlabel if side == "x" else axes.set_ylabel
-        set_label(self.text(name), color=QUIET, fontsize=8, labelpad=5, family=self.families)
+        set_label(self.text(name), color=QUIET, fontsize=9, labelpad=5, family=self.families)
 
     def side_names(self, axes: Axes, kind: str, width: float, height: float) -> None:
         """The names of both axes, which say who attends to whom where there is room for that."""
         for side, name, room in (("y", "query", height), ("x", "key", width)):
             long = self.say(f"{name}.written" if name == "query" and kind == "cross" else f"{name}.attends")
-            self.side_name(axes, side, long if self.width_of(long, 8) <= 1.15 * room else self.say(name))
+            self.side_name(axes, side, long if self.width_of(long, 9) <= 1.15 * room else self.say(name))
 
     def say_masked(self, axes: Axes, hidden: NDArray[np.bool_], width: float, height: float) -> None:
         """The word "masked" in the upper right corner, if all of its cells are masked."""
         word = self.say("masked")
         rows, columns = hidden.shape
-        across = ceil(columns * (self.width_of(word, 7) + 0.12) / width)
+        across = ceil(columns * (self.width_of(word, 9) + 0.12) / width)
         down = ceil(rows * 0.2 / height)
         if across <= columns and down <= rows and hidden[:down, -across:].all():
             box = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.2}
             axes.annotate(
                 word, (1, 1), (-4, -4), xycoords="axes fraction", textcoords="offset points", ha="right",
-                va="top", fontsize=7, color=QUIET, family=self.families, bbox=box,
+                va="top", fontsize=9, color=QUIET, family=self.families, bbox=box,
             )  # fmt: skip
 
     def title(self, axes: Axes, title: str | None, otherwise: str, *, size: float | None = None) -> None:
@@ -186,21 +186,21 @@ def planned(count: int, pitch: float, size: float | None = None, *, numbers: boo
     Readers can interpolate between numbers, so fewer of them are enough.
 
     >>> planned(13, 0.48).size, planned(13, 0.48).step
-    (8.5, 1)
+    (9.0, 1)
     >>> planned(508, 0.0124).positions[:4]
-    [0, 10, 20, 30]
+    [0, 20, 40, 60]
     """
     points = pitch / POINT
     usual = USUAL if size is None else size
     fitting = min(usual, 0.86 * points)
-    if numbers and count > FEW_NUMBERS:
+    if numbers and (count > FEW_NUMBERS or fitting < usual):
         step = next(step for step in _steps() if step * pitch >= 0.5)
-        return LabelPlan(list(range(0, count, step)), step, min(usual, 7.5))
+        return LabelPlan(list(range(0, count, step)), step, usual)
     if fitting >= SMALLEST:
         return LabelPlan(list(range(count)), 1, fitting)
-    # Thinned labels have the room to be larger than the smallest.
-    step = next(step for step in _steps() if step * points >= 1.35 * (SMALLEST + 1))
-    return LabelPlan(list(range(0, count, step)), step, SMALLEST + 1)
+    # Thinned labels have the room to be as large as usual.
+    step = next(step for step in _steps() if step * points >= 1.2 * usual)
+    return LabelPlan(list(range(0, count, step)), step, usual)
 
 
 def _steps() -> Iterator[int]:

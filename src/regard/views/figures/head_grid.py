@@ -100,7 +100,7 @@ def grid(
         images = [paint(axes, picture, colours) for axes, picture in zip(panels, pictures)]
         for place, (axes, matrix) in enumerate(zip(panels, matrices)):
             name = layout.say("head.n", head=matrix.head) if matrix.head is not None else ""
-            axes.set_title(name, fontsize=8.5, pad=3.5, color=QUIET, family=layout.families)
+            axes.set_title(name, fontsize=9, pad=3.5, color=QUIET, family=layout.families)
             leftmost, lowest = place % side_by_side == 0, place + side_by_side >= len(matrices)
             _label_shared(layout, axes, matrix, across, height, leftmost, lowest)
         rows = ceil(len(matrices) / side_by_side)
@@ -141,10 +141,10 @@ def _label(
     layout: FigureLayout, axes: Axes, side: str, labels: Sequence[str] | None, count: int, pitch: float
 ) -> None:
     if count <= LABELLED and planned(count, pitch, 7.5).step == 1:
-        layout.label(axes, side, labels, count, pitch, size=7.5)
+        layout.label(axes, side, labels, count, pitch, size=9)
     else:
         # Positions are more useful than every twentieth token.
-        layout.label(axes, side, None, count, pitch, size=7.5)
+        layout.label(axes, side, None, count, pitch, size=9)
         layout.side_name(axes, side, layout.say("query" if side == "y" else "key"))
 
 
@@ -234,7 +234,7 @@ def _name_rows_and_columns(
             rotation=0,
             ha="right",
             va="center",
-            fontsize=7.5,
+            fontsize=9,
             color=QUIET,
             family=layout.families,
         )
@@ -242,5 +242,5 @@ def _name_rows_and_columns(
         top = min(row for row, one in panels if one == column)
         name = layout.say("head.n", head=head) if column == 0 else str(head)
         panels[top, column].set_title(
-            name, fontsize=7.5, color=QUIET, pad=3, loc="center", family=layout.families
+            name, fontsize=9, color=QUIET, pad=3, loc="center", family=layout.families
         )

@@ -39,6 +39,7 @@ def heatmap(
     cmap: str | Colormap | None = None,
     numbers: bool | None = None,
     title: str | None = None,
+    sides: tuple[str, str] | None = None,
     size: float | None = None,
     width: float | str | None = None,
     lang: str = "en",
@@ -56,6 +57,8 @@ def heatmap(
         cmap: a colour map of matplotlib, by default the one in its settings.
         numbers: print each weight in its cell; by default where there is room.
         title: by default the name of the head; "" for none.
+        sides: the names of rows and columns if they are not queries and keys, for example
+            ``("key", "key")`` for similarities.
         size: the longer side in inches.
         width: the width of the whole figure in inches, or "column" or "page" for one or both columns of a
             paper; in place of ``size``.
@@ -68,11 +71,13 @@ def heatmap(
     >>> figure = heatmap([[0.7, 0.3], [0.4, 0.6]], queries=["I", "am"])
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['0.70', '0.30', '0.40', '0.60']
+    >>> heatmap([[1.0, 0.3], [0.3, 1.0]], sides=("key", "key")).axes[0].get_xlabel()
+    'key'
     """
     matrix = one_matrix(
         weights, layer=layer, head=head, kind=kind, run=run, batch=batch, queries=queries, keys=keys
     )
-    look = HeatmapStyle(scale, largest, cmap, numbers, title, lang)
+    look = HeatmapStyle(scale, largest, cmap, numbers, title, lang, sides)
     if width is not None:
         return drawn_to_width(lambda inches: draw_heatmap(matrix, inches, look), width)
     return draw_heatmap(matrix, size, look)
@@ -88,6 +93,7 @@ class HeatmapStyle:
     numbers: bool | None
     title: str | None
     lang: str
+    sides: tuple[str, str] | None = None
 
 
 def draw_heatmap(matrix: Matrix, size: float | None, look: HeatmapStyle) -> StyledFigure:
@@ -97,13 +103,17 @@ def draw_heatmap(matrix: Matrix, size: float | None, look: HeatmapStyle) -> Styl
     colours = scale_for([picture], look.scale, look.largest, look.cmap)
     numbers, title, lang = look.numbers, look.title, look.lang
     with house_style():
-        layout = FigureLayout([*(matrix.queries or ()), *(matrix.keys or ()), title or ""], lang)
+        texts = [*(matrix.queries or ()), *(matrix.keys or ()), title or "", *(look.sides or ())]
+        layout = FigureLayout(texts, lang)
         axes = layout.area(1, 1, width, height)
         image = paint(axes, picture, colours)
         tall, wide = height / matrix.shape[0], width / matrix.shape[1]
         layout.label(axes, "y", matrix.queries, matrix.shape[0], tall)
         layout.label(axes, "x", matrix.keys, matrix.shape[1], wide)
-        layout.side_names(axes, matrix.kind, width, height)
+        if look.sides is None:
+            layout.side_names(axes, matrix.kind, width, height)
+        for side, name in zip("yx", look.sides or ()):
+            layout.side_name(axes, side, name)
         layout.say_masked(axes, np.ma.getmaskarray(picture.values), width, height)
         fits = picture.whole and wide >= ROOM_FOR_A_NUMBER and tall >= 0.16
         if numbers or (numbers is None and fits):
@@ -127,7 +137,7 @@ def _in_words(matrix: Matrix, picture: BlockMaxima, title: str, lang: str) -> st
 
 
 def _print_numbers(axes: Axes, picture: BlockMaxima, colours: ColourScale, room: float) -> None:
-    size = min(8.5, 8.5 * room / 0.42)
+    size = min(9.0, 9.0 * room / 0.42)
     hidden = np.ma.getmaskarray(picture.values)
     for row, column in np.argwhere(~hidden):
         value = float(picture.values[row, column])

@@ -152,7 +152,7 @@ def _draw(layout: FigureLayout, axes: Axes, lines: Lines, number: str, named: in
         axes.set_ylim(bottom=0.0)
     axes.grid(axis="y")
     axes.margins(x=0.0)
-    axes.tick_params(labelsize=7.5)
+    axes.tick_params(labelsize=9)
     ends = {place: values[-1] for place, (_, values) in lines.items() if not np.isnan(values[-1])}
     strongest = sorted(ends, key=ends.__getitem__, reverse=number != "entropy")[: max(0, named)]
     _name_ends(
@@ -171,7 +171,7 @@ def _name_ends(layout: FigureLayout, axes: Axes, ends: Mapping[Place, float], la
         lowest = height + moved
         axes.annotate(
             f"{layer}.{head}", (last, value), (4, moved), textcoords="offset points", va="center",
-            fontsize=7.5, color=head_style(layer)["color"], annotation_clip=False,
+            fontsize=9, color=head_style(layer)["color"], annotation_clip=False,
         )  # fmt: skip
 
 
@@ -183,6 +183,6 @@ def _name_layers(layout: FigureLayout, axes: Axes, layers: Sequence[int]) -> Non
     for line, layer in enumerate(known):
         axes.annotate(
             layout.say("layer.n", layer=layer), (1, 1), (30, -5 - 11 * line), xycoords="axes fraction",
-            textcoords="offset points", va="top", fontsize=8, color=head_style(layer)["color"],
+            textcoords="offset points", va="top", fontsize=9, color=head_style(layer)["color"],
             family=layout.families, annotation_clip=False,
         )  # fmt: skip

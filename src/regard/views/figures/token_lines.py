@@ -188,7 +188,7 @@ def _legend(layout: FigureLayout, axes: Axes, matrices: Sequence[Matrix]) -> Non
         bbox_to_anchor=(0.5, 0),
         ncols=min(len(handles), 4),
         labelcolor=QUIET,
-        prop={"family": layout.families, "size": 8},
+        prop={"family": layout.families, "size": 9},
         handlelength=2.2,
         columnspacing=1.2,
     )
