@@ -187,8 +187,15 @@ class Transcriber:
                 )
                 probability = float(np.mean([window.probabilities[at] for at in places]))
                 said.append(SpokenWord(text, begin, end, probability))
-            tokens = tuple(places for _, places in groups)
-            placed.append(PlacedWindow(start, window, tuple(frames.tolist()), tokens))
+            placed.append(
+                PlacedWindow(
+                    start,
+                    window,
+                    tuple(tokenizer.convert_ids_to_tokens(window.tokens)),
+                    tuple(frames.tolist()),
+                    tuple(places for _, places in groups),
+                )
+            )
         return Transcript(tuple(said), self.heads, self.found, one.samples, self.rate, tuple(placed))
 
     def _special(self) -> list[int]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from regard import masks
 from regard.errors import ArgumentError, RecordingError
@@ -41,6 +42,7 @@ class WatchedWindow:
     frames: int
     frame_seconds: float
     ended: bool  # whether the last token is the end
+    heard: Tensor  # what the encoder was given, (band, feature)
 
     @cached_property
     def over_audio(self) -> tuple[ScoredCall, ...]:
@@ -121,6 +123,7 @@ def generate_windows(
                 max(1, min(calls[0].keys, math.ceil(len(samples) / extractor.hop_length) // stride)),
                 seconds,
                 written[length - 1] in end,
+                inputs["input_features"][batch],
             )
         )
     return found

@@ -117,12 +117,14 @@ def payload_of(
     effects: Ablation | None = None,
     direction: Tensor | None = None,
     relevance: Sequence[int] | None = None,
+    sides: Sequence[tuple[SideTokens, SideTokens]] | None = None,
 ) -> Payload:
     """The payload of the page of one sequence.
 
     ``sentence_b`` is the position of the first token of a second sentence, where there are two; ``direction``
     is that of contributions, ``relevance`` the rows whose relevance is computed, by default those that the
-    loss was read at.
+    loss was read at. ``sides`` are the texts of the rows and of the columns of each call; by default the
+    recording's tokens.
 
     >>> import regard
     >>> model = torch.nn.MultiheadAttention(8, 2)
@@ -165,7 +167,10 @@ def payload_of(
     roles = head_roles(recording, alone, batch)
     texts = []
     for place, (call, one) in enumerate(zip(calls, alone)):
-        rows, columns = _texts(recording, call, batch, wording or TokenDisplay())
+        if sides is None:
+            rows, columns = _texts(recording, call, batch, wording or TokenDisplay())
+        else:
+            rows, columns = sides[place]
         texts.append((rows, columns))
         described = {
             "name": call.name,

@@ -24,6 +24,7 @@ import { linesInSight } from "./views/lines_drawing.js";
 import { MatrixView } from "./views/matrix.js";
 import { OverviewView } from "./views/overview.js";
 import { PictureView } from "./views/picture.js";
+import { SpeechView } from "./views/speech.js";
 import { StepsView } from "./views/steps.js";
 import { TextView } from "./views/text.js";
 
@@ -35,6 +36,7 @@ const VIEW_CLASSES = {
   heads: HeadsView,
   steps: StepsView,
   picture: PictureView,
+  speech: SpeechView,
 };
 
 // What the tabs, the controls and the line of facts depend on.

@@ -3,6 +3,7 @@
 import { Arrays } from "./arrays.js";
 import { Call } from "./call.js";
 import { NextTokens } from "./next_tokens.js";
+import { openSpeech } from "./speech.js";
 
 const PAGE_FORMAT = "regard page 2";
 
@@ -33,6 +34,7 @@ export async function openRecording(root) {
     source: source === null ? null : arrays.at(source),
   }));
   const next = header.next ? new NextTokens(header.next, arrays) : null;
-  const shown = { what, directed, relevance, picture: header.picture ?? null };
+  const speech = header.speech ? openSpeech(header.speech, arrays) : null;
+  const shown = { what, directed, relevance, picture: header.picture ?? null, speech };
   return { model, title, language, start, sentenceB, statistics, calls, cards, next, ...shown };
 }
