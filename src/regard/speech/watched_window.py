@@ -81,14 +81,7 @@ def generate_windows(
     options: dict[str, Any],
 ) -> list[WatchedWindow]:
     """Let the model write what it hears in each piece, all in one batch, and record its cross-attention."""
-    if wrong := sorted(set(options) & set(OWN_OPTIONS)):
-        raise ArgumentError(
-            "{name} is set by regard.speech and cannot be passed to generate().",
-            got="{name} = {value!r}",
-            do="Omit it.",
-            name=wrong[0],
-            value=options[wrong[0]],
-        )
+    _check_options(options)
     extractor = processor.feature_extractor
     inputs = extractor(
         list(pieces), sampling_rate=extractor.sampling_rate, return_tensors="pt", return_attention_mask=True
@@ -129,6 +122,24 @@ def generate_windows(
     return found
 
 
+def _check_options(options: dict[str, Any]) -> None:
+    if wrong := sorted(set(options) & set(OWN_OPTIONS)):
+        raise ArgumentError(
+            "{name} is set by regard.speech and cannot be passed to generate().",
+            got="{name} = {value!r}",
+            do="Omit it.",
+            name=wrong[0],
+            value=options[wrong[0]],
+        )
+    if isinstance(options.get("temperature"), (list, tuple)):
+        raise ArgumentError(
+            "temperature must be one number: with several, some windows would be generated again.",
+            got="temperature = {temperature}",
+            do="Pass the first of them, or omit it.",
+            temperature=options["temperature"],
+        )
+
+
 def _last_cross_calls(seen: Recording) -> tuple[ScoredCall, ...]:
     """The cross-attention of the last run; finding the language of the audio is a run before it."""
     cross = [call.scored() for call in seen.calls if call.kind == "cross"]
@@ -142,7 +153,7 @@ def _check_calls(calls: Sequence[ScoredCall], pieces: int, length: int) -> None:
     raise RecordingError(
         "Word times need one pass of generate() over every window (windows = {pieces}).",
         got="cross-attention of {shape}",
-        do="Omit options that generate again or in parts, such as a list of temperatures.",
+        do="Omit options that let it generate again or in parts.",
         pieces=pieces,
         shape=[call.shape for call in calls[:1]],
     )

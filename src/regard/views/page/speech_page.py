@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from regard import atomic
 from regard.errors import ArgumentError
+from regard.heads import alignment
 from regard.languages import check_language
 from regard.recording import Recording
 from regard.speech import Transcript
@@ -56,16 +57,17 @@ def speech_page(
             largest=LARGEST / 1e6,
             size=size,
         )
-    first = transcript.heads[0]
+    clear_layer, clear_head = _clearest(transcript)
     start = PageStart(
-        "speech", None, first[0] if layer is None else layer, first[1] if head is None else head
+        "speech", None, clear_layer if layer is None else layer, clear_head if head is None else head
     )
     payload = payload_of(
         recording,
         recording.calls,
         title=title,
         language=lang,
-        start=start_of(recording.calls, start),
+        # Few frames have weight, so nothing is lost without a logarithm.
+        start=start_of(recording.calls, start) | {"scale": "linear"},
         sides=[_sides(transcript.windows[call.run]) for call in recording.calls],
     )
     payload.header["speech"] = described_speech(transcript, payload.arrays)
@@ -73,6 +75,13 @@ def speech_page(
     target = Path("speech.html" if path is None else path)
     atomic.write_text(target, document(payload))
     return target
+
+
+def _clearest(transcript: Transcript) -> tuple[int, int]:
+    """Of the heads that times were read from, the one that aligns best in the first window."""
+    table = alignment(transcript.windows[0].window.recording())
+    places = ((int(str(row["layer"])), int(str(row["head"]))) for row in table)
+    return next(place for place in places if place in transcript.heads)
 
 
 def recording_of_windows(transcript: Transcript) -> Recording:

@@ -38,7 +38,7 @@ export function timeMarks(start, end, width, room = 56) {
   const least = ((end - start) * room) / Math.max(1, width);
   const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60].find((one) => one >= least) ?? 60;
   const marks = [];
-  for (let at = Math.ceil(start / step - 1e-9); at * step <= end + 1e-9; at += 1) marks.push(at * step);
+  for (let at = Math.ceil(start / step - 1e-9) || 0; at * step <= end + 1e-9; at += 1) marks.push(at * step);
   return marks;
 }
 

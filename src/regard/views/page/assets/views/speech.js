@@ -80,6 +80,7 @@ export class SpeechView {
     return press(datum(word.word), () => this.choose(at, true), {
       class: word.probability < UNSURE ? "speech-word unsure" : "speech-word",
       title: said,
+      "aria-label": `${word.word} ${timeText(word.start)} s`,
       tabindex: at === 0 ? "0" : "-1",
       "aria-pressed": "false",
     });
@@ -393,8 +394,8 @@ export class SpeechView {
     const { inks } = this.app;
     for (let row = 0; row < look.rows.count; row += 1) {
       const [from, to] = [window.begins[look.rows.first[row]], window.begins[look.rows.last[row]]];
-      const style = this.isChosen(row) ? { width: 2 } : { width: 1, opacity: 0.7 };
-      this.frame(surface, this.x(from), top + row * ROW, this.x(to), top + (row + 1) * ROW, inks.accent, style);
+      const style = { width: this.isChosen(row) ? 2.5 : 1.2 };
+      this.frame(surface, this.x(from), top + row * ROW, this.x(to), top + (row + 1) * ROW, inks.negative, style);
     }
   }
 
