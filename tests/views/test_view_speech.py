@@ -6,7 +6,7 @@ import pytest
 from regard import speech
 from regard.errors import RegardError
 from regard.speech.watched_window import weights_of_head
-from regard.views.page.speech_page import speech_page
+from regard.views.page.page_speech import speech_page
 from speech import small_whisper
 from speech.small_whisper import noise
 from views.axe import violations
@@ -157,7 +157,7 @@ def test_a_transcript_without_words(opened, tmp_path):
 
 
 def test_a_page_that_is_too_large(transcript, tmp_path, monkeypatch):
-    monkeypatch.setattr("regard.views.page.speech_page.LARGEST", 1000)
+    monkeypatch.setattr("regard.views.page.page_speech.LARGEST", 1000)
     with pytest.raises(RegardError, match="Choose a shorter part of the audio"):
         speech_page(transcript, tmp_path / "large.html")
     assert speech_page(transcript, tmp_path / "large.html", force=True).exists()

@@ -68,7 +68,7 @@ def write_speech_page(
     """Print the size of the page, then write it."""
     from rich.text import Text
 
-    from regard.views.page.speech_page import estimate_speech_page, speech_page
+    from regard.views.page.page_speech import estimate_speech_page, speech_page
 
     size = estimate_speech_page(found).in_words(lang)
     console.print(TEXTS.say("look.page", lang, size=size), highlight=False)

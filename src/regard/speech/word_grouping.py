@@ -37,9 +37,7 @@ def group_words(tokenizer: Any, tokens: Sequence[int], special: int) -> list[Wor
             continue
         if joined and not _begins_word(piece.text, found[-1].text):
             last = found.pop()
-            piece = WordTokens(
-                last.text + piece.text, last.places + piece.places, last.spoken + piece.spoken
-            )
+            piece = WordTokens(last.text + piece.text, last.places + piece.places, last.spoken + piece.spoken)
         found.append(piece)
         joined = True
     return [
