@@ -34,6 +34,7 @@ ROOMS = [
     "folder_lock",
     "machine",
     "processes",
+    "openmp",
     "threads",
     "masks",
     "table",

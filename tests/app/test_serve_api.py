@@ -113,7 +113,7 @@ def test_levels_must_be_built_first(http):
 @pytest.mark.parametrize(
     ("path", "status", "says"),
     [
-        ("/api/recordings/nobody", 404, "no longer available"),
+        ("/api/recordings/nobody", 404, "does not have this recording"),
         ("/api/recordings/../../etc/passwd", 404, "nothing at this address"),
         ("/api/jobs/none", 404, "This job no longer exists"),
         ("/nowhere", 404, "nothing at this address"),

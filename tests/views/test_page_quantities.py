@@ -481,7 +481,7 @@ def test_sinks_belong_to_no_sequence(tmp_path):
     few = replace(call.select(heads=[0]), numbers=None)
     wide = {name: torch.cat([getattr(few, name)] * 3) for name in ("q", "k", "lse", "v")}
     many = Recording("model", [replace(few, mask=call.mask.select((0, 0)), **wide)])
-    regard.page(many, tmp_path / "x.html", batch=2)
+    assert regard.page(many, tmp_path / "x.html", batch=2).stat().st_size > 10_000
 
 
 def test_steps_list_every_quantity_and_order_keys_by_the_chosen_one(colourful):

@@ -13,6 +13,7 @@ from torch import nn
 
 from regard.ablation.layer_cache import CallInBlock, LayerCache
 from regard.ablation.measured_effects import Experiment, Progress, checked_together, evaluating
+from regard.checks import check_members
 from regard.edits import Edit, block, each, remove
 from regard.edits.edit import EditSequence, HeadEdit
 from regard.edits.model_edit import edit
@@ -232,29 +233,13 @@ def _chosen(
             kind=kind,
         )
     some = [one for one in seen if kind in (None, one.kind)]
-    own_layers = _numbers("layers", layers, {one.layer for one in some})
-    own_heads = _numbers("heads", heads, {head for one in some for head in one.heads})
+    own_layers = check_members("layers", layers, {one.layer for one in some})
+    own_heads = check_members("heads", heads, {head for one in some for head in one.heads})
     return [
         replace(one, heads=tuple(head for head in one.heads if own_heads is None or head in own_heads))
         for one in some
         if own_layers is None or one.layer in own_layers
     ]
-
-
-def _numbers(name: str, given: int | Sequence[int] | None, known: set[int]) -> frozenset[int] | None:
-    if given is None:
-        return None
-    asked = [given] if isinstance(given, int) else list(given)
-    if not asked or any(isinstance(one, bool) or one not in known for one in asked):
-        raise ArgumentError(
-            "{name} must be among those that the model has ({known}).",
-            got="{name} = {given!r}",
-            do="Count from 0, or omit it to use all.",
-            name=name,
-            known=", ".join(map(str, sorted(known))),
-            given=given,
-        )
-    return frozenset(asked)
 
 
 def _cases(
@@ -293,7 +278,7 @@ def _edges(
     seen: CallInBlock, rows: int | Sequence[int] | None, where: dict[str, Any]
 ) -> Iterator[AblationCase]:
     """Every pair of query and key that the mask of the first layer allows."""
-    own = _numbers("rows", rows, set(range(seen.queries)))
+    own = check_members("rows", rows, set(range(seen.queries)))
     visible = seen.visible()
     for query in range(seen.queries) if own is None else sorted(own):
         for key in np.flatnonzero(visible[query]).tolist():

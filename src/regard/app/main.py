@@ -21,6 +21,7 @@ from regard.app.commands.explain import explain
 from regard.app.commands.heads import heads
 from regard.app.commands.look import look
 from regard.app.commands.mask import mask
+from regard.app.commands.play import play
 from regard.app.commands.serve import serve
 from regard.app.commands.survey import survey
 from regard.app.commands.train import train
@@ -110,6 +111,7 @@ for command in (
     why,
     ablate,
     explain,
+    play,
     mask,
     cost,
     bench,

@@ -133,6 +133,13 @@ def neighbourhood(shape: Sequence[int], radius: int | Sequence[int], *, shifted:
             shape=list(sizes),
             radius=list(reaches),
         )
+    if np.ndim(shifted):
+        raise MaskError(
+            "In neighbourhood(shape, radius, shifted), shifted must be True or False.",
+            got="shifted = {given}",
+            do="Omit it for neighbourhoods that are cut off at the border.",
+            given=repr(shifted)[:60],
+        )
     # Along an axis, no point is further away than its size minus 1.
     return Neighbourhood(sizes, tuple(min(r, size - 1) for r, size in zip(reaches, sizes)), bool(shifted))
 

@@ -17,7 +17,7 @@ BROKEN = "\ufffd"
 
 
 class WordTokens(NamedTuple):
-    """A word as it is written, the places of its tokens, and of those that are spoken: not punctuation."""
+    """A word in its spelling, the places of its tokens, and of those that are spoken: not punctuation."""
 
     text: str
     places: tuple[int, ...]

@@ -81,7 +81,7 @@ def help_texts(program: click.Group) -> set[str]:
 
 
 def differences(wanted: Mapping[str, set[str]]) -> list[str]:
-    """What the Chinese tables of these subjects lack, as lines of JSON, and what in them is not used."""
+    """What is missing from the Chinese tables of these subjects, as lines of JSON, and what is not used."""
     of_system = {os.strerror(number) for number in errno.errorcode}
     found = []
     for subject, texts in wanted.items():

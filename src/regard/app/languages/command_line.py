@@ -30,7 +30,7 @@ lang_option = click.option(
     envvar=VARIABLE,
     show_default=True,
     show_envvar=True,
-    callback=lambda ctx, _, value: ctx.meta.get(LANGUAGE, value),  # before the command, it counts too
+    callback=lambda ctx, _, value: ctx.meta.get(LANGUAGE, value),  # --lang before the command counts, too
     help="Language of the texts: English or Chinese.",
 )
 
@@ -47,7 +47,7 @@ def language_of(arguments: Sequence[str]) -> str:
 
 
 class _Template(str):
-    """A text of click in Chinese; the kind of number or of path in it is a word of click, too."""
+    """A message of click in Chinese; the kind of number or path that it names is translated, too."""
 
     def format(self, *values: object, **named: Any) -> str:
         for kind in {"number_type", *(["name"] if "filename" in named else [])} & named.keys():
@@ -57,7 +57,7 @@ class _Template(str):
 
 @contextmanager
 def gettext_in(lang: str) -> Iterator[None]:
-    """Click takes all that it says from gettext; inside, gettext has it in this language."""
+    """Click gets all its messages from gettext; inside this block, gettext returns them in this language."""
     table = {**read_table("errors", lang), **read_table("click", lang)}
     plain = gettext.dgettext, gettext.dngettext
 
@@ -74,7 +74,7 @@ def gettext_in(lang: str) -> Iterator[None]:
 
 
 def usage_message(error: click.UsageError, lang: str) -> str:
-    """What is wrong with a command line; in Chinese, its arguments have the names that the usage has."""
+    """What is wrong with a command line; in Chinese, arguments are named as in the usage."""
     if lang != "zh":
         return error.format_message()
     if isinstance(error, click.BadParameter) and error.param is not None and error.ctx is not None:

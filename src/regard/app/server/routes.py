@@ -301,7 +301,7 @@ class Routes:
     def _entry(self, request: Request) -> StoredRecording:
         entry = self.server_state.library.get(request.path_params["recording"])
         if entry is None:
-            raise RequestError(404, "This recording is no longer available.", do="Read the text again.")
+            raise RequestError(404, "The server does not have this recording.", do="Read the text again.")
         return entry
 
     def _job(self, request: Request) -> Subscription:

@@ -188,7 +188,7 @@ def planned(count: int, pitch: float, size: float | None = None, *, numbers: boo
     >>> planned(13, 0.48).size, planned(13, 0.48).step
     (9.0, 1)
     >>> planned(508, 0.0124).positions[:4]
-    [0, 10, 20, 30]
+    [0, 20, 40, 60]
     """
     points = pitch / POINT
     usual = USUAL if size is None else size
@@ -198,9 +198,9 @@ def planned(count: int, pitch: float, size: float | None = None, *, numbers: boo
         return LabelPlan(list(range(0, count, step)), step, usual)
     if fitting >= SMALLEST:
         return LabelPlan(list(range(count)), 1, fitting)
-    # Thinned labels have the room to be larger than the smallest.
-    step = next(step for step in _steps() if step * points >= 1.35 * (SMALLEST + 1))
-    return LabelPlan(list(range(0, count, step)), step, SMALLEST + 1)
+    # Thinned labels have the room to be as large as usual.
+    step = next(step for step in _steps() if step * points >= 1.2 * usual)
+    return LabelPlan(list(range(0, count, step)), step, usual)
 
 
 def _steps() -> Iterator[int]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,6 +24,9 @@ from torch import Tensor
 
 from regard.checks import check_choice
 from regard.errors import ShapeError
+from regard.kernels.plain_kernel import ScoreOptions, full_precision, scores_of
+from regard.kernels.row_weights import weigh_rows
+from regard.kernels.statistics_pass import LOG2_E
 from regard.masks import padding
 from regard.masks.extent import Bools, TiledAxis
 from regard.masks.mask import NONE
@@ -50,6 +54,14 @@ def hidden_keys(hiding: str, special: Sequence[bool]) -> Bools:
     elif hiding == "first":
         found[:1] = True
     return found
+
+
+class WeightedRows(NamedTuple):
+    """The weights of some rows and columns, and what the margins show of them."""
+
+    weights: Tensor  # (row, column)
+    entropy: Tensor  # (row,): over these columns, in nats
+    received: Tensor  # (column,): from these rows
 
 
 class HeadMatrix:
@@ -120,6 +132,16 @@ class HeadMatrix:
         self._know(rows)
         return self.call.weights(0, rows, columns)
 
+    def weighted(self, rows: slice, columns: slice) -> WeightedRows:
+        """The weights of some rows and columns, with the sums that the margins need."""
+        self._know(rows)
+        found = _in_one_pass(self.call, rows, columns) if isinstance(self.call, ScoredCall) else None
+        if found is not None:
+            return found
+        weights = self.call.weights(0, rows, columns)
+        logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
+        return WeightedRows(weights, -logs.mul_(weights).sum(1), weights.sum(0))
+
     def values(self, rows: slice, columns: slice) -> Tensor:
         """What is shown of some rows and columns; NaN where another quantity than weights is masked."""
         if self._quantity is None:
@@ -172,6 +194,28 @@ class HeadMatrix:
         if call.sinks is not None:
             found = torch.logaddexp(found, call.sinks.to(found.dtype))
         call.lse[0, 0, rows] = found.to(call.lse.dtype)
+
+
+def _in_one_pass(call: ScoredCall, rows: slice, columns: slice) -> WeightedRows | None:
+    """The same by the compiled pass; None without it, or in float64."""
+    if call.q.dtype != torch.float32:
+        return None
+    i, j = np.arange(rows.start, rows.stop), np.arange(columns.start, columns.stop)
+    bias = call.bias_at(0, 0, i, j)
+    with full_precision(call.q):
+        scores, _ = scores_of(
+            call.q[0, 0, rows] * LOG2_E if call.softcap is None else call.q[0, 0, rows],
+            call.k[0, 0, columns],
+            None,
+            ScoreOptions(call.scale, call.softcap),
+        )
+    if call.softcap is not None:
+        scores = scores.mul_(LOG2_E)
+    scores = scores if bias is None else scores.add_(bias * LOG2_E)
+    seen = call.mask.select((0, 0)).evaluate(call.extent, i + call.extent.offset, j)
+    allowed = None if seen.all() else seen
+    sums = weigh_rows(scores[None, None], call.lse[:, :, rows], allowed, can_forbid=bias is not None)
+    return None if sums is None else WeightedRows(scores, sums.entropy[0, 0], sums.received[0, 0])
 
 
 class _Quantity:

@@ -105,11 +105,9 @@ def build(matrix: HeadMatrix, report: Callable[[float], None] = lambda share: No
             rows = slice(top, min(top + height, matrix.queries))
             columns = matrix.reach(rows)
             if columns.start < columns.stop:
-                weights = matrix.weights(rows, columns)
+                weights, entropy[rows], given = matrix.weighted(rows, columns)
+                own[columns] += given
                 values = None if matrix.what == "weight" else matrix.values(rows, columns)
-                logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
-                entropy[rows] = -logs.mul_(weights).sum(1).float()
-                own[columns] += weights.sum(0)
                 if keeps:
                     # Where a row sees is found in whole tiles, so this begins at a cell.
                     at = (

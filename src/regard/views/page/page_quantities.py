@@ -261,13 +261,14 @@ def _pictures(
             weights = softmax_of(scores, piece.sinks)
             hidden = scores == -torch.inf
             for name, values in exact.values(piece, weights, rows, names):
-                own[name].append(_furthest(values.masked_fill(hidden, torch.nan), height, width))
+                own[name].append(furthest_in_blocks(values.masked_fill(hidden, torch.nan), height, width))
         for name in names:
             parts[name].append(torch.cat(own[name], 1))
-    return {name: _picture(torch.cat(found)) for name, found in parts.items()}
+    return {name: picture_of_blocks(torch.cat(found)) for name, found in parts.items()}
 
 
-def _picture(furthest: Tensor) -> QuantityPicture:
+def picture_of_blocks(furthest: Tensor) -> QuantityPicture:
+    """The picture of blocks ``(head, row, column)``, each by its number furthest from 0."""
     greatest = furthest.abs().nan_to_num(0.0).amax((1, 2))
     shares = furthest.abs() / greatest.clamp_min(1e-38)[:, None, None]
     # Logarithms, so that small numbers differ too; the steps are a tenth apart.
@@ -275,10 +276,10 @@ def _picture(furthest: Tensor) -> QuantityPicture:
     return QuantityPicture(tones.nan_to_num(MASKED).to(torch.int8).numpy(), greatest.numpy())
 
 
-def _furthest(values: Tensor, height: int, width: int) -> Tensor:
+def furthest_in_blocks(values: Tensor, height: int, width: int) -> Tensor:
     """The number furthest from 0 of each block ``height × width``, NaN where there is none.
 
-    >>> _furthest(torch.tensor([[[1.0, -3.0, torch.nan], [2.0, 0.0, torch.nan]]]), 2, 2)
+    >>> furthest_in_blocks(torch.tensor([[[1.0, -3.0, torch.nan], [2.0, 0.0, torch.nan]]]), 2, 2)
     tensor([[[-3., nan]]])
     """
     for axis, size in ((2, width), (1, height)):

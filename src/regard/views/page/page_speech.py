@@ -19,7 +19,7 @@ from regard.speech.transcript import PlacedWindow
 from regard.views.page.array_packing import ArrayStore
 from regard.views.page.display_tokens import SideTokens, text_of
 from regard.views.page.page_html import document
-from regard.views.page.page_payload import payload_of
+from regard.views.page.page_payload import TokenDisplay, payload_of
 from regard.views.page.write_page import LARGEST, PageEstimate, PageStart, estimate_page, start_of
 
 
@@ -68,7 +68,7 @@ def speech_page(
         language=lang,
         # Few frames have weight, so nothing is lost without a logarithm.
         start=start_of(recording.calls, start) | {"scale": "linear"},
-        sides=[_sides(transcript.windows[call.run]) for call in recording.calls],
+        wording=TokenDisplay(sides=[_sides(transcript.windows[call.run]) for call in recording.calls]),
     )
     payload.header["speech"] = described_speech(transcript, payload.arrays)
     payload.header["arrays"] = payload.arrays.described

@@ -39,6 +39,11 @@ class MapApp {
     this.pinning = 0;
   }
 
+  /** What an exported picture shows: the map is its own only pane. */
+  get panes() {
+    return [this];
+  }
+
   start() {
     followAddress(this.state);
     this.state.listen((now, changed) => this.follow(now, changed));

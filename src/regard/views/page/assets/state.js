@@ -90,7 +90,8 @@ function fitState(recording, fallback, raw) {
   among("quiet", ["on", "off"]);
   among("likely", ["on", "off"]);
   among("least", LEAST);
-  among("group", ["head", "mean", ...(recording.relevance.length ? ["relevance"] : []), ...rolesOf(recording)]);
+  const throughLayers = ["relevance", "rollout"].filter((name) => recording[name].length);
+  among("group", ["head", "mean", ...throughLayers, ...rolesOf(recording)]);
   among("role", ["", ...rolesOf(recording)]);
   for (const name of ["filter", "find"]) keep(name, (value) => typeof value === "string" && value.length < 200);
   keep(
