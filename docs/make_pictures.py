@@ -83,22 +83,28 @@ def png(figure: Any) -> bytes:
 
 
 def recorded_pages(names: dict[str, Any], folder: Path) -> dict[str, Path]:
-    """The pages that pictures are taken of: a sentence, the licence, and a sentence with gradients."""
+    """The pages that pictures are taken of: a sentence, the licence, one with gradients, and two compared."""
     import torch
 
     import regard
 
     texts = {
         "sentence": "The animal did not cross the street because it was too tired.",
+        "other sentence": "The animal did not cross the street because it was too wide.",
         "licence": (DOCS.parent / "LICENSE").read_text(encoding="utf-8"),
     }
-    found = {}
+    found, recordings = {}, {}
     for name, text in texts.items():
         inputs = names["tokenizer"](text, return_tensors="pt", truncation=True, max_length=508)
         with torch.no_grad(), regard.watch(names["model"], values=True) as seen:
             names["model"](**inputs)
         seen.tokens = names["tokenizer"].convert_ids_to_tokens(inputs["input_ids"][0])
         found[name] = regard.page(seen, folder / f"{name}.html", title="all-MiniLM-L6-v2")
+        recordings[name] = seen
+    two = recordings["sentence"], recordings["other sentence"]
+    found["compared"] = regard.page(
+        *two, folder / "compared.html", names=["… too tired.", "… too wide."], title="all-MiniLM-L6-v2"
+    )
     found["gradients"] = page_with_gradients(names, folder / "gradients.html")
     return found
 

@@ -33,6 +33,8 @@ SCENES: dict[str, Scene] = {
     ),
     "page-heads": Scene("licence", {"view": "heads", "query": 20, "sort": "peak"}),
     "page-steps": Scene("sentence", {"view": "steps", "query": 9, "key": 12}),
+    "page-compare": Scene("compared", {"call": 2, "head": 3, "query": 9}),
+    "page-difference": Scene("compared", {"view": "overview", "what": "difference"}),
     "page-gradients": Scene("gradients", {"view": "overview", "call": 0, "head": 0, "scale": "log"}),
     "page-relevance": Scene("gradients", {"group": "relevance"}, scheme="dark"),
 }

@@ -136,6 +136,7 @@ class Routes:
                     "tokens": limits.tokens,
                     "letters": limits.characters,
                     "generated": limits.generated,
+                    "picture": limits.picture,
                     "tile": TILE,
                 },
             },
