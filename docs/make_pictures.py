@@ -133,9 +133,14 @@ def page_with_gradients(names: dict[str, Any], path: Path) -> Path:
 def main(wanted: list[str]) -> None:
     """Run the pages and write their pictures, or those named."""
     import torch
-    from page_pictures import SCENES, page_pictures
+    from page_pictures import PLAY_SCENES, SCENES, page_pictures, play_pictures
 
     torch.set_num_threads(1)
+    if not wanted or any(name in PLAY_SCENES for name in wanted):
+        for path in play_pictures(DOCS / "pictures", wanted):
+            print(f"{path.relative_to(DOCS)}  {path.stat().st_size / 1000:.0f} kB")
+    if wanted and all(name in PLAY_SCENES for name in wanted):
+        return
     names = known_names()
     pages_alone = bool(wanted) and all(name in SCENES for name in wanted)
     for block in () if pages_alone else (*blocks(PAGE), *blocks(GALLERY)):
