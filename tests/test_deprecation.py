@@ -1,4 +1,4 @@
-"""Old names of arguments: they work, and they warn."""
+"""Old names of arguments and classes: they work, and they warn."""
 
 import pytest
 import torch
@@ -35,3 +35,17 @@ def test_both_names_at_once_are_an_error():
     assert twice(new=2) == 4
     with pytest.raises(TypeError, match=r"twice\(old=\) is now twice\(new=\); pass only the new one"):
         twice(new=1, old=1)
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        (regard.heads.survey, "State", "SurveyProgress"),
+        (regard.translator, "Corpus", "CorpusSplit"),
+        (regard.translator, "Report", "TrainingProgress"),
+    ],
+)
+def test_modules_know_the_old_names_of_classes(module, old, new):
+    with pytest.warns(DeprecationWarning, match=rf"{module.__name__}\.{old} is now {new};"):
+        assert getattr(module, old) is getattr(module, new)
+    assert not hasattr(module, "NoSuchName")

@@ -34,6 +34,7 @@ ROOMS = [
     "folder_lock",
     "machine",
     "processes",
+    "openmp",
     "threads",
     "masks",
     "table",
@@ -45,6 +46,7 @@ ROOMS = [
     "metrics",
     "ablation",
     "heads",
+    "speech",
     "translator",
     "views",
     "lessons",
@@ -196,7 +198,8 @@ def test_all_is_what_is_public():
 
 
 @pytest.mark.parametrize(
-    "room", ["masks", "kernels", "nn", "recording", "edits", "heads", "translator", "lessons", "diagnosis"]
+    "room",
+    ["masks", "kernels", "nn", "recording", "edits", "heads", "speech", "translator", "lessons", "diagnosis"],
 )
 def test_a_package_shows_only_its_public_names(room):
     module = importlib.import_module(f"regard.{room}")

@@ -38,8 +38,8 @@ GUARDED = {
 """Where something of POSIX stands, and what guards it. Nothing else may."""
 
 TEXT_METHODS = {"read_text", "write_text"}
-OWN_WRITERS = {"atomic.write_text", "write_text", "read_text"}
-"""regard's own functions of these names, which write and read UTF-8."""
+OWN_WRITERS = {"atomic.write_text", "write_text", "read_text", "super().write_text"}
+"""regard's own functions of these names, which write and read UTF-8; click's write_text writes no file."""
 
 
 def posix_uses(tree):

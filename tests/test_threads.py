@@ -13,9 +13,25 @@ import torch
 import regard
 from regard import masks, threads
 from regard.kernels import attention_with_lse
+from regard.openmp import parallel_region
 from regard.threads import each, spread
 
 # The tests around this file run with one thread, where everything runs in place.
+
+
+@pytest.fixture(autouse=True, params=["torch's pool", "own threads"])
+def place(request, monkeypatch):
+    """Where pieces run."""
+    if request.param == "torch's pool" and parallel_region() is None:
+        pytest.skip("torch has another pool here")
+    monkeypatch.setattr(threads, "MAX_POOL_SIZE", 1 << 60 if request.param == "torch's pool" else 0)
+    return request.param
+
+
+@pytest.fixture
+def own_threads(place):
+    if place != "own threads":
+        pytest.skip("about our own threads")
 
 
 @pytest.fixture
@@ -47,11 +63,36 @@ def meeting(parties):
     return meet
 
 
-def test_pieces_run_side_by_side_with_torch_at_one_thread(three_threads):
+def test_pieces_run_side_by_side_with_torch_at_one_thread(three_threads, place):
     found = spread(lambda: each(meeting(3), range(6)))
     assert [item for item, _, _ in found] == list(range(6))
-    assert {(name, count) for _, name, count in found} == {("regard", 1)}
+    assert {count for _, _, count in found} == {1}
+    assert ({name for _, name, _ in found} == {"regard"}) == (place == "own threads")
     assert torch.get_num_threads() == 3
+
+
+def test_long_work_has_threads_of_its_own(two_threads, monkeypatch):
+    monkeypatch.setattr(threads, "MAX_POOL_SIZE", 1 << 30)
+    names = {name for _, name, _ in spread(lambda: each(meeting(2), range(2)), size=1 << 30)}
+    assert names == {"regard"}
+    if parallel_region() is not None:
+        names = {name for _, name, _ in spread(lambda: each(meeting(2), range(2)), size=(1 << 30) - 1)}
+        assert here() in names
+
+
+def test_an_interrupted_piece_ends_the_work(two_threads):
+    begun = []
+
+    def piece(number):
+        begun.append(number)
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+        time.sleep(0.005)
+
+    with pytest.raises(KeyboardInterrupt):
+        spread(lambda: each(piece, range(1000)))
+    assert len(begun) < 10
+    assert spread(lambda: each(lambda x: x, range(3))) == [0, 1, 2]
 
 
 def test_torch_keeps_its_threads_for_everybody_else(two_threads):
@@ -111,7 +152,7 @@ def test_of_several_errors_the_first_is_raised_and_nothing_further_begins(two_th
     assert spread(lambda: each(lambda x: x, range(3))) == [0, 1, 2]  # the threads are still good
 
 
-def test_where_no_thread_can_be_started_it_runs_in_place(two_threads, monkeypatch):
+def test_where_no_thread_can_be_started_it_runs_in_place(two_threads, monkeypatch, own_threads):
     def refuse(worker):
         raise RuntimeError("can't start new thread")
 
@@ -121,7 +162,7 @@ def test_where_no_thread_can_be_started_it_runs_in_place(two_threads, monkeypatc
     assert torch.get_num_threads() == 2
 
 
-def test_an_interrupted_wait_ends_the_work_first(two_threads, monkeypatch):
+def test_an_interrupted_wait_ends_the_work_first(two_threads, monkeypatch, own_threads):
     running, interrupted = threading.Event(), threading.Event()
     state = {"going": 0}
 
@@ -284,8 +325,9 @@ def test_linear_attention_does_not_depend_on_the_number_of_threads(causal, monke
 def test_a_watched_model_is_computed_in_pieces_and_seen_once(two_threads, monkeypatch):
     monkeypatch.setattr(threads, "MIN_SPREAD_SIZE", 0)
     used = []
-    plain = threads._Team.share
-    monkeypatch.setattr(threads._Team, "share", lambda team, *rest: used.append(1) or plain(team, *rest))
+    for kind in (threads._ThreadGroup, threads._Pool):
+        plain = kind.share
+        monkeypatch.setattr(kind, "share", lambda *given, f=plain: used.append(1) or f(*given))
     layer = torch.nn.MultiheadAttention(16, 2, batch_first=True)
     x = torch.randn(1, N, 16)
     allowed = masks.window(9, 9).dense(N)
@@ -299,7 +341,7 @@ def test_a_watched_model_is_computed_in_pieces_and_seen_once(two_threads, monkey
 
 def test_pages_tables_and_maps_do_not_depend_on_the_number_of_threads(tmp_path, monkeypatch):
     from regard.recording import Recording, ScoredCall
-    from regard.views.map import Plane, build
+    from regard.views.map import HeadMatrix, build
 
     torch.manual_seed(0)
     calls = []
@@ -312,7 +354,7 @@ def test_pages_tables_and_maps_do_not_depend_on_the_number_of_threads(tmp_path, 
     def made(name):
         regard.page(recording, tmp_path / name)
         shares = []
-        levels = build(Plane(calls[0], 1), shares.append)
+        levels = build(HeadMatrix(calls[0], 1), shares.append)
         assert shares == sorted(shares)
         assert shares[-1] == 1.0
         return (tmp_path / name).read_bytes(), regard.heads.table(recording), levels
@@ -332,7 +374,7 @@ def test_pages_tables_and_maps_do_not_depend_on_the_number_of_threads(tmp_path, 
 
 def test_a_map_that_is_called_off_ends(two_threads, monkeypatch):
     from regard.recording import ScoredCall
-    from regard.views.map import Plane, build
+    from regard.views.map import HeadMatrix, build
 
     monkeypatch.setattr(threads, "MIN_SPREAD_SIZE", 0)
     q = torch.randn(1, 1, 700, 8)
@@ -342,4 +384,4 @@ def test_a_map_that_is_called_off_ends(two_threads, monkeypatch):
         raise TimeoutError(share)
 
     with pytest.raises(TimeoutError):
-        build(Plane(call, 0), enough)
+        build(HeadMatrix(call, 0), enough)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         metrics,
         nn,
         recording,
+        speech,
         translator,
         views,
     )
@@ -89,6 +90,7 @@ __all__ = [
     "reference",
     "relevance",
     "show",
+    "speech",
     "translate",
     "translator",
     "views",
@@ -137,6 +139,7 @@ _MODULES = {
     "metrics": "regard.metrics",
     "nn": "regard.nn",
     "recording": "regard.recording",
+    "speech": "regard.speech",
     "translator": "regard.translator",
     "views": "regard.views",
 }

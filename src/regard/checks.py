@@ -180,6 +180,29 @@ def check_choice(name: str, given: Any, known: Collection[object]) -> Any:
     )
 
 
+def check_members(
+    name: str, given: int | Iterable[int] | None, known: Collection[int]
+) -> frozenset[int] | None:
+    """One or several of these numbers; None, which means all of them, stays None.
+
+    >>> sorted(check_members("layers", [2, 0], range(3)))
+    [0, 2]
+    """
+    if given is None:
+        return None
+    asked = [given] if isinstance(given, int) else list(given)
+    if not asked or any(isinstance(one, bool) or one not in known for one in asked):
+        raise ArgumentError(
+            "{name} must be among {known}.",
+            got="{name} = {given}",
+            do="Count from 0, or omit it to use all.",
+            name=name,
+            known=", ".join(map(str, sorted(known))),
+            given=_shown(given),
+        )
+    return frozenset(asked)
+
+
 def _float(given: Any) -> float:
     """The number as a float; NaN, which is in no range, if this is not a number."""
     if isinstance(given, (bool, str, bytes)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 
 from regard.errors import check_language as check_language
@@ -11,18 +10,10 @@ from regard.texts import read_table
 
 
 def columns_of(text: str) -> int:
-    """The width of a text in terminal columns: two for a Chinese character, none for a combining accent.
+    """The width of a text in terminal columns: two for a Chinese character, none for a combining accent."""
+    from rich.cells import cell_len
 
-    >>> columns_of("AI 技术"), columns_of("e\\u0301")
-    (7, 1)
-    """
-    return sum(map(_columns_of_sign, text))
-
-
-def _columns_of_sign(sign: str) -> int:
-    if unicodedata.combining(sign):
-        return 0
-    return 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+    return cell_len(text)
 
 
 def padded(text: str, columns: int) -> str:

@@ -10,6 +10,8 @@ times. Here whole tasks run in parallel instead, and there is only one wait, at 
 
     result = spread(work)
 
+Short work runs in torch's own pool (``regard/openmp.py``), long work on threads of our own.
+
 Results are in the order of the items, and tasks must not write to each other's memory, so nothing
 depends on the number of threads. Torch's thread-local state (gradients on or off, inference mode,
 autocast) is the same in the tasks as around ``spread``; the user's number of torch threads is unchanged.
@@ -24,15 +26,22 @@ import contextvars
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, TypeVar, cast
+
+from regard.openmp import parallel_region
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 MIN_SPREAD_SIZE = 1 << 26
 """With fewer multiplications, a few milliseconds of work, threads cost more than they save."""
+
+MAX_POOL_SIZE = 1 << 28
+"""With fewer multiplications, some 20 milliseconds of work, torch's own pool does it: its threads spin for a
+few milliseconds after each operation of a model, and ours would share the processors with them. Products of
+matrices are a tenth slower there, so that large work runs on threads of our own."""
 
 MOST_IDLE = 64
 """The most idle threads kept for reuse."""
@@ -49,16 +58,20 @@ def spread(work: Callable[[], R], size: int = MIN_SPREAD_SIZE) -> R:
     import torch
 
     count = torch.get_num_threads()
-    if count == 1 or size < MIN_SPREAD_SIZE or _inside() or not _can_spread():
+    shared = getattr(_here, "group", None) is not None
+    if count == 1 or size < MIN_SPREAD_SIZE or shared or _inside() or not _can_spread():
         return work()
+    region = parallel_region() if size < MAX_POOL_SIZE else None
+    if region is not None:
+        return _Pool(region, count).run(work)
     workers = _workers(count)
     if not workers:
         return work()
-    team = _Team(workers)
+    group = _ThreadGroup(workers)
     try:
-        return cast(R, team.run(work))
+        return cast(R, group.run(work))
     finally:
-        _release(team.members)
+        _release(group.members)
 
 
 def each(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
@@ -67,14 +80,14 @@ def each(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
     If one raises, no further item is started; of several errors, that of the first item is raised.
     """
     chosen = list(items)
-    team: _Team | None = getattr(_here, "team", None)
-    if team is None or len(chosen) < 2:
+    group: _ThreadGroup | _Pool | None = getattr(_here, "group", None)
+    if group is None or len(chosen) < 2:
         return [work(item) for item in chosen]
-    _here.team = None  # nested calls of each run in this thread
+    _here.group = None  # nested calls of each run in this thread
     try:
-        return team.share(work, chosen)
+        return group.share(work, chosen)
     finally:
-        _here.team = team
+        _here.group = group
 
 
 # ---- the threads -----------------------------------------------------------------------------
@@ -137,7 +150,7 @@ class _Worker(threading.Thread):
         return task
 
 
-class _Team:
+class _ThreadGroup:
     """The threads of one ``spread``: the first runs the work, the others help it with ``each``."""
 
     def __init__(self, members: list[_Worker]) -> None:
@@ -146,11 +159,11 @@ class _Team:
 
     def run(self, work: Callable[[], Any]) -> Any:
         def first() -> Any:
-            _here.team = self
+            _here.group = self
             try:
                 return work()
             finally:
-                _here.team = None
+                _here.group = None
 
         task = self.members[0].give(first, _ThreadState())
         try:
@@ -162,32 +175,82 @@ class _Team:
             raise
 
     def share(self, work: Callable[[T], R], items: list[T]) -> list[R]:
-        results: list[Any] = [None] * len(items)
-        errors: list[tuple[int, BaseException]] = []
-        numbers = iter(range(len(items)))
-        taking = threading.Lock()
-
-        def take_turns() -> None:
-            while not errors and not self.stopped:
-                with taking:
-                    number = next(numbers, None)
-                if number is None:
-                    return
-                try:
-                    results[number] = work(items[number])
-                except BaseException as error:  # noqa: BLE001 - raised again below
-                    errors.append((number, error))
-
+        turns = _Turns(work, items, lambda: self.stopped)
         helpers = self.members[1 : len(items)]
-        tasks = [helper.give(take_turns, _ThreadState()) for helper in helpers]
-        take_turns()
+        tasks = [helper.give(turns.take, _ThreadState()) for helper in helpers]
+        turns.take()
         for task in tasks:
             task.wait()
-        if errors:
-            raise min(errors, key=lambda one: one[0])[1]
+        turns.check()
         if self.stopped:
             raise _Stopped
-        return results
+        return turns.results
+
+
+class _Pool:
+    """Torch's own threads: the calling one runs the work, and all of them share what ``each`` gives them."""
+
+    def __init__(self, region: Callable[[Callable[[], None], int], None], count: int) -> None:
+        self._region, self._count = region, count
+
+    def run(self, work: Callable[[], R]) -> R:
+        _here.group = self
+        try:
+            return work()
+        finally:
+            _here.group = None
+
+    def share(self, work: Callable[[T], R], items: list[T]) -> list[R]:
+        turns = _Turns(work, items, lambda: False)
+        caller, states = threading.get_ident(), [_ThreadState() for _ in range(self._count)]
+
+        def take() -> None:
+            here = threading.get_ident() == caller
+            inside, _here.inside = _inside(), True
+            try:
+                turns.take() if here else states.pop().run(turns.take)
+            except BaseException as error:  # noqa: BLE001 - raised again below; nothing else may leave a region
+                turns.fail(error)
+            finally:
+                _here.inside = inside
+
+        self._region(take, min(self._count, len(items)))
+        turns.check()
+        return turns.results
+
+
+class _Turns:
+    """Items that several threads take in turns, and what came out."""
+
+    def __init__(
+        self, work: Callable[[Any], Any], items: Sequence[Any], is_stopped: Callable[[], bool]
+    ) -> None:
+        self._work, self._items, self._is_stopped = work, items, is_stopped
+        self.results: list[Any] = [None] * len(items)
+        self._errors: list[tuple[int, BaseException]] = []
+        self._numbers = iter(range(len(items)))
+        self._lock = threading.Lock()
+
+    def take(self) -> None:
+        """Work on one item after the other, until none is left or one has failed."""
+        while not self._errors and not self._is_stopped():
+            with self._lock:
+                number = next(self._numbers, None)
+            if number is None:
+                return
+            try:
+                self.results[number] = self._work(self._items[number])
+            except BaseException as error:  # noqa: BLE001 - raised again by check
+                self._errors.append((number, error))
+
+    def fail(self, error: BaseException) -> None:
+        """Note an error that came between two items."""
+        self._errors.append((len(self._items), error))
+
+    def check(self) -> None:
+        """Raise the error of the first item that failed."""
+        if self._errors:
+            raise min(self._errors, key=lambda one: one[0])[1]
 
 
 def _inside() -> bool:
@@ -237,7 +300,7 @@ def _forget() -> None:
     global _lock
     _lock = threading.Lock()
     _idle.clear()
-    _here.team = None
+    _here.group = None
     _here.inside = False
 
 

@@ -304,7 +304,7 @@ def wrong_calls():
         (
             lambda m, x: regard.ablate(m, x, metrics.loss, layers=7),
             ArgumentError,
-            r"\(0, 1\). Got layers = 7",
+            r"layers must be among 0, 1\. Got layers = 7",
         ),
         (lambda m, x: regard.ablate(m, x, metrics.loss, heads=[4]), ArgumentError, r"Got heads = \[4\]"),
         (

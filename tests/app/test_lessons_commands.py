@@ -10,7 +10,7 @@ import regard
 from regard.app.commands.bench import crossovers
 from regard.app.main import main
 from regard.lessons import demonstrations, timing
-from regard.lessons.timing import Bench, Measured, Variant
+from regard.lessons.timing import Timing, Timings, Variant
 
 
 def run(*arguments, columns="100"):
@@ -193,7 +193,7 @@ def test_bench_runs(tmp_path):
 
 
 def test_crossovers_need_both():
-    only = Bench((Measured(Variant("linear", 8, 1, 1, 8, 1, 1), 1.0, 1, 1, 1),))
+    only = Timings((Timing(Variant("linear", 8, 1, 1, 8, 1, 1), 1.0, 1, 1, 1),))
     assert crossovers(only, "en") == []
 
 

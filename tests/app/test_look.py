@@ -308,3 +308,66 @@ def test_the_heads_listed_differ():
     assert "spreads" not in listed[0]
     assert "→" in listed[0]
     assert "火 → mat" in shown  # what is written, not what is read
+
+
+# ---- compared with something else ----------------------------------------------------------------
+
+
+def test_two_texts_are_compared(model_folders, tmp_path):
+    shown = run(
+        "look",
+        "the cat sat on the mat",
+        "--against",
+        "the dog sat on the mat",
+        "--model",
+        model_folders["bert"],
+    )
+    assert shown.exit_code == 0, shown.output
+    assert "the heads that changed most" in shown.output
+    page = (tmp_path / "look.html").read_text(encoding="utf-8")
+    assert '"side":"the cat sat on the mat"' in page
+    assert '"side":"the dog sat on the mat"' in page
+    assert '"difference"' in page
+
+
+def test_texts_of_other_tokens_are_shown_side_by_side(model_folders, tmp_path):
+    shown = run(
+        "look",
+        "the cat sat",
+        "--against",
+        "a dog lay on that mat",
+        "--model",
+        model_folders["gpt2"],
+        "--lang",
+        "zh",
+    )
+    assert shown.exit_code == 0, shown.output
+    assert "只能并排显示" in shown.output
+    assert '"other":' in (tmp_path / "look.html").read_text(encoding="utf-8")
+
+
+def test_two_models_are_compared(model_folders, tmp_path):
+    shown = run(
+        "look",
+        "the cat sat",
+        "--model",
+        model_folders["bert"],
+        "--with",
+        model_folders["bert"],
+        "--out",
+        "x.html",
+    )
+    assert shown.exit_code == 0, shown.output
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert page.count('"side":') == 2
+
+
+def test_two_layers_are_compared(model_folders, tmp_path):
+    shown = run("look", "the cat sat", "--model", model_folders["bert"], "--layers", 0, "--against-layers", 1)
+    assert shown.exit_code == 0, shown.output
+    page = (tmp_path / "look.html").read_text(encoding="utf-8")
+    assert '"side":"layer 0"' in page
+    assert '"side":"layer 1"' in page
+    refused = run("look", "the cat sat", "--against-layers", 1)
+    assert refused.exit_code == 2
+    assert "--against-layers needs --layers" in refused.output

@@ -10,7 +10,7 @@ from app.served import client, finished, served
 from regard.app.server.openapi import schema
 from regard.app.server.served_models import load_models
 from regard.recording import Recording
-from views.planes import blocks, exact
+from views.exact_weights import blocks, exact
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_levels_must_be_built_first(http):
 @pytest.mark.parametrize(
     ("path", "status", "says"),
     [
-        ("/api/recordings/nobody", 404, "no longer available"),
+        ("/api/recordings/nobody", 404, "does not have this recording"),
         ("/api/recordings/../../etc/passwd", 404, "nothing at this address"),
         ("/api/jobs/none", 404, "This job no longer exists"),
         ("/nowhere", 404, "nothing at this address"),
@@ -281,7 +281,7 @@ def test_recordings_of_texts_are_bounded_and_the_given_stay():
         server_state = http.app.server_state
         assert server_state.library.nbytes <= 20_000
         # What was made of those that have gone does not keep them in memory.
-        assert {place[0] for place in server_state.planes._held} == {
+        assert {place[0] for place in server_state.matrices._held} == {
             name for name in names if name in server_state.library
         }
 
@@ -297,3 +297,13 @@ def test_no_answer_names_a_path(http):
     for path in ("/api/state", "/api/recordings/book", "/api/recordings/nobody", "/", "/map/book"):
         assert "/somewhere" not in http.get(path).text
         assert "secret" not in http.get(path).text
+
+
+def test_a_line_of_the_matrix_is_a_row_or_a_column(http):
+    call = http.app.server_state.library.get("book").calls[1]
+    for side, wanted in (("query", call.weights(1)[40]), ("key", call.weights(1)[:, 40])):
+        answer = http.get(f"/api/recordings/book/lines/1/1/{side}/40")
+        assert answer.status_code == 200
+        np.testing.assert_allclose(np.frombuffer(answer.content, np.float32), wanted, atol=1e-6)
+    assert http.get("/api/recordings/book/lines/1/1/query/5000").status_code == 422
+    assert http.get("/api/recordings/book/lines/1/1/row/4").status_code == 422

@@ -119,10 +119,10 @@ def test_a_tab_that_closes_does_not_cancel_the_map_of_another(monkeypatch):
     go_on = threading.Event()
     build = state_module.build
 
-    def slow(plane, report):
+    def slow(matrix, report):
         while not go_on.wait(0.01):
             report(0.1)
-        return build(plane, report)
+        return build(matrix, report)
 
     monkeypatch.setattr(state_module, "build", slow)
     with client(served(models=[])) as http:

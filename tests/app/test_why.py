@@ -150,9 +150,9 @@ def test_in_chinese(model_folders):
 def test_a_long_text_shows_what_is_around_the_strongest_words():
     from rich.console import Console
 
-    from regard.views.terminal_answers import AROUND, Word, _kept, _lines
+    from regard.views.terminal_answers import AROUND, ShadedWord, _kept, _lines
 
-    words = [Word(f"w{place}", 0.5 if place == 400 else 0.0, True) for place in range(900)]
+    words = [ShadedWord(f"w{place}", 0.5 if place == 400 else 0.0, True) for place in range(900)]
     kept = [word.text for word in _kept(words, "en")]
     near = [f"w{place}" for place in range(400 - AROUND, 401 + AROUND)]
     assert kept == ["… 392 more …", *near, "… 491 more …"]

@@ -118,6 +118,15 @@ def runs(model, inputs):
     return seen, hand.calls
 
 
+def of_another_text(inputs):
+    """The same inputs with other tokens."""
+    chance = torch.Generator().manual_seed(3)
+    return {
+        key: torch.randint(3, 60, value.shape, generator=chance) if key.endswith("ids") else value
+        for key, value in inputs.items()
+    }
+
+
 @pytest.mark.parametrize("where", [{}, WHERE, {"heads": (1,)}], ids=str)
 @pytest.mark.parametrize("make", ["pattern", "output"])
 @pytest.mark.parametrize("name", NAMES)
@@ -126,11 +135,7 @@ def test_weights_and_outputs_of_another_run(name, make, where):
     family = FAMILIES[name]
     model = family.build()
     inputs = inputs_of(family, "left")
-    chance = torch.Generator().manual_seed(3)
-    other = {
-        key: torch.randint(3, 60, value.shape, generator=chance) if key.endswith("ids") else value
-        for key, value in inputs.items()
-    }
+    other = of_another_text(inputs)
     seen, calls = runs(model, other)
     edit = getattr(edits, make)(seen, **where)
     stage = {"pattern": "weights", "output": "output"}[make]
@@ -153,11 +158,7 @@ def test_rows_of_another_run(name, make, where):
     family = FAMILIES[name]
     model = family.build()
     inputs = inputs_of(family, "left")
-    chance = torch.Generator().manual_seed(3)
-    other = {
-        key: torch.randint(3, 60, value.shape, generator=chance) if key.endswith("ids") else value
-        for key, value in inputs.items()
-    }
+    other = of_another_text(inputs)
     seen, calls = runs(model, other)
     stage = {"pattern": "weights", "output": "output"}[make]
     with edited_by_hand(model, by_hand.swapped(calls, stage, rows=(4, 6), **where)):

@@ -17,7 +17,7 @@ from regard.recording import ScoredCall, recording_file
 from regard.recording.row import row_of
 from regard.views.figures.downsampling import reduced
 from regard.views.figures.weight_matrix import one_matrix
-from regard.views.map import Plane
+from regard.views.map import HeadMatrix
 from regard.views.page.page_html import document
 from regard.views.page.page_payload import payload_of
 
@@ -179,7 +179,7 @@ def use(recording):
             weights = call.weights(head, batch=call.batch - 1)
             assert not weights.isnan().any(), "weights are NaN"
             reduced(one_matrix(call, head=head), rows=3, columns=3)
-            Plane(call, head, call.batch - 1)
+            HeadMatrix(call, head, call.batch - 1)
             if isinstance(call, ScoredCall) and call.v is not None:
                 row_of(call, head, call.queries - 1)
     if recording.calls:

@@ -10,7 +10,7 @@ from recording.families import all_weights
 from regard import heads, masks
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.key_sets import looks_back
-from regard.heads.significance import Columns, Peaks, adjusted, of_columns, of_distinct, tail
+from regard.heads.significance import ReceivedWeights, RowPeaks, adjusted, of_columns, of_distinct, tail
 from regard.recording import Recording, ScoredCall
 
 WORDS = [f"w{i}" for i in range(30)]
@@ -114,16 +114,16 @@ def test_the_bound_is_above_what_shuffling_gives(spread):
 
 def test_columns_by_counting():
     received = torch.tensor([[5.0, 1.0, 1.0, 1.0, 0.5], [1.0, 2.0, 3.0, 4.0, 5.0]])
-    assert of_columns([Columns(received, np.array([0]))]) == pytest.approx([1 / 5, 1.0])
+    assert of_columns([ReceivedWeights(received, np.array([0]))]) == pytest.approx([1 / 5, 1.0])
     # Two of five keys: the first two are one of ten pairs.
-    found = of_columns([Columns(received, np.array([0, 1]))])
+    found = of_columns([ReceivedWeights(received, np.array([0, 1]))])
     assert found[0] == pytest.approx(0.3, abs=0.05)  # three pairs of those with key 0 have 6
     assert found[1] == pytest.approx(1.0)
 
 
 def test_distinct_keys_by_counting():
     weights = torch.ones(1, 4)
-    peaks = [Peaks(weights, 4, torch.tensor([4.0]))]
+    peaks = [RowPeaks(weights, 4, torch.tensor([4.0]))]
     assert of_distinct(np.array([1.0]), peaks)[0] == pytest.approx(24 / 256, abs=0.03)  # 4! of 4^4
     assert of_distinct(np.array([0.25]), peaks)[0] == 1.0
 
@@ -221,7 +221,7 @@ def test_layers_and_heads_are_chosen():
     by_hand = 0.5 * torch.eye(7) + 0.5 * seen[1].weights(2)
     torch.testing.assert_close(flow, by_hand.double(), atol=1e-5, rtol=0)
     for wrong in (3, [], [0, 9], True):
-        with pytest.raises(ArgumentError, match=r"layers must be among those recorded \(0, 1, 2\)"):
+        with pytest.raises(ArgumentError, match=r"layers must be among 0, 1, 2\. Got layers = "):
             heads.roles(seen, layers=wrong)
 
 

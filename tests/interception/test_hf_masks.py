@@ -14,7 +14,7 @@ from regard import masks
 from regard.errors import MaskError
 from regard.interception.hf_masks import FunctionMask, TransformersMask
 from regard.interception.hf_registry import mask_function
-from regard.masks.extent import Extent, Strip
+from regard.masks.extent import Extent, TiledAxis
 from regard.masks.mask import ALL, NONE
 from regard.recording.step_masks import MaskRows, StackedMask
 
@@ -128,7 +128,7 @@ def test_stacked_masks_answer_row_by_row_and_their_tiles_keep_their_word(mask, s
         assert (found[row : row + len(part), : step.stop] == part).all()
         assert not found[row : row + len(part), step.stop :].any()
         row += len(part)
-    rows, columns = Strip.cut(extent.query_positions(), size), Strip.cut(extent.key_positions(), size)
+    rows, columns = TiledAxis.cut(extent.query_positions(), size), TiledAxis.cut(extent.key_positions(), size)
     said = mask.tiles(rows, columns, extent)
     for i, j in np.ndindex(said.shape):
         tile = found[rows.starts[i] : rows.stops[i], columns.starts[j] : columns.stops[j]]

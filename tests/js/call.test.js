@@ -160,3 +160,22 @@ test("gradients are dO · v, products w · dO · v, contributions w · c; all bu
     assert.ok(Number.isNaN(keys[KEYS - 1].contribution));
   }
 });
+
+test("differences are the twin's weights minus the own ones, and none where neither may see the key", () => {
+  const { call } = callOf();
+  const { call: twin } = callOf({ softcap: 1.5 });
+  call.twin = twin;
+  call.addDifference(null, null);
+  const [own, theirs] = [call, twin].map((one) => one.weights(1, 0, QUERIES, 0, KEYS));
+  const found = call.values("difference", 1, 0, QUERIES, 0, KEYS);
+  found.forEach((value, at) => {
+    const [i, j] = [Math.floor(at / KEYS), at % KEYS];
+    if (i === 2 || j > i + 2) assert.ok(Number.isNaN(value));
+    else assert.ok(Math.abs(value - (theirs[at] - own[at])) < 1e-7);
+  });
+  const block = call.values("difference", 1, 3, 5, 2, 6);
+  for (let i = 3; i < 5; i += 1)
+    for (let j = 2; j < 6; j += 1) assert.deepEqual(block[(i - 3) * 4 + j - 2], found[i * KEYS + j]);
+  twin.heads = ["another"]; // no head of that number
+  assert.ok(call.values("difference", 1, 0, 1, 0, KEYS).every(Number.isNaN));
+});

@@ -59,7 +59,7 @@ test("masked rectangles of a causal mask, also with merged words", () => {
   const whole = { top: 0, bottom: 4, left: 0, right: 4 };
   const axis = (words, merge) => groupTokens(words, [false, false, false, false], merge);
   const look = (words, merge) => ({
-    call: { allowed: (_head, query) => [[0, query + 1]] },
+    call: { visible: (_what, _head, query) => [[0, query + 1]] },
     rows: axis(words, merge),
     columns: axis(words, merge),
   });
@@ -74,7 +74,7 @@ test("masked rectangles of a causal mask, also with merged words", () => {
 
 test("rows with the same mask share a rectangle", () => {
   const rows = groupTokens([0, 1, 2], [false, false, false], false);
-  const look = { call: { allowed: () => [[1, 2]] }, rows, columns: rows };
+  const look = { call: { visible: () => [[1, 2]] }, rows, columns: rows };
   assert.deepEqual(maskedAreas(look, 0, { top: 0, bottom: 3, left: 0, right: 3 }), [
     { top: 0, bottom: 3, left: 0, right: 1 },
     { top: 0, bottom: 3, left: 2, right: 3 },

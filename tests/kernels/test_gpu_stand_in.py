@@ -11,8 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import regard
 from parity import assert_close, definition, tensors
-from regard import masks
-from regard.kernels import fused_kernel, tile_pass
+from regard import biases, masks
+from regard.kernels import device_tables, fused_kernel, tile_pass
 
 kernel = import_module("regard.kernels.functional")
 
@@ -110,3 +110,70 @@ def test_tiles_never_wait_for_the_device(monkeypatch, mask, biased):
         output.sum().backward()
     assert reads.count == 0
     assert_close(output, definition(q, k, v, mask=mask, bias=bias).output, torch.float32)
+
+
+# ---- one copy for each call ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def copies(monkeypatch):
+    """Tiles as on a GPU; the sizes of everything that is sent there."""
+    sizes = []
+
+    def counted(array, device):
+        sizes.append(array.nbytes)
+        return torch.from_numpy(array.copy()).to(device)
+
+    def refused(*given):
+        raise AssertionError("sent by a tile")
+
+    monkeypatch.setattr(tile_pass, "HOST", "none")
+    monkeypatch.setattr(device_tables, "sent", counted)
+    monkeypatch.setattr(fused_kernel, "available", lambda: False)
+    monkeypatch.setattr(tile_pass, "torch", _Torch(refused))
+    return sizes
+
+
+class _Torch:
+    """Torch without a way to send arrays."""
+
+    def __init__(self, from_numpy):
+        self.from_numpy = from_numpy
+
+    def __getattr__(self, name):
+        return getattr(torch, name)
+
+
+SENT = {
+    "window": masks.window(9, 3),
+    "documents": masks.causal() & masks.documents(ids(0)),
+    "shuffled documents": masks.window(90, 3) & masks.documents(np.random.default_rng(1).permutation(ids(0))),
+    "local and global": masks.local_global(20),
+    "rows that see nothing": masks.window(9, 0) & ~masks.prefix(40).T,
+    "a table for each head": torch.rand(2, N, N, generator=torch.Generator().manual_seed(3)) > 0.8,
+    "images": masks.neighbourhood((15, 20), 2),
+    "padding": masks.padding(lengths=[70]) & masks.window(30, 30),
+}
+
+
+@pytest.mark.parametrize("name", SENT)
+@pytest.mark.parametrize(
+    "options", [{}, {"bias": biases.alibi(2)}, {"softcap": 3.0}], ids=["plain", "bias", "softcap"]
+)
+def test_a_call_sends_its_masks_in_one_copy(copies, always_tiled, name, options):
+    mask = SENT[name]
+    q, k, v = tensors(1, heads=2, queries=N, channels=16, dtype=torch.float64, grad=True)
+    output = regard.attention(q, k, v, mask=mask, **options)
+    found = torch.autograd.grad(output.square().sum(), (q, k, v))
+    # The backward pass has what was sent. A mask tensor on the device goes to SDPA where it can.
+    assert len(copies) == (0 if isinstance(mask, torch.Tensor) and "softcap" not in options else 1)
+    assert_close(output, definition(q, k, v, mask=mask, **options).output, q.dtype)
+    dense = regard.attention_weights(q, k, mask=mask, **options) @ v
+    for own, other in zip(found, torch.autograd.grad(dense.square().sum(), (q, k, v))):
+        assert_close(own, other, torch.float32)
+
+
+def test_tiles_with_equal_masks_are_sent_once(copies, always_tiled):
+    q = torch.randn(1, 1, 4000, 16)
+    regard.attention(q, q, q, mask=masks.window(9, 3))
+    assert sum(copies) < 4000 * 76  # a byte for each pair would be 52 times as much as the first tile

@@ -13,7 +13,6 @@ from regard import biases, masks
 from regard.errors import ArgumentError, DataError, MaskSyntaxError, RecordingError, TextError
 from regard.kernels.reference import attention as reference
 from regard.lessons.facts import TEXTS
-from regard.lessons.layer_residual import layer_residual
 from regard.lessons.model_explanation import SHOWN, explain_recording
 from regard.lessons.sentence_explanation import PROJECTIONS, attend_sentence
 from regard.masks.extent import Extent
@@ -309,10 +308,9 @@ def test_blocks_that_add_something_else_end_before_the_residual():
         model, ids = FAMILIES[family].build(), torch.tensor([[3, 4, 5, 6]])
         with torch.no_grad(), regard.watch(model, projections=True) as seen:
             model(ids)
-        found = explain_recording(
-            seen, residual=lambda call, query, m=model, x=ids: layer_residual(m, lambda: m(x), call, query)
-        )
+        found = explain_recording(seen)
         assert [step.name for step in found.steps][-2:] == ["joined", "projected"], family
+        assert found.about[-1].startswith("The last step, the residual, is missing")
 
 
 def test_a_loaded_recording_needs_no_model(tmp_path):
@@ -323,18 +321,21 @@ def test_a_loaded_recording_needs_no_model(tmp_path):
     again = regard.load(tmp_path / "seen.safetensors")
     found = explain_recording(again, layer=1, head=1, token=2)
     assert found.steps == explain_recording(seen, layer=1, head=1, token=2).steps
-    assert [step.name for step in found.steps][-2:] == ["joined", "projected"]
+    assert [step.name for step in found.steps][-3:] == ["joined", "projected", "residual"]
     whole = regard.heads.value_weighted(again[1])
     assert torch.equal(whole.norms, regard.heads.value_weighted(seen[1], model).norms)
     wanted = (again[1].output()[0, :, 2].double()[:, None] @ again[1].projections.double()).sum((0, 1))
-    assert np.allclose(values(found["projected"].grids[0])[-1], wanted.numpy(), atol=1e-6)
+    assert np.allclose(values(found["projected"].grids[0])[1], wanted.numpy(), atol=1e-6)
+    after = again[1].layer_output(2)[0].double().numpy()
+    assert np.allclose(values(found["residual"].grids[0])[-1], after, atol=1e-6)
 
 
-def test_a_recording_of_some_heads_ends_with_the_head():
+@pytest.mark.parametrize("heads", [[1, 3], [0, 1]])
+def test_a_recording_of_some_heads_ends_with_the_head(heads):
     model = regard.nn.LanguageModel(50, width=16, heads=4, layers=1).eval()
-    with torch.no_grad(), regard.watch(model, projections=True, heads=[1, 3]) as seen:
+    with torch.no_grad(), regard.watch(model, projections=True, heads=heads) as seen:
         model(torch.tensor([[3, 1, 4]]))
-    assert explain_recording(seen, head=3).steps[-1].name == "output"
+    assert explain_recording(seen, head=heads[1]).steps[-1].name == "output"
 
 
 # ---- texts ---------------------------------------------------------------------------------------

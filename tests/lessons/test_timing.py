@@ -7,7 +7,7 @@ import torch
 
 from regard.errors import ArgumentError
 from regard.lessons import process_memory, timing
-from regard.lessons.timing import Bench, Measured, Variant, measure, plan_bench, run_bench
+from regard.lessons.timing import Timing, Timings, Variant, measure, plan_bench, run_bench
 from regard.lessons.timing_figure import draw_bench
 
 
@@ -17,7 +17,7 @@ def work(variant="standard", length=64, **options):
 
 
 def measured(variant, length, seconds, bytes=1 << 20):
-    return Measured(work(variant, length), seconds, bytes, 5000, 9000)
+    return Timing(work(variant, length), seconds, bytes, 5000, 9000)
 
 
 def test_the_exercise_is_the_first_row():
@@ -101,11 +101,11 @@ def test_measuring_here():
 def test_crossovers():
     rows = [measured("standard", n, n * n) for n in (1, 2, 4, 8)]
     rows += [measured("linear", n, s) for n, s in ((1, 0.5), (2, 9), (4, 9), (8, 9))]
-    found = Bench(tuple(rows))
+    found = Timings(tuple(rows))
     assert found.crossover("linear", "standard") == 4  # the early win does not last
     assert found.crossover("standard", "linear") is None
     assert found.crossover("window", "standard") is None
-    gaps = Bench((*rows[:4], measured("linear", 2, None), measured("linear", 8, 1)))
+    gaps = Timings((*rows[:4], measured("linear", 2, None), measured("linear", 8, 1)))
     assert gaps.crossover("linear", "standard") == 8
 
 
@@ -115,7 +115,7 @@ def test_records_and_figure():
         measured("textbook", 64, None, None),
         measured("standard", 128, 0.2),
     )
-    found = Bench(rows)
+    found = Timings(rows)
     assert found.lengths == (64, 128)
     assert found.records()[1]["seconds"] is None
     assert found.row(128, "textbook") is None

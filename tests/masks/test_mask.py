@@ -8,7 +8,7 @@ from torch.nn.attention.flex_attention import create_block_mask
 
 from masks.strategies import expressions
 from regard import masks
-from regard.masks.extent import Extent, Strip
+from regard.masks.extent import Extent, TiledAxis
 from regard.masks.mask import ALL, NONE
 from regard.masks.tiles import count_pairs, tile_rows
 
@@ -37,7 +37,7 @@ def test_the_repr_is_the_text_form(mask):
 @given(expressions(N), st.integers(1, 5), st.integers(1, 5))
 def test_what_a_tile_promises_holds_for_its_pairs(mask, height, width):
     extent = Extent(N, N)
-    rows, columns = Strip.cut(np.arange(N), height), Strip.cut(np.arange(N), width)
+    rows, columns = TiledAxis.cut(np.arange(N), height), TiledAxis.cut(np.arange(N), width)
     verdicts = mask.tiles(rows, columns, extent)
     dense = mask.dense(N).numpy()
     for i, (top, bottom) in enumerate(zip(rows.starts, rows.stops)):
@@ -50,7 +50,7 @@ def test_what_a_tile_promises_holds_for_its_pairs(mask, height, width):
 @given(expressions(N), st.sets(st.integers(0, N - 1), min_size=1), st.sets(st.integers(0, N - 1), min_size=1))
 def test_tiles_of_gathered_positions_promise_as_much(mask, some_queries, some_keys):
     q, k = np.array(sorted(some_queries)), np.array(sorted(some_keys))
-    verdicts = mask.tiles(Strip.cut(q, 3), Strip.cut(k, 3), Extent(N, N))
+    verdicts = mask.tiles(TiledAxis.cut(q, 3), TiledAxis.cut(k, 3), Extent(N, N))
     dense = mask.dense(N).numpy()[np.ix_(q, k)]
     for i, j in np.ndindex(*verdicts.shape):
         tile = dense[3 * i : 3 * i + 3, 3 * j : 3 * j + 3]
@@ -76,7 +76,7 @@ def test_tile_rows_finds_every_tile_that_is_not_empty():
     # 70 tiles on a side: more than one coarse block.
     n, side = 70 * 4 - 1, 4
     mask = masks.window(9, 2) | masks.prefix(3) | masks.documents(np.arange(n) // 50) & masks.every(7)
-    rows = Strip.cut(np.arange(n), side)
+    rows = TiledAxis.cut(np.arange(n), side)
     grid = np.zeros((len(rows), len(rows)), np.uint8)
     for stack in tile_rows(mask, rows, rows, Extent(n, n)):
         grid[np.ix_(stack.rows, stack.columns)] = stack.verdicts

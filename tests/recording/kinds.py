@@ -4,6 +4,7 @@ import torch
 
 from regard.kernels import attention_with_lse, biases
 from regard.kernels.capped_bias import CappedBias
+from regard.kernels.scaled_bias import ScaledBias
 from regard.masks import causal, dense, documents, padding, window
 from regard.recording import DenseCall, Recording, ScoredCall
 from regard.recording.step_masks import MaskRows, StackedMask
@@ -36,7 +37,7 @@ def recordings():
     t5 = biases.t5(torch.randn(8, HEADS), False, max_distance=16)
     chance = torch.Generator().manual_seed(1)
     q, k = torch.randn(2, BATCH, HEADS, KEYS, CHANNELS, generator=chance)
-    capped = CappedBias(q, k, torch.rand(1, HEADS, KEYS, generator=chance) - 0.5, 0.5, 3.0)
+    capped = ScaledBias(CappedBias(q, k, 0.5, 3.0), torch.rand(1, HEADS, KEYS, generator=chance) - 0.5)
     every = [scored(layer=i) for i in range(2)]
     weights = torch.softmax(torch.randn(BATCH, HEADS, QUERIES, KEYS), -1)
     found = {

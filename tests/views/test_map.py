@@ -1,4 +1,4 @@
-"""Tiles, levels and margins of a plane, against the definition in NumPy."""
+"""Tiles, levels and margins of a matrix, against the definition in NumPy."""
 
 from io import BytesIO
 
@@ -12,8 +12,8 @@ from PIL import Image
 from regard import masks
 from regard.errors import ArgumentError, RecordingError, ShapeError
 from regard.recording import DenseCall
-from regard.views.map import ByteCache, Plane, build, encoded, hidden_keys, peak, tile
-from views.planes import blocks, exact, made, with_lse
+from regard.views.map import ByteCache, HeadMatrix, build, encoded, hidden_keys, peak, tile
+from views.exact_weights import blocks, exact, made, with_lse
 from views.recordings import CASES
 
 SPECIAL = [True, *[False] * 5, True]
@@ -31,7 +31,7 @@ def test_a_tile_at_full_zoom_is_the_definition(name, hiding):
     wanted = exact(call, hidden)
     bound = 2e-4 if name == "very large scores" else 1e-5
     for head in (0, call.heads - 1):
-        found = tile(Plane(call, head, batch=1, hidden=hidden), level=0, row=0, column=0)
+        found = tile(HeadMatrix(call, head, batch=1, hidden=hidden), level=0, row=0, column=0)
         assert found.dtype == np.float32
         assert np.isfinite(found).all()
         np.testing.assert_allclose(found, wanted[1, head], atol=bound)
@@ -46,7 +46,7 @@ def test_hidden_sinks_are_exact_where_they_take_nearly_everything():
     call = with_lse(call)
     assert call.weights(0)[1:, 0].min() > 1 - 1e-6
     hidden = hidden_keys("first", [False] * 11)
-    found = tile(Plane(call, 0, hidden=hidden), level=0, row=0, column=0)
+    found = tile(HeadMatrix(call, 0, hidden=hidden), level=0, row=0, column=0)
     np.testing.assert_allclose(found, exact(call, hidden)[0, 0], atol=1e-5)
     # The first query saw nothing else; the others share out everything among the rest.
     np.testing.assert_allclose(found.sum(1), [0] + [1] * 10, atol=1e-5)
@@ -55,7 +55,7 @@ def test_hidden_sinks_are_exact_where_they_take_nearly_everything():
 def test_hidden_keys_of_a_dense_matrix_leave_rows_that_sum_to_one_or_nothing():
     weights = torch.tensor([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     call = DenseCall("a", "encoder", 0, weights[None, None])
-    found = tile(Plane(call, 0, hidden=[True, False, False]), level=0, row=0, column=0)
+    found = tile(HeadMatrix(call, 0, hidden=[True, False, False]), level=0, row=0, column=0)
     np.testing.assert_array_equal(found, [[0, 0.5, 0.5], [0, 0, 0], [0, 0, 0]])
 
 
@@ -74,13 +74,13 @@ def test_every_tile_is_its_blocks(data):
     mask = data.draw(st.sampled_from(known[: 6 if queries == keys else 4]))
     call = made(queries, keys, mask=mask)
     hidden = hidden_keys(data.draw(st.sampled_from(["show", "first", "special"])), special_of(keys))
-    plane = Plane(call, 0, hidden=hidden)
-    level = data.draw(st.integers(0, plane.coarsest))
+    matrix = HeadMatrix(call, 0, hidden=hidden)
+    level = data.draw(st.integers(0, matrix.coarsest))
     kind = data.draw(st.sampled_from(["max", "mean"]))
     wanted = blocks(exact(call, hidden)[0, 0], 2**level, kind)
     for row in range(-(-wanted.shape[0] // 256)):
         for column in range(-(-wanted.shape[1] // 256)):
-            found = tile(plane, level=level, row=row, column=column, kind=kind)
+            found = tile(matrix, level=level, row=row, column=column, kind=kind)
             part = wanted[row * 256 : (row + 1) * 256, column * 256 : (column + 1) * 256]
             assert found.shape == part.shape
             np.testing.assert_allclose(found, part, atol=1e-5)
@@ -95,14 +95,14 @@ def test_every_tile_is_its_blocks(data):
 def test_kept_levels_and_margins_are_the_definition(queries, keys, mask, hiding):
     call = made(queries, keys, mask=mask)
     hidden = hidden_keys(hiding, special_of(keys))
-    plane = Plane(call, 0, hidden=hidden)
+    matrix = HeadMatrix(call, 0, hidden=hidden)
     shares = []
-    levels = build(plane, shares.append)
+    levels = build(matrix, shares.append)
     wanted = exact(call, hidden)[0, 0]
     assert levels.base == 3
-    for level in range(levels.base, plane.coarsest + 1):
+    for level in range(levels.base, matrix.coarsest + 1):
         for kind in ("max", "mean"):
-            found = tile(plane, level=level, row=0, column=0, kind=kind, levels=levels)
+            found = tile(matrix, level=level, row=0, column=0, kind=kind, levels=levels)
             whole = blocks(wanted, 2**level, kind)
             np.testing.assert_allclose(found, whole[:256, :256], rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(levels.received, wanted.sum(0), rtol=1e-4, atol=1e-5)
@@ -115,16 +115,16 @@ def test_kept_levels_and_margins_are_the_definition(queries, keys, mask, hiding)
 
 def test_levels_and_tiles_of_a_large_part_come_from_the_same_weights():
     call = made(2311, 2311, mask=masks.causal())
-    plane = Plane(call, 0)
-    levels = build(plane)
-    finest_kept = tile(plane, level=3, row=0, column=1, levels=levels)
-    below = tile(plane, level=2, row=0, column=2)
+    matrix = HeadMatrix(call, 0)
+    levels = build(matrix)
+    finest_kept = tile(matrix, level=3, row=0, column=1, levels=levels)
+    below = tile(matrix, level=2, row=0, column=2)
     np.testing.assert_array_equal(blocks(below, 2, "max")[:, :33], finest_kept[:128, :33])
 
 
 def test_margins_equal_the_statistics():
     call = made(293, 293, mask=masks.causal())
-    levels, told = build(Plane(call, 0)), call.statistics()
+    levels, told = build(HeadMatrix(call, 0)), call.statistics()
     np.testing.assert_allclose(levels.received, told.received[0, 0], atol=1e-5)
     np.testing.assert_allclose(levels.entropy, told.entropy[0, 0], atol=1e-5)
     assert levels.sums == ()  # everything is near enough to be computed when it is looked at
@@ -142,15 +142,15 @@ def test_a_pass_can_be_stopped():
             raise StopError
 
     with pytest.raises(StopError):
-        build(Plane(made(2311, 2311, mask=masks.everything()), 0), report)
+        build(HeadMatrix(made(2311, 2311, mask=masks.everything()), 0), report)
     assert len(heard) == 2
 
 
 def test_the_peak_of_a_cell():
     call = made(523, 293, mask=masks.everything())
     wanted = exact(call)[0, 0]
-    plane = Plane(call, 0)
-    found = peak(plane, level=1, row=261, column=100)
+    matrix = HeadMatrix(call, 0)
+    found = peak(matrix, level=1, row=261, column=100)
     block = wanted[522:524, 200:202]
     assert (found.query, found.pairs) == (522, 2)  # the last row has no neighbour
     assert found.weight == pytest.approx(block.max(), abs=1e-6)
@@ -160,9 +160,9 @@ def test_the_peak_of_a_cell():
 
 def test_a_query_that_sees_nothing_has_no_weights_and_no_entropy():
     call = made(300, 300, mask=masks.nothing())
-    plane = Plane(call, 0)
-    levels = build(plane)
-    assert not tile(plane, level=1, row=0, column=0, kind="mean").any()
+    matrix = HeadMatrix(call, 0)
+    levels = build(matrix)
+    assert not tile(matrix, level=1, row=0, column=0, kind="mean").any()
     assert not levels.entropy.any()
     assert not levels.received.any()
 
@@ -201,35 +201,35 @@ def test_kept_is_bounded_and_the_newest_stays():
 
 def test_errors():
     call = made(300, 260, mask=masks.everything())
-    plane = Plane(call, 0)
+    matrix = HeadMatrix(call, 0)
     with pytest.raises(
         ArgumentError, match=r"A tile must be one of this level's \(rows = 2, columns = 2\)\. Got row = 2"
     ):
-        tile(plane, level=0, row=2, column=0)
+        tile(matrix, level=0, row=2, column=0)
     with pytest.raises(ArgumentError, match=r"level must be between 0 and 1, .* Got level = 2"):
-        tile(plane, level=2, row=0, column=0)
+        tile(matrix, level=2, row=0, column=0)
     with pytest.raises(ArgumentError, match="kind must be one of max, mean"):
-        tile(plane, level=0, row=0, column=0, kind="least")
+        tile(matrix, level=0, row=0, column=0, kind="least")
     with pytest.raises(
         ArgumentError, match=r"A cell must be one of this level's \(rows = 300, columns = 260\)"
     ):
-        peak(plane, level=0, row=0, column=260)
+        peak(matrix, level=0, row=0, column=260)
     with pytest.raises(ArgumentError, match="sinks must be one of show, first, special"):
         hidden_keys("none", [False])
     with pytest.raises(
         ShapeError, match=r"hidden must have one truth value .* \(keys = 260\)\. Got 2 truth values"
     ):
-        Plane(call, 0, hidden=[True, False])
+        HeadMatrix(call, 0, hidden=[True, False])
     with pytest.raises(ArgumentError, match="head must be one of the recorded heads"):
-        Plane(call, 1)
+        HeadMatrix(call, 1)
     with pytest.raises(ArgumentError, match="batch must be one of the recorded sequences"):
-        Plane(call, 0, batch=1)
+        HeadMatrix(call, 0, batch=1)
     with pytest.raises(RecordingError, match="only its statistics"):
-        Plane(call.summary(0), 0)
+        HeadMatrix(call.summary(0), 0)
     with pytest.raises(ArgumentError, match="type must be one of"):
         encoded(np.zeros((1, 1), np.float32), "jpeg")
     with pytest.raises(ArgumentError, match="scale must be one of"):
         encoded(np.zeros((1, 1), np.float32), "png", "square")
-    long = Plane(made(1, 2311, mask=masks.everything()), 0)
+    long = HeadMatrix(made(1, 2311, mask=masks.everything()), 0)
     with pytest.raises(RecordingError, match=r"Levels from 3 on need one pass .* level = 3 before it"):
         tile(long, level=3, row=0, column=0)

@@ -12,8 +12,8 @@ from regard import masks
 from regard.app.server.safety import ServerAddress
 from regard.errors import ArgumentError
 from regard.recording import Recording
-from regard.views.map import Plane, build, peak, tile
-from views.planes import exact, made
+from regard.views.map import HeadMatrix, build, peak, tile
+from views.exact_weights import exact, made
 from views.test_map_browser import Visitor, place_of
 
 LENGTH = 700
@@ -58,15 +58,15 @@ def furthest(values, step):
 def test_tiles_of_every_level_are_the_definition(what, mask):
     call = with_gradient(made(300, 300, mask=mask, heads=2, channels=5))
     numbers = wanted(call, what, 1)
-    plane = Plane(call, 1, what=what)
-    levels = build(plane)
+    matrix = HeadMatrix(call, 1, what=what)
+    levels = build(matrix)
     assert levels.greatest == pytest.approx(np.nanmax(np.abs(numbers)), rel=1e-4)
     np.testing.assert_allclose(levels.received, exact(call)[0, 1].sum(0), rtol=1e-3, atol=1e-4)
-    for level in range(plane.coarsest + 1):
-        found = tile(plane, level=level, row=0, column=0, levels=levels)
+    for level in range(matrix.coarsest + 1):
+        found = tile(matrix, level=level, row=0, column=0, levels=levels)
         whole = furthest(numbers, 2**level)[:256, :256]
         np.testing.assert_allclose(found, whole, rtol=1e-3, atol=1e-5)
-        mean = tile(plane, level=level, row=0, column=0, kind="mean", levels=levels)
+        mean = tile(matrix, level=level, row=0, column=0, kind="mean", levels=levels)
         sums = np.nan_to_num(numbers)
         step = 2**level
         assert mean[3, 2] == pytest.approx(
@@ -76,11 +76,11 @@ def test_tiles_of_every_level_are_the_definition(what, mask):
 
 def test_kept_levels_are_those_of_tiles():
     call = with_gradient(made(2100, 2100, mask=masks.causal(), channels=3))
-    plane = Plane(call, 0, what="gradient")
-    levels = build(plane)
+    matrix = HeadMatrix(call, 0, what="gradient")
+    levels = build(matrix)
     assert levels.base == 3
-    found = tile(plane, level=3, row=0, column=0, levels=levels)
-    fine = tile(plane, level=2, row=0, column=0)  # 1024 × 1024 pairs
+    found = tile(matrix, level=3, row=0, column=0, levels=levels)
+    fine = tile(matrix, level=2, row=0, column=0)  # 1024 × 1024 pairs
     np.testing.assert_allclose(found[:128, :128], furthest(fine, 2), rtol=1e-4, atol=1e-6)
     assert np.isnan(found[0, 200])
 
@@ -88,7 +88,7 @@ def test_kept_levels_are_those_of_tiles():
 def test_hidden_keys_leave_the_others_as_they_are():
     call = with_gradient(made(11, 11, mask=masks.causal()))
     hidden = np.arange(11) == 0
-    found = tile(Plane(call, 0, hidden=hidden, what="product"), level=0, row=0, column=0)
+    found = tile(HeadMatrix(call, 0, hidden=hidden, what="product"), level=0, row=0, column=0)
     numbers = wanted(call, "product", 0)
     assert np.isnan(found[:, 0]).all()
     np.testing.assert_allclose(found[:, 1:], numbers[:, 1:], rtol=1e-4, atol=1e-6)
@@ -97,14 +97,14 @@ def test_hidden_keys_leave_the_others_as_they_are():
 def test_a_peak_is_what_is_furthest_from_zero():
     call = with_gradient(made(40, 40, mask=masks.causal()))
     numbers = wanted(call, "gradient", 0)
-    found = peak(Plane(call, 0, what="gradient"), level=0, row=20, column=7)
+    found = peak(HeadMatrix(call, 0, what="gradient"), level=0, row=20, column=7)
     assert found.weight == pytest.approx(numbers[20, 7], rel=1e-4)
-    assert peak(Plane(call, 0, what="gradient"), level=0, row=3, column=9).weight is None
+    assert peak(HeadMatrix(call, 0, what="gradient"), level=0, row=3, column=9).weight is None
 
 
 def test_what_was_not_recorded_is_refused():
     with pytest.raises(ArgumentError, match="gradients=True"):
-        Plane(made(5, 5, mask=masks.causal()), 0, what="gradient")
+        HeadMatrix(made(5, 5, mask=masks.causal()), 0, what="gradient")
 
 
 # ---- the server and its page -----------------------------------------------------------------------

@@ -10,7 +10,8 @@ import regard
 from regard.errors import ArgumentError, RecordingError, ShapeError
 from regard.heads.value_norms import value_weighted
 from regard.recording import Recording
-from regard.views.page.page_call import PROJECTED, carries_projections
+from regard.recording.output_projection import find_projection
+from regard.views.page.page_layer import PROJECTED, RESIDUALS, carried_layers
 from regard.views.page.page_payload import payload_of
 from views import stage
 from views.axe import violations
@@ -416,11 +417,71 @@ def test_a_page_without_all_projections_ends_with_the_head(tmp_path):
     for options, carried in (({"projections": True}, True), ({"values": True}, False)):
         with torch.no_grad(), regard.watch(model, **options) as seen:
             model(torch.randn(1, 5, 16))
-        assert carries_projections(seen.calls) == carried
+        assert carried_layers(seen.calls).projections == carried
         regard.page(seen, tmp_path / "x.html")
         assert ("projection" in Decoded(tmp_path / "x.html").header["calls"][0]) == carried
-    assert not carries_projections([*seen.calls, *seen.calls])
+    assert not carried_layers([*seen.calls, *seen.calls]).projections
     assert PROJECTED >= 6 * 384 * 384  # MiniLM
+
+
+@pytest.mark.parametrize("heads", [[1, 2], [0, 1]])
+def test_a_page_of_some_heads_ends_with_the_head(heads):
+    model = torch.nn.TransformerEncoderLayer(24, 4, batch_first=True).eval()
+    with torch.no_grad(), regard.watch(model, projections=True, heads=heads) as seen:
+        model(torch.randn(1, 5, 24))
+    assert not carried_layers(seen.calls).projections
+
+
+def outlying(model):
+    """The model with one very large channel in its residual stream, as many have it."""
+    with torch.no_grad():
+        for weight in model.embedding.parameters():
+            weight[:, 3] += 5000.0
+    return model
+
+
+@pytest.mark.parametrize("change", [lambda model: model, outlying])
+def test_steps_end_with_the_residual(tmp_path, opened, change):
+    model = change(regard.nn.LanguageModel(50, width=24, heads=4, layers=2)).eval()
+    torch.nn.init.normal_(find_projection(model, "decoder.layers.1.attention").bias)
+    with torch.no_grad(), regard.watch(model, projections=True) as seen:
+        model(torch.tensor([[3, 1, 4, 1, 5, 9]]))
+    call = seen[1]
+    page = opened(regard.page(seen, tmp_path / "x.html", view="steps", layer=1))
+    for fact, wanted in (
+        ("added", call.projected(None, 5)[:, 0].sum(0) + call.projection_bias),
+        ("before", call.residual[0, 5]),
+        ("after", call.layer_output(5)[0]),
+    ):
+        shown = page.page.locator(f"[data-{fact}]").get_attribute(f"data-{fact}")
+        found = np.array(shown.split(), dtype=float)
+        assert np.abs(found - wanted.double().numpy()).max() < 2e-3 * float(wanted.abs().mean()), fact
+    headings = page.page.locator(".steps-body .chapter h2").all_inner_texts()
+    assert "Added to what came into the layer" in headings[-1]
+    assert "y = Σ o · W_O + b" in headings[-2]
+
+
+def test_steps_say_why_there_is_no_residual(tmp_path, opened, monkeypatch):
+    model = regard.nn.LanguageModel(50, width=24, heads=4, layers=2).eval()
+    with torch.no_grad(), regard.watch(model, projections=True) as seen:
+        model(torch.tensor([[3, 1, 4, 1, 5, 9]]))
+    unknown = Recording("model", [replace(call, residual=None) for call in seen])
+    page = opened(regard.page(unknown, tmp_path / "x.html", view="steps"))
+    assert "saw no sum of a vector and y" in page.page.locator(".steps-body").inner_text()
+    monkeypatch.setattr("regard.views.page.page_layer.RESIDUALS", 2 * 6 * 24 - 1)
+    page = opened(regard.page(seen, tmp_path / "y.html", view="steps"))
+    assert "too large for a page" in page.page.locator(".steps-body").inner_text()
+    assert RESIDUALS >= 6 * 508 * 384  # MiniLM
+
+
+def test_sinks_belong_to_no_sequence(tmp_path):
+    """There are fewer heads than sequences here."""
+    seen, _ = CASES["sinks"]()
+    call = seen[0]
+    few = replace(call.select(heads=[0]), numbers=None)
+    wide = {name: torch.cat([getattr(few, name)] * 3) for name in ("q", "k", "lse", "v")}
+    many = Recording("model", [replace(few, mask=call.mask.select((0, 0)), **wide)])
+    assert regard.page(many, tmp_path / "x.html", batch=2).stat().st_size > 10_000
 
 
 def test_steps_list_every_quantity_and_order_keys_by_the_chosen_one(colourful):

@@ -125,7 +125,7 @@ def test_errors_of_the_server_are_in_the_language_of_the_page(visit, told, local
     said = visitor.ask("document.querySelector('.notice').textContent")
     english = (told[1] or locale[:2]) == "en"
     assert said == (
-        "This recording is no longer available. Read the text again."
+        "The server does not have this recording. Read the text again."
         if english
         else "这里已经没有这份记录。请重新读入文本。"
     )

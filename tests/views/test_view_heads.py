@@ -61,3 +61,19 @@ def test_the_table_filters_by_words_and_kind(page):
     assert page.text(".heads [role=status]") == "1 of 26 heads"
     page.page.fill(".view input[type=search]", "nothing like it")
     assert page.page.locator("text=No head matches this filter.").is_visible()
+
+
+def test_the_overview_ordered_by_a_statistic_begins_at_its_beginning(page):
+    page.set(view="text", call=5, head=3)
+    for sort in ("entropy", "role"):
+        page.set(view="overview", sort=sort)
+        assert page.run("regard.app.view.body.scrollTop") == 0
+        page.set(view="text")
+    page.set(view="overview", sort="")  # by layer, the chosen head is brought into sight
+    assert page.run("regard.app.view.body.scrollTop") > 0
+
+
+def test_the_spread_of_weights_is_explained_in_its_columns(page):
+    page.set(view="heads")
+    said = page.page.locator('th button[data-sort="entropy"]').get_attribute("aria-description")
+    assert "Whether a head looks at few tokens or at many" in said

@@ -26,6 +26,10 @@ def test_the_crosshair_says_masked(page):
     page.set(view="matrix", call=2)
     page.point(1, 5)
     assert "masked" in page.text(".readout")
+    page.page.focus(".readout .value .term >> nth=1")
+    assert "may not see this key" in page.page.locator(".readout .value .term").nth(1).get_attribute(
+        "aria-description"
+    )
 
 
 def test_a_click_pins_a_pair_and_another_lets_it_go(page):

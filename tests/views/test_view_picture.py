@@ -9,6 +9,7 @@ from PIL import Image
 
 import regard
 from heads.synthetic_heads import recording_of
+from views.axe import violations
 
 ROWS, COLUMNS, HOSTILE = 2, 3, "</script><b>"
 
@@ -98,3 +99,76 @@ def test_it_is_exported_and_speaks_chinese(page):
 def test_a_page_without_a_picture_has_no_such_view(opened, tmp_path):
     path = regard.page(recording_of(torch.zeros(3, 3)), tmp_path / "plain.html")
     assert opened(path).page.locator('[data-view="picture"]').count() == 0
+
+
+# ---- through all layers --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def deep():
+    """A small encoder of eight tokens, six of them patches, with a loss read at the class token."""
+    torch.manual_seed(3)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True, dropout=0.0)
+    model = torch.nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)
+    with regard.watch(model, gradients=True) as found:
+        model(torch.randn(1, 8, 16))[0, 0].square().sum().backward()
+    found.tokens = ["[CLS]", *(f"p{patch}" for patch in range(6)), "[REG]"]
+    image = np.zeros((40, 60, 3), np.uint8)
+    found.picture = regard.Picture(image, grid=(ROWS, COLUMNS), tokens=slice(1, 7))
+    return found
+
+
+@pytest.fixture
+def flowing(opened, deep, tmp_path):
+    found = opened(regard.page(deep, tmp_path / "deep.html"))
+    found.page.wait_for_function("window.regard?.app?.view?.grey")
+    return found.page
+
+
+def test_rollout_of_every_token(flowing, deep):
+    flowing.select_option(".picture-tools select", "rollout")
+    flow = regard.heads.rollout(deep).own
+    for query in (0, 3, 7):
+        flowing.evaluate("(query) => regard.state.set({ query })", query)
+        assert np.allclose(shown(flowing), deep.picture.fold(flow[query]).flatten(), atol=1e-4)
+    assert flowing.inner_text(".picture-caption").startswith("Rollout: ")
+    values = flowing.locator(".picture-token .number").all_inner_texts()
+    assert [float(value) for value in values] == pytest.approx(flow[7, [0, 7]].tolist(), abs=1e-3)
+
+
+def test_relevance_of_the_position_that_the_loss_was_read_at(flowing, deep):
+    flowing.select_option(".picture-tools select", "relevance")
+    wanted = regard.relevance(deep, row=0).own
+    assert np.allclose(shown(flowing), deep.picture.fold(wanted).flatten(), rtol=1e-3, atol=1e-6)
+    flowing.mouse.move(*at(flowing, 1, 1))  # there is none for this patch, so it stays
+    assert np.allclose(shown(flowing), deep.picture.fold(wanted).flatten(), rtol=1e-3, atol=1e-6)
+    assert "Relevance for [CLS]" in flowing.inner_text(".picture-caption")
+
+
+def test_the_mean_of_the_heads(flowing, deep):
+    flowing.evaluate("() => regard.state.set({ group: 'mean', query: 2, call: 1 })")
+    wanted = (deep[1].weights(0, rows=2) + deep[1].weights(1, rows=2)) / 2
+    assert np.allclose(shown(flowing), deep.picture.fold(wanted).flatten(), atol=1e-4)
+    assert "mean of 2 heads" in flowing.inner_text(".picture-caption")
+
+
+def test_rollout_is_left_to_the_picture(flowing):
+    flowing.evaluate("() => regard.state.set({ group: 'rollout', view: 'text', query: 2 })")
+    assert flowing.locator(".text-bar select").input_value() == "head"
+
+
+def test_some_layers_have_no_rollout(opened, deep, tmp_path):
+    page = opened(regard.page(deep, tmp_path / "some.html", layers=[1])).page
+    page.wait_for_function("window.regard?.app?.view?.grey")
+    assert "rollout" not in page.locator(".picture-tools option").evaluate_all(
+        "(all) => all.map((one) => one.value)"
+    )
+
+
+def test_nobody_is_kept_out(flowing):
+    for group in ("head", "rollout"):
+        flowing.evaluate("(group) => regard.state.set({ group })", group)
+        assert violations(flowing) == []
+    flowing.set_viewport_size({"width": 390, "height": 844})
+    assert flowing.evaluate("document.documentElement.scrollWidth") <= 390
+    assert violations(flowing) == []

@@ -25,7 +25,7 @@ from regard.recording.watcher import listen
 
 
 @dataclass(frozen=True)
-class SeenLayer:
+class CallInBlock:
     """One attention call of the plain run: which it was, and in which block of the model."""
 
     kind: Kind
@@ -48,7 +48,7 @@ class LayerCache:
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
-        self.layers: list[SeenLayer] = []
+        self.layers: list[CallInBlock] = []
         self._outputs: dict[str, Any] = {}
         self._usable: bool | None = None
 
@@ -74,7 +74,7 @@ class LayerCache:
     def _hear(self, call: Call) -> None:
         block = _block_of(self.model, call.name)
         self.layers.append(
-            SeenLayer(call.kind, call.layer, call.head_numbers, *call.extent, call.mask, block)
+            CallInBlock(call.kind, call.layer, call.head_numbers, *call.extent, call.mask, block)
         )
 
     # ---- what may be skipped -------------------------------------------------------------------

@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from regard.ablation.layer_cache import LayerCache, SeenLayer
+from regard.ablation.layer_cache import CallInBlock, LayerCache
 from regard.ablation.measured_effects import Experiment, Progress, checked_together, evaluating
+from regard.checks import check_members
 from regard.edits import Edit, block, each, remove
 from regard.edits.edit import EditSequence, HeadEdit
 from regard.edits.model_edit import edit
@@ -40,7 +41,7 @@ class AblationCase:
 
     place: tuple[Value, ...]
     edit: Edit
-    seen: SeenLayer | None = None  # the layer it changes; None if it changes all of them
+    seen: CallInBlock | None = None  # the layer it changes; None if it changes all of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,11 +217,11 @@ def _checked_edit(by: str, given: Edit | None) -> Edit | None:
 
 
 def _chosen(
-    seen: Sequence[SeenLayer],
+    seen: Sequence[CallInBlock],
     layers: int | Sequence[int] | None,
     heads: int | Sequence[int] | None,
     kind: Kind | None,
-) -> list[SeenLayer]:
+) -> list[CallInBlock]:
     """The requested layers and heads, in the order in which they run."""
     kinds = tuple(dict.fromkeys(one.kind for one in seen))
     if kind is not None and kind not in kinds:
@@ -232,8 +233,8 @@ def _chosen(
             kind=kind,
         )
     some = [one for one in seen if kind in (None, one.kind)]
-    own_layers = _numbers("layers", layers, {one.layer for one in some})
-    own_heads = _numbers("heads", heads, {head for one in some for head in one.heads})
+    own_layers = check_members("layers", layers, {one.layer for one in some})
+    own_heads = check_members("heads", heads, {head for one in some for head in one.heads})
     return [
         replace(one, heads=tuple(head for head in one.heads if own_heads is None or head in own_heads))
         for one in some
@@ -241,26 +242,10 @@ def _chosen(
     ]
 
 
-def _numbers(name: str, given: int | Sequence[int] | None, known: set[int]) -> frozenset[int] | None:
-    if given is None:
-        return None
-    asked = [given] if isinstance(given, int) else list(given)
-    if not asked or any(isinstance(one, bool) or one not in known for one in asked):
-        raise ArgumentError(
-            "{name} must be among those that the model has ({known}).",
-            got="{name} = {given!r}",
-            do="Count from 0, or omit it to use all.",
-            name=name,
-            known=", ".join(map(str, sorted(known))),
-            given=given,
-        )
-    return frozenset(asked)
-
-
 def _cases(
     by: str,
     template: Edit | None,
-    chosen: Sequence[SeenLayer],
+    chosen: Sequence[CallInBlock],
     rows: int | Sequence[int] | None,
     *,
     whole: bool,
@@ -290,17 +275,17 @@ def _cases(
 
 
 def _edges(
-    seen: SeenLayer, rows: int | Sequence[int] | None, where: dict[str, Any]
+    seen: CallInBlock, rows: int | Sequence[int] | None, where: dict[str, Any]
 ) -> Iterator[AblationCase]:
     """Every pair of query and key that the mask of the first layer allows."""
-    own = _numbers("rows", rows, set(range(seen.queries)))
+    own = check_members("rows", rows, set(range(seen.queries)))
     visible = seen.visible()
     for query in range(seen.queries) if own is None else sorted(own):
         for key in np.flatnonzero(visible[query]).tolist():
             yield AblationCase((seen.kind, query, key), block(_edge(seen, query, key), **where))
 
 
-def _edge(seen: SeenLayer, query: int, key: int) -> Mask:
+def _edge(seen: CallInBlock, query: int, key: int) -> Mask:
     # In cross-attention a query is at its own place in its own text.
     position = query if seen.kind == "cross" else query + seen.keys - seen.queries
     return span(position, position + 1).T & span(key, key + 1)

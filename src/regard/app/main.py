@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,13 +21,20 @@ from regard.app.commands.explain import explain
 from regard.app.commands.heads import heads
 from regard.app.commands.look import look
 from regard.app.commands.mask import mask
+from regard.app.commands.play import play
 from regard.app.commands.serve import serve
 from regard.app.commands.survey import survey
 from regard.app.commands.train import train
 from regard.app.commands.translate import translate
 from regard.app.commands.why import why
-from regard.app.languages.click_errors import ChineseMessage, chinese_usage_error
-from regard.app.languages.option import LANGUAGE, LanguageContext, lang_option, language_of
+from regard.app.languages.command_line import (
+    LANGUAGE,
+    LanguageContext,
+    gettext_in,
+    lang_option,
+    language_of,
+    usage_message,
+)
 from regard.errors import RegardError
 from regard.printing import safe
 from regard.version import __version__
@@ -45,11 +53,12 @@ class _CommandGroup(click.Group):
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
         """Run a command line; its output can go anywhere, in any encoding."""
         lang = language_of(sys.argv[1:] if args is None else args)
-        with output_errors.guarded(lambda error: _refusal(error, lang).show()):
+        with gettext_in(lang), output_errors.guarded(lambda error: _refusal(error, lang).show()):
             return super().main(args, *rest, **options)
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         cmd.context_class = LanguageContext
+        cmd.short_help = inspect.cleandoc(cmd.help or "").partition("\n\n")[0]  # click would cut it
         super().add_command(cmd, name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -65,15 +74,6 @@ class _CommandGroup(click.Group):
         with _said_in(ctx.meta[LANGUAGE]):
             return super().invoke(ctx)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        from regard.app.languages.help_formatter import first_paragraph
-
-        # Click would cut what a command does to one line.
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, first_paragraph(self.commands[name])) for name in sorted(self.commands)]
-            )
-
 
 @contextmanager
 def _said_in(lang: str) -> Iterator[None]:
@@ -85,9 +85,7 @@ def _said_in(lang: str) -> Iterator[None]:
     except click.UsageError as error:
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
             raise
-        if lang == "zh":
-            raise chinese_usage_error(error) from error
-        raise click.UsageError(safe(error.format_message()), ctx=error.ctx) from error
+        raise click.UsageError(safe(usage_message(error, lang)), ctx=error.ctx) from error
     except OSError as error:
         explained = output_errors.explain(error)
         if explained is None:
@@ -97,9 +95,7 @@ def _said_in(lang: str) -> Iterator[None]:
 
 def _refusal(error: RegardError, lang: str) -> click.ClickException:
     """The error as click prints it."""
-    return (
-        ChineseMessage(safe(error.in_words("zh"))) if lang == "zh" else click.ClickException(safe(str(error)))
-    )
+    return click.ClickException(safe(error.in_words(lang)))
 
 
 @click.group(cls=_CommandGroup, context_settings=CONTEXT)
@@ -115,6 +111,7 @@ for command in (
     why,
     ablate,
     explain,
+    play,
     mask,
     cost,
     bench,

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.recording import Recording
+    from regard.recording.reader import Reader
     from regard.translator import TranslationAlignment
 
 
@@ -109,14 +111,20 @@ def record(
         return _of_picture(console, Path(text), model, pair, generate, lang, watching)
     if model in (None, BUILT_IN):
         return _by_the_translator(console, text, pair, generate, lang, watching)
-    from regard.recording import load_reader
-
     with busy(console, TEXTS.say("reading.loading", lang, model=model)):
-        reader = load_reader(model)
+        reader = _loaded_reader(model)
     says = TEXTS.say("reading.reading", lang)
     with busy(console, says) as sign, progress(says, sign) as report, _steps(reader.model, report):
         seen = reader.read(text, pair=pair, generate=generate, next_tokens=next_tokens, **watching)
     return RecordedText(text, model, seen)
+
+
+@lru_cache(maxsize=1)
+def _loaded_reader(model: str) -> Reader:
+    """The model with its tokenizer; the last one is kept, because two texts may be compared."""
+    from regard.recording import load_reader
+
+    return load_reader(model)
 
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")

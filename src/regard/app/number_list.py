@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from gettext import gettext
 
 import click
 
@@ -24,7 +25,8 @@ class NumberList(click.ParamType):
         for part in str(value).split(","):
             read = re.fullmatch(r"\s*(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*", part)
             if read is None or int(read[2] or read[1]) < int(read[1]):
-                self.fail(f"{part.strip()!r} is neither a number nor a range such as 3-5", param, ctx)
+                said = gettext("{part!r} is neither a number nor a range such as 3-5")
+                self.fail(said.format(part=part.strip()), param, ctx)
             found.update(range(int(read[1]), int(read[2] or read[1]) + 1))
         return sorted(found)
 

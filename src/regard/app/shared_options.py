@@ -14,6 +14,16 @@ figure_option = click.option(
     "--figure", "path", type=click.Path(path_type=Path), help="Write a figure as .png, .svg or .pdf."
 )
 
+model_option = click.option(
+    "--model", metavar="NAME-OR-PATH", help="A transformers model; by default the built-in translator."
+)
+
+pair_option = click.option(
+    "--pair", metavar="TEXT", help="A second sentence; for an encoder-decoder, the translation to show."
+)
+
+force_option = click.option("--force", is_flag=True, help="Write the page even if it is larger than 200 MB.")
+
 
 def lengths_option(default: Sequence[int]) -> Callable[[Function], Function]:
     """``--length 512 2048 8192``: click gives an option one value; the rest is the argument ``more``."""

@@ -110,7 +110,7 @@ def _torch(say: _CheckTexts) -> Check:
 
     needed = [one for one in package_checks.requirements().get("", []) if one.name == "torch"]
     version = str(torch.__version__)
-    if needed and not package_checks.Package("torch", needed[0].least, version).fits:
+    if needed and not package_checks.RequiredPackage("torch", needed[0].least, version).fits:
         return say.check("torch", "broken", version, _install(say, needed), version=version)
     return say.check("torch", "ok", version, version=version)
 
@@ -125,7 +125,7 @@ def _packages(say: _CheckTexts) -> Check:
     return say.check("packages", "ok", found, **values)
 
 
-def _install(say: _CheckTexts, lacking: list[package_checks.Package]) -> str:
+def _install(say: _CheckTexts, lacking: list[package_checks.RequiredPackage]) -> str:
     return say("do.install", packages=" ".join(f'"{one.wanted}"' for one in lacking))
 
 

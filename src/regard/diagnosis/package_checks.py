@@ -14,7 +14,7 @@ _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*(?:>=([0-9.]+))?[^;]*(?:;.*?extr
 
 
 @dataclass(frozen=True)
-class Package:
+class RequiredPackage:
     """A package, the least version that regard works with, and the one that is installed."""
 
     name: str
@@ -25,7 +25,7 @@ class Package:
     def fits(self) -> bool:
         """Whether it is there, and new enough.
 
-        >>> Package("torch", "2.9", "2.13.0+cpu").fits, Package("torch", "2.9", "2.8.1").fits
+        >>> RequiredPackage("torch", "2.9", "2.13.0+cpu").fits, RequiredPackage("torch", "2.9", "2.8.1").fits
         (True, False)
         """
         return self.installed is not None and _numbers(self.installed) >= _numbers(self.least)
@@ -39,9 +39,9 @@ class Package:
         return f"{self.name}>={self.least}" if self.least else self.name
 
 
-def requirements() -> dict[str, list[Package]]:
+def requirements() -> dict[str, list[RequiredPackage]]:
     """The packages of each extra by its name; those that are always needed under an empty one."""
-    found: dict[str, list[Package]] = {}
+    found: dict[str, list[RequiredPackage]] = {}
     try:
         lines = metadata.requires(OURS) or []
     except metadata.PackageNotFoundError:  # run from its sources, without any installation
@@ -49,7 +49,7 @@ def requirements() -> dict[str, list[Package]]:
     for line in lines:
         read = _REQUIREMENT.fullmatch(line)
         if read is not None and (read[3] or "") not in NOT_FOR_USERS:
-            package = Package(read[1], read[2] or "", installed(read[1]))
+            package = RequiredPackage(read[1], read[2] or "", installed(read[1]))
             found.setdefault(read[3] or "", []).append(package)
     return found
 

@@ -18,6 +18,7 @@ from regard.kernels import attention, attention_with_lse
 from regard.kernels.biases import Bias, TensorBias
 from regard.kernels.capped_bias import CappedBias
 from regard.kernels.inputs import LARGEST_SCALE, Inputs
+from regard.kernels.scaled_bias import ScaledBias
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,7 +99,7 @@ class TemperatureEdit(HeadEdit):
             changed = replace(changed, q=inputs.q * factors[..., None].to(inputs.q.dtype))
         else:
             k = inputs.k.repeat_interleave(inputs.heads // inputs.k.shape[1], 1)
-            more = CappedBias(inputs.q, k, factors - 1, inputs.scale, inputs.softcap)
+            more = ScaledBias(CappedBias(inputs.q, k, inputs.scale, inputs.softcap), factors - 1)
             changed = replace(changed, bias=_plus(changed.bias, more))
         return replace(edited.call, inputs=changed)
 

@@ -12,6 +12,7 @@ from regard.heads import survey
 from regard.heads.alignment_scores import alignment
 from regard.heads.attention_rollout import Rollout, rollout
 from regard.heads.cache_eviction import Eviction, eviction
+from regard.heads.head_changes import changes
 from regard.heads.head_divergence import Divergence, divergence
 from regard.heads.head_importance import importance
 from regard.heads.head_roles import roles
@@ -45,6 +46,7 @@ __all__ = [
     "align",
     "alignment",
     "attribution",
+    "changes",
     "divergence",
     "eviction",
     "importance",

@@ -152,7 +152,7 @@ def answer_shares(
 
 
 @dataclass(frozen=True)
-class _Read:
+class _ReadAnswer:
     """An answer as it was read."""
 
     row: int
@@ -164,7 +164,7 @@ class _Read:
 
 def _recorded(
     model: nn.Module, inputs: ModelInputs, questions: Sequence[Question]
-) -> tuple[Recording, list[_Read]]:
+) -> tuple[Recording, list[_ReadAnswer]]:
     """Forward and backward pass: gradients of the sum of all answers."""
     length = max((x.shape[1] for x in (*inputs.args, *inputs.named.values()) if _is_ids(x)), default=0)
     options = _options(model, length, questions)
@@ -201,7 +201,7 @@ def _frozen(model: nn.Module) -> Iterator[None]:
             parameter.requires_grad_(True)
 
 
-def _answer(question: Question, row: int, line: Tensor) -> tuple[_Read, Tensor]:
+def _answer(question: Question, row: int, line: Tensor) -> tuple[_ReadAnswer, Tensor]:
     """What is read from one line of logits, and the number to differentiate."""
     target = int(line.argmax()) if question.target is None else question.target
     for name, token in (("target", target), ("against", question.against)):
@@ -216,7 +216,7 @@ def _answer(question: Question, row: int, line: Tensor) -> tuple[_Read, Tensor]:
             )
     score = line[target] if question.against is None else line[target] - line[question.against]
     probability = float(line.detach().double().softmax(-1)[target])
-    return _Read(row, target, question.against, float(score.detach()), probability), score
+    return _ReadAnswer(row, target, question.against, float(score.detach()), probability), score
 
 
 def _logits(model: nn.Module, output: Any) -> Tensor:
@@ -284,7 +284,7 @@ def _layers(model: nn.Module) -> list[nn.Module]:
 # ---- its shares ------------------------------------------------------------------------------------
 
 
-def _explained(model: nn.Module, inputs: Any, seen: Recording, read: _Read, method: str) -> Answer:
+def _explained(model: nn.Module, inputs: Any, seen: Recording, read: _ReadAnswer, method: str) -> Answer:
     source: Tensor | None = None
     direction: Tensor | None = None
     heads: list[tuple[Value, Value, Value, float]]

@@ -16,7 +16,7 @@ from regard.heads.distance_role import by_distance
 from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import check_batch, check_recording, without_padding
 from regard.heads.key_set_roles import on_separators
-from regard.heads.key_sets import Channels, by_chance, channels, effective_mask, measured
+from regard.heads.key_sets import KeySetChannels, by_chance, channels, effective_mask, measured
 from regard.heads.padding import real_keys, real_queries
 from regard.heads.role_inputs import RoleInputs
 from regard.heads.role_results import ROLES, Head, Roles, Score, check_role
@@ -126,7 +126,7 @@ class _RoleInputsBuilder:
     ) -> None:
         self.recording, self.wanted, self.reach, self.batch = recording, wanted, reach, batch
         self.separates = separators if callable(separators) else frozenset(separators).__contains__
-        self._channels: dict[Any, Channels] = {}
+        self._channels: dict[Any, KeySetChannels] = {}
         self._chance: dict[Any, Statistics] = {}
 
     def inputs(self, call: Call) -> RoleInputs:
@@ -153,7 +153,7 @@ class _RoleInputsBuilder:
             chance=self._chance[key],
         )
 
-    def _made(self, call: Call, text: CallTokens, shown: Tensor) -> Channels:
+    def _made(self, call: Call, text: CallTokens, shown: Tensor) -> KeySetChannels:
         marks = numbers = None
         if call.has_weights and "separator" in self.wanted and text.keys is not None:
             known: dict[str, bool] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from regard.errors import ArgumentError
+from regard.checks import check_members
 from regard.recording import Call, Recording
 
 Chosen = int | Sequence[int] | None
@@ -13,8 +13,8 @@ Chosen = int | Sequence[int] | None
 
 def chosen(recording: Recording, layers: Chosen, heads: Chosen) -> list[tuple[int, Call]]:
     """The calls of these layers with only these heads, each with its number in the recording."""
-    wanted_layers = _numbers("layers", layers, {call.layer for call in recording})
-    wanted_heads = _numbers("heads", heads, {head for call in recording for head in call.head_numbers})
+    wanted_layers = check_members("layers", layers, {call.layer for call in recording})
+    wanted_heads = check_members("heads", heads, {head for call in recording for head in call.head_numbers})
     found = [
         (number, of_heads(call, wanted_heads))
         for number, call in enumerate(recording)
@@ -29,19 +29,3 @@ def of_heads(call: Call, heads: frozenset[int] | None) -> Call | None:
         return call
     index = [at for at, head in enumerate(call.head_numbers) if head in heads]
     return call.select(heads=index) if index else None
-
-
-def _numbers(name: str, given: Chosen, known: set[int]) -> frozenset[int] | None:
-    if given is None:
-        return None
-    asked = [given] if isinstance(given, int) else list(given)
-    if not asked or any(isinstance(one, bool) or one not in known for one in asked):
-        raise ArgumentError(
-            "{name} must be among those recorded ({known}).",
-            got="{name} = {given!r}",
-            do="Count from 0, or omit it to use all.",
-            name=name,
-            known=", ".join(map(str, sorted(known))),
-            given=given,
-        )
-    return frozenset(asked)

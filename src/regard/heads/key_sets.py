@@ -27,7 +27,7 @@ FREQUENT, SHARE = 64, 64
 
 
 @dataclass(frozen=True, eq=False)
-class Channels:
+class KeySetChannels:
     """The values: a channel for separators, then one for each frequent word, then one for what follows it."""
 
     values: Tensor  # (batch, key, channel)
@@ -47,7 +47,7 @@ class Channels:
         return torch.tensor(found, dtype=torch.int64)
 
 
-def channels(separators: Bools | None, numbers: Sequence[Integers] | None, shown: Tensor) -> Channels:
+def channels(separators: Bools | None, numbers: Sequence[Integers] | None, shown: Tensor) -> KeySetChannels:
     """Channels for separators and for the frequent among these words; None for what was not requested.
 
     ``shown`` are the keys that are not padding, ``(batch, key)``.
@@ -73,17 +73,17 @@ def channels(separators: Bools | None, numbers: Sequence[Integers] | None, shown
             there = torch.from_numpy(numbers[one] == word)
             values[one, :, first + place] = there
             values[one, 1:, first + count + place] = there[:-1].to(values.dtype)
-    return Channels(values, separators, marks, tuple(words), count)
+    return KeySetChannels(values, separators, marks, tuple(words), count)
 
 
-def measured(call: Call, found: Channels) -> Statistics:
+def measured(call: Call, found: KeySetChannels) -> Statistics:
     """The statistics of a call, whose output is the weight on each set, ``(batch, head, query, channel)``."""
     if not call.has_weights or not found.values.shape[-1]:
         return call.statistics()
     return call.statistics(values=found.values[:, None])
 
 
-def by_chance(mask: Mask, call: Call, found: Channels) -> Statistics:
+def by_chance(mask: Mask, call: Call, found: KeySetChannels) -> Statistics:
     """The same of even weights: how many keys of each set a row sees, and what each key then receives.
 
     Axes of the batch and of heads are 1 where the mask does not differ over them.
@@ -94,7 +94,7 @@ def by_chance(mask: Mask, call: Call, found: Channels) -> Statistics:
     return attention_statistics(q, k, v if v.shape[-1] else None, mask=mask, scale=1.0)
 
 
-def before_queries(call: Call, found: Channels) -> Tensor:
+def before_queries(call: Call, found: KeySetChannels) -> Tensor:
     """The weight on keys of each set before the query, where later ones are visible too."""
     return call.weighted(found.values[:, None], BEFORE)
 

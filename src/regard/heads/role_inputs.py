@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.heads.key_sets import Channels
+from regard.heads.key_sets import KeySetChannels
 from regard.heads.pair_weights import allowed_at
 from regard.heads.role_tally import CallTokens
-from regard.heads.significance import Columns
+from regard.heads.significance import ReceivedWeights
 from regard.kernels import Statistics
 from regard.masks import Mask
 from regard.masks.extent import Integers
@@ -30,7 +30,7 @@ class RoleInputs:
     batches: Sequence[int]
     reach: int
     mask: Mask  # with padding queries blind
-    channels: Channels
+    channels: KeySetChannels
     found: Statistics  # its output is the weight on the sets of the channels
     chance: Statistics  # the same for even weights; axes of batch and heads may be 1
 
@@ -90,7 +90,7 @@ class RoleInputs:
         sees = self.visible(batch, rows) > 0
         return torch.from_numpy(found).to(sees.device) & sees
 
-    def columns(self, batch: int, population: Integers, chosen: Integers) -> Columns:
+    def columns(self, batch: int, population: Integers, chosen: Integers) -> ReceivedWeights:
         """The weight that the keys of a population receive, with the chosen ones among them."""
         received = self.received(batch)[:, torch.from_numpy(population)]
-        return Columns(received, np.flatnonzero(np.isin(population, chosen)))
+        return ReceivedWeights(received, np.flatnonzero(np.isin(population, chosen)))

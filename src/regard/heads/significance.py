@@ -59,14 +59,14 @@ def tail(score: Numbers, chance: Numbers, rows: Numbers, bound: Numbers) -> Numb
     return np.maximum(found, 1e-300)
 
 
-class Columns(NamedTuple):
+class ReceivedWeights(NamedTuple):
     """What each key of a sequence receives, and which keys a role names."""
 
     received: Tensor  # (head, key): of the keys that could have been named
     chosen: Integers  # those that are
 
 
-def of_columns(sequences: Sequence[Columns]) -> Numbers:
+def of_columns(sequences: Sequence[ReceivedWeights]) -> Numbers:
     """The p-value of what the chosen keys receive, compared with as many random keys, for each head."""
     heads = len(sequences[0].received)
     observed, drawn = np.zeros(heads), np.zeros((heads, SHUFFLES))
@@ -100,7 +100,7 @@ def _subsets(population: int, size: int) -> Tensor:
     return (order <= order.kthvalue(size, dim=1, keepdim=True).values).float()
 
 
-class Peaks(NamedTuple):
+class RowPeaks(NamedTuple):
     """The greatest weight of each row of a sequence, the number of keys, and what the sum is divided by."""
 
     weights: Tensor  # (head, row)
@@ -108,7 +108,7 @@ class Peaks(NamedTuple):
     parts: Tensor  # (head,)
 
 
-def of_distinct(score: Numbers, sequences: Sequence[Peaks]) -> Numbers:
+def of_distinct(score: Numbers, sequences: Sequence[RowPeaks]) -> Numbers:
     """The p-value of peaks on this number of different keys, if the peak of every row were at a random key.
 
     ``score`` is the sum over sequences of ``Σ_j max {weights of rows with their peak at j} / parts``.
@@ -132,7 +132,7 @@ def of_distinct(score: Numbers, sequences: Sequence[Peaks]) -> Numbers:
     return least
 
 
-def _drawn(peaks: Peaks, seed: int) -> Numbers:
+def _drawn(peaks: RowPeaks, seed: int) -> Numbers:
     """The sum of a sequence with every peak at a random key, ``(head, shuffle)``."""
     chance = torch.Generator().manual_seed(seed)
     keys = torch.randint(peaks.keys, (SHUFFLES, peaks.weights.shape[1]), generator=chance)

@@ -9,7 +9,7 @@ from torch import Tensor
 from regard.heads.pair_weights import weights_at
 from regard.heads.role_inputs import RoleInputs
 from regard.heads.role_tally import RoleTally
-from regard.heads.significance import Columns, of_columns
+from regard.heads.significance import ReceivedWeights, of_columns
 from regard.masks.extent import Integers
 
 
@@ -27,7 +27,7 @@ def at_offset(inputs: RoleInputs, offset: int) -> RoleTally:
 def on_first(inputs: RoleInputs) -> RoleTally:
     """The weight on the first key of the text, of all queries but the one at that position."""
     tally = RoleTally(inputs.call.heads)
-    received: list[Columns] = []
+    received: list[ReceivedWeights] = []
     for batch in inputs.batches:
         rows, first = inputs.rows(batch), inputs.first(batch)
         if inputs.call.kind != "cross":

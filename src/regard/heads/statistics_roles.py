@@ -7,7 +7,7 @@ import torch
 
 from regard.heads.role_inputs import RoleInputs
 from regard.heads.role_tally import RoleTally
-from regard.heads.significance import Peaks, of_distinct
+from regard.heads.significance import RowPeaks, of_distinct
 
 
 def broadly(inputs: RoleInputs) -> RoleTally:
@@ -45,7 +45,7 @@ def aligned(inputs: RoleInputs) -> RoleTally:
         tally.add((highest.sum(-1) / pairs)[:, None], chance[:, None], sees.any(-1, keepdim=True))
         tally.offer(batch, rows, winner.cpu().numpy(), peak, torch.where(sees, peak, -torch.inf))
         sums += (highest.sum(-1) / pairs).cpu().numpy()
-        peaks.append(Peaks(torch.where(sees, peak, 0.0), len(inputs.keys(batch)), pairs.double()))
+        peaks.append(RowPeaks(torch.where(sees, peak, 0.0), len(inputs.keys(batch)), pairs.double()))
     if peaks:
         tally.p = of_distinct(sums, peaks)
     return tally

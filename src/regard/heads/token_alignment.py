@@ -141,7 +141,7 @@ def align(
     span = spans_of(recording, first, batch, queries, keys)
     weights = np.mean(
         [
-            _filtered(_shares(call, head, batch, span.queries, span.keys), median, standardize)
+            smoothed(_shares(call, head, batch, span.queries, span.keys), median, standardize)
             for call, head in chosen
         ],
         0,
@@ -153,7 +153,7 @@ def align(
         first.kind,
         tuple(
             AlignedPair(int(span.queries[row]), int(span.keys[column]), float(weights[row, column]))
-            for row, column in _cells(weights, method)
+            for row, column in _cells(weights, method, centred=standardize)
         ),
         tuple(span.queries.tolist()),
         tuple(span.keys.tolist()),
@@ -175,7 +175,12 @@ def _shares(call: Call, head: int, batch: int, rows: Integers, columns: Integers
     return (weights / sums.clamp(min=torch.finfo(weights.dtype).tiny)).numpy()
 
 
-def _filtered(shares: Numbers, median: int, standardize: bool) -> Numbers:
+def smoothed(shares: Numbers, median: int, standardize: bool) -> Numbers:
+    """Weights ``(query, key)``, standardized over the queries and filtered along the keys.
+
+    >>> smoothed(np.array([[0.0, 9, 0, 0, 3, 3]]), 3, False).tolist()
+    [[9.0, 0.0, 0.0, 0.0, 3.0, 3.0]]
+    """
     if standardize:
         deviation = shares.std(0)
         shares = (shares - shares.mean(0)) / np.where(deviation > 0, deviation, 1.0)
@@ -187,11 +192,12 @@ def _filtered(shares: Numbers, median: int, standardize: bool) -> Numbers:
     return np.median(windows, -1)
 
 
-def _cells(weights: Numbers, method: str) -> list[tuple[int, int]]:
-    """The rows and columns of the pairs."""
+def _cells(weights: Numbers, method: str, *, centred: bool) -> list[tuple[int, int]]:
+    """The rows and columns of the pairs; ``centred`` weights have a mean of 0 for each key."""
     if method == "dtw":
         # Above the mean: among weights that are never negative, every detour would pay.
-        return [(int(row), int(column)) for row, column in monotone_path(weights - weights.mean())]
+        above = weights if centred else weights - weights.mean()
+        return [(int(row), int(column)) for row, column in monotone_path(above)]
     columns = weights.argmax(1)
     cells = list(enumerate(columns.tolist()))
     if method == "argmax":

@@ -21,7 +21,7 @@ from torch import Tensor
 from regard.errors import MaskError
 from regard.interception.steps import MaskView
 from regard.masks import Mask, causal, documents, everything, padding, window
-from regard.masks.extent import Array, Extent, Pairs, Strip
+from regard.masks.extent import Array, Extent, Pairs, TiledAxis
 from regard.masks.mask import SOME, Both, Constant, Either, Verdicts
 from regard.masks.patterns import OneAxis
 
@@ -265,7 +265,7 @@ class FunctionMask(Mask):
             self if self.chosen is not None else replace(self, chosen=int(index[-2]) if self.batch > 1 else 0)
         )
 
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+    def tiles(self, rows: TiledAxis, columns: TiledAxis, extent: Extent) -> Verdicts:
         # Nothing is known without evaluating every pair, and "some" is always safe.
         del extent
         return np.full((len(rows), len(columns)), SOME, np.uint8)

@@ -12,7 +12,7 @@ import numpy as np
 
 from regard.interception.steps import MaskView
 from regard.masks import Mask
-from regard.masks.extent import Array, Extent, Pairs, Strip
+from regard.masks.extent import Array, Extent, Pairs, TiledAxis
 from regard.masks.mask import Both, Either, Not, Verdicts
 from regard.masks.patterns import OneAxis, Window
 
@@ -56,10 +56,10 @@ class PlacedMask(Mask):
         q, k = pairs.q + self._shift(pairs.extent), pairs.k + self.first_key
         return self.pattern.allows(Pairs(self._extent(pairs.extent), q, k, pairs.lead, pairs.library))
 
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+    def tiles(self, rows: TiledAxis, columns: TiledAxis, extent: Extent) -> Verdicts:
         moved = (
-            Strip(rows.positions + self._shift(extent), rows.starts),
-            Strip(columns.positions + self.first_key, columns.starts),
+            TiledAxis(rows.positions + self._shift(extent), rows.starts),
+            TiledAxis(columns.positions + self.first_key, columns.starts),
         )
         return self.pattern.tiles(*moved, self._extent(extent))
 
@@ -107,6 +107,6 @@ def sees_none(mask: Mask, extent: Extent) -> bool:
     if not all(extent):
         return True
     whole = np.zeros(1, np.int64)
-    rows, columns = Strip(extent.query_positions(), whole), Strip(extent.key_positions(), whole)
+    rows, columns = TiledAxis(extent.query_positions(), whole), TiledAxis(extent.key_positions(), whole)
     elements = np.ndindex(*mask.lead) if mask.lead else [()]
     return not any(mask.select(index).tiles(rows, columns, extent).any() for index in elements)

@@ -25,6 +25,9 @@ WHOLE = slice(None)
 Index = slice | Tensor
 """Some entries of an axis: a slice with both ends (or ``WHOLE``), or a tensor of indices."""
 
+Tables: TypeAlias = tuple[Tensor, ...]
+"""The tensors of a bias, or their gradients."""
+
 
 class Bias(ABC):
     """Numbers added to the scores.
@@ -35,7 +38,7 @@ class Bias(ABC):
 
     @property
     @abstractmethod
-    def tables(self) -> tuple[Tensor, ...]:
+    def tables(self) -> Tables:
         """The tensors from which the values are computed."""
 
     @property
@@ -44,35 +47,31 @@ class Bias(ABC):
         """The number of heads; 1 fits any number of query heads."""
 
     @abstractmethod
-    def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
+    def tile(self, tables: Tables, q: Tensor, k: Tensor, extent: Extent) -> Tensor:
         """The values ``(batch or 1, head or 1, query, key)`` at these absolute positions."""
 
     @abstractmethod
     def add_gradient(
-        self,
-        grads: tuple[Tensor, ...],
-        grad_tile: Tensor,
-        tables: tuple[Tensor, ...],
-        q: Tensor,
-        k: Tensor,
-        extent: Extent,
+        self, grads: Tables, grad_tile: Tensor, tables: Tables, q: Tensor, k: Tensor, extent: Extent
     ) -> None:
         """Add the gradient of one tile's values to ``grads``, the gradients of the tables."""
 
     @abstractmethod
-    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
+    def narrow(self, tables: Tables, batch: Index, heads: Index) -> Tables:
         """The tables, or their gradients, of some batch elements and heads; slices give views."""
 
     @abstractmethod
-    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
+    def with_tables(self, tables: Tables) -> Bias:
         """The same bias with other tables."""
 
     @abstractmethod
     def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
         """The values ``(head or 1, pair)`` for pairs of query ``i`` and key ``j``, counted from 0."""
 
-    can_forbid: ClassVar[bool] = False
-    """Whether a value may be −inf."""
+    @property
+    def can_forbid(self) -> bool:
+        """Whether a value may be −inf."""
+        return False
 
     def terms(self) -> Iterator[Bias]:
         """The biases that are summed: itself, or the terms of a sum."""
@@ -142,18 +141,18 @@ class DistanceBias(Bias):
     head_axis: ClassVar[int] = 0
 
     @property
-    def tables(self) -> tuple[Tensor, ...]:
+    def tables(self) -> Tables:
         return (self.table,)
 
     @property
     def heads(self) -> int:
         return self.table.shape[self.head_axis]
 
-    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
+    def narrow(self, tables: Tables, batch: Index, heads: Index) -> Tables:
         del batch
         return (_some(tables[0], self.head_axis, heads),)
 
-    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
+    def with_tables(self, tables: Tables) -> Bias:
         return replace(self, table=tables[0])
 
     def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
@@ -165,22 +164,16 @@ class DistanceBias(Bias):
         return later if isinstance(later, DistanceBias) else None
 
     @abstractmethod
-    def line(self, tables: tuple[Tensor, ...], distances: Tensor) -> Tensor:
+    def line(self, tables: Tables, distances: Tensor) -> Tensor:
         """The values ``(head, distance)``."""
 
-    def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
+    def tile(self, tables: Tables, q: Tensor, k: Tensor, extent: Extent) -> Tensor:
         del extent
         distances, index = _distances(q, k)
         return self.line(tables, distances)[:, index].unsqueeze(0)
 
     def add_gradient(
-        self,
-        grads: tuple[Tensor, ...],
-        grad_tile: Tensor,
-        tables: tuple[Tensor, ...],
-        q: Tensor,
-        k: Tensor,
-        extent: Extent,
+        self, grads: Tables, grad_tile: Tensor, tables: Tables, q: Tensor, k: Tensor, extent: Extent
     ) -> None:
         del extent
         distances, index = _distances(q, k)
@@ -212,7 +205,7 @@ class Alibi(DistanceBias):
     tensor([[-0.1250, -0.0625, -0.0000]])
     """
 
-    def line(self, tables: tuple[Tensor, ...], distances: Tensor) -> Tensor:
+    def line(self, tables: Tables, distances: Tensor) -> Tensor:
         return -tables[0][:, None] * distances.abs()
 
 
@@ -240,7 +233,7 @@ class Relative(DistanceBias):
     tensor([[-1., -1.,  0.]])
     """
 
-    def line(self, tables: tuple[Tensor, ...], distances: Tensor) -> Tensor:
+    def line(self, tables: Tables, distances: Tensor) -> Tensor:
         clip = self.table.shape[1] // 2
         return tables[0][:, distances.clamp(-clip, clip) + clip]
 
@@ -276,7 +269,7 @@ class T5(DistanceBias):
     max_distance: int
     head_axis = 1
 
-    def line(self, tables: tuple[Tensor, ...], distances: Tensor) -> Tensor:
+    def line(self, tables: Tables, distances: Tensor) -> Tensor:
         return tables[0][self.bucket(distances)].T
 
     def bucket(self, distances: Tensor) -> Tensor:
@@ -327,20 +320,23 @@ class TensorBias(Bias):
     """
 
     values: Tensor  # four axes
-    can_forbid = True
 
     @property
-    def tables(self) -> tuple[Tensor, ...]:
+    def can_forbid(self) -> bool:
+        return True
+
+    @property
+    def tables(self) -> Tables:
         return (self.values,)
 
     @property
     def heads(self) -> int:
         return self.values.shape[1]
 
-    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
+    def narrow(self, tables: Tables, batch: Index, heads: Index) -> Tables:
         return (_some(_some(tables[0], 0, batch), 1, heads),)
 
-    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
+    def with_tables(self, tables: Tables) -> Bias:
         return TensorBias(tables[0])
 
     def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
@@ -379,19 +375,13 @@ class TensorBias(Bias):
                 shape=tuple(self.values.shape),
             )
 
-    def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
+    def tile(self, tables: Tables, q: Tensor, k: Tensor, extent: Extent) -> Tensor:
         values = tables[0]
         rows = values if values.shape[2] == 1 else values[:, :, q - extent.offset]
         return rows if values.shape[3] == 1 else rows[..., k]
 
     def add_gradient(
-        self,
-        grads: tuple[Tensor, ...],
-        grad_tile: Tensor,
-        tables: tuple[Tensor, ...],
-        q: Tensor,
-        k: Tensor,
-        extent: Extent,
+        self, grads: Tables, grad_tile: Tensor, tables: Tables, q: Tensor, k: Tensor, extent: Extent
     ) -> None:
         del tables
         total = grads[0]
@@ -419,7 +409,7 @@ class Sum(Bias):
     parts: tuple[Bias, ...]
 
     @property
-    def tables(self) -> tuple[Tensor, ...]:
+    def tables(self) -> Tables:
         return tuple(table for part in self.parts for table in part.tables)
 
     @property
@@ -430,10 +420,10 @@ class Sum(Bias):
         for part in self.parts:
             yield from part.terms()
 
-    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
+    def narrow(self, tables: Tables, batch: Index, heads: Index) -> Tables:
         return tuple(table for part, own in self._shares(tables) for table in part.narrow(own, batch, heads))
 
-    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
+    def with_tables(self, tables: Tables) -> Bias:
         return Sum(tuple(part.with_tables(own) for part, own in self._shares(tables)))
 
     def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
@@ -450,7 +440,7 @@ class Sum(Bias):
         for part in self.parts:
             part.check(batch, heads, extent)
 
-    def _shares(self, tables: tuple[Tensor, ...]) -> list[tuple[Bias, tuple[Tensor, ...]]]:
+    def _shares(self, tables: Tables) -> list[tuple[Bias, Tables]]:
         shares, start = [], 0
         for part in self.parts:
             count = len(part.tables)
@@ -458,18 +448,12 @@ class Sum(Bias):
             start += count
         return shares
 
-    def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
+    def tile(self, tables: Tables, q: Tensor, k: Tensor, extent: Extent) -> Tensor:
         tiles = [part.tile(own, q, k, extent) for part, own in self._shares(tables)]
         return sum(tiles[1:], start=tiles[0])
 
     def add_gradient(
-        self,
-        grads: tuple[Tensor, ...],
-        grad_tile: Tensor,
-        tables: tuple[Tensor, ...],
-        q: Tensor,
-        k: Tensor,
-        extent: Extent,
+        self, grads: Tables, grad_tile: Tensor, tables: Tables, q: Tensor, k: Tensor, extent: Extent
     ) -> None:
         for (part, own), (_, own_grads) in zip(self._shares(tables), self._shares(grads)):
             part.add_gradient(own_grads, grad_tile, own, q, k, extent)

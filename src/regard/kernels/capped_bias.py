@@ -1,7 +1,8 @@
-"""Softcapped scores times a factor that differs by batch element, head or query, as a bias.
+"""Softcapped scores as a bias.
 
 A kernel has one softcap for a whole call. Where only some rows or heads have a temperature,
-``cap(s) / t = cap(s) + (1/t − 1) · cap(s)``: the second term is a bias, computed tile by tile from Q and K.
+``cap(s) / t = cap(s) + (1/t − 1) · cap(s)``: the second term is a bias, these scores times factors
+(``scaled_bias.py``), computed tile by tile from Q and K.
 """
 
 from __future__ import annotations
@@ -12,31 +13,28 @@ import torch
 from torch import Tensor
 
 from regard.errors import ShapeError
-from regard.kernels.biases import Bias, Index, TensorBias
+from regard.kernels.biases import Bias, Index, Tables, TensorBias
 from regard.kernels.plain_kernel import ScoreOptions, scores_of
-from regard.kernels.scaled_bias import concat_factors, factors_of
 from regard.masks.extent import Extent
 
 
 @dataclass(frozen=True, eq=False)
 class CappedBias(Bias):
-    """``f_i · c · tanh(scale · q_i · k_j / c)`` with a softcap c and factors f.
+    """``c · tanh(scale · q_i · k_j / c)`` with a softcap c.
 
-    >>> q, k = torch.zeros(1, 1, 2, 4), torch.ones(1, 1, 3, 4)
-    >>> CappedBias(q + 1, k, torch.tensor([[[0.0, 1.0]]]), 1.0, 2.0).dense(2, 3)  # 2 · tanh(4 / 2)
-    tensor([[[0.0000, 0.0000, 0.0000],
-             [1.9281, 1.9281, 1.9281]]])
+    >>> q, k = torch.ones(1, 1, 1, 4), torch.ones(1, 1, 3, 4)
+    >>> CappedBias(q, k, 1.0, 2.0).dense(1, 3)  # 2 · tanh(4 / 2)
+    tensor([[[1.9281, 1.9281, 1.9281]]])
     """
 
     q: Tensor  # (batch, head, query, channel)
     k: Tensor  # (batch, head, key, channel)
-    factors: Tensor  # (batch or 1, head or 1, query or 1)
     scale: float
     softcap: float
 
     @property
-    def tables(self) -> tuple[Tensor, ...]:
-        return self.q, self.k, self.factors
+    def tables(self) -> Tables:
+        return self.q, self.k
 
     @property
     def heads(self) -> int:
@@ -60,61 +58,48 @@ class CappedBias(Bias):
                     q=tuple(self.q.shape),
                     k=tuple(self.k.shape),
                 )
-        TensorBias(self.factors[..., None]).check(batch, heads, extent)
 
-    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
-        q, k, factors = tables
-        both = TensorBias(q)
-        (q,), (k,) = both.narrow((q,), batch, heads), both.narrow((k,), batch, heads)
-        return q, k, both.narrow((factors[..., None],), batch, heads)[0][..., 0]
+    def narrow(self, tables: Tables, batch: Index, heads: Index) -> Tables:
+        return tuple(TensorBias(x).narrow((x,), batch, heads)[0] for x in tables)
 
-    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
-        q, k, factors = tables
-        return replace(self, q=q, k=k, factors=factors)
+    def with_tables(self, tables: Tables) -> Bias:
+        q, k = tables
+        return replace(self, q=q, k=k)
 
     def detach(self) -> Bias:
         # Computed for one call, not parameters, so nothing changes them later.
         return self.with_tables(tuple(table.detach() for table in self.tables))
 
     def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
+        del extent
         q, k = (x[batch if len(x) > 1 else 0] for x in (self.q, self.k))  # (head, length, channel)
         wide = torch.promote_types(q.dtype, torch.float32)
         one = (q[:, i, None].to(wide), k[:, j, None].to(wide))
-        capped = scores_of(*one, None, self._rules)[0][..., 0, 0]  # (head, pair)
-        return capped * TensorBias(self.factors[..., None]).at(batch, i, j, extent)
+        return scores_of(*one, None, self._rules)[0][..., 0, 0]  # (head, pair)
 
     def crop(self, rows: slice, keys: int) -> Bias:
-        factors = self.factors if self.factors.shape[2] == 1 else self.factors[:, :, rows]
-        return replace(self, q=self.q[:, :, rows], k=self.k[:, :, :keys], factors=factors)
+        return replace(self, q=self.q[:, :, rows], k=self.k[:, :, :keys])
 
     def concat(self, later: Bias, rows: int) -> Bias | None:
+        del rows
         if not isinstance(later, CappedBias):
             return None
         same = self.k.shape == later.k.shape and torch.equal(self.k, later.k)  # the keys of another text
         new = later.k[:, :, : 0 if same else None][:, :, -later.q.shape[2] :]
-        q, k = torch.cat([self.q, later.q], 2), torch.cat([self.k, new], 2)
-        return replace(self, q=q, k=k, factors=concat_factors(self.factors, later.factors, rows))
+        return replace(self, q=torch.cat([self.q, later.q], 2), k=torch.cat([self.k, new], 2))
 
-    def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
-        own_q, own_k, factors = tables
-        scores, _ = scores_of(_some(own_q, q - extent.offset), _some(own_k, k), None, self._rules)
-        return scores * factors_of(factors, q, extent)
+    def tile(self, tables: Tables, q: Tensor, k: Tensor, extent: Extent) -> Tensor:
+        own_q, own_k = tables
+        return scores_of(_some(own_q, q - extent.offset), _some(own_k, k), None, self._rules)[0]
 
     def add_gradient(
-        self,
-        grads: tuple[Tensor, ...],
-        grad_tile: Tensor,
-        tables: tuple[Tensor, ...],
-        q: Tensor,
-        k: Tensor,
-        extent: Extent,
+        self, grads: Tables, grad_tile: Tensor, tables: Tables, q: Tensor, k: Tensor, extent: Extent
     ) -> None:
-        # The factors are fixed; only Q and K get gradients.
         i = q - extent.offset
         some_q, some_k = _some(tables[0], i), _some(tables[1], k)
         _, slope = scores_of(some_q, some_k, None, self._rules)
         assert slope is not None
-        inner = grad_tile * factors_of(tables[2], q, extent) * slope * self.scale
+        inner = grad_tile * slope * self.scale
         # Each query and key occurs once in a tile, so indexed addition loses nothing.
         grads[0][:, :, i] += (inner @ some_k).to(grads[0].dtype)
         grads[1][:, :, k] += (inner.mT @ some_q).to(grads[1].dtype)

@@ -57,7 +57,7 @@ COLUMNS = {"way": -8, "queries": 9, "keys": 9, "pairs": 20, "operations": 22, "b
 
 
 @dataclass(frozen=True)
-class Way:
+class CostRow:
     """One way of computing attention at one length, step by step."""
 
     name: str
@@ -99,9 +99,9 @@ class Cost:
 
     setting: ModelSizes
     mask: str | None
-    ways: tuple[Way, ...]
+    ways: tuple[CostRow, ...]
 
-    def __getitem__(self, which: tuple[int, str]) -> Way:
+    def __getitem__(self, which: tuple[int, str]) -> CostRow:
         for way in self.ways:
             if which == (way.length, way.name):
                 return way
@@ -234,17 +234,19 @@ def cost(
     return Cost(setting, None if one is None else repr(one), tuple(found))
 
 
-def _way(name: str, setting: ModelSizes, mask: Mask | None, extent: Extent) -> Way:
+def _way(name: str, setting: ModelSizes, mask: Mask | None, extent: Extent) -> CostRow:
     length = extent.queries
     if name == "cache":
         extent = Extent(1, extent.keys)
     if name == "linear":
-        return Way(name, length, *extent, 0, tuple(linear_steps(setting, extent, causal=mask is not None)))
+        return CostRow(
+            name, length, *extent, 0, tuple(linear_steps(setting, extent, causal=mask is not None))
+        )
     pairs = _pairs(name, setting, mask, extent)
     steps = softmax_steps(
         setting, extent, pairs, masked=mask is not None, matrix=name == "dense", new=name == "cache"
     )
-    return Way(name, length, *extent, pairs, tuple(steps))
+    return CostRow(name, length, *extent, pairs, tuple(steps))
 
 
 def _pairs(name: str, setting: ModelSizes, mask: Mask | None, extent: Extent) -> int:

@@ -26,16 +26,16 @@ The rectangle covers the whole sequence, or a *region* of it if the sequence is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
 from math import prod
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from regard.masks.extent import Bools, Extent, Integers, Strip
+from regard.masks.extent import Bools, Extent, Integers, TiledAxis
 from regard.masks.grid_patterns import Neighbourhood
 from regard.masks.id_table import aligned
 from regard.masks.mask import NONE, SOME, Both, Constant, Mask
@@ -58,14 +58,14 @@ MAX_WASTE = 1.12
 BLOCK_SIDES = (1, 2, 4, 8, 16, 32, 64)
 """Sides of the blocks into which a grid may be divided."""
 
-CALL_PAIRS = 6000
+CALL_PAIRS = 5000
 """A kernel call's cost apart from its pairs, in pairs. Like the next three, measured on one thread for 8
 heads of 64 channels, by ``benchmarks/cost_constants.py``, and rounded."""
 
 MASKED_PAIR = 0.15
 """What evaluating the mask adds to the cost of a pair."""
 
-GATHERED_POSITION = 100
+GATHERED_POSITION = 50
 """What sorting one position costs, in pairs: its query and output, or its key and value, are copied once."""
 
 COPIED_KEY = 10
@@ -155,6 +155,22 @@ class MaskPart:
     region: Region
     reordered: bool = False  # queries are sorted by document or by block of a grid, each with separate rows
 
+    @cached_property
+    def _steps(self) -> dict[tuple[str, int, int], slice | None]:
+        return {}
+
+    def regular(self, axis: Literal["queries", "keys"], start: int, stop: int) -> slice | None:
+        """The chosen positions ``start:stop`` as a slice of the region; None if their distances differ.
+
+        A slice is a view, and anything else a copy. The residue classes of a dilated window are slices.
+        """
+        name = (axis, start, stop)
+        if name not in self._steps:
+            chosen = self.queries if axis == "queries" else self.keys
+            assert chosen is not None
+            self._steps[name] = _as_slice(chosen[start:stop])
+        return self._steps[name]
+
     def query_positions(self, extent: Extent) -> Integers:
         """Absolute positions of the part's queries."""
         if self.queries is None:
@@ -179,6 +195,30 @@ class MaskPart:
         for start, stop in row.checked:
             column = row.column(start)
             yield slice(column, column + stop - start), self.mask.evaluate(extent, q, k[start:stop])
+
+    def table(self, row: RowTile, extent: Extent) -> Bools:
+        """Which keys the rows of a tile may see, ``(..., query, key)``, keys side by side."""
+        found = np.ones((*self.mask.lead, row.stop - row.start, row.width), np.bool_)
+        for columns, allowed in self.questions(row, extent):
+            found[..., columns] = allowed
+        return found
+
+    def tile_key(self, row: RowTile, extent: Extent) -> Hashable:
+        """A key that is equal for tiles with equal masks, or None if the tile is like no other."""
+        if self.mask.shifts and self.queries is None and self.keys is None:
+            first = row.start + self.region.queries.start + extent.offset - self.region.keys.start
+            return self.mask, row.stop - row.start, tuple((a - first, b - first) for a, b in row.runs)
+        if not self.mask.shifts and len(row.runs) == 1:
+            return None
+        rows = slice(row.start, row.stop)
+        q = np.arange(row.start, row.stop) if self.queries is None else self.queries[rows]
+        q = q + (self.region.queries.start + extent.offset)
+        k = np.arange(*row.runs[0]) if len(row.runs) == 1 else row.key_index
+        k = (k if self.keys is None else self.keys[k]) + self.region.keys.start
+        if self.mask.shifts:
+            return self.mask, *((positions - q[:1]).tobytes() for positions in (q, k))
+        key = self.mask.tile_key(q, k)
+        return None if key is None else (self.mask, key)
 
     def allowed(self, extent: Extent) -> int:
         """The exact number of pairs that the mask allows."""
@@ -360,11 +400,11 @@ def _box_row(
         lines = (lines[:, None] * size + np.asarray(along)).reshape(-1)
     firsts = lines * shape[-1] + box[-1].start
     runs = _union(tuple((int(first), int(first) + len(box[-1])) for first in firsts))
-    keys = Strip(
+    keys = TiledAxis(
         np.concatenate([np.arange(*run) for run in runs]),
         np.cumsum([0, *(b - a for a, b in runs[:-1])]),
     )
-    seen = mask.tiles(Strip(q, np.zeros(1, np.int64)), keys, extent)[0]
+    seen = mask.tiles(TiledAxis(q, np.zeros(1, np.int64)), keys, extent)[0]
     chosen = tuple(run for run, verdict in zip(runs, seen) if verdict != NONE)
     if not chosen:
         return None
@@ -379,6 +419,15 @@ def _labels(documents: Documents, extent: Extent, q: Integers, k: Integers) -> t
     _, first, which = np.unique(ids, return_index=True, return_inverse=True)
     labels = np.argsort(np.argsort(first))[which.reshape(-1)]
     return labels[len(k) :], labels[: len(k)]
+
+
+def _as_slice(positions: Integers) -> slice | None:
+    """Positions with equal, positive distances as a slice; None for all others."""
+    first, last = int(positions[0]), int(positions[-1])
+    step = int(positions[1]) - first if len(positions) > 1 else 1
+    if step < 1 or (len(positions) > 2 and (np.diff(positions) != step).any()):
+        return None
+    return slice(first, last + 1, step)
 
 
 def _order(labels: Integers) -> Integers | None:
@@ -430,7 +479,7 @@ def _is_scattered(truth: Bools) -> bool:
     """Whether skipping empty tiles would not help, because most tiles are mixed."""
     if len(truth) <= TILE:
         return False
-    least, greatest = Strip.cut(np.arange(len(truth)), TILE).span(truth)
+    least, greatest = TiledAxis.cut(np.arange(len(truth)), TILE).span(truth)
     return bool((least != greatest).mean() > 0.25)
 
 
@@ -457,7 +506,7 @@ def _row_tiles(mask: Mask, q: Integers, k: Integers, extent: Extent, max_rows: i
 
 
 def _narrow_row_tiles(mask: Mask, q: Integers, k: Integers, extent: Extent) -> Iterator[RowTile]:
-    rows, columns = Strip.cut(q, TILE), Strip.cut(k, TILE)
+    rows, columns = TiledAxis.cut(q, TILE), TiledAxis.cut(k, TILE)
     for stack in tile_rows(mask, rows, columns, extent):
         starts, stops = columns.starts[stack.columns], columns.stops[stack.columns]
         for row, line in zip(stack.rows, stack.verdicts):

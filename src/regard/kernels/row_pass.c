@@ -17,7 +17,7 @@
 #define SMALLEST -127.0f  /* 2^-127, a subnormal number, counts as 0; so does all that is smaller */
 #define LARGE 3.4e38f
 #define BLOCK 512  /* scores among which the column of the maximum is searched */
-#define TOGETHER 4  /* rows that are added to what the keys received at once */
+#define TOGETHER 4  /* rows whose weights are added to `received` in one go */
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -26,8 +26,8 @@
 struct row_pass {
     float *scores;  /* (element, row, column): scores before, weights after */
     int64_t batch, heads, rows, width;
-    int64_t totals_batch, totals_head;  /* from one batch entry, and one head, to the next in the totals */
-    const int64_t *queries;  /* (row): which query of the totals a row is */
+    int64_t totals_batch, totals_head;  /* strides of the totals: from one batch entry, and from one head, to the next */
+    const int64_t *queries;  /* (row): the query of the totals that each row belongs to */
     const float *query_places;  /* (row): positions, counted from some key */
     const float *key_places;  /* (column) */
     const int64_t *key_positions;  /* (column): positions, counted from the beginning of the sequence */
@@ -125,7 +125,7 @@ INLINE struct sums powers(float *restrict row, const float *restrict places, int
 
 INLINE float at(const float *row, int64_t column, float factor) { return column < 0 ? 0 : row[column] * factor; }
 
-/* A row with NaN or infinity among its scores: everything is NaN, as it is in torch. */
+/* A row with NaN or infinity among its scores: everything is NaN, as in torch. */
 INLINE float wrong_row(const struct row_pass *a, int64_t q, float *row, int64_t start, int64_t stop) {
     float *numbers[] = {a->entropy, a->mass, a->far_sum, a->own, a->previous, a->first, a->peak, a->lse};
     for (int x = 0; x < 8 - (a->lse_known != 0); x++) put_nan(numbers[x] + q);
@@ -273,5 +273,5 @@ void row_pass(const struct row_pass *a, int version) {
 #define SOURCE_DIGEST ""
 #endif
 
-/* Of which source this was built, so that a build of an older one is not used. */
+/* The digest of the source that this was built from: compiled_pass.py ignores a library built from other source. */
 const char *row_pass_source(void) { return SOURCE_DIGEST; }

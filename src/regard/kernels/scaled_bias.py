@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from regard.kernels.biases import Bias, DistanceBias, Index, Sum, TensorBias
+from regard.kernels.biases import Bias, DistanceBias, Index, Sum, Tables, TensorBias
 from regard.masks.extent import Extent
 
 
@@ -17,11 +17,14 @@ class ScaledBias(Bias):
 
     part: Bias
     factors: Tensor  # (batch or 1, head or 1, query or 1)
-    can_forbid = True
 
     @property
-    def tables(self) -> tuple[Tensor, ...]:
+    def tables(self) -> Tables:
         return (*self.part.tables, self.factors)
+
+    @property
+    def can_forbid(self) -> bool:
+        return self.part.can_forbid
 
     @property
     def heads(self) -> int:
@@ -36,12 +39,15 @@ class ScaledBias(Bias):
         self.part.check(batch, heads, extent)
         self._as_bias.check(batch, heads, extent)
 
-    def narrow(self, tables: tuple[Tensor, ...], batch: Index, heads: Index) -> tuple[Tensor, ...]:
+    def narrow(self, tables: Tables, batch: Index, heads: Index) -> Tables:
         factors = self._as_bias.narrow((tables[-1][..., None],), batch, heads)[0][..., 0]
         return (*self.part.narrow(tables[:-1], batch, heads), factors)
 
-    def with_tables(self, tables: tuple[Tensor, ...]) -> Bias:
+    def with_tables(self, tables: Tables) -> Bias:
         return ScaledBias(self.part.with_tables(tables[:-1]), tables[-1])
+
+    def detach(self) -> Bias:
+        return ScaledBias(self.part.detach(), self.factors.detach())
 
     def at(self, batch: int, i: Tensor, j: Tensor, extent: Extent) -> Tensor:
         factors = self._as_bias.at(batch, i, j, extent)
@@ -55,28 +61,22 @@ class ScaledBias(Bias):
         part = self.part.concat(later.part, rows) if isinstance(later, ScaledBias) else None
         if part is None or not isinstance(later, ScaledBias):
             return None
-        return ScaledBias(part, concat_factors(self.factors, later.factors, rows))
+        return ScaledBias(part, _concat_factors(self.factors, later.factors, rows))
 
-    def tile(self, tables: tuple[Tensor, ...], q: Tensor, k: Tensor, extent: Extent) -> Tensor:
-        factors = factors_of(tables[-1], q, extent)
+    def tile(self, tables: Tables, q: Tensor, k: Tensor, extent: Extent) -> Tensor:
+        factors = _factors_of(tables[-1], q, extent)
         # A factor of 0 removes a bias, even one of −inf.
         return torch.where(factors == 0, 0.0, self.part.tile(tables[:-1], q, k, extent) * factors)
 
     def add_gradient(
-        self,
-        grads: tuple[Tensor, ...],
-        grad_tile: Tensor,
-        tables: tuple[Tensor, ...],
-        q: Tensor,
-        k: Tensor,
-        extent: Extent,
+        self, grads: Tables, grad_tile: Tensor, tables: Tables, q: Tensor, k: Tensor, extent: Extent
     ) -> None:
         # The factors are fixed; only the bias gets a gradient.
-        scaled = grad_tile * factors_of(tables[-1], q, extent)
+        scaled = grad_tile * _factors_of(tables[-1], q, extent)
         self.part.add_gradient(grads[:-1], scaled, tables[:-1], q, k, extent)
 
 
-def concat_factors(before: Tensor, after: Tensor, rows: int) -> Tensor:
+def _concat_factors(before: Tensor, after: Tensor, rows: int) -> Tensor:
     """The factors of the first rows, followed by those of later ones."""
     if before.shape[2] == after.shape[2] == 1 and torch.equal(before, after):
         return before
@@ -84,7 +84,7 @@ def concat_factors(before: Tensor, after: Tensor, rows: int) -> Tensor:
     return torch.cat([before.expand(batch, heads, rows), after.expand(batch, heads, -1)], 2)
 
 
-def factors_of(factors: Tensor, q: Tensor, extent: Extent) -> Tensor:
+def _factors_of(factors: Tensor, q: Tensor, extent: Extent) -> Tensor:
     """The factors ``(batch or 1, head or 1, query or 1, 1)`` of a tile."""
     return (factors if factors.shape[2] == 1 else factors[:, :, q - extent.offset])[..., None]
 

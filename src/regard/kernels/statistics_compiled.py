@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.kernels.compiled_pass import CompiledPass, RowPassArguments, compiled_pass
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MaskPart, RowTile
-from regard.kernels.statistics_pass import LOG2_E, Scratch, StatisticsPass
+from regard.kernels.statistics_pass import LOG2_E, ScoreBuffer, StatisticsPass
 from regard.kernels.statistics_totals import Totals
 from regard.kernels.tile_columns import PartColumns, TileColumns
 from regard.kernels.tile_pass import HeadGroup
@@ -46,7 +46,7 @@ class CompiledStatistics(StatisticsPass):
         totals: Totals,
         *,
         lse_known: bool,
-        scratch: Scratch,
+        scratch: ScoreBuffer,
         columns: PartColumns,
         compiled: CompiledPass,
     ) -> None:

@@ -38,7 +38,7 @@ LOG2_E = math.log2(math.e)
 """Scores are kept in bits, so that a weight is a power of 2."""
 
 
-class Scratch:
+class ScoreBuffer:
     """Memory for scores, which stretches take in turns.
 
     Under a causal mask every tile is wider than the one before. Memory that grew with it would be new, and
@@ -76,7 +76,7 @@ class StatisticsPass(PartTensors, ABC):
         totals: Totals,
         *,
         lse_known: bool,
-        scratch: Scratch,
+        scratch: ScoreBuffer,
     ) -> None:
         super().__init__(inputs.q, inputs.k, head_group, part, inputs.extent)
         self.inputs, self.totals, self.scratch = inputs, totals, scratch

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MaskPart
 from regard.kernels.statistics_compiled import CompiledStatistics, compiled_pass_for
-from regard.kernels.statistics_pass import MAX_ROWS, Scratch, StatisticsPass
+from regard.kernels.statistics_pass import MAX_ROWS, ScoreBuffer, StatisticsPass
 from regard.kernels.statistics_torch import TorchStatistics
 from regard.kernels.statistics_totals import Totals
 from regard.kernels.tile_columns import columns_of
@@ -47,7 +47,7 @@ def _pass_maker(
     inputs: Inputs, part: MaskPart, totals: Totals, *, lse_known: bool
 ) -> Iterator[tuple[type[StatisticsPass], Callable[[HeadGroup], StatisticsPass]]]:
     """Which kind of pass computes a part, and what makes one for some heads."""
-    compiled, scratch = compiled_pass_for(inputs), Scratch()
+    compiled, scratch = compiled_pass_for(inputs), ScoreBuffer()
     if compiled is None:
         yield (
             TorchStatistics,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from regard.kernels import fused_kernel, plain_kernel
+from regard.kernels.device_tables import DeviceTables
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MaskPart, RowTile
 from regard.kernels.plain_kernel import BackwardRows, Tile
@@ -34,6 +35,9 @@ MAX_BIAS_VALUES = 1 << 21
 
 MAX_JOINED_RUNS = 8
 """Runs of keys that are copied one by one; more are gathered by their indices."""
+
+MAX_COPIES = 2
+"""How often tiles copy a scattered key and its value; beyond, all of them are gathered once."""
 
 MIN_ROW_TILES = 16
 """The least number of row tiles of a part, if it has enough rows."""
@@ -85,6 +89,7 @@ class TiledCall:
     head_groups: tuple[HeadGroup, ...]
     use_fused: bool
     seed: int
+    tables: DeviceTables | None = None  # on other devices than the CPU
     # Cached additive masks of windows, which look the same all along the diagonal.
     kept: dict[Any, tuple[Tensor | None, Tensor | None]] = field(default_factory=dict)
 
@@ -92,14 +97,30 @@ class TiledCall:
 class PartTensors:
     """One part for one head group: its queries, the indices of its keys, and the positions of both."""
 
-    def __init__(self, q: Tensor, k: Tensor, head_group: HeadGroup, part: MaskPart, extent: Extent) -> None:
+    def __init__(
+        self,
+        q: Tensor,
+        k: Tensor,
+        head_group: HeadGroup,
+        part: MaskPart,
+        extent: Extent,
+        tables: DeviceTables | None = None,
+    ) -> None:
         self.head_group, self.part = head_group, part
         self.key_heads, self.group_size = key_heads_of(head_group.heads, q.shape[1], k.shape[1])
-        self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(q.device)
-        self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(q.device)
+        if tables is not None:
+            self.queries, self.keys = tables.queries(part), tables.keys(part)
+        else:
+            self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(q.device)
+            self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(q.device)
         self.q_positions: Integers = part.query_positions(extent)
         self.k_positions: Integers = part.key_positions()
-        self.q = gather(q[head_group.batch, head_group.heads], self.queries)
+        self.all_q = q[head_group.batch, head_group.heads]
+
+    @cached_property
+    def q(self) -> Tensor:
+        """All queries of this part."""
+        return gather(self.all_q, self.queries)
 
     def of_keys(self, x: Tensor) -> Tensor:
         """The entries of ``x (batch, key head, key, ...)`` for the keys of this part."""
@@ -120,12 +141,13 @@ class TilePass(PartTensors):
         seed: int,
     ) -> None:
         q, k, v = tensors
-        super().__init__(q, k, head_group, part, call.inputs.extent)
+        super().__init__(q, k, head_group, part, call.inputs.extent, call.tables)
         self.call, self.seed = call, seed
-        self.k, self.v = self.of_keys(k), self.of_keys(v)
+        self.all_k, self.all_v = (x[head_group.batch, self.key_heads] for x in (k, v))
+        self.gathered: tuple[Tensor, Tensor] | None = None  # all of this part, if tiles share them
         self.rules = plain_kernel.ScoreOptions(call.inputs.scale, call.inputs.softcap, call.inputs.dropout)
         bias = call.inputs.bias
-        self.rows = part.rows if bias is None else tuple(_shorter(part.rows, call.inputs.heads))
+        self.rows = rows_of(part, call.inputs)
         self.tables = bias.narrow(tables, head_group.batch, head_group.heads) if bias is not None else ()
         self.of_tables = (
             bias.narrow(of_tables, head_group.batch, head_group.heads)
@@ -133,28 +155,52 @@ class TilePass(PartTensors):
             else ()
         )
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Batch, heads and the number of queries of this part."""
+        queries = self.all_q.shape[2] if self.queries is None else len(self.queries)
+        return self.all_q.shape[0], self.all_q.shape[1], queries
+
     # ---- the two passes ----------------------------------------------------------------------
 
-    def forward(self, output: Tensor, lse: Tensor) -> list[Callable[[], None]]:
+    def forward(self, output: Tensor, lse: Tensor, *, in_place: bool) -> list[Callable[[], None]]:
         """Functions that write output and lse of the part's queries; they may run in any order, in parallel.
 
-        Rows outside its tiles stay unchanged.
+        ``in_place`` says that these have the rows of all queries; otherwise those of the part only. Rows
+        outside its tiles stay unchanged.
         """
         # Dropout draws once per tile of the layout, so that the backward pass can draw the same numbers.
+        # Other devices run one tile after the other.
         whole = self.head_group.causal or self.rules.dropout or self.head_group.calls == 1
+        whole = whole or self.call.tables is not None
         rows = self.rows if whole else tuple(_lower(self.rows))
-        return [partial(self._write, output, lse, number, row) for number, row in enumerate(rows)]
+        self._gather_keys(rows)
+        return [partial(self._write, output, lse, in_place, number, row) for number, row in enumerate(rows)]
 
-    def _write(self, output: Tensor, lse: Tensor, number: int, row: RowTile) -> None:
+    def _write(self, output: Tensor, lse: Tensor, in_place: bool, number: int, row: RowTile) -> None:
         rows, tile = slice(row.start, row.stop), self._tile(number, row)
         found = fused_kernel.forward(tile) if self.call.use_fused else plain_kernel.forward(tile)
-        output[:, :, rows], lse[:, :, rows] = found
+        place = self._place(rows) if in_place else rows
+        for target, own in zip((output, lse), found):
+            if isinstance(place, slice):
+                target[:, :, place] = own
+            else:
+                target.index_copy_(2, place, own.to(target.dtype))
+
+    def _place(self, rows: slice) -> slice | Tensor:
+        """Rows of this part among all queries."""
+        if self.queries is None:
+            return rows
+        regular = self.part.regular("queries", rows.start, rows.stop)
+        return self.queries[rows] if regular is None else regular
 
     def backward(self, saved: BackwardRows, grad_q: Tensor, grad_k: Tensor, grad_v: Tensor) -> None:
         """Add the part's gradients to ``grad_q``, ``grad_k``, ``grad_v`` and those of the bias."""
         whole = BackwardRows(*(gather(x, self.queries) for x in saved))
-        own_k = grad_k if self.keys is None else torch.zeros_like(self.k, dtype=grad_k.dtype)
-        own_v = grad_v if self.keys is None else torch.zeros_like(self.v, dtype=grad_v.dtype)
+        self._gather_keys(self.rows)
+        shape = None if self.keys is None else (*self.all_k.shape[:2], len(self.keys))
+        own_k = grad_k if shape is None else grad_k.new_zeros((*shape, grad_k.shape[-1]))
+        own_v = grad_v if shape is None else grad_v.new_zeros((*shape, grad_v.shape[-1]))
         for number, row in enumerate(self.rows):
             rows, tile = slice(row.start, row.stop), self._tile(number, row)
             if self.call.use_fused:
@@ -162,8 +208,8 @@ class TilePass(PartTensors):
             else:
                 of_q, of_k, of_v = plain_kernel.backward(tile, whole.at(rows), self._collector(row))
             _add(grad_q, rows if self.queries is None else self.queries[rows], of_q)
-            _add_keys(own_k, row, self._gathered(of_k))
-            _add_keys(own_v, row, self._gathered(of_v))
+            self._add_keys(own_k, row, self._gathered(of_k))
+            self._add_keys(own_v, row, self._gathered(of_v))
         if self.keys is not None:
             _add(grad_k, self.keys, own_k)
             _add(grad_v, self.keys, own_v)
@@ -173,10 +219,11 @@ class TilePass(PartTensors):
     def _tile(self, number: int, row: RowTile) -> Tile:
         """The tensors of a row tile, ready for a kernel."""
         additive, sees = self._additive(row)
+        k, v = self._keys_of(row)
         return Tile(
-            self.q[:, :, row.start : row.stop],
-            self._spread(take(self.k, row)),
-            self._spread(take(self.v, row)),
+            self._queries_of(row),
+            self._spread(k),
+            self._spread(v),
             additive,
             sees,
             self.rules,
@@ -184,13 +231,46 @@ class TilePass(PartTensors):
             seed=self.seed + number,
         )
 
+    def _queries_of(self, row: RowTile) -> Tensor:
+        """The queries of a row tile. Gathered tile by tile, they and their output stay in the cache."""
+        place = self._place(slice(row.start, row.stop))
+        return self.all_q[:, :, place] if isinstance(place, slice) else self.all_q.index_select(2, place)
+
+    def _keys_of(self, row: RowTile) -> tuple[Tensor, Tensor]:
+        """The keys and values of a row tile."""
+        both = (self.all_k, self.all_v) if self.gathered is None else self.gathered
+        if self.keys is None or self.gathered is not None:
+            if len(row.runs) > MAX_JOINED_RUNS:
+                index = self._key_index(row)
+                return both[0].index_select(2, index), both[1].index_select(2, index)
+            return take(both[0], row), take(both[1], row)
+        start, stop = row.runs[0]
+        regular = self.part.regular("keys", start, stop)
+        if regular is not None:
+            return both[0][:, :, regular], both[1][:, :, regular]
+        index = self.keys[start:stop]
+        return both[0].index_select(2, index), both[1].index_select(2, index)
+
+    def _gather_keys(self, rows: tuple[RowTile, ...]) -> None:
+        """Gather all keys and values at once if tiles would copy them several times."""
+        if self.keys is None or self.gathered is not None:
+            return
+        copied = sum(
+            MAX_COPIES * len(self.keys) + 1
+            if len(row.runs) > 1
+            else row.width * (self.part.regular("keys", *row.runs[0]) is None)
+            for row in rows
+        )
+        if copied > MAX_COPIES * len(self.keys):
+            self.gathered = gather(self.all_k, self.keys), gather(self.all_v, self.keys)
+
     def _additive(self, row: RowTile) -> tuple[Tensor | None, Tensor | None]:
         """What is added to the scores of a row tile, and which of its rows see any key (None: all do)."""
         bias = self.call.inputs.bias
         masked = bool(row.checked) and not (self.head_group.causal or row.causal)
         if not masked and bias is None:
             return None, None
-        name = self._shape_of(row) if bias is None else None
+        name = self.part.tile_key(row, self.call.inputs.extent) if bias is None else None
         if name is not None and name in self.call.kept:
             return self.call.kept[name]
         found = self._new_additive(row, masked)
@@ -201,16 +281,16 @@ class TilePass(PartTensors):
     def _new_additive(self, row: RowTile, masked: bool) -> tuple[Tensor, Tensor | None]:
         if self.call.inputs.bias is None:
             return self._forbidden(row)
-        q, k = self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row)
-        additive = self.call.inputs.bias.tile(self.tables, *self._on_device(q, k), self.call.inputs.extent)
+        q, k = self._positions(row)
+        additive = self.call.inputs.bias.tile(self.tables, q, k, self.call.inputs.extent)
         # In at least float32, and expanded: the kernel does not broadcast queries and keys.
-        additive = additive.to(torch.promote_types(self.q.dtype, torch.float32))
+        additive = additive.to(torch.promote_types(self.all_q.dtype, torch.float32))
         additive = additive.expand(*additive.shape[:2], len(q), len(k))
         if masked:
             additive = additive + self._forbidden(row)[0]
         sees = (additive != -torch.inf).any(-1)
         # Elsewhere, asking whether all do would wait for the device, once for every tile.
-        known = self.q.device.type == HOST and bool(sees.all())
+        known = self.all_q.device.type == HOST and bool(sees.all())
         return additive, None if known else sees
 
     def _forbidden(self, row: RowTile) -> tuple[Tensor, Tensor | None]:
@@ -218,50 +298,65 @@ class TilePass(PartTensors):
 
         In NumPy, because torch would wake its threads for every small tile.
         """
+        if self.call.tables is not None:
+            return self._sent(row, self.call.tables)
         inputs = self.call.inputs
-        wide = np.float64 if self.q.dtype == torch.float64 else np.float32
+        wide = np.float64 if self.all_q.dtype == torch.float64 else np.float32
         forbidden = np.zeros((*self.part.mask.lead, row.stop - row.start, row.width), wide)
         for columns, allowed in self.part.questions(row, inputs.extent):
             forbidden[..., columns] = np.where(allowed, wide(0), wide(-np.inf))
         unasked = row.width > sum(stop - start for start, stop in row.checked)
         sees = np.ones(forbidden.shape[:-1], np.bool_) if unasked else (forbidden == 0).any(-1)
         additive = self.head_group.own(flatten_lead(torch.from_numpy(forbidden), inputs.lead))
-        additive = additive.to(self.q.device, non_blocking=True)
         if sees.all():
             return additive, None
         # flatten_lead expects (..., query, key), so the rows get a key axis of size 1.
-        of_rows = self.head_group.own(flatten_lead(torch.from_numpy(sees)[..., None], inputs.lead))[..., 0]
-        return additive, of_rows.to(self.q.device, non_blocking=True)
+        return additive, self.head_group.own(flatten_lead(torch.from_numpy(sees)[..., None], inputs.lead))[
+            ..., 0
+        ]
 
-    def _on_device(self, q: Integers, k: Integers) -> tuple[Tensor, Tensor]:
-        return torch.from_numpy(q).to(self.q.device), torch.from_numpy(k).to(self.q.device)
+    def _sent(self, row: RowTile, tables: DeviceTables) -> tuple[Tensor, Tensor | None]:
+        """The same from what was sent to the device."""
+        allowed = self.head_group.own(flatten_lead(tables.allowed(self.part, row), self.call.inputs.lead))
+        wide = torch.promote_types(self.all_q.dtype, torch.float32)
+        additive = torch.zeros(allowed.shape, dtype=wide, device=allowed.device)
+        sees = None if tables.all_see(self.part, row) else allowed.any(-1)
+        return additive.masked_fill_(~allowed, -torch.inf), sees
 
-    def _shape_of(self, row: RowTile) -> Any:
-        """A key that is equal for tiles with equal masks, or None if the tile cannot be reused."""
-        mask = self.part.mask
-        if mask.shifts and self.part.queries is None and self.part.keys is None:
-            here = int(self.q_positions[row.start]) if len(self.q_positions) else 0
-            return mask, row.stop - row.start, tuple((a - here, b - here) for a, b in row.runs)
-        q = self.q_positions[row.start : row.stop]
-        if mask.shifts:
-            apart = (q, _take_positions(self.k_positions, row))
-            return mask, *((positions - q[:1]).tobytes() for positions in apart)
-        if len(row.runs) == 1:
-            return None
-        key = mask.tile_key(q, _take_positions(self.k_positions, row))
-        return None if key is None else (mask, key)
+    def _positions(self, row: RowTile) -> tuple[Tensor, Tensor]:
+        """The positions of the queries and of the keys of a row tile."""
+        if self.call.tables is not None:
+            return self.call.tables.positions(self.part, row)
+        q, k = self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row)
+        return torch.from_numpy(q), torch.from_numpy(k)
+
+    def _key_index(self, row: RowTile) -> Tensor:
+        """The keys of a row tile, one by one."""
+        if self.call.tables is not None:
+            return self.call.tables.key_index(self.part, row)
+        return torch.from_numpy(row.key_index)
 
     def _collector(self, row: RowTile) -> Any:
         """The function to which the plain kernel passes the gradients of the scores, if a bias needs them."""
         bias = self.call.inputs.bias
         if bias is None or not self.of_tables:
             return None
-        q, k = self._on_device(self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row))
+        q, k = self._positions(row)
 
         def collect(rows: slice, grad_scores: Tensor) -> None:
             bias.add_gradient(self.of_tables, grad_scores, self.tables, q[rows], k, self.call.inputs.extent)
 
         return collect
+
+    def _add_keys(self, total: Tensor, row: RowTile, values: Tensor) -> None:
+        """Add what belongs to the keys of a row tile, in the order in which ``_keys_of`` returns them."""
+        if len(row.runs) > MAX_JOINED_RUNS:
+            _add(total, self._key_index(row), values)
+            return
+        done = 0
+        for start, stop in row.runs:
+            total[:, :, start:stop] += values[:, :, done : done + stop - start]
+            done += stop - start
 
     def _spread(self, x: Tensor) -> Tensor:
         """Each key head repeated for every query head that shares it."""
@@ -270,6 +365,19 @@ class TilePass(PartTensors):
     def _gathered(self, grad: Tensor) -> Tensor:
         """The gradient of ``_spread``."""
         return grad if self.group_size == 1 else grad.unflatten(1, (-1, self.group_size)).sum(2)
+
+
+def tables_for(inputs: Inputs, head_groups: tuple[HeadGroup, ...]) -> DeviceTables | None:
+    """What all tiles need on a device, in one copy; None on the CPU, where a tile makes what it needs."""
+    if inputs.q.device.type == HOST:
+        return None
+    parts = dict.fromkeys(part for head_group in head_groups for part in head_group.parts)
+    return DeviceTables(inputs, {part: rows_of(part, inputs) for part in parts})
+
+
+def rows_of(part: MaskPart, inputs: Inputs) -> tuple[RowTile, ...]:
+    """The row tiles of a part; shorter ones if a bias has to be computed for them."""
+    return part.rows if inputs.bias is None else tuple(_shorter(part.rows, inputs.heads))
 
 
 def _lower(rows: tuple[RowTile, ...]) -> Iterator[RowTile]:
@@ -330,17 +438,6 @@ def take(x: Tensor, row: RowTile, *, axis: int = -2) -> Tensor:
 
 def _take_positions(positions: Integers, row: RowTile) -> Integers:
     return positions[slice(*row.runs[0])] if len(row.runs) == 1 else positions[row.key_index]
-
-
-def _add_keys(total: Tensor, row: RowTile, values: Tensor) -> None:
-    """Add what belongs to the keys of a row tile, in the order in which ``take`` returns them."""
-    if len(row.runs) > MAX_JOINED_RUNS:
-        _add(total, torch.from_numpy(row.key_index).to(total.device), values)
-        return
-    done = 0
-    for start, stop in row.runs:
-        total[:, :, start:stop] += values[:, :, done : done + stop - start]
-        done += stop - start
 
 
 def _add(total: Tensor, index: Any, values: Tensor) -> None:

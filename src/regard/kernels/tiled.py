@@ -20,11 +20,12 @@ from torch import Tensor
 
 from regard.errors import ArgumentError
 from regard.kernels import fused_kernel
+from regard.kernels.equal_squares import equal_squares
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MAX_TILE_ROWS, lay_out
 from regard.kernels.plain_kernel import BackwardRows, add_sinks, finite_lse, full_precision, merge
 from regard.kernels.planner import ElementPlan, Plan
-from regard.kernels.tile_pass import WHOLE, HeadGroup, TiledCall, TilePass
+from regard.kernels.tile_pass import WHOLE, HeadGroup, TiledCall, TilePass, tables_for
 from regard.threads import each, spread
 
 MIN_CALL_PAIRS = 1 << 14
@@ -39,7 +40,7 @@ def run(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     head_groups = tuple(head_groups_of(inputs, plan, own_causal=use_fused and inputs.bias is None))
     # The seed comes from torch's generator, so that torch.manual_seed determines it.
     seed = int(torch.randint(1 << 62, ())) if inputs.dropout else 0
-    call = TiledCall(inputs, head_groups, use_fused, seed)
+    call = TiledCall(inputs, head_groups, use_fused, seed, tables_for(inputs, head_groups))
     tables = inputs.bias.tables if inputs.bias is not None else ()
     with full_precision(inputs.q):
         output, lse = _TiledAttention.apply(  # type: ignore[no-untyped-call]
@@ -118,7 +119,8 @@ def run_backward(
     inputs = inputs.with_positive_scale()
     # The fused kernel has no gradient for a bias.
     use_fused = _fused_can(inputs) and inputs.bias is None
-    call = TiledCall(inputs, tuple(head_groups_of(inputs, plan, own_causal=use_fused)), use_fused, 0)
+    head_groups = tuple(head_groups_of(inputs, plan, own_causal=use_fused))
+    call = TiledCall(inputs, head_groups, use_fused, 0, tables_for(inputs, head_groups))
     tables = inputs.bias.tables if inputs.bias is not None else ()
     wide = torch.promote_types(inputs.q.dtype, torch.float32)
     rows = (grad.to(inputs.q.dtype), output.to(inputs.q.dtype), lse.to(wide))
@@ -134,6 +136,9 @@ class _TiledAttention(torch.autograd.Function):
     def forward(
         call: TiledCall, q: Tensor, k: Tensor, v: Tensor, sinks: Tensor | None, *tables: Tensor
     ) -> tuple[Tensor, Tensor]:
+        found = equal_squares(call, q, k, v)
+        if found is not None:
+            return add_sinks(*found, sinks)
         return spread(lambda: _forward(call, q, k, v, sinks, tables), _spread_size(call, q))
 
     @staticmethod
@@ -221,8 +226,8 @@ def _forward(
             for part, own in zip(head_group.parts, seed)
         ]
         here = (output[head_group.batch, head_group.heads], lse[head_group.batch, head_group.heads])
-        if len(passes) == 1 and passes[0].queries is None:
-            alone += passes[0].forward(*here)
+        if len(passes) == 1:
+            alone += passes[0].forward(*here, in_place=True)
         else:
             together.append((*here, passes))
     each(_invoke, alone)
@@ -325,25 +330,12 @@ def _invoke(work: Callable[[], None]) -> None:
 def _merge(target: tuple[Tensor, Tensor, list[TilePass]]) -> None:
     """Compute the parts of a head group one after the other and merge them."""
     output, lse, passes = target
-    if len(passes) == 1:
-        _place(output, lse, passes[0])
-        return
     for tile_pass in passes:
         rows = WHOLE if tile_pass.queries is None else tile_pass.queries
-        shape = tile_pass.q.shape[:-1]
+        shape = tile_pass.shape
         own, own_lse = output.new_zeros((*shape, output.shape[-1])), lse.new_full(shape, -torch.inf)
-        each(_invoke, tile_pass.forward(own, own_lse))
+        each(_invoke, tile_pass.forward(own, own_lse, in_place=False))
         each(partial(_merge_head, output, lse, rows, own, own_lse), range(shape[1]))
-
-
-def _place(output: Tensor, lse: Tensor, tile_pass: TilePass) -> None:
-    """Compute a part whose queries were gathered, and put every row in its place."""
-    shape = (*tile_pass.q.shape[:-1], output.shape[-1])
-    own, own_lse = output.new_zeros(shape), lse.new_full(tile_pass.q.shape[:-1], -torch.inf)
-    each(_invoke, tile_pass.forward(own, own_lse))
-    assert tile_pass.queries is not None
-    output.index_copy_(2, tile_pass.queries, own)
-    lse.index_copy_(2, tile_pass.queries, own_lse)
 
 
 def _merge_head(

@@ -6,7 +6,7 @@ done again in float64, and the weights compared with those of the recording.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from regard.errors import ArgumentError, RecordingError
 from regard.interception.steps import KINDS
 from regard.kernels.reference import Numbers, Trace, attention
 from regard.lessons.facts import text as say
-from regard.lessons.layer_residual import LayerResidual, layer_residual
 from regard.lessons.number_grid import grid_of, looks_of
 from regard.lessons.sentence_explanation import MOST_WORDS
 from regard.recording import Call, Recording, ScoredCall, load_reader
@@ -42,34 +41,18 @@ def explain_model(
 ) -> Explanation:
     """Read a text with a model, by default the built-in translator, and explain one of its rows."""
     if model is not None:
-        reader = load_reader(model)
-        seen = reader.read(text, pair=pair, projections=True)
-
-        def read_again(call: Call, query: int) -> LayerResidual | None:
-            inputs = reader.inputs(text, pair=pair)
-            return layer_residual(reader.model, lambda: reader.model(**inputs), call, query)
-
+        seen = load_reader(model).read(text, pair=pair, projections=True)
         return explain_recording(
-            seen, title=text, name=str(model), lang=lang, kind=kind, layer=layer, head=head, token=token,
-            residual=read_again,
-        )  # fmt: skip
-    translator = embedded()
-    watched = look(translator, text, translation=pair, projections=True)
-    seen = watched.recording
+            seen, title=text, name=str(model), lang=lang, kind=kind, layer=layer, head=head, token=token
+        )
+    seen = look(embedded(), text, translation=pair, projections=True).recording
     if kind in (None, "cross") and layer is None and head is None:
         best = embedded_alignment_head()  # the head whose cross-attention aligns the two texts
         kind, layer, head = "cross", best.layer, best.head
     name = say("explain.translator", lang)
     return explain_recording(
-        seen, title=text, name=name, lang=lang, kind=kind, layer=layer, head=head, token=token,
-        residual=lambda call, query: layer_residual(
-            translator.model, lambda: look(translator, text, translation=watched.translation), call, query
-        ),
-    )  # fmt: skip
-
-
-Residual = Callable[[Call, int], LayerResidual | None]
-"""Finds what a call's output is added to, at a query."""
+        seen, title=text, name=name, lang=lang, kind=kind, layer=layer, head=head, token=token
+    )
 
 
 def explain_recording(
@@ -82,12 +65,10 @@ def explain_recording(
     layer: int | None = None,
     head: int | None = None,
     token: int | str | None = None,
-    residual: Residual | None = None,
 ) -> Explanation:
     """Explain one row of a recording that has values; with ``projections=True``, up to the layer's output.
 
     By default the cross-attention, if there is any; the first layer and head; the token in the middle.
-    ``residual`` finds what the output is added to, which a recording does not keep.
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
@@ -122,6 +103,8 @@ def explain_recording(
     if call.kind == "cross" and query + 1 < call.queries:
         following = queries[query + 1]  # a decoder's row belongs to the token that it has read
         about.insert(2, say("explain.about.next", lang, token=queries[query], following=following))
+    if isinstance(call, ScoredCall) and call.projection is not None and call.residual is None:
+        about.append(say("explain.about.no_residual", lang))
     several = call.queries <= MOST_WORDS
     rows = range(call.queries) if several else [query]
     weights = call.weights(number, rows=list(rows)).double().cpu().numpy()
@@ -131,7 +114,7 @@ def explain_recording(
         lang,
         (
             *_steps(trace, row, queries[query], keys, lang),
-            *_layer_steps(call, number, query, queries[query], residual, lang),
+            *_layer_steps(call, number, query, queries[query], lang),
         ),
         say("explain.looks.head", lang, layer=call.layer, head=number),
         looks_of([queries[place] for place in rows], keys, weights, lang),
@@ -240,7 +223,7 @@ def _calculated(row: AttentionRow) -> Trace:
 
 
 @dataclass(frozen=True, eq=False)
-class _Keys:
+class _ShownKeys:
     """The keys that are shown individually, and the labels of the rest."""
 
     shown: list[int]
@@ -274,7 +257,7 @@ class _Keys:
         return Grid(tuple(rows), whole.columns, tuple(lines), "", weights)
 
 
-def _choose(trace: Trace, row: AttentionRow, keys: Sequence[str], lang: str) -> _Keys:
+def _choose(trace: Trace, row: AttentionRow, keys: Sequence[str], lang: str) -> _ShownKeys:
     order = np.argsort(-trace["weights"][0, 0], kind="stable")
     seen = [int(key) for key in order if row.allowed[key]]
     shown, others = seen[:SHOWN], seen[SHOWN:]
@@ -282,7 +265,7 @@ def _choose(trace: Trace, row: AttentionRow, keys: Sequence[str], lang: str) -> 
         shown, others = seen, []
     hidden = int((~row.allowed).sum())
     labels = [f"{keys[key]} ({key})" for key in shown]
-    return _Keys(
+    return _ShownKeys(
         shown,
         others,
         hidden,
@@ -361,24 +344,21 @@ def _steps(trace: Trace, row: AttentionRow, word: str, names: Sequence[str], lan
 # ---- from the head to the layer ----------------------------------------------------------------
 
 
-def _layer_steps(
-    call: Call, head: int, query: int, word: str, residual: Residual | None, lang: str
-) -> list[Step]:
+def _layer_steps(call: Call, head: int, query: int, word: str, lang: str) -> list[Step]:
     """All heads, W_o and the residual, for a call with its projection and all of its heads."""
     if not isinstance(call, ScoredCall) or call.projection is None or call.v is None:
         return []
-    if call.head_numbers != tuple(range(call.heads)):
+    if not call.has_all_heads:
         return []  # the other heads would be missing in the sum
     weights = call.weights(None, rows=query)[:, 0].double().cpu()  # (head, key)
     values = call.v[0].double().cpu().repeat_interleave(call.heads // call.v.shape[1], 0)  # (head, key, c)
     outputs = (weights[:, None] @ values)[:, 0].numpy()  # (head, channel)
     parts = np.einsum("hc,hcw->hw", outputs, call.projection.double().cpu().numpy())  # (head, width)
     names = [say("explain.head", lang, head=one) for one in call.head_numbers]
-    found = None if residual is None else residual(call, query)
     total = parts.sum(0)
     lines = [(names[head], parts[head]), (say("explain.all_heads", lang), total)]
-    if found is not None and found.bias is not None:
-        total = total + found.bias
+    if call.projection_bias is not None:
+        total = total + call.projection_bias.double().cpu().numpy()
         lines.append((say("explain.with_bias", lang), total))
 
     def step(name: str, formula: str, shape: tuple[int, ...], grid: Grid, **values: object) -> Step:
@@ -395,7 +375,8 @@ def _layer_steps(
         step("joined", "[o_0 … o_H]", (outputs.size,), joined, heads=call.heads, token=word),
         step("projected", "y = Σ_h o_h W_o", (1, width), grid(lines)),
     ]
-    if found is not None and found.x is not None:
-        sums = grid([(say("explain.before", lang), found.x), ("x + y", found.x + total)])
+    if call.residual is not None:
+        x = call.residual[0, query].double().cpu().numpy()
+        sums = grid([(say("explain.before", lang), x), ("x + y", x + total)])
         steps.append(step("residual", "x + y", (1, width), sums, token=word))
     return steps

@@ -98,7 +98,7 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Timing:
     """One result: seconds and bytes, or why it was not tried."""
 
     work: Variant
@@ -114,10 +114,10 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Bench:
+class Timings:
     """Every measurement, in order."""
 
-    rows: tuple[Measured, ...]
+    rows: tuple[Timing, ...]
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -129,7 +129,7 @@ class Bench:
         """The variants in order."""
         return tuple(dict.fromkeys(row.work.variant for row in self.rows))
 
-    def row(self, length: int, variant: str) -> Measured | None:
+    def row(self, length: int, variant: str) -> Timing | None:
         """One measurement, or None."""
         return next((r for r in self.rows if (r.work.length, r.work.variant) == (length, variant)), None)
 
@@ -221,7 +221,7 @@ def run_bench(
     *,
     available: Callable[[], int | None] = available_bytes,
     report: Callable[[Variant], None] = lambda work: None,
-) -> Bench:
+) -> Timings:
     """Measure one after another, each in its own process; what would not fit into memory is not tried.
 
     ``report`` is called before each measurement.
@@ -231,10 +231,10 @@ def run_bench(
         report(work)
         free, needed = available(), work.needed
         if free is not None and needed > free:
-            rows.append(Measured(work, None, None, needed, free))
+            rows.append(Timing(work, None, None, needed, free))
             continue
         seconds, grown = _in_own_process(work)
-        rows.append(Measured(work, seconds, grown, needed, free))
+        rows.append(Timing(work, seconds, grown, needed, free))
     if all(row.refused for row in rows):
         row = min(rows, key=lambda row: row.needed)
         raise ArgumentError(
@@ -246,7 +246,7 @@ def run_bench(
             variant=row.work.variant,
             length=row.work.length,
         )
-    return Bench(tuple(rows))
+    return Timings(tuple(rows))
 
 
 def _in_own_process(work: Variant) -> tuple[float, int | None]:

@@ -6,10 +6,10 @@ from matplotlib.figure import Figure
 
 from regard.lessons.facts import text
 from regard.lessons.panels import Curves, draw
-from regard.lessons.timing import Bench
+from regard.lessons.timing import Timings
 
 
-def draw_bench(found: Bench, lang: str = "en") -> Figure:
+def draw_bench(found: Timings, lang: str = "en") -> Figure:
     """Milliseconds and megabytes, both axes logarithmic; what was not measured is left out."""
     gap = float("nan")
     times: dict[str, list[float]] = {}

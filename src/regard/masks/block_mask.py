@@ -12,7 +12,7 @@ import torch
 from torch.nn.attention.flex_attention import BlockMask
 
 from regard.errors import ArgumentError, ShapeError
-from regard.masks.extent import Extent, Pairs, Strip
+from regard.masks.extent import Extent, Pairs, TiledAxis
 from regard.masks.grid_patterns import Neighbourhood
 from regard.masks.id_table import IdTable
 from regard.masks.mask import ALL, SOME, Both, Constant, Either, Mask, Not, Verdicts, extent_of
@@ -166,8 +166,8 @@ def _verdict_grid(mask: Mask, extent: Extent, block_size: int) -> Verdicts:
     In blocks that are ALL, FlexAttention skips the predicate and with it the check against the end.
     """
     rows, columns = (
-        Strip.cut(extent.query_positions(), block_size),
-        Strip.cut(extent.key_positions(), block_size),
+        TiledAxis.cut(extent.query_positions(), block_size),
+        TiledAxis.cut(extent.key_positions(), block_size),
     )
     grid = np.zeros((len(rows), len(columns)), np.uint8)
     for stack in tile_rows(mask, rows, columns, extent):

@@ -86,7 +86,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Strip:
+class TiledAxis:
     """Sorted positions along one axis, divided into tiles at ``starts``.
 
     The positions need not be consecutive: after a gather, a tile holds the gathered positions, and
@@ -97,7 +97,7 @@ class Strip:
     starts: Integers
 
     @classmethod
-    def cut(cls, positions: Integers, size: int) -> Strip:
+    def cut(cls, positions: Integers, size: int) -> TiledAxis:
         """Tiles of ``size`` positions; the last may be shorter."""
         return cls(positions, np.arange(0, len(positions), size))
 
@@ -125,9 +125,9 @@ class Strip:
             return values[:0], values[:0]
         return np.minimum.reduceat(values, self.starts), np.maximum.reduceat(values, self.starts)
 
-    def pick(self, tiles: Integers) -> Strip:
-        """A strip of only the given tiles."""
+    def pick(self, tiles: Integers) -> TiledAxis:
+        """An axis of only the given tiles."""
         lengths = (self.stops - self.starts)[tiles]
         starts = np.cumsum(lengths) - lengths
         inside = np.arange(int(lengths.sum())) - np.repeat(starts, lengths)
-        return Strip(self.positions[np.repeat(self.starts[tiles], lengths) + inside], starts)
+        return TiledAxis(self.positions[np.repeat(self.starts[tiles], lengths) + inside], starts)

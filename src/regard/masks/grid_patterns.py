@@ -11,7 +11,7 @@ import numpy as np
 
 from regard.checks import check_integer
 from regard.errors import MaskError, ShapeError
-from regard.masks.extent import MAX_LENGTH, Array, Extent, Integers, Pairs, Strip
+from regard.masks.extent import MAX_LENGTH, Array, Extent, Integers, Pairs, TiledAxis
 from regard.masks.mask import Mask, Verdicts, verdicts
 
 MAX_AXES = 8
@@ -59,7 +59,7 @@ class Neighbourhood(Mask):
             near = here if near is None else near & here
         return near
 
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+    def tiles(self, rows: TiledAxis, columns: TiledAxis, extent: Extent) -> Verdicts:
         del extent
         q, k = (columns, rows) if self.transposed else (rows, columns)
         everywhere = np.ones((len(q), len(k)), np.bool_)
@@ -132,6 +132,13 @@ def neighbourhood(shape: Sequence[int], radius: int | Sequence[int], *, shifted:
             most=MAX_AXES,
             shape=list(sizes),
             radius=list(reaches),
+        )
+    if np.ndim(shifted):
+        raise MaskError(
+            "In neighbourhood(shape, radius, shifted), shifted must be True or False.",
+            got="shifted = {given}",
+            do="Omit it for neighbourhoods that are cut off at the border.",
+            given=repr(shifted)[:60],
         )
     # Along an axis, no point is further away than its size minus 1.
     return Neighbourhood(sizes, tuple(min(r, size - 1) for r, size in zip(reaches, sizes)), bool(shifted))

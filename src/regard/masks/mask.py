@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from regard.checks import check_integer
 from regard.errors import MaskError
-from regard.masks.extent import MAX_LENGTH, Array, Bools, Extent, Integers, Pairs, Strip
+from regard.masks.extent import MAX_LENGTH, Array, Bools, Extent, Integers, Pairs, TiledAxis
 from regard.masks.id_table import as_table, causal_bias, is_causal_bias, is_tensor
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Mask(ABC):
         """Whether each pair may attend; broadcasts to the shape of the pairs."""
 
     @abstractmethod
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+    def tiles(self, rows: TiledAxis, columns: TiledAxis, extent: Extent) -> Verdicts:
         """ALL, NONE or SOME for every tile (rows × columns). The mask must have no ``lead``."""
 
     def select(self, index: tuple[int, ...]) -> Mask:
@@ -218,7 +218,7 @@ class Constant(Mask):
         here = (pairs.q == pairs.q) & (pairs.k == pairs.k)
         return here if self.value else ~here
 
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+    def tiles(self, rows: TiledAxis, columns: TiledAxis, extent: Extent) -> Verdicts:
         del extent
         return np.full((len(rows), len(columns)), ALL if self.value else NONE, np.uint8)
 
@@ -360,7 +360,7 @@ class Both(Combined):
     def allows(self, pairs: Pairs) -> Array:
         return reduce(lambda a, b: a & b, (part.allows(pairs) for part in self.parts))
 
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+    def tiles(self, rows: TiledAxis, columns: TiledAxis, extent: Extent) -> Verdicts:
         return reduce(np.minimum, (part.tiles(rows, columns, extent) for part in self.parts))
 
 
@@ -378,7 +378,7 @@ class Either(Combined):
     def allows(self, pairs: Pairs) -> Array:
         return reduce(lambda a, b: a | b, (part.allows(pairs) for part in self.parts))
 
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+    def tiles(self, rows: TiledAxis, columns: TiledAxis, extent: Extent) -> Verdicts:
         return reduce(np.maximum, (part.tiles(rows, columns, extent) for part in self.parts))
 
 
@@ -405,7 +405,7 @@ class Not(Mask):
     def allows(self, pairs: Pairs) -> Array:
         return ~self.part.allows(pairs)
 
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+    def tiles(self, rows: TiledAxis, columns: TiledAxis, extent: Extent) -> Verdicts:
         turned: Verdicts = np.uint8(ALL) - self.part.tiles(rows, columns, extent)
         return turned
 

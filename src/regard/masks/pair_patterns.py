@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from regard.errors import MaskError, ShapeError
-from regard.masks.extent import Array, Extent, Pairs, Strip
+from regard.masks.extent import Array, Extent, Pairs, TiledAxis
 from regard.masks.id_table import IdTable, aligned, as_array, as_table, with_head, without_head
 from regard.masks.mask import Constant, Mask, Verdicts, verdicts
 from regard.masks.table_text import write_table
@@ -34,7 +34,7 @@ class Documents(Mask):
         of_key = pairs.look_up(self.key_ids.values, aligned(pairs.k, self.key_ids, pairs.extent))
         return of_query == of_key
 
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+    def tiles(self, rows: TiledAxis, columns: TiledAxis, extent: Extent) -> Verdicts:
         of_query = self.query_ids.values[aligned(rows.positions, self.query_ids, extent)]
         of_key = self.key_ids.values[aligned(columns.positions, self.key_ids, extent)]
         (q_least, q_greatest), (k_least, k_greatest) = rows.span(of_query), columns.span(of_key)
@@ -137,7 +137,7 @@ class Dense(Mask):
         j = pairs.k * (columns != 1)
         return pairs.look_up(self.table.values, i, j)
 
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+    def tiles(self, rows: TiledAxis, columns: TiledAxis, extent: Extent) -> Verdicts:
         table = self.table.values
         i = (rows.positions - extent.offset) * (table.shape[0] != 1)
         j = columns.positions * (table.shape[1] != 1)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from regard.checks import check_integer
 from regard.errors import ArgumentError, MaskError, ShapeError
-from regard.masks.extent import MAX_LENGTH, Array, Bools, Extent, Integers, Pairs, Strip
+from regard.masks.extent import MAX_LENGTH, Array, Bools, Extent, Integers, Pairs, TiledAxis
 from regard.masks.id_table import IdTable, aligned, as_array, as_table, with_head, without_head
 from regard.masks.mask import Constant, Mask, Verdicts, verdicts
 from regard.masks.table_text import write_table
@@ -64,7 +64,7 @@ class Window(Mask):
             sides.append(pairs.k <= pairs.q + self.after)
         return sides[0] & sides[1] if len(sides) == 2 else sides[0]
 
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+    def tiles(self, rows: TiledAxis, columns: TiledAxis, extent: Extent) -> Verdicts:
         del extent
         nearest = columns.low[None, :] - rows.high[:, None]  # the least k − q in the tile
         furthest = columns.high[None, :] - rows.low[:, None]  # the greatest
@@ -160,9 +160,9 @@ class OneAxis(Mask):
         """The value at each position of its axis. The mask must have no ``lead``."""
         return np.asarray(self.holds(positions, Pairs(extent, positions, positions)), np.bool_)
 
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
-        strip = rows if self.transposed else columns
-        least, greatest = strip.span(self.along(strip.positions, extent))
+    def tiles(self, rows: TiledAxis, columns: TiledAxis, extent: Extent) -> Verdicts:
+        axis = rows if self.transposed else columns
+        least, greatest = axis.span(self.along(axis.positions, extent))
         line = verdicts(least, ~greatest)
         return np.broadcast_to(line[:, None] if self.transposed else line, (len(rows), len(columns)))
 

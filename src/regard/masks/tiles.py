@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from regard.masks.extent import Extent, Integers, Pairs, Strip
+from regard.masks.extent import Extent, Integers, Pairs, TiledAxis
 from regard.masks.mask import ALL, NONE, SOME, Mask, Verdicts
 
 COARSE = 32
@@ -29,7 +29,7 @@ class TileRows(NamedTuple):
     verdicts: Verdicts  # (rows, columns)
 
 
-def tile_rows(mask: Mask, rows: Strip, columns: Strip, extent: Extent) -> Iterator[TileRows]:
+def tile_rows(mask: Mask, rows: TiledAxis, columns: TiledAxis, extent: Extent) -> Iterator[TileRows]:
     """The verdicts on all tiles that are not known to be empty, a stack of rows at a time."""
     if not len(rows) or not len(columns):
         return
@@ -37,17 +37,17 @@ def tile_rows(mask: Mask, rows: Strip, columns: Strip, extent: Extent) -> Iterat
     for first in range(0, len(rows), COARSE):
         picked = np.arange(first, min(first + COARSE, len(rows)))
         stack = rows.pick(picked)
-        block = Strip(stack.positions, np.zeros(1, np.int64))
+        block = TiledAxis(stack.positions, np.zeros(1, np.int64))
         alive = mask.tiles(block, coarse_columns, extent)[0] != NONE
         chosen = np.flatnonzero(np.repeat(alive, COARSE)[: len(columns)])
         if len(chosen):
             # Usually the chosen tiles are all of them or one run; pick() handles any selection.
-            strip = columns if len(chosen) == len(columns) else columns.pick(chosen)
-            yield TileRows(picked, chosen, mask.tiles(stack, strip, extent))
+            held = columns if len(chosen) == len(columns) else columns.pick(chosen)
+            yield TileRows(picked, chosen, mask.tiles(stack, held, extent))
 
 
-def _coarser(strip: Strip) -> Strip:
-    return Strip(strip.positions, strip.starts[::COARSE])
+def _coarser(axis: TiledAxis) -> TiledAxis:
+    return TiledAxis(axis.positions, axis.starts[::COARSE])
 
 
 def count_by_distance(mask: Mask, extent: Extent) -> int:
@@ -75,7 +75,7 @@ def count_pairs(mask: Mask, q: Integers, k: Integers, extent: Extent, *, tile: i
 
     Tiles that are ALL or NONE are counted whole; only the others are evaluated.
     """
-    rows, columns = Strip.cut(q, tile), Strip.cut(k, tile)
+    rows, columns = TiledAxis.cut(q, tile), TiledAxis.cut(k, tile)
     heights, widths = rows.stops - rows.starts, columns.stops - columns.starts
     total = 0
     for stack in tile_rows(mask, rows, columns, extent):

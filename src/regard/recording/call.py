@@ -149,7 +149,7 @@ class Call(ABC):
             return torch.stack([self._part(block, one, rows, columns, batch) for one in self.head_numbers])
         index = self._index_of(head)
         self._check_batch(batch)
-        i, j = _chosen(rows, self.queries, "rows"), _chosen(columns, self.keys, "columns")
+        i, j = positions(rows, self.queries, "rows"), positions(columns, self.keys, "columns")
         return block(batch, index, i, j)
 
     @abstractmethod
@@ -207,6 +207,20 @@ class Call(ABC):
         of the unembedding, for example.
         """
         return self.scored().contribution(head, rows, columns, batch, direction=direction)
+
+    def projected(self, head: int | None, rows: Positions = slice(None), batch: int = 0) -> Tensor:
+        """``O_i W_O``: what one head adds to the output of the layer, ``(rows, width)``.
+
+        For calls recorded with ``projections=True``; None means every head, ``(head, rows, width)``.
+        """
+        return self.scored().projected(head, rows, batch)
+
+    def layer_output(self, rows: Positions = slice(None), batch: int = 0) -> Tensor:
+        """``x_i + Σ_h O_i W_O + b``: what the attention of the layer leaves behind, ``(rows, width)``.
+
+        For calls recorded with ``projections=True``, where x was found; see ``docs/recording.md``.
+        """
+        return self.scored().layer_output(rows, batch)
 
     @abstractmethod
     def statistics(self, top: int | None = None, *, values: Tensor | None = None) -> Statistics:
@@ -322,7 +336,7 @@ def part_of(tensor: Tensor, batch: int | None, heads: Sequence[int] | None) -> T
     return tensor[:, heads[0] : heads[0] + 1] if len(heads) == 1 else tensor[:, list(heads)]
 
 
-def _chosen(part: Positions, length: int, name: str) -> Integers:
+def positions(part: Positions, length: int, name: str) -> Integers:
     """The positions that are meant, each from 0 to length − 1."""
     if isinstance(part, slice):
         return np.arange(length)[part]

@@ -199,6 +199,9 @@ class ScoredCallBuilder(CallBuilder):
         }
         self.gradients = OutputGradients(place.name) if options.gradients else None
         self.projection = self._projection(step)
+        self.projection_bias = None
+        if options.projections is not None and self.projection is not None:
+            self.projection_bias = options.projections.bias(place.name)
         lse = _lse(step)
         self.own_lse = not _exact(step.q.dtype, self.buffers["q"].rows.dtype)
         self.buffers["lse"] = Buffer(lse[:, :, :0] if self.own_lse else lse, axis=2)
@@ -211,6 +214,16 @@ class ScoredCallBuilder(CallBuilder):
             return None
         numbers = range(step.q.shape[1]) if self.options.heads is None else self.options.heads
         return known.by_head(self.place.name, tuple(numbers), step.v.shape[-1])
+
+    def add_residual(self, first_row: int, x: Tensor) -> None:
+        """Keep what the outputs of some rows were added to, ``(batch, query, width)``."""
+        if self.projection is None or x.shape[-1] != self.projection.shape[-1]:
+            return
+        rows, known = x[:, None], self.buffers.get("residual")  # with an axis of heads, as all buffers have
+        if known is None and first_row == 0:
+            self.buffers["residual"] = Buffer(rows.to(self.options.dtype or rows.dtype), axis=2)
+        elif known is not None and known.rows.shape[2] == first_row and len(known.rows) == len(rows):
+            known.append(rows.to(known.rows.dtype))
 
     # ---- gradients -----------------------------------------------------------------------------
 
@@ -283,6 +296,7 @@ class ScoredCallBuilder(CallBuilder):
         queries = beams.at(self.start, stop)
         keys = beams.at(self.first_key, stop)
         self.buffers["q"] = Buffer(along(self.buffers["q"].rows, queries), axis=2)
+        self._follow_residual(queries)
         lse = self.buffers["lse"].rows
         none = lse.new_empty(len(rows), lse.shape[1], 0)  # to be computed from the chosen rows
         self.buffers["lse"] = Buffer(none if self.own_lse else along(lse, queries), axis=2)
@@ -304,6 +318,11 @@ class ScoredCallBuilder(CallBuilder):
         if not self.cross:
             self.keys = stop - self.first_key
             self.bias = None if self.bias is None else self.bias.crop(slice(0, stop - self.start), self.keys)
+
+    def _follow_residual(self, queries: Tensor) -> None:
+        known = self.buffers.pop("residual", None)
+        if known is not None and known.rows.shape[2] >= queries.shape[1]:
+            self.buffers["residual"] = Buffer(along(known.rows, queries), axis=2)
 
     # ---- as a call -----------------------------------------------------------------------------
 
@@ -353,6 +372,9 @@ class ScoredCallBuilder(CallBuilder):
         """The call so far, as its statistics if that is what the watch keeps."""
         self._complete_lse()
         tensors: dict[str, Any] = {name: grown.finish() for name, grown in self.buffers.items()}
+        residual = tensors.pop("residual", None)
+        if residual is not None and residual.shape[2] == tensors["q"].shape[2]:  # every row has one
+            tensors["residual"] = residual[:, 0]
         if self.inside is not None:
             tensors["lse"] = tensors["lse"].masked_fill(~self.inside[0][:, None], -torch.inf)
         call = ScoredCall(
@@ -364,6 +386,7 @@ class ScoredCallBuilder(CallBuilder):
             sinks=self.sinks,
             output_gradient=self._output_gradient(),
             projection=self.projection,
+            projection_bias=self.projection_bias,
         )
         return call.summary(self.options.top) if self.options.statistics else call
 

@@ -227,11 +227,8 @@ def bias_to(bias: Bias, place: str, store: TensorStore) -> dict[str, Any]:
         factors = store.put(f"{place}.factors", bias.factors)
         return {"scaled": bias_to(bias.part, f"{place}.0", store), "factors": factors}
     if isinstance(bias, CappedBias):
-        q, k, factors = (
-            store.put(f"{place}.capped.{name}", table)
-            for name, table in zip(("q", "k", "factors"), bias.tables)
-        )
-        capped: dict[str, Any] = to_builtins(CappedDescription(q, k, factors, bias.scale, bias.softcap))
+        q, k = (store.put(f"{place}.capped.{name}", table) for name, table in zip("qk", bias.tables))
+        capped: dict[str, Any] = to_builtins(CappedDescription(q, k, bias.scale, bias.softcap))
         return capped
     table = store.put(f"{place}.bias", bias.tables[0])
     written: dict[str, Any] = to_builtins(_one_bias(bias, table))
@@ -260,8 +257,7 @@ def bias_from(described: dict[str, Any], store: TensorStore, depth: int = 0) -> 
         return ScaledBias(bias_from(found.scaled, store, depth + 1), _factors(store.get(found.factors)))
     if "capped" in described:
         own = convert(described, CappedDescription)
-        q, k = store.get(own.capped), store.get(own.k)
-        return CappedBias(q, k, _factors(store.get(own.factors)), own.scale, own.softcap)
+        return CappedBias(store.get(own.capped), store.get(own.k), own.scale, own.softcap)
     one: BiasDescription = convert(described, BiasDescription)
     table = store.get(one.table)
     if isinstance(one, T5Description):

@@ -32,6 +32,8 @@ AXES = {
     "sinks": "head",
     "output_gradient": "batch head query value",
     "projection": "head value width",
+    "projection_bias": "width",
+    "residual": "batch query width",
     "own_weights": "batch head query key",
     "kept.output": "batch head query value",
     "kept.lse": ROWS,
@@ -58,7 +60,7 @@ MINUS_INFINITE = ("lse", "kept.lse", "sinks")
 
 
 KINDS_OF_CALL = {
-    "q": ({"q", "k", "lse"}, {"v", "sinks", "output_gradient", "projection"}),
+    "q": ({"q", "k", "lse"}, {"v", "sinks", "output_gradient", "projection", "projection_bias", "residual"}),
     "own_weights": ({"own_weights"}, {"sinks"}),
     "kept.lse": (
         {name for name in AXES if name.startswith("kept.") and name not in OPTIONAL},
@@ -124,6 +126,14 @@ def _check_names(names: set[str], where: str) -> None:
     if extra and "v" not in names:
         raise RecordingFileError(
             "The {extra} of {where} must come with v.", got="no v", extra=extra[0], where=where
+        )
+    behind = sorted(names & {"projection_bias", "residual"})
+    if behind and "projection" not in names:
+        raise RecordingFileError(
+            "The {extra} of {where} must come with projection.",
+            got="no projection",
+            extra=behind[0],
+            where=where,
         )
     if ("kept.top_keys" in names) != ("kept.top_weights" in names):
         raise RecordingFileError(

@@ -27,8 +27,10 @@ class OutputProjections:
 
     def __init__(self, model: nn.Module, given: Mapping[str, nn.Module | Tensor] | None = None) -> None:
         self._model = model
-        self._given = {} if given is None else {name: given_weight(one) for name, one in given.items()}
+        self._given = {} if given is None else dict(given)
+        self._given_weights = {name: given_weight(one) for name, one in self._given.items()}
         self._found: dict[tuple[str, tuple[int, ...], int], Tensor | None] = {}
+        self._biases: dict[str, Tensor | None] = {}
 
     def by_head(self, name: str, heads: tuple[int, ...], channels: int) -> Tensor | None:
         """W_O of these heads of a module, ``(head, channel, width)``; None if it is not known.
@@ -37,10 +39,33 @@ class OutputProjections:
         """
         key = (name, heads, channels)
         if key not in self._found:
-            weight = self._given.get(name)
+            weight = self._given_weights.get(name)
             weight = find_weight(self._model, name) if weight is None else weight
             self._found[key] = None if weight is None else split_heads(weight, heads, channels)
         return self._found[key]
+
+    def bias(self, name: str) -> Tensor | None:
+        """What the projection of a module adds to all heads together, ``(width,)``; None if nothing is known.
+
+        Every call of the module gets the same tensor.
+        """
+        if name not in self._biases:
+            self._biases[name] = _bias_of(self._projection(name))
+        return self._biases[name]
+
+    def module(self, name: str) -> nn.Module | None:
+        """The module that returns the projected heads; None if it is not found or only a weight is known."""
+        modules = _modules(self._model)
+        own = modules.get(name) if name in modules else self._model
+        # Torch computes with the projection inside of this one without calling it.
+        inside = isinstance(own, nn.MultiheadAttention) and name not in self._given
+        return own if inside else self._projection(name)
+
+    def _projection(self, name: str) -> nn.Module | None:
+        given = self._given.get(name)
+        if given is None:
+            return find_projection(self._model, name)
+        return given if isinstance(given, nn.Module) else None
 
 
 def split_heads(weight: Tensor, heads: tuple[int, ...], channels: int) -> Tensor | None:
@@ -136,20 +161,35 @@ def _modules(model: nn.Module) -> dict[str, nn.Module]:
 def _weight_of(module: nn.Module | None) -> Tensor | None:
     """The weight of a linear module, outputs first; None for anything else."""
     weight = getattr(module, "weight", None)
-    if module is None or not isinstance(weight, Tensor) or weight.ndim != 2:
+    if module is None or not is_linear(module) or not isinstance(weight, Tensor) or weight.ndim != 2:
         return None
-    # GPT-2's Conv1D is a linear module that keeps its inputs first.
-    turned = type(module).__name__ == "Conv1D"
-    if not turned and not isinstance(module, nn.Linear):
-        return None
-    weight = _loaded(module, weight).detach()
+    turned = _is_turned(module)
+    weight = _loaded(module, "weight", weight).detach()
     return weight.T if turned else weight
 
 
-def _loaded(module: nn.Module, weight: Tensor) -> Tensor:
-    """The weight itself, where accelerate has moved it out of memory and loads it for each pass."""
-    if not weight.is_meta:
-        return weight
+def is_linear(module: nn.Module) -> bool:
+    """Whether this is a linear module of torch or of transformers."""
+    return isinstance(module, nn.Linear) or _is_turned(module)
+
+
+def _is_turned(module: nn.Module) -> bool:
+    """Whether this is GPT-2's linear module, which keeps its inputs first."""
+    return type(module).__name__ == "Conv1D"
+
+
+def _bias_of(module: nn.Module | None) -> Tensor | None:
+    """A copy of the bias of a linear module, which training may change; None if it has none."""
+    bias = getattr(module, "bias", None)
+    if module is None or not isinstance(bias, Tensor):
+        return None
+    return _loaded(module, "bias", bias).detach().clone()
+
+
+def _loaded(module: nn.Module, name: str, tensor: Tensor) -> Tensor:
+    """A parameter itself, where accelerate has moved it out of memory and loads it for each pass."""
+    if not tensor.is_meta:
+        return tensor
     hook = getattr(module, "_hf_hook", None)
     # Several hooks of one module are held by one that runs them in turn.
     maps = (getattr(one, "weights_map", None) for one in getattr(hook, "hooks", (hook,)))
@@ -161,4 +201,4 @@ def _loaded(module: nn.Module, weight: Tensor) -> Tensor:
             do="Load the whole model, or pass the weight itself: value_weighted(call, weight).",
             type=type(module).__name__,
         )
-    return torch.as_tensor(stored["weight"])
+    return torch.as_tensor(stored[name])

@@ -145,7 +145,10 @@ class Reader:
             target = torch.cat([torch.tensor([[self._decoder_start()]]), answer], 1)
         else:
             self._check_writes()
-            target = self.model.generate(**inputs, max_new_tokens=generate or ANSWER, do_sample=False)[:, :-1]
+            self._check_fits(generate, generate)
+            # A model without an end token would go on beyond its positions.
+            count = generate or min(ANSWER, self.longest)
+            target = self.model.generate(**inputs, max_new_tokens=count, do_sample=False)[:, :-1]
         return {**inputs, "decoder_input_ids": target}
 
     def _inputs(self, text: str, pair: str | None, generate: int) -> dict[str, torch.Tensor]:
@@ -170,16 +173,20 @@ class Reader:
                 text=text[:60],
             )
         check_known(self.tokenizer, found["input_ids"][0].tolist(), self.name)
-        if length + generate > self.longest:
+        self._check_fits(length + generate, generate)
+        return {name: tensor for name, tensor in found.items() if name != "token_type_ids" or pair}
+
+    def _check_fits(self, tokens: int, generate: int) -> None:
+        """Raise if a text has more tokens, ``generate`` of them generated, than the model has positions."""
+        if tokens > self.longest:
             raise TextError(
                 "A text must fit the positions of the model (longest = {longest:,}).",
                 got="{tokens:,} tokens, {generate} of them generated" if generate else "{tokens:,} tokens",
                 do="Shorten it, or take a model with more positions.",
                 longest=self.longest,
-                tokens=length + generate,
+                tokens=tokens,
                 generate=generate,
             )
-        return {name: tensor for name, tensor in found.items() if name != "token_type_ids" or pair}
 
     def _no_more_logits(self) -> dict[str, int]:
         """The option to compute logits at one position only, if the model has it; all of them take memory."""

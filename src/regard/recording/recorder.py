@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from torch import Tensor
@@ -15,6 +16,7 @@ from regard.recording.call import Call
 from regard.recording.call_builder import ScoredCallBuilder, SummaryCallBuilder, begin_call
 from regard.recording.dense_call_builder import DenseCallBuilder
 from regard.recording.output_gradients import OutputGradients
+from regard.recording.residual_stream import ResidualStream
 from regard.recording.scored_call import ScoredCall
 from regard.recording.selection import check_heads, of_heads
 from regard.recording.watch_options import WatchOptions
@@ -59,6 +61,7 @@ class Recorder:
         self.builders: list[AnyCallBuilder] = []
         self.latest: dict[tuple[str, int], AnyCallBuilder] = {}
         self.steps = 0
+        self.residuals: ResidualStream | None = None  # set while a model runs whose projections are kept
         self._numbering = CallNumbering()
         self._search: BeamSearch | None = None
         self.begin()
@@ -105,12 +108,22 @@ class Recorder:
         if self._search is not None:
             # Statistics sum over all rows of a text, and the search has not chosen its texts yet.
             step = replace(step, statistics=None)
-        builder = self.latest.get((place.name, place.occurrence))
-        if isinstance(builder, ScoredCallBuilder | SummaryCallBuilder) and self._continues(builder, step):
-            builder.append(step)
-            self.touch(builder)
+        before = self.latest.get((place.name, place.occurrence))
+        if isinstance(before, ScoredCallBuilder | SummaryCallBuilder) and self._continues(before, step):
+            self._expect_residual(before, step, before.stop - before.start)
+            before.append(step)
+            self.touch(before)
             return
-        self.put(place, begin_call(place, step, self.options, 0 if builder is None else builder.run + 1))
+        builder = begin_call(place, step, self.options, 0 if before is None else before.run + 1)
+        self._expect_residual(builder, step, 0)
+        self.put(place, builder)
+
+    def _expect_residual(
+        self, builder: ScoredCallBuilder | SummaryCallBuilder, step: AttentionStep, first_row: int
+    ) -> None:
+        """Wait for what the output of a step is added to."""
+        if self.residuals is not None and isinstance(builder, ScoredCallBuilder):
+            self.residuals.expect(builder.place.name, step, partial(builder.add_residual, first_row))
 
     def add_weights(self, place: CallPlace, weights: Tensor, past: int) -> None:
         """Record dense weights: as the next rows of a call, or as a new one."""

@@ -4,7 +4,7 @@ A mask is a text, or a list that begins with its kind: ``["&", mask, …]``, ``[
 ``["~", mask]``, ``["table", tensor name]``, ``["rows", [start, stop, mask], …]`` or ``["placed", position of
 key 0, position of the first query or -1, mask]``. A bias is ``{"kind": …, "table": tensor name}``,
 ``{"sum": [bias, …]}``, ``{"scaled": bias, "factors": tensor name}`` or ``{"capped": tensor name of Q, "k": …,
-"factors": …, "scale": …, "softcap": …}``.
+"scale": …, "softcap": …}``.
 """
 
 from __future__ import annotations
@@ -110,12 +110,11 @@ class ScaledDescription(Struct, frozen=True):
     factors: str
 
 
-class CappedDescription(Struct, frozen=True):
-    """Softcapped scores times factors; ``capped`` is Q."""
+class CappedDescription(Struct, frozen=True, forbid_unknown_fields=True):
+    """Softcapped scores; ``capped`` is Q."""
 
     capped: str
     k: str
-    factors: str
     scale: Finite
     softcap: Positive
 

@@ -24,6 +24,7 @@ from regard.masks import Mask, padding  # noqa: F401 - the inherited fields are 
 from regard.masks.extent import Integers
 from regard.masks.mask import MaskLike
 from regard.recording.call import Call, Positions, part_of, widened, widened_on_cpu
+from regard.recording.layer_output import layer_output, projected_block
 from regard.recording.summary_call import SummaryCall
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class ScoredCall(Call):
     sinks: Tensor | None = field(default=None, kw_only=True)  # (head,)
     output_gradient: Tensor | None = field(default=None, kw_only=True)  # dO (batch, head, query, v. channel)
     projection: Tensor | None = field(default=None, kw_only=True)  # W_O (head, value channel, width)
+    projection_bias: Tensor | None = field(default=None, kw_only=True)  # (width,)
+    residual: Tensor | None = field(default=None, kw_only=True)  # x (batch, query, width)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -71,6 +74,8 @@ class ScoredCall(Call):
             "sinks": self.sinks,
             "output_gradient": self.output_gradient,
             "projection": self.projection,
+            "projection_bias": self.projection_bias,
+            "residual": self.residual,
         }
         return {name: tensor for name, tensor in found.items() if tensor is not None}
 
@@ -246,12 +251,46 @@ class ScoredCall(Call):
 
     def _mean_gradient(self, batch: int, index: int, i: Integers) -> Tensor:
         """``dO_i · O_i = Σ_j w_ij ∂L/∂w_ij`` of some rows, a few of them at a time."""
-        step, keys = max(1, MAX_SCORES // self.keys), np.arange(self.keys)
-        parts = [
-            self._product_block(batch, index, i[start : start + step], keys).sum(-1)
-            for start in range(0, max(1, len(i)), step)
-        ]
-        return torch.cat(parts)
+        keys = np.arange(self.keys)
+        return torch.cat(
+            [self._product_block(batch, index, rows, keys).sum(-1) for rows in self.row_steps(i)]
+        )
+
+    # ---- the output of the layer -----------------------------------------------------------------
+
+    @property
+    def has_all_heads(self) -> bool:
+        """Whether every head of the layer was recorded, so that their outputs add up to that of the layer."""
+        return self.numbers is None
+
+    @property
+    def residuals(self) -> Tensor:
+        """x, to which the output is added, ``(batch, query, width)``; raises RecordingError without it."""
+        if self.residual is None:
+            raise RecordingError(
+                "This needs what the output of {name} is added to, which was not recorded or not found.",
+                do="Record with watch(model, projections=True). It is found where a block computes x + y "
+                "before its next norm, with nothing else in the sum and y as the projection returned it.",
+                name=self.name,
+            )
+        return self.residual
+
+    def projected(self, head: int | None, rows: Positions = slice(None), batch: int = 0) -> Tensor:
+        """``O_i W_O``: what one head adds to the output of the layer, ``(rows, width)``."""
+
+        def block(batch: int, index: int, i: Integers, j: Integers) -> Tensor:
+            return projected_block(self, batch, index, i, j)
+
+        return self._part(block, head, rows, slice(None), batch)
+
+    def layer_output(self, rows: Positions = slice(None), batch: int = 0) -> Tensor:
+        """``x_i + Σ_h O_i W_O + b``: what the attention of the layer leaves behind, ``(rows, width)``."""
+        return layer_output(self, rows, batch)
+
+    def row_steps(self, i: Integers) -> list[Integers]:
+        """Rows, in pieces whose weights take little memory."""
+        step = max(1, MAX_SCORES // max(1, self.keys))
+        return [i[start : start + step] for start in range(0, max(1, len(i)), step)]
 
     # ---- statistics and regions ----------------------------------------------------------------
 
@@ -331,6 +370,7 @@ class ScoredCall(Call):
             projection=self.projection
             if self.projection is None or heads is None
             else self.projection[list(heads)],
+            residual=self.residual if self.residual is None or batch is None else self.residual[batch, None],
             bias=None if self.bias is None else _selected_bias(self.bias, batch, heads),
             sinks=self.sinks if self.sinks is None or heads is None else self.sinks[list(heads)],
             **self._selected(batch, heads),

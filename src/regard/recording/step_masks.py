@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 
 from regard.errors import MaskError
-from regard.masks.extent import Array, Extent, Pairs, Strip
+from regard.masks.extent import Array, Extent, Pairs, TiledAxis
 from regard.masks.mask import NONE, SOME, Mask, Verdicts
 
 
@@ -60,7 +60,7 @@ class StackedMask(Mask):
         inside = Pairs(rows.extent, q, k, pairs.lead, pairs.library)
         return here & rows.mask.allows(inside)
 
-    def tiles(self, rows: Strip, columns: Strip, extent: Extent) -> Verdicts:
+    def tiles(self, rows: TiledAxis, columns: TiledAxis, extent: Extent) -> Verdicts:
         del extent
         found = np.full((len(rows), len(columns)), SOME, np.uint8)
         for step in self.steps:
@@ -69,7 +69,7 @@ class StackedMask(Mask):
             whole = columns.high < step.stop
             if inside.any() and whole.any():
                 some_rows, some_columns = (
-                    strip.pick(np.flatnonzero(chosen)) for strip, chosen in ((rows, inside), (columns, whole))
+                    axis.pick(np.flatnonzero(chosen)) for axis, chosen in ((rows, inside), (columns, whole))
                 )
                 asked = step.mask.tiles(some_rows, some_columns, step.extent)
                 found[np.ix_(inside, whole)] = asked

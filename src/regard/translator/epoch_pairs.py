@@ -34,7 +34,9 @@ class EpochPairs:
         self.words: list[WordPair] = []
         self.recombination: Recombination | None = None
         if lexicon is not None:
-            self.recombination = Recombination(self.sentences, lexicon, excluded=measured)
+            self.recombination = Recombination(
+                self.sentences, lexicon, excluded=measured, similar=recipe.similar
+            )
             self.words = list(lexicon.taught)
             self.sums = list(accumulate(word.weight for word in self.words))
 

@@ -10,7 +10,6 @@ import csv
 import gzip
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +27,15 @@ NOT_NOUNS = "vdpcmur"
 LEAST = 5
 """A Chinese word that is rarer, in jieba's list and in the sentence pairs, is not taught."""
 
+RARE = 2.5
+"""An English word of this frequency or below is not taught; on Zipf's scale, 3 is one in a million words."""
+
+COMMON = 0.5
+"""The weight from which a word is drawn often enough to be learned."""
+
+PHRASE = 0.15
+"""How much of the weight of its rarest word a phrase has."""
+
 OFTEN, NEARLY_ALWAYS = 300, 0.8
 """How often a name must occur, and which share of its translations must agree, to stand in for others."""
 
@@ -43,7 +51,7 @@ class WordPair:
     chinese: str
     kind: str
     measures: tuple[str, ...] = ()
-    weight: float = 1.0  # how common the English word is
+    weight: float = 1.0  # how common the English word is: powers of ten above RARE
     seen: int = 0  # how many sentence pairs have it
 
 
@@ -63,10 +71,7 @@ class Lexicon:
 def learn_lexicon(entries: Sequence[DictionaryEntry], pairs: Sequence[Pair]) -> Lexicon:
     """Choose translations by commonness, rank of the sense and the sentence pairs."""
     commonness = _commonness()
-    together = _Together(pairs)
-    mentions = Counter(
-        word for entry in entries for gloss in entry.glosses for word in gloss.english.lower().split()
-    )
+    together = _JointCounts(pairs)
     meanings: dict[str, list[tuple[DictionaryEntry, Gloss, str]]] = {}
     for entry in entries:
         for gloss in entry.glosses:
@@ -76,7 +81,7 @@ def learn_lexicon(entries: Sequence[DictionaryEntry], pairs: Sequence[Pair]) -> 
     ordered: dict[str, tuple[WordPair, ...]] = {}
     for english, found in sorted(meanings.items()):
         counts = together.counts(english, [entry.chinese for entry, _, _ in found])
-        weight = round(math.sqrt(min(mentions[english] + together.english(english), 400)), 3)
+        weight = _weight(english)
         ranked = []
         for entry, gloss, kind in found:
             frequency = commonness.get(entry.chinese, (0, ""))[0]
@@ -85,7 +90,7 @@ def learn_lexicon(entries: Sequence[DictionaryEntry], pairs: Sequence[Pair]) -> 
                 pair = WordPair(
                     gloss.english, entry.chinese, kind, entry.measures, weight, together.english(english)
                 )
-                ranked.append((_rank(entry, gloss, frequency, seen), pair))
+                ranked.append((_rank(entry, gloss, seen), pair))
         if ranked:
             ranked.sort(key=lambda one: (-one[0], one[1].chinese))
             ordered[english] = tuple(pair for _, pair in ranked)
@@ -98,7 +103,7 @@ def taught_words(pairs: Sequence[Pair], lexicon: Lexicon | None) -> frozenset[st
     for word in lexicon.taught if lexicon is not None else ():
         if word.kind in ("person", "place"):
             found.add(word.english.lower())
-        elif word.weight >= 1.0 and " " not in word.english:
+        elif word.weight >= COMMON and " " not in word.english:
             found |= {word.english, *_inflected(word.english)}
     return frozenset(found)
 
@@ -118,11 +123,27 @@ def _inflected(word: str) -> set[str]:
     return {form for forms in _forms()[0].get(word, {}).values() for form in forms if form}
 
 
-def _rank(entry: DictionaryEntry, gloss: Gloss, frequency: int, seen: float) -> float:
+def _weight(english: str) -> float:
+    """How common a word is; a phrase is rarer than the rarest of its words."""
+    words = english.split()
+    least = min(zipf(word, "en") for word in words)
+    return round(max(0.0, least - RARE) * (PHRASE if len(words) > 1 else 1.0), 3)
+
+
+def zipf(word: str, language: str) -> float:
+    """The frequency of a word in subtitles, news, books and the web: log₁₀ of its count per billion."""
+    _need("wordfreq")
+    from wordfreq import zipf_frequency
+
+    return float(zipf_frequency(word, language))
+
+
+def _rank(entry: DictionaryEntry, gloss: Gloss, seen: float) -> float:
     """How good a translation is: common, a main meaning of the Chinese word, and seen in sentence pairs."""
     single = len(entry.chinese) == 1  # of many meanings; modern Chinese mostly has a longer word
     spread = 1.5 * gloss.sense + 0.3 * entry.glosses.index(gloss) + math.log(len(entry.glosses))
-    return math.log(1 + frequency) - spread - 1.5 * single + 2.0 * math.log(1 + seen)
+    frequency = math.log(10) * zipf(entry.chinese, "zh")
+    return frequency - spread - 1.5 * single + 2.0 * math.log(1 + seen)
 
 
 def _kind(entry: DictionaryEntry, gloss: Gloss) -> str | None:
@@ -152,7 +173,7 @@ def _kind(entry: DictionaryEntry, gloss: Gloss) -> str | None:
     return "other" if parts else None
 
 
-class _Together:
+class _JointCounts:
     """How often an English word and a Chinese one occur in the same pair."""
 
     def __init__(self, pairs: Sequence[Pair]) -> None:

@@ -48,10 +48,16 @@ class Recipe:
     label_smoothing: float = 0.1
     weight_decay: float = 0.01
     piece_dropout: float = 0.0  # the share of merges of English pieces that is skipped
+    target_dropout: float = 0.0  # the share of characters hidden from the decoder's input
+    consistency: float = (
+        0.0  # the weight of the divergence between two passes with different dropout (R-Drop)
+    )
+    consistent_from: float = 0.0  # the share of steps after which it is added: it doubles the cost of a step
 
     # With a dictionary, as shares of the number of sentence pairs: drawn anew for every epoch.
     recombined: float = 0.5  # pairs with a word replaced on both sides
     entries: float = 0.4  # single words and phrases
+    similar: int = 0  # a word is replaced by one of this many similar ones; 0: by any of its kind
 
     # The steps: linear warm-up, then a cosine down to a tenth, where averaging still has something to do.
     steps: int = 12000
@@ -75,7 +81,9 @@ class Recipe:
             kind = type(field.default)
             if kind is int:
                 check_integer(
-                    field.name, value, least=0 if field.name in ("seed", "warm_up", "validation") else 1
+                    field.name,
+                    value,
+                    least=0 if field.name in ("seed", "warm_up", "validation", "similar") else 1,
                 )
             elif kind is float:
                 self._check_number(field.name, value)
@@ -90,7 +98,9 @@ class Recipe:
                 width=self.width,
                 heads=self.heads,
             )
-        for name in ("dropout", "attention_dropout", "label_smoothing", "piece_dropout"):
+        for name in (
+            "dropout", "attention_dropout", "label_smoothing", "piece_dropout", "target_dropout",
+        ):  # fmt: skip
             check_probability(name, getattr(self, name))
         self._check_size()
 

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from regard.translator.lexicon import Lexicon, WordPair, lemmas, plural, verb_forms
+from regard.translator.lexicon import COMMON, Lexicon, WordPair, lemmas, plural, verb_forms
 from regard.translator.names import PLACEHOLDERS
 from regard.translator.sentence_pairs import Pair, sentence_key
+from regard.translator.word_similarity import installed_similarity
 
 WORD = re.compile(r"[A-Za-z]+(?:n't)?")
 ARTICLE = re.compile(r"\b([Aa])n?( )$")
@@ -43,6 +44,12 @@ AFTER_OTHER_VERBS = frozenset((
 ))  # fmt: skip
 """After verbs that belong together with the next word, or take it in a way that another verb would not."""
 
+CHANCES = {"noun": 1.0, "adj": 0.7, "verb": 0.15, "person": 0.3, "place": 0.5}
+"""How likely a drawn word of each kind is replaced; few verbs fit where another one was."""
+
+ANY_WORD = 0.1
+"""The share of words that are replaced by any word of their kind: some words are similar to none."""
+
 UNKNOWN_NAMES = 0.4
 """The share of names that are replaced by a placeholder rather than by another name."""
 
@@ -56,6 +63,7 @@ class Slot:
     kind: str
     form: int = 0  # of the English word: 1 is a plural; of a verb, see verb_forms
     measure: str = ""  # the measure word before it, if it is a particular one
+    word: str = ""  # the dictionary form of the English word
 
     def moved(self, by: Slot, english: str, chinese: str) -> Slot:
         """Where this word is after another one was replaced."""
@@ -72,16 +80,24 @@ def _moved(span: tuple[int, int], changed: tuple[int, int], put: str) -> tuple[i
 
 
 class Recombination:
-    """Draws new pairs from old ones with the words of a lexicon."""
+    """Draws new pairs from old ones with the words of a lexicon.
 
-    def __init__(self, pairs: Sequence[Pair], lexicon: Lexicon, *, excluded: Iterable[str] = ()) -> None:
-        self.lexicon = lexicon
+    With ``similar``, a word is replaced by one of that many words most similar to it.
+    """
+
+    def __init__(
+        self, pairs: Sequence[Pair], lexicon: Lexicon, *, excluded: Iterable[str] = (), similar: int = 0
+    ) -> None:
+        self.lexicon, self.similar = lexicon, similar
+        self.neighbours: dict[tuple[str, str, str], _WordSampler] = {}
         self.excluded = {sentence_key(english) for english in excluded}
         found = [(pair, tuple(slots(pair, lexicon))) for pair in pairs]
         self.sources = [(pair, places) for pair, places in found if places]
-        self.words = {kind: _Draw([word for word in lexicon.best if word.kind == kind]) for kind in SWAPPED}
+        self.words = {
+            kind: _WordSampler([word for word in lexicon.best if word.kind == kind]) for kind in SWAPPED
+        }
         self.measured = {
-            measure: _Draw(
+            measure: _WordSampler(
                 [word for word in lexicon.best if word.kind == "noun" and measure in word.measures]
             )
             for measure in MEASURES
@@ -98,10 +114,12 @@ class Recombination:
         return found
 
     def _replaced(self, pair: Pair, places: Sequence[Slot], chance: random.Random) -> Pair | None:
-        slot = places[chance.randrange(len(places))]
+        slot = chance.choices(places, [CHANCES[place.kind] for place in places])[0]
+        if chance.random() >= CHANCES[slot.kind]:
+            return None
         if slot.kind in NAMES and chance.random() < UNKNOWN_NAMES:
             return _with_unknown_names(pair, slot, places, chance)
-        word = (self.measured[slot.measure] if slot.measure else self.words[slot.kind]).one(chance)
+        word = self._words(slot, chance).one(chance)
         if word is None or word.chinese in pair.chinese:
             return None
         english = word.english
@@ -110,6 +128,18 @@ class Recombination:
         elif slot.form:
             english = plural(english)
         return _put(pair, slot, english, word.chinese)
+
+    def _words(self, slot: Slot, chance: random.Random) -> _WordSampler:
+        """The words that can replace the one in a slot."""
+        every = self.measured[slot.measure] if slot.measure else self.words[slot.kind]
+        if not self.similar or slot.kind in NAMES or chance.random() < ANY_WORD:
+            return every
+        key = (slot.kind, slot.measure, slot.word)
+        if key not in self.neighbours:
+            known = {word.english: word for word in every.words}
+            found = installed_similarity().most_similar(slot.word, list(known), self.similar)
+            self.neighbours[key] = _WordSampler([known[word] for word in found])
+        return self.neighbours[key]
 
 
 def _with_unknown_names(pair: Pair, slot: Slot, places: Sequence[Slot], chance: random.Random) -> Pair:
@@ -122,12 +152,12 @@ def _with_unknown_names(pair: Pair, slot: Slot, places: Sequence[Slot], chance: 
     return changed
 
 
-class _Draw:
+class _WordSampler:
     """Draws words: common ones more often, and those that sentences have already taught less often."""
 
     def __init__(self, words: Sequence[WordPair]) -> None:
-        self.words = [word for word in words if word.weight >= 1.0 or word.kind in NAMES]
-        self.sums = list(accumulate(word.weight**2 / (1 + word.seen / 20) for word in self.words))
+        self.words = [word for word in words if word.weight >= COMMON]
+        self.sums = list(accumulate(word.weight / (1 + word.seen / 20) for word in self.words))
 
     def one(self, chance: random.Random) -> WordPair | None:
         if not self.words:
@@ -194,7 +224,7 @@ def _slot(
         if after in ("们", "儿", "子"):
             continue
         measure = before if word.kind == "noun" and before in MEASURES and before else ""
-        return Slot(english, (first, first + len(word.chinese)), word.kind, form, measure)
+        return Slot(english, (first, first + len(word.chinese)), word.kind, form, measure, lemma)
     return None
 
 

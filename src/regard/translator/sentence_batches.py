@@ -33,6 +33,10 @@ class SentenceBatch:
     target: Tensor  # (batch, length)
     following: Tensor  # (batch, length)
 
+    def twice(self) -> SentenceBatch:
+        """The same sentences again behind themselves: each copy is given its own dropout."""
+        return SentenceBatch(*(torch.cat([one, one]) for one in (self.source, self.target, self.following)))
+
 
 def encode_pairs(pairs: Sequence[Pair], vocabularies: Vocabularies, *, longest: int) -> list[EncodedPair]:
     """The pairs as ids, without those that do not fit the model's positions, or have an unknown character.

@@ -35,7 +35,7 @@ from regard.translator.sentence_pairs import Pair
 from regard.translator.training_checkpoint import TrainingPosition
 from regard.translator.training_folder import TrainingRun, begin_run, locked_folder, open_run
 from regard.translator.translate_text import build_model
-from regard.translator.vocabulary import PADDING
+from regard.translator.vocabulary import PADDING, START, UNKNOWN
 
 REDRAWN = 60.0
 """Seconds between two plots of the loss."""
@@ -45,10 +45,10 @@ MONITOR, MONITORED = "monitor.csv", 100
 
 
 @dataclass(frozen=True)
-class Report:
+class TrainingProgress:
     """The progress of a run after a step.
 
-    >>> Report(step=10, steps=500, epoch=0, loss=6.5, held_out=None, seconds=3.0, left=147.0).left
+    >>> TrainingProgress(step=10, steps=500, epoch=0, loss=6.5, held_out=None, seconds=3.0, left=147.0).left
     147.0
     """
 
@@ -61,7 +61,7 @@ class Report:
     left: float  # estimated seconds left
 
 
-Listener = Callable[[Report], None]
+Listener = Callable[[TrainingProgress], None]
 
 
 def train(
@@ -137,6 +137,30 @@ def token_losses(logits: Tensor, following: Tensor, *, smoothing: float) -> Tens
         label_smoothing=smoothing,
         reduction="sum",
     )
+
+
+def hide_tokens(target: Tensor, share: float) -> Tensor:
+    """The decoder's input with this share of its tokens unknown, so that it must read the source.
+
+    >>> hide_tokens(torch.tensor([[START, 5, 6, PADDING]]), 1.0)
+    tensor([[1, 3, 3, 0]])
+    """
+    if not share:
+        return target
+    hidden = (torch.rand(target.shape) < share) & (target != START) & (target != PADDING)
+    return target.masked_fill(hidden, UNKNOWN)
+
+
+def divergence_of_halves(logits: Tensor, following: Tensor) -> Tensor:
+    """The KL divergence between the two halves of a batch, the mean of both directions, summed over tokens.
+
+    Both halves are the same sentences with different dropout: Liang et al., R-Drop (2021).
+    """
+    first, second = F.log_softmax(logits, dim=-1).chunk(2)  # (batch, length, token)
+    kept = following.chunk(2)[0] != PADDING
+    # KL(p‖q) + KL(q‖p) = Σ (p − q)(log p − log q)
+    both = ((first.exp() - second.exp()) * (first - second)).sum(-1)  # (batch, length)
+    return both[kept].sum() / 2
 
 
 class _Training:
@@ -226,9 +250,14 @@ class _Training:
         own = rows[self.processes.own :: count]
         # A process without rows must still participate; it contributes nothing.
         batch = pad([self.examples[row] for row in own or rows[:1]])
+        consistent = bool(recipe.consistency) and position.step >= recipe.consistent_from * recipe.steps
+        if consistent:
+            batch = batch.twice()
         with linear_precision(recipe.precision):
-            logits = self.parallel(batch.source, batch.target)
+            logits = self.parallel(batch.source, hide_tokens(batch.target, recipe.target_dropout))
         loss = token_losses(logits, batch.following, smoothing=recipe.label_smoothing) * bool(own)
+        if consistent:
+            loss = loss / 2 + recipe.consistency * divergence_of_halves(logits, batch.following) * bool(own)
         # DistributedDataParallel averages gradients over processes; the loss is per token over all.
         (loss * (count / tokens)).backward()
         if recipe.clip:
@@ -294,7 +323,7 @@ class _Training:
         if self.processes.first:
             position = self.position
             self.report(
-                Report(
+                TrainingProgress(
                     position.step,
                     self.recipe.steps,
                     position.epoch,

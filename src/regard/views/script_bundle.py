@@ -24,8 +24,16 @@ VIEWS = Path(__file__).parent
 BUNDLED = "bundled"
 """The folder of the scripts that were joined when the wheel was built."""
 
-BUNDLES = ("page/assets/main.js", "page/assets/unpack.js", "report/assets/report.js")
-"""The scripts that files carry, by the module they start from."""
+BUNDLES = {
+    "page/assets/main.js": "page",
+    "page/assets/unpack.js": "page",
+    "report/assets/report.js": "page",
+    "play/assets/one_query.js": "play",
+    "play/assets/sentence.js": "play",
+    "play/assets/masks.js": "play",
+    "play/assets/transformer.js": "play",
+}
+"""The scripts that files carry, by the module they start from, and the subject of their texts."""
 
 _IMPORT = re.compile(r'^import \{([\w\s,]+)\} from "(\.[^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?function |class |const )", re.MULTILINE)
@@ -38,35 +46,36 @@ _LEFT = re.compile(r"^(?:import|export|(?:const|let|var) *[\[{])", re.MULTILINE)
 @cache
 def script(entry: str) -> str:
     """One of ``BUNDLES``: from the wheel if it is there, otherwise joined now."""
-    assert entry in BUNDLES, f"{entry} is not one of {BUNDLES}"
+    assert entry in BUNDLES, f"{entry} is not one of {list(BUNDLES)}"
     module = VIEWS / entry
     built = module.parent / BUNDLED / module.name
-    return built.read_text(encoding="utf-8") if built.exists() else bundle(module.parent, module.name)
+    return built.read_text(encoding="utf-8") if built.exists() else bundle(VIEWS, entry, BUNDLES[entry])
 
 
 def built_scripts() -> dict[str, str]:
     """The scripts that a wheel carries, by their path in ``views``."""
     return {
         (PurePosixPath(entry).parent / BUNDLED / PurePosixPath(entry).name).as_posix(): bundle(
-            (VIEWS / entry).parent, PurePosixPath(entry).name
+            VIEWS, entry, subject
         )
-        for entry in BUNDLES
+        for entry, subject in BUNDLES.items()
     }
 
 
-def bundle(folder: Path, entry: str) -> str:
-    """The module ``entry`` with everything it imports, dependencies first, as one script."""
-    sources = {name: _source(folder / name) for name in modules(folder, entry)}
+def bundle(folder: Path, entry: str, subject: str = "page") -> str:
+    """The module ``entry`` with everything it imports, dependencies first, as one script.
+
+    ``subject`` names the texts that the script gets.
+    """
+    sources = {
+        name: with_texts((folder / name).read_text(encoding="utf-8"), subject)
+        for name in modules(folder, entry)
+    }
     _check_names(sources)
     joined = "\n".join(_stripped(_EXPORT.sub("", _IMPORT.sub("", source))) for source in sources.values())
     assert "</script" not in joined.lower(), "a module would end its own script element"
     assert "<!--" not in joined, "a module would begin an HTML comment"
     return f"\n{joined}"
-
-
-def _source(file: Path) -> str:
-    """A module, with its table of texts filled in."""
-    return with_texts(file.read_text(encoding="utf-8"), "page")
 
 
 def _stripped(source: str) -> str:

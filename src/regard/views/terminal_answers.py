@@ -45,7 +45,7 @@ NUMBER, BAR, GAP = 6, 12, 2
 
 
 @dataclass(frozen=True)
-class Word:
+class ShadedWord:
     """A word, its share, and whether a space goes before it."""
 
     text: str
@@ -53,21 +53,21 @@ class Word:
     space: bool
 
 
-def words_of(tokens: Sequence[str], shares: Sequence[float]) -> list[Word]:
+def words_of(tokens: Sequence[str], shares: Sequence[float]) -> list[ShadedWord]:
     """The words that tokens make up, each with the sum of the shares of its pieces.
 
     >>> words_of(["[CLS]", "un", "##seen", "cat"], [0.1, 0.2, 0.3, 0.4])[1]
-    Word(text='unseen', share=0.5, space=True)
+    ShadedWord(text='unseen', share=0.5, space=True)
     """
     text = text_of(tokens)
-    found: list[Word] = []
+    found: list[ShadedWord] = []
     for place, (token, word) in enumerate(zip(text.tokens, text.words, strict=True)):
         share = float(shares[place])
         if word >= 0 and place and text.words[place - 1] == word:
             before = found.pop()
-            found.append(Word(before.text + token, before.share + share, before.space))
+            found.append(ShadedWord(before.text + token, before.share + share, before.space))
         else:
-            found.append(Word(token, share, text.spaces[place]))
+            found.append(ShadedWord(token, share, text.spaces[place]))
     return found
 
 
@@ -134,7 +134,7 @@ def _one(
             console.print(line, no_wrap=True, overflow="ignore", crop=True)
 
 
-def _lines(words: Sequence[Word], largest: float, signed: bool, width: int, lang: str) -> list[Text]:
+def _lines(words: Sequence[ShadedWord], largest: float, signed: bool, width: int, lang: str) -> list[Text]:
     """Words above, their shares below, as many side by side as fit."""
     found: list[Text] = []
     upper, lower = Text(), Text()
@@ -153,7 +153,7 @@ def _lines(words: Sequence[Word], largest: float, signed: bool, width: int, lang
     return [*found, upper, lower]
 
 
-def _kept(words: Sequence[Word], lang: str) -> list[Word]:
+def _kept(words: Sequence[ShadedWord], lang: str) -> list[ShadedWord]:
     """All words, or those around the strongest ones and how many are left out between them."""
     if len(words) <= WHOLE:
         return list(words)
@@ -162,16 +162,16 @@ def _kept(words: Sequence[Word], lang: str) -> list[Word]:
     for place in np.argsort(-sizes, kind="stable")[:STRONGEST]:
         if sizes[place] > 0:
             kept[max(0, place - AROUND) : place + AROUND + 1] = True
-    found: list[Word] = []
+    found: list[ShadedWord] = []
     left = 0
     for word, keeps in zip(words, kept, strict=True):
         if keeps:
-            found += [Word(TEXTS.say("answer.left", lang, count=left), 0.0, True)] * (left > 0)
+            found += [ShadedWord(TEXTS.say("answer.left", lang, count=left), 0.0, True)] * (left > 0)
             found.append(word)
             left = 0
         else:
             left += 1
-    return found + [Word(TEXTS.say("answer.left", lang, count=left), 0.0, True)] * (left > 0)
+    return found + [ShadedWord(TEXTS.say("answer.left", lang, count=left), 0.0, True)] * (left > 0)
 
 
 def per_cent(share: float, signed: bool) -> str:
@@ -212,7 +212,9 @@ def _several(
         console.print(_list(rows, answers, largest, signed))
 
 
-def _matrix(rows: Sequence[Sequence[Word]], answers: Sequence[str], largest: float, signed: bool) -> Grid:
+def _matrix(
+    rows: Sequence[Sequence[ShadedWord]], answers: Sequence[str], largest: float, signed: bool
+) -> Grid:
     grid = Grid(box=None, padding=(0, 1, 0, 0))
     grid.add_column()
     for word in rows[0] if rows else ():
@@ -223,7 +225,7 @@ def _matrix(rows: Sequence[Sequence[Word]], answers: Sequence[str], largest: flo
     return grid
 
 
-def _list(rows: Sequence[Sequence[Word]], answers: Sequence[str], largest: float, signed: bool) -> Grid:
+def _list(rows: Sequence[Sequence[ShadedWord]], answers: Sequence[str], largest: float, signed: bool) -> Grid:
     grid = Grid(box=None, padding=(0, 1), show_header=False)
     for name, words in zip(answers, rows, strict=True):
         best = max(words, key=lambda word: abs(word.share))

@@ -8,6 +8,7 @@ from heads.survey.conftest import sentences
 from regard.heads.survey import Corpus, measures, survey
 from regard.heads.survey.measures import MEASURES
 from regard.heads.survey.survey_results import ROLES
+from regard.kernels.compiled_pass import SWITCH
 
 TEXTS = sentences(7, seed=5)
 
@@ -26,6 +27,13 @@ def recording_of(reader, model):
         model(input_ids=inputs.input_ids, attention_mask=inputs.attention_mask)
     seen.tokens = [reader.tokenizer.convert_ids_to_tokens(row) for row in inputs.input_ids.tolist()]
     return seen
+
+
+@pytest.fixture(autouse=True, params=["compiled", "torch"])
+def row_pass(request, monkeypatch):
+    """With the compiled pass, where it is built, and without."""
+    if request.param == "torch":
+        monkeypatch.setenv(SWITCH, "0")
 
 
 @pytest.mark.parametrize("at_once", [1 << 22, 300], ids=["at once", "a few rows at a time"])

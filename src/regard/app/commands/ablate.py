@@ -12,6 +12,7 @@ import click
 
 from regard import atomic
 from regard.app.languages import TEXTS, lang_option
+from regard.app.shared_options import model_option, pair_option
 from regard.app.text_argument import HELP, read_argument
 
 if TYPE_CHECKING:
@@ -22,12 +23,8 @@ if TYPE_CHECKING:
 
 @click.command(epilog=HELP)
 @click.argument("text")
-@click.option(
-    "--model", metavar="NAME-OR-PATH", help="A transformers model; by default the built-in translator."
-)
-@click.option(
-    "--pair", metavar="TEXT", help="A second sentence; for an encoder-decoder, the translation to show."
-)
+@model_option
+@pair_option
 @click.option("--target", metavar="TOKEN", help='The token that should come next, such as " Mary".')
 @click.option(
     "--against", metavar="TOKEN", help="Another token: the logit of --target minus that of this one."

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from regard.lessons.timing import Bench, Measured, Variant
+    from regard.lessons.timing import Timing, Timings, Variant
 
 LENGTHS = (1024, 2048, 4096)
 """The first is the exercise: batch 8 × 1024 tokens × 64 channels, 100 rounds."""
@@ -101,7 +101,7 @@ def bench(
         console.print(text("saved", lang, path=_draw(found, path, lang)), highlight=False, markup=False)
 
 
-def _run(console: Console, works: tuple[Variant, ...], lang: str) -> Bench:
+def _run(console: Console, works: tuple[Variant, ...], lang: str) -> Timings:
     from rich.progress import Progress
 
     from regard.lessons.facts import text
@@ -118,7 +118,7 @@ def _run(console: Console, works: tuple[Variant, ...], lang: str) -> Bench:
         return run_bench(works, report=report)
 
 
-def _table(found: Bench, lang: str) -> Table:
+def _table(found: Timings, lang: str) -> Table:
     from rich.table import Table
 
     from regard.lessons.facts import text
@@ -138,7 +138,7 @@ def _table(found: Bench, lang: str) -> Table:
     return table
 
 
-def _cells(row: Measured, standard: Measured | None, lang: str) -> tuple[str, str, str]:
+def _cells(row: Timing, standard: Timing | None, lang: str) -> tuple[str, str, str]:
     from regard.lessons.facts import text
     from regard.views.figures.units import binary
 
@@ -149,7 +149,7 @@ def _cells(row: Measured, standard: Measured | None, lang: str) -> tuple[str, st
     return f"{1000 * row.seconds:.2f}", ratio, "—" if row.bytes is None else binary(row.bytes)
 
 
-def crossovers(found: Bench, lang: str) -> list[str]:
+def crossovers(found: Timings, lang: str) -> list[str]:
     """The lengths from which the cheaper variants beat the standard one."""
     from regard.lessons.facts import text
 
@@ -162,14 +162,14 @@ def crossovers(found: Bench, lang: str) -> list[str]:
     return lines
 
 
-def _csv(found: Bench) -> str:
+def _csv(found: Timings) -> str:
     from regard.table import Table as Rows
 
     records = found.records()
     return Rows(tuple(records[0]), [tuple(record.values()) for record in records]).to_csv()
 
 
-def _draw(found: Bench, path: Path, lang: str) -> Path:
+def _draw(found: Timings, path: Path, lang: str) -> Path:
     from regard.lessons.timing_figure import draw_bench
     from regard.views.figures import save
 

@@ -10,15 +10,14 @@ import click
 from regard.app.languages import TEXTS, lang_option
 from regard.app.number_list import NUMBERS
 from regard.app.output_errors import show
+from regard.app.shared_options import model_option
 from regard.app.text_argument import HELP, read_argument
 
 
 @click.command(epilog=HELP)
 @click.argument("text", required=False)
 @click.option("--recording", type=click.Path(path_type=Path), help="A saved recording instead of TEXT.")
-@click.option(
-    "--model", metavar="NAME-OR-PATH", help="A transformers model; by default the built-in translator."
-)
+@model_option
 @click.option("--pair", metavar="TEXT", help="A second sentence, or the decoder's text.")
 @click.option(
     "--generate", type=click.IntRange(0), default=0, metavar="N", help="Let the model generate N tokens."

@@ -12,6 +12,7 @@ from regard import atomic
 from regard.app.desktop import has_desktop
 from regard.app.languages import TEXTS, lang_option
 from regard.app.number_list import NUMBERS
+from regard.app.shared_options import force_option, model_option, pair_option
 from regard.app.text_argument import HELP, read_argument
 from regard.errors import ArgumentError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from regard.ablation import Ablation
     from regard.app.model_input import RecordedText
+    from regard.recording import Recording
 
 PAGE = "look.html"
 HEADS = 12
@@ -32,14 +34,8 @@ LINES = 3
 
 @click.command(epilog=HELP)
 @click.argument("text")
-@click.option(
-    "--model", metavar="NAME-OR-PATH", help="A transformers model; by default the built-in translator."
-)
-@click.option(
-    "--pair",
-    metavar="TEXT",
-    help="A second sentence; for an encoder-decoder, the translation to show.",
-)
+@model_option
+@pair_option
 @click.option(
     "--generate", type=click.IntRange(0), default=0, metavar="N", help="Let the model generate N tokens."
 )
@@ -75,8 +71,13 @@ LINES = 3
 @click.option(
     "--effects", is_flag=True, help="Measure how the answer changes without each head, for the page."
 )
+@click.option("--against", metavar="TEXT", help="Compare with how the model reads another text.")
+@click.option("--with", "with_model", metavar="NAME-OR-PATH", help="Compare with how another model reads.")
+@click.option(
+    "--against-layers", type=NUMBERS, help="Compare --layers with these layers, in order, for example 2."
+)
 @lang_option
-@click.option("--force", is_flag=True, help="Write the page even if it is larger than 200 MB.")
+@force_option
 @click.option("--yes", is_flag=True, hidden=True)  # the old name of --force
 def look(
     text: str,
@@ -95,43 +96,60 @@ def look(
     layers: list[int] | None,
     save: Path | None,
     effects: bool,
+    against: str | None,
+    with_model: str | None,
+    against_layers: list[int] | None,
     lang: str,
     force: bool,
     yes: bool,
 ) -> None:
     """See what every head attends to in TEXT: the clearest heads in the terminal, all heads on a page.
 
-    TEXT can be the path of a picture, if --model is an encoder of pictures.
+    TEXT can be the path of a picture, if --model is an encoder of pictures, or of audio, if it is a Whisper
+    model.
 
     \b
     regard look "The cat sat on the mat."
     regard look "The animal was tired." --model ./bert-base-uncased --open
     regard look "Once upon a time" --model ./gpt2 --generate 40 --figure head.png --layer 5 --head 1
     regard look photo.png --model ./vit-base --layer 11 --head 3 --figure head.png
+    regard look talk.wav --model ./whisper-tiny.en --open
+    regard look "it was too tired" --against "it was too wide" --model ./bert-base-uncased
     """
     from regard import machine
 
     machine.prepare()  # before torch is imported
 
+    from regard.app.compared_input import Comparison, recorded_layers, second_side
     from regard.app.model_input import record
+    from regard.app.speech_input import hear, is_audio_file, write_speech_page
     from regard.views.terminal_weights import SafeConsole
 
     if effects and (no_page or generate):
         raise click.UsageError("--effects needs a page, and a text that is not generated.")
+    if against_layers is not None and layers is None:
+        raise click.UsageError("--against-layers needs --layers, the layers to compare with them.")
     atomic.check_writable(figure, gif, save, None if no_page else out)
     console = SafeConsole()
-    options = {"layers": layers} if layers is not None else {}
-    subject = record(
-        console,
-        read_argument(text),
-        model=model,
-        pair=None if pair is None else read_argument(pair),
-        generate=generate,
-        values=True,
-        next_tokens=True,
-        lang=lang,
-        **options,
-    )
+    if is_audio_file(text):
+        refused: dict[str, object] = {"--pair": pair, "--generate": generate, "--figure": figure}
+        refused |= {"--gif": gif, "--kind": kind, "--layers": layers, "--save": save, "--effects": effects}
+        refused |= {"--against": against, "--with": with_model}
+        heard = hear(console, Path(text), model, refused, lang)
+        if not no_page:
+            title = Path(text).name
+            write_speech_page(
+                console, heard, out, title=title, layer=layer, head=head, force=force or yes, lang=lang
+            )
+            _open(out, opened, on_desktop)
+        return
+    text = read_argument(text)
+    pair = None if pair is None else read_argument(pair)
+    comparison = Comparison(None if against is None else read_argument(against), with_model, against_layers)
+    reading: dict[str, Any] = {"generate": generate, "values": True, "next_tokens": True}
+    recorded = recorded_layers(layers, comparison)
+    some: dict[str, Any] = {} if recorded is None else {"layers": recorded}
+    subject = record(console, text, model=model, pair=pair, lang=lang, **reading, **some)
     _say(console, subject, lang)
     if save is not None:
         subject.recording.save(save)
@@ -143,12 +161,22 @@ def look(
         start = _alignment_start()
     if gif is not None:
         _animate(console, subject, gif, lang=lang, **start)
+    if comparison.wanted:
+        asked: dict[str, Any] = {"text": text, "model": model, "pair": pair, "layers": layers}
+        other, more = second_side(console, subject, comparison, lang=lang, **asked, **reading)
+        start |= {"other": other, **more}
+        _say_changes(console, subject, other, more, lang)
     if not no_page:
         if effects:
             start["effects"] = _effects(console, subject, model, pair, lang)
         _write_page(console, subject, out, force=force or yes, lang=lang, **start)
-        if opened or (on_desktop and has_desktop()):
-            webbrowser.open(out.resolve().as_uri())
+        _open(out, opened, on_desktop)
+
+
+def _open(page: Path, opened: bool, on_desktop: bool) -> None:
+    """Open a page in the browser, if that was asked for."""
+    if opened or (on_desktop and has_desktop()):
+        webbrowser.open(page.resolve().as_uri())
 
 
 def _effects(
@@ -217,7 +245,9 @@ def _write_page(
     from regard.views.page import estimate_page, page
     from regard.views.page.write_page import LARGEST
 
-    size = estimate_page(subject.recording)
+    size = estimate_page(subject.recording, layers=start.get("layers"))
+    if start.get("other") is not None:
+        size += estimate_page(start["other"], layers=start.get("other_layers"))
     console.print(TEXTS.say("look.page", lang, size=size.in_words(lang)), highlight=False)
     if size.nbytes > LARGEST and not force:
         raise ArgumentError(
@@ -229,7 +259,7 @@ def _write_page(
         )
     title = subject.text if len(subject.text) <= 80 else f"{subject.text[:79]}…"
     with busy(console, TEXTS.say("look.writing", lang)):
-        written = page(subject.recording, path, title=title, force=force, lang=lang, **start)
+        written = page(subject.recording, path=path, title=title, force=force, lang=lang, **start)
     megabytes = written.stat().st_size / 1e6
     name_file(console, written, TEXTS.say("look.written", lang, megabytes=megabytes))
 
@@ -256,6 +286,17 @@ def _say(console: Console, subject: RecordedText, lang: str) -> None:
     with progress(TEXTS.say("reading.roles", lang)) as report:
         found = roles(subject.recording, progress=report)
     show_telling(console, found, most=HEADS, lang=lang)
+    console.print()
+
+
+def _say_changes(
+    console: Console, subject: RecordedText, other: Recording, sides: dict[str, Any], lang: str
+) -> None:
+    """Print the heads that changed most."""
+    from regard.views.terminal_changes import show_changes
+
+    layers = {name: sides[name] for name in ("layers", "other_layers")}
+    show_changes(console, subject.recording, other, **layers, most=HEADS, lang=lang)
     console.print()
 
 

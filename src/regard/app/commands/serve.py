@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from regard.app.languages import TEXTS, lang_option
 
 if TYPE_CHECKING:
-    from regard.app.server.served_models import Model
+    from regard.app.server.served_models import ServedModel
 
 
 @click.command()
@@ -122,6 +122,6 @@ def _asked_for(context: click.Context) -> bool:
     return context.get_parameter_source("lang") is not ParameterSource.DEFAULT
 
 
-def _name(model: Model, lang: str) -> str:
+def _name(model: ServedModel, lang: str) -> str:
     """The name of a model; that of the built-in one is translated."""
     return TEXTS.say("serve.translator", lang) if model.id == "translator" else model.label

@@ -18,7 +18,7 @@ from regard.app.number_list import NUMBERS
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from regard.heads.survey import State
+    from regard.heads.survey import SurveyProgress
     from regard.heads.survey.survey_run import Listener
 
 
@@ -181,7 +181,7 @@ def _progress(console: Console, lang: str) -> Iterator[Listener]:
     task = with_bar.add_task("", total=1.0, says="")
     said = -1
 
-    def show(state: State) -> None:
+    def show(state: SurveyProgress) -> None:
         nonlocal said
         says = _words(state, lang)
         if console.is_terminal:
@@ -198,7 +198,7 @@ def _progress(console: Console, lang: str) -> Iterator[Listener]:
             with_bar.stop()
 
 
-def _words(state: State, lang: str) -> str:
+def _words(state: SurveyProgress, lang: str) -> str:
     if math.isnan(state.left):
         return TEXTS.say("survey.says", lang, texts=state.texts)
     return TEXTS.say("survey.says.left", lang, texts=state.texts, left=_clock(state.left))

@@ -14,7 +14,7 @@ from regard.app.languages import TEXTS, lang_option
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from regard.translator import Recipe, Report, TrainingRun
+    from regard.translator import Recipe, TrainingProgress, TrainingRun
     from regard.translator.training import Listener
     from regard.translator.training_log import PlotStyle
 
@@ -168,7 +168,7 @@ class _Bar(AbstractContextManager["Listener"]):
         if self.progress.live.is_started:
             self.progress.stop()
 
-    def _show(self, report: Report) -> None:
+    def _show(self, report: TrainingProgress) -> None:
         # Not before the first step, so that an early error is the only output; starting twice is harmless.
         self.progress.start()
         says = self._words(report)
@@ -178,7 +178,7 @@ class _Bar(AbstractContextManager["Listener"]):
             self.progress.console.print(f"{report.step}/{report.steps}  {says}", highlight=False)
         self.held_out = report.held_out
 
-    def _words(self, report: Report) -> str:
+    def _words(self, report: TrainingProgress) -> str:
         known = {"epoch": report.epoch + 1, "loss": report.loss, "left": _clock(report.left)}
         if report.held_out is None:
             return TEXTS.say("train.says", self.lang, **known)

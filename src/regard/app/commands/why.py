@@ -11,6 +11,7 @@ import click
 from regard import atomic
 from regard.app.languages import TEXTS, lang_option
 from regard.app.output_errors import show
+from regard.app.shared_options import force_option, model_option, pair_option
 from regard.app.text_argument import HELP, read_argument
 from regard.errors import ArgumentError
 
@@ -24,12 +25,8 @@ if TYPE_CHECKING:
 
 @click.command(epilog=HELP)
 @click.argument("text")
-@click.option(
-    "--model", metavar="NAME-OR-PATH", help="A transformers model; by default the built-in translator."
-)
-@click.option(
-    "--pair", metavar="TEXT", help="A second sentence; for an encoder-decoder, the translation to show."
-)
+@model_option
+@pair_option
 @click.option(
     "--target", metavar="TOKEN", help='The token or class to explain, such as " Mary"; by default the answer.'
 )
@@ -49,7 +46,7 @@ if TYPE_CHECKING:
 @click.option("--csv", "as_csv", is_flag=True, help="Print the share of every token as CSV.")
 @click.option("--json", "as_json", is_flag=True, help="Print the shares of tokens and heads as JSON.")
 @lang_option
-@click.option("--force", is_flag=True, help="Write the page even if it is larger than 200 MB.")
+@force_option
 def why(
     text: str,
     model: str | None,

@@ -3,7 +3,7 @@
 ``python -m regard.app.languages`` lists the texts of errors and of help that have no Chinese yet.
 """
 
-from regard.app.languages.option import lang_option
+from regard.app.languages.command_line import lang_option
 from regard.languages import Texts
 
 TEXTS = Texts("commands")

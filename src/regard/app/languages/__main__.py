@@ -13,18 +13,17 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
 
-from regard.app.languages.help_formatter import ChineseFormatter
-from regard.app.languages.option import LANGUAGE, LanguageContext
+from regard.app.languages.command_line import LANGUAGE, ChineseFormatter, LanguageContext, gettext_in
 from regard.texts import read_table
 
 SOURCE = Path(__file__).parents[2]
 
-_SAYS = re.compile(r"_?[A-Z]\w*Error|Phrase|_fail|_refuse")
+_SAYS = re.compile(r"_?[A-Z]\w*Error|Phrase|_fail|_refuse|gettext")
 """Calls whose first argument is a template; ``_fail`` and ``_refuse`` are helpers that pass it on."""
 
 _PARTS = ("must", "got", "do")
@@ -40,27 +39,20 @@ def templates(code: str) -> Iterator[tuple[int, str | None]]:
     >>> list(templates('raise ShapeError("Keys are long.", got=f"{n} keys", do="Cut." if n else "Wait.")'))
     [(1, 'Keys are long.'), (1, None), (1, 'Cut.'), (1, 'Wait.')]
     """
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Call):
-            for part in (*_first(node), *(one.value for one in node.keywords if one.arg in _PARTS)):
-                yield from _written(part)
-
-
-def _first(call: ast.Call) -> list[ast.expr]:
-    """The first argument of an error; of the server's errors the second, after the status."""
-    name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
-    if not _SAYS.fullmatch(name) or hasattr(builtins, name) or ast.unparse(call.func).startswith("click."):
-        return []
-    return call.args[1:2] if name == "RequestError" else call.args[:1]
-
-
-def _written(part: ast.expr) -> Iterator[tuple[int, str | None]]:
-    if isinstance(part, ast.IfExp):
-        yield from (*_written(part.body), *_written(part.orelse))
-    elif isinstance(part, ast.Constant) and isinstance(part.value, str):
-        yield part.lineno, part.value
-    elif not (isinstance(part, ast.Name) and part.id in (*_PARTS, "problem")):  # passed on
-        yield part.lineno, None
+    for call in (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)):
+        parts = [one.value for one in call.keywords if one.arg in _PARTS]
+        name = ast.unparse(call.func).rpartition(".")[2]
+        if _SAYS.fullmatch(name) and not hasattr(builtins, name):
+            # The server's errors have a status first.
+            parts = [*(call.args[1:2] if name == "RequestError" else call.args[:1]), *parts]
+        while parts:
+            part = parts.pop(0)
+            if isinstance(part, ast.IfExp):
+                parts = [part.body, part.orelse, *parts]
+            elif isinstance(part, ast.Constant) and isinstance(part.value, str):
+                yield part.lineno, part.value
+            elif not (isinstance(part, ast.Name) and part.id in (*_PARTS, "problem")):  # passed on
+                yield part.lineno, None
 
 
 def error_texts() -> set[str]:
@@ -69,52 +61,40 @@ def error_texts() -> set[str]:
     return {text for text in found if text and re.search("[A-Za-z]{2}", _SAME.sub(" ", text))}
 
 
-class _RecordingFormatter(ChineseFormatter):
-    """Remembers what it looks up."""
-
-    def __init__(self) -> None:
-        super().__init__(width=78)
-        self.asked: set[str] = set()
-
-    def say(self, english: str) -> str:
-        self.asked.add(english)
-        return super().say(english)
-
-
 def help_texts(program: click.Group) -> set[str]:
     """Every text in the help of a program and its commands."""
+    asked = set()
+
+    class Listener(ChineseFormatter):
+        def say(self, english: str) -> str:
+            asked.add(english)
+            return english
+
     # With its settings: click keeps the help option that it first made for a command.
     top = LanguageContext(program, info_name="regard", **program.context_settings)
     top.meta[LANGUAGE] = "zh"
-    formatter = _RecordingFormatter()
-    program.format_help(top, formatter)
-    for name, command in program.commands.items():
-        command.format_help(LanguageContext(command, parent=top, info_name=name), formatter)
-    return formatter.asked
+    with gettext_in("zh"):
+        program.format_help(top, Listener())
+        for name, command in program.commands.items():
+            command.format_help(LanguageContext(command, parent=top, info_name=name), Listener())
+    return asked
 
 
-def compare(subject: str, wanted: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The texts that the Chinese table of a subject lacks, and its entries that are no longer used."""
+def differences(wanted: Mapping[str, set[str]]) -> list[str]:
+    """What is missing from the Chinese tables of these subjects, as lines of JSON, and what is not used."""
     of_system = {os.strerror(number) for number in errno.errorcode}
-    known = read_table(subject, "zh").keys()
-    return sorted(set(wanted) - known), sorted(known - set(wanted) - of_system)
-
-
-def main() -> int:
-    """Print both for errors and help; 1 if there are any."""
-    from regard.app.main import main as program
-
-    failed = False
-    for subject, wanted in (("errors", error_texts()), ("help", help_texts(program))):
-        missing, stale = compare(subject, wanted)
-        for text in missing:
-            print(f'  {json.dumps(text, ensure_ascii=False)}: "",')
-        for text in stale:
-            print(f"stale: {text}")
-        print(f"{subject}.json: {len(missing)} missing, {len(stale)} stale", file=sys.stderr)
-        failed |= bool(missing or stale)
-    return int(failed)
+    found = []
+    for subject, texts in wanted.items():
+        known, of_click = read_table(subject, "zh").keys(), read_table("click", "zh").keys()
+        missing = sorted(texts - known - of_click)
+        found += [f'{subject}.json:  {json.dumps(text, ensure_ascii=False)}: "",' for text in missing]
+        found += [f"{subject}.json, not used:  {text}" for text in sorted(known - texts - of_system)]
+    return found
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from regard.app.main import main
+
+    lines = differences({"errors": error_texts(), "help": help_texts(main)})
+    print(*lines, f"{len(lines)} missing or not used", sep="\n")
+    sys.exit(bool(lines))

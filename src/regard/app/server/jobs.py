@@ -21,7 +21,7 @@ from regard.app.server.limits import Limits
 from regard.app.server.request_errors import RequestError
 from regard.errors import RegardError
 
-State = Literal["waiting", "running", "done", "failed", "cancelled"]
+JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 KEPT_AFTER = 600.0
 """Seconds for which a finished job can be queried."""
@@ -62,7 +62,7 @@ class Job:
     deadline: float
     client: str = ""  # whose limits it counts towards
     key: Hashable = None
-    state: State = "waiting"
+    state: JobState = "waiting"
     stage: str = "waiting"
     share: float = 0.0
     result: dict[str, Any] | None = None
@@ -98,7 +98,7 @@ class Subscription:
     cancelled: float | None = None  # when this requester left the job to the others
 
     @property
-    def state(self) -> State:
+    def state(self) -> JobState:
         """The state of the job, as this requester sees it."""
         return "cancelled" if self.cancelled is not None else self.job.state
 
@@ -313,7 +313,7 @@ class Jobs:
         else:
             self._finish(job, "done", result=result)
 
-    def _finish(self, job: Job, state: State, **outcome: Any) -> None:
+    def _finish(self, job: Job, state: JobState, **outcome: Any) -> None:
         with self._changed:
             self._end(job, state, **outcome)
             self._changed.notify_all()
@@ -321,7 +321,7 @@ class Jobs:
     def _end(
         self,
         job: Job,
-        state: State,
+        state: JobState,
         *,
         result: dict[str, Any] | None = None,
         error: RegardError | None = None,

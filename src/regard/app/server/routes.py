@@ -18,6 +18,7 @@ from regard.app.server.api_types import (
     CellParameters,
     HeadParameters,
     JobPollParameters,
+    LineParameters,
     MapRequest,
     PageParameters,
     PageRequest,
@@ -36,7 +37,7 @@ from regard.app.server.request_validation import check_choice, parsed_body, pars
 from regard.app.server.server_state import ServerState
 from regard.errors import RegardError
 from regard.version import __version__
-from regard.views.map import TILE, Levels, Plane, encoded, peak, strongest_key, tile
+from regard.views.map import TILE, HeadMatrix, Levels, encoded, line_of, peak, strongest_key, tile
 
 Answer = TypeVar("Answer")
 Parameters = TypeVar("Parameters", bound=Struct)
@@ -76,6 +77,7 @@ class Routes:
             ("GET", f"{one}/margins/{{call}}/{{head}}", self.margins),
             ("GET", f"{one}/peaks/{{call}}/{{head}}/{{level}}/{{row}}/{{column}}", self.peak),
             ("GET", f"{one}/rows/{{call}}/{{head}}/{{row}}", self.row),
+            ("GET", f"{one}/lines/{{call}}/{{head}}/{{side}}/{{token}}", self.line),
             ("GET", f"{one}/tiles/{{call}}/{{head}}/{{level}}/{{row}}/{{column}}", self.tile),
         ]
         by_path: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
@@ -136,6 +138,7 @@ class Routes:
                     "tokens": limits.tokens,
                     "letters": limits.characters,
                     "generated": limits.generated,
+                    "picture": limits.picture,
                     "tile": TILE,
                 },
             },
@@ -244,12 +247,12 @@ class Routes:
             )
 
         def work() -> tuple[bytes, tuple[int, int]]:
-            plane = self._plane(entry, said)
+            matrix = self._matrix(entry, said)
             levels = self._levels(entry, said)
             if (
                 levels is None
-                and said.level <= plane.coarsest
-                and self.server_state.needs_levels(plane, said.level)
+                and said.level <= matrix.coarsest
+                and self.server_state.needs_levels(matrix, said.level)
             ):
                 raise RequestError(
                     409,
@@ -258,7 +261,7 @@ class Routes:
                     level=said.level,
                 )
             cells = tile(
-                plane, level=said.level, row=said.row, column=said.column, kind=said.kind, levels=levels
+                matrix, level=said.level, row=said.row, column=said.column, kind=said.kind, levels=levels
             )
             return encoded(cells, said.type, said.scale), (cells.shape[0], cells.shape[1])
 
@@ -270,22 +273,34 @@ class Routes:
         """The pair with the largest weight in one cell."""
         entry, said = self._place(request, CellParameters)
         found = await self._in_thread(
-            lambda: peak(self._plane(entry, said), level=said.level, row=said.row, column=said.column)
+            lambda: peak(self._matrix(entry, said), level=said.level, row=said.row, column=said.column)
         )
         return SafeJsonResponse(found._asdict(), headers={"cache-control": "no-store"})
 
     async def row(self, request: Request) -> Response:
         """The key that one query attends to most."""
         entry, said = self._place(request, RowParameters)
-        found = await self._in_thread(lambda: strongest_key(self._plane(entry, said), row=said.row))
+        found = await self._in_thread(lambda: strongest_key(self._matrix(entry, said), row=said.row))
         return SafeJsonResponse(found._asdict(), headers={"cache-control": "no-store"})
+
+    async def line(self, request: Request) -> Response:
+        """What one query attends to, or what attends to one key, as float32."""
+        entry, said = self._place(request, LineParameters)
+
+        def work() -> bytes:
+            found = line_of(self._matrix(entry, said), side=said.side, token=said.token)
+            return found.float().numpy().tobytes()
+
+        content = await self._in_thread(work)
+        headers = {"cache-control": "no-store"}
+        return Response(content, media_type="application/octet-stream", headers=headers)
 
     async def margins(self, request: Request) -> Response:
         """Attention received by every key, then the entropy of every query, as float32."""
         entry, said = self._place(request, HeadParameters)
         levels = self._levels(entry, said)
         if levels is None:
-            await self._in_thread(lambda: self._plane(entry, said))
+            await self._in_thread(lambda: self._matrix(entry, said))
             raise RequestError(
                 409, "The margins of this head are not built yet.", do="Post to …/maps, then ask again."
             )
@@ -301,7 +316,7 @@ class Routes:
     def _entry(self, request: Request) -> StoredRecording:
         entry = self.server_state.library.get(request.path_params["recording"])
         if entry is None:
-            raise RequestError(404, "This recording is no longer available.", do="Read the text again.")
+            raise RequestError(404, "The server does not have this recording.", do="Read the text again.")
         return entry
 
     def _job(self, request: Request) -> Subscription:
@@ -327,8 +342,8 @@ class Routes:
         self._call(entry, said.call)
         return entry, said
 
-    def _plane(self, entry: StoredRecording, said: HeadParameters) -> Plane:
-        return self.server_state.plane(entry, said.call, said.head, said.sinks, said.what)
+    def _matrix(self, entry: StoredRecording, said: HeadParameters) -> HeadMatrix:
+        return self.server_state.matrix(entry, said.call, said.head, said.sinks, said.what)
 
     def _levels(self, entry: StoredRecording, said: HeadParameters) -> Levels | None:
         return self.server_state.levels.get((entry.id, said.call, said.head, said.sinks, said.what))

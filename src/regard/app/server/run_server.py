@@ -24,14 +24,14 @@ from regard.app.server.recording_store import RecordingStore, remove_parts
 from regard.app.server.request_errors import RequestError, answer_with
 from regard.app.server.routes import Routes
 from regard.app.server.safety import RequestGuard, ServerAddress, is_loopback
-from regard.app.server.served_models import Model
+from regard.app.server.served_models import ServedModel
 from regard.app.server.server_state import ServerState
 from regard.errors import ArgumentError, RecordingFileError, RegardError, reason
 from regard.views.html import visible_text
 
 
 def make_app(
-    models: list[Model],
+    models: list[ServedModel],
     library: RecordingStore,
     server_address: ServerAddress,
     limits: Limits | None = None,

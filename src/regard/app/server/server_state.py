@@ -11,9 +11,9 @@ from regard.app.server.assets import page_of
 from regard.app.server.jobs import Jobs, ProgressReporter, Subscription, log
 from regard.app.server.limits import Limits
 from regard.app.server.recording_store import RecordingStore, StoredRecording, title_of
-from regard.app.server.served_models import Model
+from regard.app.server.served_models import ServedModel
 from regard.errors import ArgumentError, RecordingError
-from regard.views.map import ByteCache, Levels, Plane, build, hidden_keys
+from regard.views.map import ByteCache, HeadMatrix, Levels, build, hidden_keys
 from regard.views.map.levels import base_level
 
 if TYPE_CHECKING:
@@ -30,21 +30,21 @@ class ServerState:
     """The models, recordings and jobs of one server, and their results."""
 
     def __init__(
-        self, models: list[Model], library: RecordingStore, limits: Limits, lang: str | None = None
+        self, models: list[ServedModel], library: RecordingStore, limits: Limits, lang: str | None = None
     ) -> None:
         self.models = {model.id: model for model in models}
         self.library = library
         self.limits = limits
         self.lang = lang  # the initial language of pages; None leaves it to the browser
         self.jobs = Jobs(limits)
-        self.planes: ByteCache[Plane] = ByteCache(limits.plane_bytes, lambda plane: plane.nbytes)
+        self.matrices: ByteCache[HeadMatrix] = ByteCache(limits.matrix_bytes, lambda matrix: matrix.nbytes)
         self.levels: ByteCache[Levels] = ByteCache(limits.level_bytes, lambda levels: levels.nbytes)
         self.pages: ByteCache[bytes] = ByteCache(limits.page_bytes, len)
         self._lock = threading.Lock()
 
     # ---- reading ---------------------------------------------------------------------------------
 
-    def read(self, model: Model, request: ReadingRequest, client: str = "") -> Subscription:
+    def read(self, model: ServedModel, request: ReadingRequest, client: str = "") -> Subscription:
         """Read a text; the result names the recording."""
 
         def work(report: ProgressReporter) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class ServerState:
 
     def _forget(self) -> None:
         """Drop the results of recordings that were evicted; they would keep them in memory."""
-        for kept in (self.planes, self.levels, self.pages):
+        for kept in (self.matrices, self.levels, self.pages):
             kept.drop(lambda place: place[0] not in self.library)
 
     def _save(self, entry: StoredRecording, report: ProgressReporter) -> bool:
@@ -77,29 +77,31 @@ class ServerState:
 
     # ---- maps ------------------------------------------------------------------------------------
 
-    def plane(self, entry: StoredRecording, call: int, head: int, sinks: str, what: str = "weight") -> Plane:
+    def matrix(
+        self, entry: StoredRecording, call: int, head: int, sinks: str, what: str = "weight"
+    ) -> HeadMatrix:
         """A head prepared for tiles."""
         place = (entry.id, call, head, sinks, what)
-        found = self.planes.get(place)
+        found = self.matrices.get(place)
         if found is None:
             keys = entry.calls[call].keys
             # Finding the special tokens of a long text takes a moment.
             hidden = hidden_keys(
                 sinks, entry.key_text(call).special if sinks == "special" else [False] * keys
             )
-            # One at a time, so that two tiles of one head share the plane and its caches.
+            # One at a time, so that two tiles of one head share the matrix and its caches.
             with self._lock:
-                found = self.planes.get(place)
+                found = self.matrices.get(place)
                 if found is None:
-                    found = Plane(
+                    found = HeadMatrix(
                         entry.calls[call], head, entry.batch, hidden if hidden.any() else None, what
                     )
-                    self.planes.put(place, found)
+                    self.matrices.put(place, found)
         return found
 
-    def needs_levels(self, plane: Plane, level: int) -> bool:
+    def needs_levels(self, matrix: HeadMatrix, level: int) -> bool:
         """Whether a level needs a pass over the whole head."""
-        return level >= base_level(plane)
+        return level >= base_level(matrix)
 
     def build(
         self,
@@ -115,10 +117,10 @@ class ServerState:
         place = (entry.id, call, head, sinks, what)
         if self.levels.get(place) is not None:
             return None
-        plane = self.plane(entry, call, head, sinks, what)
+        matrix = self.matrix(entry, call, head, sinks, what)
 
         def work(report: ProgressReporter) -> dict[str, Any]:
-            self.levels.put(place, build(plane, lambda share: report(share)))
+            self.levels.put(place, build(matrix, lambda share: report(share)))
             return {"recording": entry.id, "call": call, "head": head, "sinks": sinks, "what": what}
 
         return self.jobs.submit("mapping", work, key=("map", *place), client=client)

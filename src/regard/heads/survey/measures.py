@@ -14,6 +14,8 @@ from torch import Tensor
 
 from regard.heads.survey.tokenized_batch import FEATURES, PAIRS, TokenizedBatch
 from regard.kernels.plain_kernel import ScoreOptions, finite_lse, full_precision, scores_of
+from regard.kernels.row_weights import weigh_rows
+from regard.kernels.statistics_pass import LOG2_E
 from regard.kernels.tile_pass import flatten_lead
 from regard.recording import Call, DenseCall
 
@@ -45,12 +47,11 @@ def measured(call: Call, texts: TokenizedBatch) -> Iterator[MeasuredRows]:
 
 def _rows(call: Call, texts: TokenizedBatch, rows: slice) -> MeasuredRows:
     allowed = _allowed(call, texts, rows)
-    weights, logarithms = _weights(call, rows, allowed)
+    weights, entropy, peak = _weights(call, rows, allowed)
     counts = allowed & texts.real[:, None, rows, None]
     visible = allowed.sum(-1)
     sees = counts.any(-1)  # (batch, head or 1, query)
     several = sees & (visible > 1)
-    entropy = -(weights * logarithms).sum(-1).clamp_(max=0)
     features = texts.features(rows)
     on = dict(zip(FEATURES, _contract(weights, features).unbind(-1)))
     there = dict(zip(FEATURES, _contract(allowed.float(), features).unbind(-1)))
@@ -58,7 +59,7 @@ def _rows(call: Call, texts: TokenizedBatch, rows: slice) -> MeasuredRows:
     values = {
         "entropy": entropy,
         "relative_entropy": entropy / torch.log(size),
-        "peak": weights.amax(-1),
+        "peak": peak,
         "distance": on["gap"] / torch.where(on["mass"] > 0, on["mass"], 1.0),
         "broad": torch.expm1(entropy) / (size - 1),
         **{name: on[name] for name in PAIRS},
@@ -97,11 +98,11 @@ def _allowed(call: Call, texts: TokenizedBatch, rows: slice) -> Tensor:
     return found.expand(call.batch, -1, len(positions[rows]), call.keys)
 
 
-def _weights(call: Call, rows: slice, allowed: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights, and their logarithms: finite also where a weight is 0, so that their product is 0."""
+def _weights(call: Call, rows: slice, allowed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Weights, their entropy, and the greatest of each row."""
     if isinstance(call, DenseCall):
         weights = call.matrix[:, :, rows].float() * allowed
-        return weights, torch.log(weights.clamp(min=torch.finfo(weights.dtype).tiny))
+        return _with_sums(weights, torch.log(weights.clamp(min=torch.finfo(weights.dtype).tiny)))
     call = call.scored()
     q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (call.q[:, :, rows], call.k))
     grouped = q.unflatten(1, (k.shape[1], -1))  # query heads that share a key head are adjacent
@@ -113,10 +114,20 @@ def _weights(call: Call, rows: slice, allowed: Tensor) -> tuple[Tensor, Tensor]:
         q_positions = torch.from_numpy(extent.query_positions()[rows]).to(device)
         k_positions = torch.from_numpy(extent.key_positions()).to(device)
         scores = scores + call.bias.tile(call.bias.tables, q_positions, k_positions, extent)
+    in_bits = scores.mul_(LOG2_E)
+    seen = None if bool(allowed.all()) else allowed.cpu().numpy()
+    sums = weigh_rows(in_bits, call.lse[:, :, rows], seen, can_forbid=call.bias is not None)
+    if sums is not None:
+        return in_bits, sums.entropy.clamp_(min=0), sums.peak
     lse = call.lse[:, :, rows, None].to(scores.dtype)
-    logarithms = scores.sub_(finite_lse(lse))
+    logarithms = in_bits.div_(LOG2_E).sub_(finite_lse(lse))
     logarithms = logarithms.masked_fill_(~allowed, -1e4).clamp_(min=-1e4)  # e^−10000 is 0
-    return torch.exp2(logarithms * 1.4426950408889634), logarithms
+    return _with_sums(torch.exp2(logarithms * LOG2_E), logarithms)
+
+
+def _with_sums(weights: Tensor, logarithms: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Logarithms must be finite also where a weight is 0, so that their product is 0."""
+    return weights, (weights * logarithms).sum(-1).clamp_(max=0).neg_(), weights.amax(-1)
 
 
 def _contract(weights: Tensor, features: Tensor) -> Tensor:

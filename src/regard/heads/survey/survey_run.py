@@ -38,10 +38,10 @@ LONG = ("truncate", "split")
 
 
 @dataclass(frozen=True)
-class State:
+class SurveyProgress:
     """How far a run has come, for a progress display.
 
-    >>> State(texts=1000, share=0.5, left=75.0).share
+    >>> SurveyProgress(texts=1000, share=0.5, left=75.0).share
     0.5
     """
 
@@ -50,7 +50,7 @@ class State:
     left: float  # estimated seconds; NaN at the beginning
 
 
-Listener = Callable[[State], None]
+Listener = Callable[[SurveyProgress], None]
 
 
 def survey(
@@ -310,4 +310,4 @@ class _ProgressClock:
         self.texts += len(batch.parts)
         gone = share - self.begun
         left = self.elapsed * (1 - share) / gone if gone > 0 else float("nan")
-        self.report(State(share, self.texts, left))
+        self.report(SurveyProgress(share, self.texts, left))

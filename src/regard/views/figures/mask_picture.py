@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from regard.errors import ArgumentError, MaskError
 from regard.kernels import plan
 from regard.masks import Mask, MaskLike, as_mask, parse
-from regard.masks.extent import Extent, Strip
+from regard.masks.extent import Extent, TiledAxis
 from regard.masks.mask import ALL, NONE, extent_of, verdicts
 from regard.views.figures.figure_layout import FigureLayout, area_of, shortened
 from regard.views.figures.style import ACCENT, DOTS, PAPER, QUIET, house_style
@@ -111,8 +111,8 @@ def verdict_map(mask: Mask, extent: Extent, tall: int, wide: int) -> NDArray[np.
     if tall == wide == 1:
         allowed = np.broadcast_to(mask.evaluate(extent), extent)
         return verdicts(allowed, ~allowed)
-    rows = Strip.cut(extent.query_positions(), tall)
-    columns = Strip.cut(extent.key_positions(), wide)
+    rows = TiledAxis.cut(extent.query_positions(), tall)
+    columns = TiledAxis.cut(extent.key_positions(), wide)
     return mask.tiles(rows, columns, extent)
 
 

@@ -203,7 +203,7 @@ def _text(tokens: Sequence[str] | None, count: int) -> SideTokens:
 # ---- drawing ---------------------------------------------------------------------------------
 
 
-class _Book:
+class _AnimatedText:
     """A text on a figure, laid out once; each step colours its tokens and hides those that come later."""
 
     def __init__(
@@ -262,36 +262,36 @@ def _frames(steps: _Steps) -> Iterator[Image.Image]:
     names = [readable(text.tokens, families) for text in texts]
     # Laid out twice: the first time to learn how high the text is.
     height = 40.0
-    books: list[_Book] = []
+    drawn: list[_AnimatedText] = []
     for _ in range(2):
         figure = StyledFigure(figsize=(WIDTH, height), dpi=DOTS)
         top = height * DOTS - (MARGIN + 0.55) * DOTS
-        books = []
+        drawn = []
         for text, shown in zip(texts, names):
-            if books:
-                top = books[-1].bottom - SIZE * 3.2 * DOTS / 72
-            books.append(_Book(figure, text, shown, families, top))
-        used = height * DOTS - books[-1].bottom + MARGIN * DOTS
+            if drawn:
+                top = drawn[-1].bottom - SIZE * 3.2 * DOTS / 72
+            drawn.append(_AnimatedText(figure, text, shown, families, top))
+        used = height * DOTS - drawn[-1].bottom + MARGIN * DOTS
         height = used / DOTS
     title = figure.text(
         MARGIN / WIDTH, 1 - MARGIN / height, "", va="top", fontfamily=families, color=QUIET, fontsize=10
     )
     for place, row in enumerate(steps.rows):
-        yield _frame(figure, steps, books, title, place, row)
+        yield _frame(figure, steps, drawn, title, place, row)
 
 
 def _frame(
-    figure: StyledFigure, steps: _Steps, books: Sequence[_Book], title: Text, place: int, row: int
+    figure: StyledFigure, steps: _Steps, drawn: Sequence[_AnimatedText], title: Text, place: int, row: int
 ) -> Image.Image:
     weights = steps.weights[place]
     key = int(weights.argmax())
     if steps.written is None:
         here = row + steps.offset
-        books[0].show(here + 2, weights, here=here, new=here + 1)
+        drawn[0].show(here + 2, weights, here=here, new=here + 1)
         query = steps.keys.tokens[here]
     else:
-        books[0].show(len(steps.keys.tokens), weights)
-        books[1].show(row + 1, None, here=row, new=row)
+        drawn[0].show(len(steps.keys.tokens), weights)
+        drawn[1].show(row + 1, None, here=row, new=row)
         query = steps.written.tokens[row]
     said = TEXTS.say(
         "animation", steps.lang, query=query, key=steps.keys.tokens[key], share=100 * float(weights[key])

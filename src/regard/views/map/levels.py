@@ -1,4 +1,4 @@
-"""Every coarser level of a plane from one pass over its rows: sums, maxima, and the margins.
+"""Every coarser level of a matrix from one pass over its rows: sums, maxima, and the margins.
 
 At level z a cell represents ``2^z × 2^z`` pairs. Fine levels are computed tile by tile on request,
 which is cheap; from ``base_level`` on, cells are kept. Only a few rows of weights are in memory at a
@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.threads import each, spread
-from regard.views.map.plane import Plane
+from regard.views.map.head_matrix import HeadMatrix
 
 LEAST_BASE = 3
 """The finest level that is ever kept: below, a tile is at most 1024 × 1024 pairs, a few milliseconds."""
@@ -71,45 +71,43 @@ class Levels:
         return sum(tensor.numel() * tensor.element_size() for tensor in held)
 
 
-def base_level(plane: Plane) -> int:
+def base_level(matrix: HeadMatrix) -> int:
     """The finest level that is kept."""
     base = LEAST_BASE
-    while math.ceil(plane.queries / 2**base) * math.ceil(plane.keys / 2**base) > MOST_CELLS:
+    while math.ceil(matrix.queries / 2**base) * math.ceil(matrix.keys / 2**base) > MOST_CELLS:
         base += 1
     return base
 
 
 @torch.no_grad()
-def build(plane: Plane, report: Callable[[float], None] = lambda share: None) -> Levels:
+def build(matrix: HeadMatrix, report: Callable[[float], None] = lambda share: None) -> Levels:
     """All kept levels and the margins, in one pass.
 
     ``report`` is called every few rows with the share that is done; the pass ends if it raises.
     """
-    base = base_level(plane)
+    base = base_level(matrix)
     step = 2**base
-    shape = math.ceil(plane.queries / step), math.ceil(plane.keys / step)
-    keeps = plane.coarsest >= base
+    shape = math.ceil(matrix.queries / step), math.ceil(matrix.keys / step)
+    keeps = matrix.coarsest >= base
     sums, maxima = (torch.zeros(shape if keeps else (0, 0)) for _ in range(2))
-    weighs = plane.what == "weight"
+    weighs = matrix.what == "weight"
     if not weighs:
         maxima.fill_(torch.nan)
     sizes = [1.0] if weighs else [0.0]
-    received, entropy = torch.zeros(plane.keys, dtype=torch.float64), torch.zeros(plane.queries)
-    height = max(1, CHUNK_WEIGHTS // max(1, plane.keys * step)) * step
-    progress = _Progress(plane.queries, report)
+    received, entropy = torch.zeros(matrix.keys, dtype=torch.float64), torch.zeros(matrix.queries)
+    height = max(1, CHUNK_WEIGHTS // max(1, matrix.keys * step)) * step
+    progress = _Progress(matrix.queries, report)
 
     def stretch(tops: range) -> Tensor:
         """Some rows, a few at a time; what they gave to each key."""
         own = torch.zeros_like(received)
         for top in tops:
-            rows = slice(top, min(top + height, plane.queries))
-            columns = plane.reach(rows)
+            rows = slice(top, min(top + height, matrix.queries))
+            columns = matrix.reach(rows)
             if columns.start < columns.stop:
-                weights = plane.weights(rows, columns)
-                values = None if plane.what == "weight" else plane.values(rows, columns)
-                logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
-                entropy[rows] = -logs.mul_(weights).sum(1).float()
-                own[columns] += weights.sum(0)
+                weights, entropy[rows], given = matrix.weighted(rows, columns)
+                own[columns] += given
+                values = None if matrix.what == "weight" else matrix.values(rows, columns)
                 if keeps:
                     # Where a row sees is found in whole tiles, so this begins at a cell.
                     at = (
@@ -125,16 +123,16 @@ def build(plane: Plane, report: Callable[[float], None] = lambda share: None) ->
             progress.add(rows.stop - rows.start)
         return own
 
-    tops = range(0, plane.queries, height)
+    tops = range(0, matrix.queries, height)
     apart = max(1, -(-len(tops) // STRETCHES))
     stretches = [tops[start : start + apart] for start in range(0, len(tops), apart)]
-    size = plane.queries * plane.keys * PER_WEIGHT
+    size = matrix.queries * matrix.keys * PER_WEIGHT
     for own in spread(lambda: each(stretch, stretches), size):
         received += own
     # Rounding may give slightly less than 0 where one key takes everything.
     return Levels(
         base,
-        *_coarser(sums, maxima, plane.coarsest - base, in_blocks if weighs else signed_in_blocks),
+        *_coarser(sums, maxima, matrix.coarsest - base, in_blocks if weighs else signed_in_blocks),
         received.float(),
         entropy.clamp_(min=0),
         max(sizes),

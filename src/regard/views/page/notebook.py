@@ -58,10 +58,13 @@ class Display:
 @renamed_arguments(yes="force")
 def show(
     recording: Recording,
+    other: Recording | None = None,
     *,
     height: int = 720,
     batch: int = 0,
     layers: Sequence[int] | int | None = None,
+    other_layers: Sequence[int] | int | None = None,
+    names: Sequence[str] | None = None,
     title: str = "",
     lang: str = "en",
     view: str | None = None,
@@ -76,7 +79,9 @@ def show(
     force: bool = False,
     compact: bool = False,
 ) -> Display:
-    """A recording in a Jupyter notebook: the page of :func:`regard.page`, ``height`` pixels high.
+    """A recording, or two compared, in a Jupyter notebook: the page of :func:`regard.page`.
+
+    It is ``height`` pixels high.
 
     ``compact=True`` hides all toolbars, for slides and blogs; keyboard shortcuts still work.
     The other options are those of ``page()``.
@@ -91,6 +96,9 @@ def show(
     options = PageOptions(
         batch=batch,
         layers=layers,
+        other=other,
+        other_layers=other_layers,
+        names=names,
         title=title,
         lang=lang,
         start=PageStart(view, kind, layer, head, compact=compact, what=what),

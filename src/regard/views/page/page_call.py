@@ -17,6 +17,7 @@ from regard.threads import each, spread
 from regard.views.page.array_packing import ArrayStore
 from regard.views.page.head_groups import HeadSlice, pieces_of
 from regard.views.page.page_bias import CarriedBias, carried
+from regard.views.page.page_layer import CarriedLayers, carried_layer, carried_layers
 from regard.views.page.page_quantities import carried_quantities
 from regard.views.page.quantisation import Quantised, quantise
 from regard.views.page.rounding_error import BOUND, greatest_error, rows_to_compare
@@ -40,23 +41,6 @@ Carried = Callable[[ArrayStore], dict[str, Any]]
 """A call ready for the page: adds its arrays to the payload and returns its description."""
 
 
-PROJECTED = 1 << 20
-"""Numbers in all W_O of a page up to which it carries them, for the last steps of a calculation."""
-
-
-def carries_projections(calls: Sequence[Call]) -> bool:
-    """Whether a page of these calls has W_O of each: all are recorded, with all heads, and they are small."""
-    numbers = [
-        call.projection.numel()
-        for call in calls
-        if isinstance(call, ScoredCall)
-        and call.projection is not None
-        and call.v is not None
-        and call.head_numbers == tuple(range(call.heads))
-    ]
-    return len(numbers) == len(calls) > 0 and sum(numbers) <= PROJECTED
-
-
 def carried_calls(
     calls: Sequence[Call],
     *,
@@ -73,10 +57,10 @@ def carried_calls(
         if isinstance(call, DenseCall):
             return carried_weights(call)
         return carried_scores(
-            call.scored(), value_bits=value_bits, what=what, direction=direction, projected=projected
+            call.scored(), value_bits=value_bits, what=what, direction=direction, layers=layers
         )
 
-    projected = carries_projections(calls)
+    layers = carried_layers(calls)
 
     # Each weight is computed three times: exactly, as the page shows it, and for the thumbnail; so is each
     # gradient, whose pictures need the weights once more.
@@ -91,7 +75,7 @@ def carried_scores(
     value_bits: int,
     what: Sequence[str] = ("weight",),
     direction: Tensor | None = None,
-    projected: bool = False,
+    layers: CarriedLayers,
 ) -> Carried:
     """A call of Q and K of one sequence."""
     pieces = list(pieces_of(call))
@@ -109,7 +93,7 @@ def carried_scores(
     else:
         values = None if call.v is None else quantise(call.v[0].numpy(), value_bits, short_scales=True)
     pictures = [thumbnail(piece, _lse(piece, piece.q.dtype)) for piece in pieces]
-    weight = quantise(call.projections.double().numpy(), 16, short_scales=True) if projected else None
+    layer = carried_layer(call, layers)
     return lambda arrays: {
         "channels": pieces[0].q.shape[-1],
         "q": arrays.put_rows(shown.q),
@@ -124,7 +108,7 @@ def carried_scores(
         "error": shown.error,
         "compared": shown.compared,
         **({} if others is None else others.described(arrays)),
-        **({} if weight is None else {"projection": arrays.put_rows(weight)}),
+        **layer(arrays),
     }
 
 

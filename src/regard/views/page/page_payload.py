@@ -30,9 +30,9 @@ from regard.views.page.base85 import DIGITS
 from regard.views.page.display_tokens import SideTokens, numbered, text_of
 from regard.views.page.head_groups import pieces_of
 from regard.views.page.mask_intervals import intervals
-from regard.views.page.opening import cards, head_roles, opening
+from regard.views.page.opening import HeadRoles, cards, head_roles, opening
 from regard.views.page.page_call import carried_calls
-from regard.views.page.page_picture import described_picture
+from regard.views.page.page_picture import described_picture, described_rollout
 from regard.views.page.page_quantities import check_what, head_numbers, quantities_of
 from regard.views.page.page_relevance import relevance_rows
 from regard.views.page.sequence import one_sequence
@@ -45,7 +45,9 @@ STATISTICS = (
 )  # fmt: skip
 """The columns of ``regard.heads.table`` that a page shows."""
 
-CARRIED = ("q", "k", "v", "own_weights", "output_gradient", "projection")
+CARRIED = (
+    "q", "k", "v", "own_weights", "output_gradient", "projection", "projection_bias", "residual",
+)  # fmt: skip
 """The tensors that a page carries or computes with."""
 
 FINE_VALUES = 1 << 19
@@ -59,6 +61,7 @@ class TokenDisplay:
     words: Sequence[int] | None = None
     source_words: Sequence[int] | None = None
     prettify: bool = True
+    sides: Sequence[tuple[SideTokens, SideTokens]] | None = None  # rows and columns of each call, as they are
 
 
 @dataclass
@@ -115,12 +118,13 @@ def payload_of(
     effects: Ablation | None = None,
     direction: Tensor | None = None,
     relevance: Sequence[int] | None = None,
+    arrays: ArrayStore | None = None,
 ) -> Payload:
     """The payload of the page of one sequence.
 
     ``sentence_b`` is the position of the first token of a second sentence, where there are two; ``direction``
     is that of contributions, ``relevance`` the rows whose relevance is computed, by default those that the
-    loss was read at.
+    loss was read at; ``arrays`` is where arrays are kept, if another payload shares them.
 
     >>> import regard
     >>> model = torch.nn.MultiheadAttention(8, 2)
@@ -133,37 +137,73 @@ def payload_of(
     what = quantities_of(calls)
     if direction is not None:
         check_what("contribution", what)
-    payload = Payload(
-        {
-            "format": FORMAT,
-            "digits": DIGITS,
-            "model": recording.model,
-            "title": title,
-            "language": language,
-            "start": {**(start or {})},
-            "sentenceB": sentence_b,
-            "statistics": [*(["effect"] if effects is not None else []), *_own_statistics(what), *STATISTICS],
-            "what": what,
-            "directed": direction is not None,
-            "texts": [],
-            "masks": [],
-            "calls": [],
-        }
-    )
-    wanted = set(payload.header["start"])
     for call in calls:
         _check(call, batch)
     alone = [one_sequence(call, batch) for call in calls]
-    numbers = _statistics(recording.model, alone, what, direction)
-    if effects is not None:
-        numbers = [np.concatenate([_effects(effects, call), own]) for call, own in zip(calls, numbers)]
+    shown = _ShownCalls(recording, calls, alone, batch, what, direction)
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "digits": DIGITS,
+        "model": recording.model,
+        "title": title,
+        "language": language,
+        "start": {**(start or {})},
+        "sentenceB": sentence_b,
+        "statistics": [*(["effect"] if effects is not None else []), *_own_statistics(what), *STATISTICS],
+        "what": what,
+        "directed": direction is not None,
+        "texts": [],
+        "masks": [],
+        "calls": [],
+    }
+    payload = Payload(header, ArrayStore() if arrays is None else arrays)
+    numbers = _statistics(shown, effects)
+    roles = head_roles(recording, alone, batch)
+    texts = _put_calls(payload, shown, numbers, roles, wording or TokenDisplay())
+    header["relevance"] = [
+        one.described(payload.arrays) for one in relevance_rows(recording, calls, batch, relevance)
+    ]
+    header["cards"] = cards(alone, roles)
+    if recording.picture is not None:
+        header["picture"] = described_picture(recording.picture)
+        header["rollout"] = described_rollout(recording, calls, batch, payload.arrays)
+    if recording.next_tokens is not None and batch == 0:
+        header["next"] = _next_tokens(recording.next_tokens, payload.arrays)
+    _choose_start(header, shown, texts, roles, numbers, by_relevance=relevance is not None)
+    header["arrays"] = payload.arrays.described
+    return payload
+
+
+@dataclass(frozen=True, eq=False)
+class _ShownCalls:
+    """The calls of a page: as they were recorded, and as calls of its one sequence."""
+
+    recording: Recording
+    calls: Sequence[Call]
+    alone: Sequence[Call]
+    batch: int
+    what: Sequence[str]
+    direction: Tensor | None  # of contributions
+
+
+def _put_calls(
+    payload: Payload,
+    shown: _ShownCalls,
+    numbers: Sequence[NDArray[np.float32]],
+    roles: HeadRoles,
+    wording: TokenDisplay,
+) -> list[tuple[SideTokens, SideTokens]]:
+    """Describe every call; returns the texts of the rows and columns of each."""
+    alone = shown.alone
     values = sum(call.v.numel() for call in alone if isinstance(call, ScoredCall) and call.v is not None)
     bits = 16 if values <= FINE_VALUES else 8
-    carried = carried_calls(alone, value_bits=bits, what=what, direction=direction)
-    roles = head_roles(recording, alone, batch)
+    carried = carried_calls(alone, value_bits=bits, what=shown.what, direction=shown.direction)
     texts = []
-    for place, (call, one) in enumerate(zip(calls, alone)):
-        rows, columns = _texts(recording, call, batch, wording or TokenDisplay())
+    for place, (call, one) in enumerate(zip(shown.calls, alone)):
+        if wording.sides is not None:
+            rows, columns = wording.sides[place]
+        else:
+            rows, columns = _texts(shown.recording, call, shown.batch, wording)
         texts.append((rows, columns))
         described = {
             "name": call.name,
@@ -182,24 +222,28 @@ def payload_of(
         if isinstance(one, ScoredCall):
             described["masks"] = [payload.put_mask(piece.mask, call.extent) for piece in pieces_of(one)]
         payload.header["calls"].append(described)
-    payload.header["relevance"] = [
-        one.described(payload.arrays) for one in relevance_rows(recording, calls, batch, relevance)
-    ]
-    payload.header["cards"] = cards(alone, roles)
-    if recording.picture is not None:
-        payload.header["picture"] = described_picture(recording.picture)
-    if recording.next_tokens is not None and batch == 0:
-        payload.header["next"] = _next_tokens(recording.next_tokens, payload.arrays)
-    start = payload.header["start"]
-    if start.get("view", "text" if recording.picture is None else "picture") == "text":
-        start |= opening(alone, texts, roles, start)
-        if relevance is not None:
+    return texts
+
+
+def _choose_start(
+    header: dict[str, Any],
+    shown: _ShownCalls,
+    texts: Sequence[tuple[SideTokens, SideTokens]],
+    roles: HeadRoles,
+    numbers: Sequence[NDArray[np.float32]],
+    *,
+    by_relevance: bool,
+) -> None:
+    """Add what the page opens with to what was asked for."""
+    start = header["start"]
+    asked = set(start)
+    if start.get("view", "text" if shown.recording.picture is None else "picture") == "text":
+        start |= opening(shown.alone, texts, roles, start)
+        if by_relevance:
             start["group"] = "relevance"
-    if start.get("what", "weight") != "weight" and wanted.isdisjoint({"call", "head"}):
-        start |= _strongest(payload.header["statistics"], numbers, start["what"])
-        start["query"] = min((one["row"] for one in payload.header["relevance"]), default=None)
-    payload.header["arrays"] = payload.arrays.described
-    return payload
+    if start.get("what", "weight") != "weight" and asked.isdisjoint({"call", "head"}):
+        start |= _strongest(header["statistics"], numbers, start["what"])
+        start["query"] = min((one["row"] for one in header["relevance"]), default=None)
 
 
 def _next_tokens(found: NextTokens, arrays: ArrayStore) -> dict[str, Any]:
@@ -214,18 +258,18 @@ def _next_tokens(found: NextTokens, arrays: ArrayStore) -> dict[str, Any]:
     }
 
 
-def _statistics(
-    model: str, calls: Sequence[Call], what: Sequence[str], direction: Tensor | None
-) -> list[NDArray[np.float32]]:
+def _statistics(shown: _ShownCalls, effects: Ablation | None) -> list[NDArray[np.float32]]:
     """For every call ``(statistic, head)``; NaN where there is nothing to average."""
-    rows = iter(heads.table(Recording(model, calls)))
+    rows = iter(heads.table(Recording(shown.recording.model, shown.alone)))
+    names = (*_own_statistics(shown.what), *STATISTICS)
     found = []
-    for call in calls:
-        own = [next(rows) for _ in range(call.heads)]
+    for call, one in zip(shown.calls, shown.alone):
+        own = [next(rows) for _ in range(one.heads)]
         numbers: dict[str, Any] = {name: [row[name] for row in own] for name in STATISTICS}
-        if len(what) > 1:
-            numbers |= head_numbers(call.scored(), what, direction)
-        found.append(np.array([numbers[name] for name in (*_own_statistics(what), *STATISTICS)], np.float32))
+        if len(shown.what) > 1:
+            numbers |= head_numbers(one.scored(), shown.what, shown.direction)
+        columns = np.array([numbers[name] for name in names], np.float32)
+        found.append(columns if effects is None else np.concatenate([_effects(effects, call), columns]))
     return found
 
 
@@ -276,9 +320,11 @@ def _check(call: Call, batch: int) -> None:
             extent=call.extent,
         )
     for name, tensor in call.tensors().items():
+        if name not in CARRIED:
+            continue
         # Only the output projection is the same for all sequences.
-        own = tensor if name == "projection" else tensor[batch]
-        if name in CARRIED and not bool(torch.isfinite(own).all()):
+        own = tensor if name in ("projection", "projection_bias") else tensor[batch]
+        if not bool(torch.isfinite(own).all()):
             raise RecordingError(
                 "A page needs finite numbers, but {name} of {call_name} has others.",
                 got="NaN or infinity",

@@ -136,7 +136,7 @@ def carried_quantities(
     if not named:
         return None
     gradients = "gradient" in named
-    exact = _Sources(
+    exact = _QuantityInputs(
         call.gradients[0] if gradients else None,
         call.values[0] if gradients else None,
         given_by_keys(call, direction) if "contribution" in named else None,
@@ -149,7 +149,7 @@ def carried_quantities(
                 quantise(x[0].double().numpy(), bits, short_scales=True)
                 for x in (call.gradients, call.values)
             )
-            rounded = _Sources(_decoded(output_gradient), _decoded(v), exact.given)
+            rounded = _QuantityInputs(_decoded(output_gradient), _decoded(v), exact.given)
         errors, greatest = _errors(pieces, shown, lse, exact, rounded, rows, named)
         if not gradients or errors["gradient"] <= BOUND * greatest["gradient"]:
             break
@@ -194,7 +194,7 @@ def head_numbers(
 
 
 @dataclass(frozen=True, eq=False)
-class _Sources:
+class _QuantityInputs:
     """What the quantities are computed from."""
 
     output_gradient: Tensor | None  # (head, query, value channel)
@@ -223,8 +223,8 @@ def _errors(
     pieces: Sequence[HeadSlice],
     shown: Sequence[HeadSlice],
     lse: Tensor,
-    exact: _Sources,
-    rounded: _Sources,
+    exact: _QuantityInputs,
+    rounded: _QuantityInputs,
     rows: Tensor,
     names: Sequence[str],
 ) -> tuple[dict[str, float], dict[str, float]]:
@@ -246,7 +246,7 @@ def _errors(
 
 
 def _pictures(
-    pieces: Sequence[HeadSlice], exact: _Sources, names: Sequence[str]
+    pieces: Sequence[HeadSlice], exact: _QuantityInputs, names: Sequence[str]
 ) -> dict[str, QuantityPicture]:
     """A small picture of each quantity, a few rows at a time."""
     parts: dict[str, list[Tensor]] = {name: [] for name in names}
@@ -261,13 +261,14 @@ def _pictures(
             weights = softmax_of(scores, piece.sinks)
             hidden = scores == -torch.inf
             for name, values in exact.values(piece, weights, rows, names):
-                own[name].append(_furthest(values.masked_fill(hidden, torch.nan), height, width))
+                own[name].append(furthest_in_blocks(values.masked_fill(hidden, torch.nan), height, width))
         for name in names:
             parts[name].append(torch.cat(own[name], 1))
-    return {name: _picture(torch.cat(found)) for name, found in parts.items()}
+    return {name: picture_of_blocks(torch.cat(found)) for name, found in parts.items()}
 
 
-def _picture(furthest: Tensor) -> QuantityPicture:
+def picture_of_blocks(furthest: Tensor) -> QuantityPicture:
+    """The picture of blocks ``(head, row, column)``, each by its number furthest from 0."""
     greatest = furthest.abs().nan_to_num(0.0).amax((1, 2))
     shares = furthest.abs() / greatest.clamp_min(1e-38)[:, None, None]
     # Logarithms, so that small numbers differ too; the steps are a tenth apart.
@@ -275,10 +276,10 @@ def _picture(furthest: Tensor) -> QuantityPicture:
     return QuantityPicture(tones.nan_to_num(MASKED).to(torch.int8).numpy(), greatest.numpy())
 
 
-def _furthest(values: Tensor, height: int, width: int) -> Tensor:
+def furthest_in_blocks(values: Tensor, height: int, width: int) -> Tensor:
     """The number furthest from 0 of each block ``height × width``, NaN where there is none.
 
-    >>> _furthest(torch.tensor([[[1.0, -3.0, torch.nan], [2.0, 0.0, torch.nan]]]), 2, 2)
+    >>> furthest_in_blocks(torch.tensor([[[1.0, -3.0, torch.nan], [2.0, 0.0, torch.nan]]]), 2, 2)
     tensor([[[-3., nan]]])
     """
     for axis, size in ((2, width), (1, height)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,10 @@ from regard.errors import ArgumentError, Phrase, RecordingError
 from regard.languages import check_language
 from regard.recording import Call, DenseCall, Recording, ScoredCall
 from regard.views.column_headings import TEXTS
-from regard.views.page.page_call import carries_projections
+from regard.views.page.array_packing import ArrayStore
+from regard.views.page.page_comparison import ComparedRecording, compare
 from regard.views.page.page_html import document, frame_size
+from regard.views.page.page_layer import layer_bytes
 from regard.views.page.page_payload import FINE_VALUES, Payload, TokenDisplay, payload_of
 from regard.views.page.page_quantities import check_what, quantities_of
 from regard.views.page.page_relevance import rows_asked
@@ -24,7 +26,7 @@ from regard.views.page.thumbnails import SIDE
 if TYPE_CHECKING:
     from torch import Tensor
 
-VIEWS = ("text", "overview", "lines", "matrix", "heads", "steps", "picture")
+VIEWS = ("text", "overview", "lines", "matrix", "heads", "steps", "picture", "speech")
 
 PER_CALL = 1300
 """Bytes of a call besides its arrays: its description, its line of statistics, and the elements around."""
@@ -42,6 +44,10 @@ class PageEstimate:
 
     def __str__(self) -> str:
         return self.in_words()
+
+    def __add__(self, other: PageEstimate) -> PageEstimate:
+        """The size of one page of two recordings: it has the program once."""
+        return PageEstimate(self.calls + other.calls, self.nbytes + other.nbytes - frame_size())
 
     def in_words(self, lang: str = "en") -> str:
         """The estimate in English or Chinese.
@@ -70,9 +76,7 @@ def estimate_page(recording: Recording, *, layers: Sequence[int] | int | None = 
     what = quantities_of(calls)
     fine = values <= FINE_VALUES or "gradient" in what
     size = sum(_bytes(call, 2 if fine else 1, what) for call in calls)
-    if carries_projections(calls):
-        size += sum(2 * call.scored().projections.numel() for call in calls)
-    return PageEstimate(len(calls), size * 5 // 4 + frame_size())
+    return PageEstimate(len(calls), (size + layer_bytes(calls)) * 5 // 4 + frame_size())
 
 
 def _bytes(call: Call, per_value: int, what: Sequence[str]) -> int:
@@ -93,10 +97,13 @@ def _bytes(call: Call, per_value: int, what: Sequence[str]) -> int:
 @renamed_arguments(yes="force")
 def page(
     recording: Recording,
+    other: Recording | str | Path | None = None,
     path: str | Path | None = None,
     *,
     batch: int = 0,
     layers: Sequence[int] | int | None = None,
+    other_layers: Sequence[int] | int | None = None,
+    names: Sequence[str] | None = None,
     title: str = "",
     lang: str = "en",
     view: str | None = None,
@@ -111,16 +118,21 @@ def page(
     relevance: int | Sequence[int] | None = None,
     force: bool = False,
 ) -> Path:
-    """Write a recording as one HTML file that needs nothing else, and return where it is.
+    """Write a recording, or two side by side, as one HTML file that needs nothing else; returns where it is.
 
-    The page carries Q, K and lse and computes the weights that are displayed.
+    The page carries Q, K and lse and computes the weights that are displayed. With a second recording it
+    shows both: two texts, two models, two layers, or a run with ``regard.edit`` beside the plain one. Where
+    the tokens are the same it also shows the difference, and the heads that changed most come first.
 
     Args:
         recording: the result of ``regard.watch`` or ``regard.load``.
+        other: a second recording to compare with; the path may also be given here.
         path: the file, replaced if it exists, its folder made if missing; by default
             ``attention.html`` in the current folder.
         batch: which sequence.
         layers: only these layers.
+        other_layers: only these layers of the second recording; by default the same.
+        names: what the two sides are called, for example ``["plain", "edited"]``.
         title: shown at the top.
         lang: the language to begin with, "en" or "zh".
         view: the view to begin with: text, overview, lines, matrix, heads or steps.
@@ -145,10 +157,18 @@ def page(
     ...     _ = model(torch.randn(1, 5, 16))
     >>> page(seen, getfixture("tmp_path") / "x.html", layer=0, head=1).name
     'x.html'
+    >>> with regard.edit(model, regard.edits.uniform(heads=1)), regard.watch(model) as edited:
+    ...     _ = model(torch.randn(1, 5, 16))
+    >>> page(seen, edited, getfixture("tmp_path") / "y.html", names=["plain", "edited"]).name
+    'y.html'
     """
+    other, path = other_and_path(other, path)
     options = PageOptions(
         batch=batch,
         layers=layers,
+        other=other,
+        other_layers=other_layers,
+        names=names,
         title=title,
         lang=lang,
         start=PageStart(view, kind, layer, head, what=what),
@@ -161,6 +181,22 @@ def page(
     target = Path("attention.html" if path is None else path)
     atomic.write_text(target, document(payload_for(recording, options)))
     return target
+
+
+def other_and_path(
+    other: Recording | str | Path | None, path: str | Path | None
+) -> tuple[Recording | None, str | Path | None]:
+    """The second recording and the file: where there is one recording, the file comes second."""
+    if other is None or isinstance(other, Recording):
+        return other, path
+    if isinstance(other, (str, Path)) and path is None:
+        return None, other
+    raise ArgumentError(
+        "page needs a recording, then perhaps a second one, then perhaps a path.",
+        got="{other}",
+        do='Pass page(a, b, "x.html") or page(a, "x.html").',
+        other=repr(other)[:60],
+    )
 
 
 @dataclass(frozen=True)
@@ -191,14 +227,39 @@ class PageOptions:
     effects: Ablation | None = None
     direction: Tensor | None = None  # of contributions
     relevance: Sequence[int] | None = None  # rows
+    other: Recording | None = None  # to compare with
+    other_layers: Sequence[int] | int | None = None  # by default ``layers``
+    names: Sequence[str] | None = None  # of the two sides
     force: bool = False
 
 
 def payload_for(recording: Recording, options: PageOptions) -> Payload:
     """The payload of a page, once its size and its options are checked."""
     check_language(options.lang)
-    calls = chosen(recording, options.layers)
+    if options.other is None and (options.other_layers is not None or options.names is not None):
+        raise ArgumentError(
+            "other_layers and names are for pages of two recordings.",
+            got="one recording",
+            do="Pass the second one: page(a, b, …).",
+        )
+    _check_size(recording, options)
+    payload = _payload_of_side(recording, options, options.layers)
+    if options.other is None:
+        return payload
+    other = _payload_of_side(options.other, _of_other(options), _other_layers(options), payload.arrays)
+    names = _side_names(recording, options.other, options.names)
+    return compare(
+        ComparedRecording(recording, chosen(recording, options.layers), payload, names[0]),
+        ComparedRecording(options.other, chosen(options.other, _other_layers(options)), other, names[1]),
+        batch=options.batch,
+        chosen=any(one is not None for one in (options.start.kind, options.start.layer, options.start.head)),
+    )
+
+
+def _check_size(recording: Recording, options: PageOptions) -> None:
     size = estimate_page(recording, layers=options.layers)
+    if options.other is not None:
+        size += estimate_page(options.other, layers=_other_layers(options))
     if size.nbytes > LARGEST and not options.force:
         raise RecordingError(
             "A page can have at most {largest:.0f} MB; browsers become slow beyond that.",
@@ -207,6 +268,16 @@ def payload_for(recording: Recording, options: PageOptions) -> Payload:
             largest=LARGEST / 1e6,
             size=size,
         )
+
+
+def _payload_of_side(
+    recording: Recording,
+    options: PageOptions,
+    layers: Sequence[int] | int | None,
+    arrays: ArrayStore | None = None,
+) -> Payload:
+    """The payload of one recording."""
+    calls = chosen(recording, layers)
     return payload_of(
         recording,
         calls,
@@ -219,7 +290,31 @@ def payload_for(recording: Recording, options: PageOptions) -> Payload:
         effects=options.effects,
         direction=options.direction,
         relevance=options.relevance,
+        arrays=arrays,
     )
+
+
+def _of_other(options: PageOptions) -> PageOptions:
+    """The options of the second recording: it follows the first, so it has nothing to begin with."""
+    return replace(options, start=PageStart(options.start.view), effects=None, relevance=None)
+
+
+def _other_layers(options: PageOptions) -> Sequence[int] | int | None:
+    return options.layers if options.other_layers is None else options.other_layers
+
+
+def _side_names(one: Recording, other: Recording, names: Sequence[str] | None) -> Sequence[str]:
+    """What the sides are called: by default the models, if they have different names."""
+    if names is None:
+        return ("A", "B") if one.model == other.model else (one.model, other.model)
+    if isinstance(names, str) or len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(
+            "names must be two texts, one for each recording.",
+            got="names = {names!r}",
+            do='Pass, for example, names=["plain", "edited"].',
+            names=names,
+        )
+    return names
 
 
 def _by_head(effects: Ablation | None) -> Ablation | None:

@@ -34,8 +34,9 @@ export class CallView {
     this.rows = groupTokens(call.queryWords, hidden(call.querySpecial, from), merge);
     const gone = hidden(call.keySpecial, to).map((is, key) => is || this.sinks[key]);
     this.columns = groupTokens(call.keyWords, gone, merge);
-    this.rowNames = groupNames(this.rows, call.queryTokens);
-    this.columnNames = groupNames(this.columns, call.keyTokens);
+    const texts = call.tokensOf(what);
+    this.rowNames = groupNames(this.rows, texts.query);
+    this.columnNames = groupNames(this.columns, texts.key);
     /** Whether the lens changes nothing, so that thumbnails made in advance are right. */
     this.plain = this.rows.count === call.queries && this.columns.count === call.keys;
     this.removedOf = new Map();
@@ -45,7 +46,8 @@ export class CallView {
   /** About how many multiplications one pair of groups costs. */
   get effort() {
     const { call, rows, columns } = this;
-    const channels = Math.max(call.channels, 8) + (this.what === "weight" ? 0 : call.valueChannels);
+    const twice = this.what === "difference" ? Math.max(call.twin?.channels ?? 0, 8) : call.valueChannels;
+    const channels = Math.max(call.channels, 8) + (this.what === "weight" ? 0 : twice);
     return (channels * call.queries * call.keys) / Math.max(1, rows.count * columns.count);
   }
 

@@ -11,6 +11,7 @@ import { PAIRS } from "./state.js";
 /** Builds the bar for the present state. */
 export function renderControls(bar, app) {
   fillBar(bar, [
+    ...compareControls(app),
     ...headControls(app),
     ...quantityControls(app),
     ...lensControls(app),
@@ -71,10 +72,26 @@ export function headControls({ recording, state }) {
   return parts;
 }
 
+/** Where two recordings are compared: both, or their difference, if it can be taken. */
+function compareControls({ recording, state }) {
+  if (!recording.other) return [];
+  if (!recording.what.includes("difference")) return [make("span", { class: "hint" }, say("compare.apart"))];
+  const options = [
+    ["weight", say("compare.beside")],
+    ["difference", say("what.difference")],
+  ];
+  const shown = state.now.what === "difference" ? "difference" : "weight";
+  const control = segments(options, shown, (what) => state.set({ what }), say("compare"));
+  control.title = say("what.difference.about");
+  return [field("compare", "", control)];
+}
+
 /** What is shown of a pair; nothing where there are weights alone. */
 export function quantityControls({ recording, state }) {
-  if (recording.what.length < 2) return [];
-  const keys = recording.what.map((what) => [what, quantityKey(recording, what)]);
+  const offered = recording.what.filter((what) => what !== "difference"); // it has its own switch
+  const { view, group } = state.now;
+  if (offered.length < 2 || (view === "text" && group === "relevance")) return []; // relevance has no other quantity
+  const keys = offered.map((what) => [what, quantityKey(recording, what)]);
   const control = field(
     "what",
     say("what"),

@@ -11,7 +11,7 @@ const MOST_PIXELS = 16000;
 
 /** The view as the text of an SVG document. */
 export async function exportSvg(app) {
-  await app.view.ready?.();
+  await Promise.all(panesOf(app).map(({ view }) => view.ready?.()));
   const { width, height } = paperSize(app);
   const surface = new SvgSurface(width, height);
   drawPaper(surface, app, width, height);
@@ -20,7 +20,7 @@ export async function exportSvg(app) {
 
 /** The view as a PNG, twice as dense as the screen's pixels. */
 export async function exportPng(app) {
-  await app.view.ready?.();
+  await Promise.all(panesOf(app).map(({ view }) => view.ready?.()));
   const { width, height } = paperSize(app);
   const density = Math.min(PNG_DENSITY, MOST_PIXELS / Math.max(width, height));
   const canvas = blankCanvas(Math.round(width * density), Math.round(height * density));
@@ -45,23 +45,34 @@ export function exportName({ state }, ending) {
 }
 
 function paperSize(app) {
-  const { width, height } = app.view.pictureSize();
-  return { width: Math.ceil(width) + 2 * PAPER_MARGIN, height: Math.ceil(height) + 2 * PAPER_MARGIN + PAPER_HEAD };
+  const sizes = panesOf(app).map(({ view }) => view.pictureSize());
+  const width = sizes.reduce((sum, size) => sum + Math.ceil(size.width) + PAPER_MARGIN, PAPER_MARGIN);
+  const height = Math.max(...sizes.map((size) => Math.ceil(size.height)));
+  return { width, height: height + 2 * PAPER_MARGIN + PAPER_HEAD };
 }
 
-/** The view below one line that says what it is, with room around. */
+/** The view below one line that says what it is, with room around; two panes are beside each other. */
 function drawPaper(surface, app, width, height) {
-  const { inks, state, recording } = app;
-  surface.rect(0, 0, width, height, inks.paper);
-  const where = ["overview", "heads"].includes(state.now.view)
-    ? say(`view.${state.now.view}`)
+  surface.rect(0, 0, width, height, app.inks.paper);
+  let left = PAPER_MARGIN;
+  for (const pane of panesOf(app)) {
+    const across = Math.ceil(pane.view.pictureSize().width);
+    surface.text(left, PAPER_MARGIN + 4, paperTitle(pane, app), { fill: app.inks.soft, size: 12, limit: across });
+    pane.view.draw(new Shifted(surface, left, PAPER_MARGIN + PAPER_HEAD));
+    left += across + PAPER_MARGIN;
+  }
+}
+
+/** What a pane shows, in a line. */
+function paperTitle({ state, recording }, { comparison }) {
+  const { view, what } = state.now;
+  const sides =
+    comparison && what === "difference" ? [recording.other.side, recording.side].join(" − ") : recording.side;
+  const name = sides ?? (recording.title || recording.model);
+  const where = ["overview", "heads"].includes(view)
+    ? say(`view.${view}`)
     : `${say("overview.kind", { kind: say(`kind.${state.call.kind}`) })} · ${say("layer.n", { layer: state.call.layer })} · ${headsSaid(state)}`;
-  surface.text(PAPER_MARGIN, PAPER_MARGIN + 4, `${recording.title || recording.model}  ·  ${where}`, {
-    fill: inks.soft,
-    size: 12,
-    limit: width - 2 * PAPER_MARGIN,
-  });
-  app.view.draw(new Shifted(surface, PAPER_MARGIN, PAPER_MARGIN + PAPER_HEAD));
+  return `${name}  ·  ${where}`;
 }
 
 function headsSaid({ now, call }) {
@@ -95,4 +106,9 @@ class Shifted {
       );
     this.image = (canvas, x, y, ...rest) => surface.image(canvas, x + right, y + down, ...rest);
   }
+}
+
+/** What is drawn: the panes of a page, or the map. */
+function panesOf(app) {
+  return app.panes ?? [app];
 }

@@ -35,7 +35,11 @@ export function pageHelp(recording) {
     ["help.click", "help.headclick"],
   ];
   const rows = [
-    ...keyRows(more ? [...HELP_KEYS, [["w"], "help.what"]] : HELP_KEYS),
+    ...keyRows([
+      ...HELP_KEYS,
+      ...(more ? [[["w"], "help.what"]] : []),
+      ...(recording.what.includes("difference") ? [[["d"], "help.difference"]] : []),
+    ]),
     ...gestures.flatMap(([how, what]) => [make("dt", {}, say(how)), make("dd", {}, say(what))]),
   ];
   const formula = make("code", { translate: "no" }, "w = exp(s − lse),  s = c · q·k + b");

@@ -31,6 +31,8 @@ function actionFor({ key, shiftKey }, app) {
   if (key >= "1" && key <= String(views.length)) return () => state.set({ view: views[Number(key) - 1] });
   if (key === "w" && app.recording.what.length > 1)
     return () => state.set({ what: nextQuantity(app.recording, state.now.what) });
+  if (key === "d" && app.recording.what.includes("difference"))
+    return () => state.set({ what: state.now.what === "difference" ? "weight" : "difference" });
   if (key === "?") return () => app.help.toggle();
   if (key === "/") return () => app.find.open();
   if (key === "s") return () => app.toStrongest();

@@ -21,8 +21,8 @@ const LEAST_LEFT = 1e-4;
 
 /**
  * The groups of tokens shown along one axis.
- * @param {number[]} words the word of each token; −1 is not a word
- * @param {boolean[]} dropped tokens that belong to no group
+ * @param {number[]} words the word of each token; −1 if it is not part of a word
+ * @param {boolean[]} dropped tokens that are in no group
  * @param {boolean} merge whether neighbours of the same word are one group
  * @returns {Groups}
  */

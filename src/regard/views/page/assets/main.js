@@ -1,131 +1,49 @@
 // The page: a header, a bar of controls, one view, a line of facts. Everything follows the state.
 
 import { followAddress } from "./address.js";
-import { CallView, SHOWN } from "./call_view.js";
+import { SHOWN } from "./call_view.js";
+import { Comparison } from "./comparison.js";
 import { renderControls } from "./controls.js";
 import { openRecording } from "./data/payload.js";
 import { datum, make, press } from "./elements.js";
 import { closeExplanation } from "./explained.js";
 import { download, exportName, exportPng, exportSvg } from "./export.js";
-import { FindBar, foundIn } from "./find.js";
+import { FindBar } from "./find.js";
 import { Help, pageHelp } from "./help.js";
 import { listenForKeys } from "./keyboard.js";
 import { say, speak, TEXTS } from "./languages.js";
 import { numberText, valueText } from "./numbers.js";
-import { comparedSize, greatestOfHeads, isSigned, quantityKey } from "./quantities.js";
-import { Shading } from "./shading.js";
-import { State, viewsOf } from "./state.js";
-import { greatestPlaces } from "./text_weights.js";
+import { Pane } from "./pane.js";
+import { greatestOfHeads } from "./quantities.js";
+import { viewsOf } from "./state.js";
 import { inksOf, wearTheme } from "./theme.js";
 import { foldTool, languageTool, themeTool, tool } from "./tools.js";
-import { HeadsView } from "./views/heads.js";
-import { LinesView } from "./views/lines.js";
 import { linesInSight } from "./views/lines_drawing.js";
-import { MatrixView } from "./views/matrix.js";
-import { OverviewView } from "./views/overview.js";
-import { PictureView } from "./views/picture.js";
-import { StepsView } from "./views/steps.js";
-import { TextView } from "./views/text.js";
-
-const VIEW_CLASSES = {
-  text: TextView,
-  overview: OverviewView,
-  lines: LinesView,
-  matrix: MatrixView,
-  heads: HeadsView,
-  steps: StepsView,
-  picture: PictureView,
-};
 
 // What the tabs, the controls and the line of facts depend on.
-const FRAME = ["view", "call", "head", ...SHOWN, "scale", "palette"];
+const FRAME = ["view", "call", "head", "group", ...SHOWN, "scale", "palette"];
 
-/** What the parts of the page share. */
-class App {
+/** The first pane, and the frame around all of them. */
+class App extends Pane {
   constructor(recording, root) {
-    this.recording = recording;
+    super(recording);
     this.root = root;
-    this.state = new State(recording);
     this.help = new Help(() => pageHelp(recording));
-    this.callViews = new Map();
-    this.opening = true; // until the first view has been shown
-    this.closest = "matrix"; // the view that opens one head: the one used last
+    this.comparison = recording.other ? new Comparison(this) : null;
   }
 
   start() {
     followAddress(this.state);
     this.state.listen((now, changed) => this.follow(now, changed));
+    this.comparison?.start();
     listenForKeys(this);
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.build());
     this.build();
   }
 
-  /** The present call through the present lens. */
-  look() {
-    return this.lookAt(this.state.now.call);
-  }
-
-  /** A call through the present lens; `what` in place of the present quantity. */
-  lookAt(index, what = this.state.now.what) {
-    const shown = { ...this.state.now, what };
-    const name = [index, ...SHOWN.map((part) => shown[part])].join(" ");
-    if (!this.callViews.has(name)) {
-      if (this.callViews.size > 400) this.callViews.clear();
-      const named = quantityKey(this.recording, what);
-      this.callViews.set(name, new CallView(this.recording.calls[index], shown, named));
-    }
-    return this.callViews.get(name);
-  }
-
-  /** The key of the name of what is shown. */
-  get named() {
-    return quantityKey(this.recording, this.state.now.what);
-  }
-
-  /**
-   * Which number has which colour: in some heads of a call, or in all heads of the page, where they are compared.
-   * @param {any} call
-   * @param {number[]} heads
-   */
-  shading(call = null, heads = []) {
-    const { recording, inks, named } = this;
-    const { what, scale } = this.state.now;
-    const signed = isSigned(recording, what);
-    const ramp = signed ? inks.signed : inks.ramp;
-    const greatest = call ? greatestOfHeads(call, what, heads) : comparedSize(recording, what);
-    return new Shading({ ramp, scale, signed, greatest, what, named, beyond: !call });
-  }
-
-  /** Opens one head in the view for single heads that was used last. */
-  open(call, head) {
-    this.state.set({ view: this.closest, call, head, heads: [head] });
-    this.focusView();
-  }
-
-  /** The tokens of the present call that hold what is searched for. */
-  found() {
-    const { call, now } = this.state;
-    if (this.foundFor?.call !== call || this.foundFor.find !== now.find)
-      this.foundFor = { call, find: now.find, found: foundIn(call, now.find) };
-    return this.foundFor.found;
-  }
-
-  /** Pins the key that the pinned query attends to most, and brings it into sight. */
-  toStrongest() {
-    const { now } = this.state;
-    const look = this.look();
-    const row = look.rowOf(now.query);
-    if (row < 0) return;
-    const weights = this.view.shownRow?.(row) ?? look.row(now.head, row);
-    const [column] = greatestPlaces(weights, 1);
-    if (column === undefined) return;
-    this.state.set({ key: look.columns.first[column] });
-    this.view.showPin?.();
-  }
-
-  /** The keyboard continues in the view: where it says, else at its beginning. */
-  focusView() {
-    (this.view.home ?? this.view.root).focus({ preventScroll: true });
+  /** The panes in sight. */
+  get panes() {
+    return this.comparison?.beside ? [this, this.comparison.second] : [this];
   }
 
   follow(now, changed) {
@@ -134,6 +52,7 @@ class App {
       return;
     }
     if (changed.has("palette")) this.inks = inksOf(now);
+    if (changed.has("what")) this.arrange();
     // The frame first, because it decides how much room the view has.
     if (FRAME.some((name) => changed.has(name))) this.renderFrame();
     if (changed.has("find") || changed.has("call")) this.find.update(now);
@@ -169,7 +88,18 @@ class App {
     );
     this.root.classList.toggle("embedded", now.embed);
     this.renderFrame();
+    this.arrange();
     this.openView(now);
+  }
+
+  /** Puts the panes in sight onto the stage. */
+  arrange() {
+    const { comparison, stage } = this;
+    if (!comparison) stage.replaceChildren(this.place);
+    else if (!stage.firstChild || stage.classList.contains("beside") !== comparison.beside) {
+      comparison.arrange(stage);
+      comparison.openSecond();
+    }
   }
 
   tools({ language, theme }) {
@@ -192,20 +122,6 @@ class App {
     download(content, ending === "svg" ? "image/svg+xml" : "image/png", exportName(this, ending));
   }
 
-  openView(now) {
-    closeExplanation();
-    const focused = this.stage.contains(document.activeElement);
-    this.view?.destroy?.();
-    this.view = new VIEW_CLASSES[now.view](this);
-    if (now.view === "lines" || now.view === "matrix") this.closest = now.view;
-    const panel = { role: "tabpanel", id: "view", "aria-labelledby": `tab-${now.view}`, tabindex: "-1" };
-    for (const [name, value] of Object.entries(panel)) this.view.root.setAttribute(name, value);
-    this.stage.replaceChildren(this.view.root);
-    this.view.update(now, null);
-    this.view.mounted?.();
-    if (focused) this.view.root.focus({ preventScroll: true });
-  }
-
   renderFrame() {
     const { now, call } = this.state;
     const tabs = viewsOf(this.recording).map((view, at) =>
@@ -217,7 +133,7 @@ class App {
           role: "tab",
           id: `tab-${view}`,
           "aria-selected": String(view === now.view),
-          "aria-controls": "view",
+          "aria-controls": this.panes.map(({ prefix }) => `${prefix}view`).join(" "),
           "data-view": view,
         },
       ),
@@ -259,7 +175,7 @@ window.regard = {
   recording,
   state: app.state,
   texts: TEXTS,
-  ready: async () => app.view.ready?.(),
+  ready: () => Promise.all(app.panes.map(async ({ view }) => view?.ready?.())),
   lines: () => linesInSight(app.view),
   exportSvg: () => exportSvg(app),
   exportPng: () => exportPng(app),

@@ -11,12 +11,12 @@
  * @param {number} row
  * @returns {[number, number][]}
  */
-function openColumns({ call, rows, columns }, head, row) {
+function openColumns({ call, rows, columns, what }, head, row) {
   /** @type {[number, number][]} */
   const open = [];
   for (let query = rows.first[row]; query < rows.last[row]; query += 1) {
     if (rows.groupOf[query] !== row) continue;
-    for (const [from, to] of call.allowed(head, query)) {
+    for (const [from, to] of call.visible(what, head, query)) {
       let [first, last] = [from, to - 1];
       while (first < to && columns.groupOf[first] < 0) first += 1;
       while (last >= from && columns.groupOf[last] < 0) last -= 1;

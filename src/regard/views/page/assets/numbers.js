@@ -53,7 +53,16 @@ export function valueText(value) {
  * @param {string} what
  */
 export function quantityText(value, what) {
-  return what === "weight" ? weightText(value) : valueText(value);
+  if (what === "weight") return weightText(value);
+  return what === "difference" ? differenceText(value) : valueText(value);
+}
+
+/**
+ * A difference, always with its sign: +0.0123.
+ * @param {number} value
+ */
+export function differenceText(value) {
+  return value > 0 ? `+${valueText(value)}` : valueText(value);
 }
 
 /**

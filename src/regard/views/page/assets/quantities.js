@@ -8,7 +8,7 @@ import { say } from "./languages.js";
  * @param {string} what
  */
 export function isSigned({ directed }, what) {
-  return what === "gradient" || what === "product" || (what === "contribution" && directed);
+  return ["gradient", "product", "difference"].includes(what) || (what === "contribution" && directed);
 }
 
 /**

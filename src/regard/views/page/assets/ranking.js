@@ -39,9 +39,9 @@ export function filterHeads(heads, text, kind, describe) {
 }
 
 /**
- * Heads by role, the role of most heads first (or last), the clearest head of each first; those without one last.
+ * Heads by role: the role with the most heads first (or last), in each role the clearest head first; heads without a role last.
  * @param {{ call: any, head: number }[]} heads
- * @param {number} way −1 begins with the role of most heads
+ * @param {number} way −1: the role with the most heads first
  */
 function rolesInOrder(heads, way) {
   const groups = new Map();

@@ -28,7 +28,9 @@ export class Readout {
     if (pair.column >= 0) parts.push(named("matrix.key", pair.column, look.columnNames[pair.column]));
     if (pair.row >= 0 && pair.column >= 0) {
       const { what, named: key } = look;
-      const value = pair.masked ? say("matrix.masked") : datum(quantityText(pair.weight, what), "number");
+      const value = pair.masked
+        ? term("masked", say("matrix.masked"))
+        : datum(quantityText(pair.weight, what), "number");
       const name = what === "weight" ? term("weight", say(key)) : explainedTerm(key);
       parts.push(make("span", { class: "value" }, make("small", {}, name), value));
     }

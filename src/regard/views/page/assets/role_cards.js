@@ -3,6 +3,7 @@
 import { roleFrom } from "./data/call.js";
 import { make, press } from "./elements.js";
 import { say } from "./languages.js";
+import { numberText } from "./numbers.js";
 import { exampleParts } from "./roles.js";
 import { Shading } from "./shading.js";
 import { paintThumbnail, thumbnailOf } from "./thumbnails.js";
@@ -11,6 +12,7 @@ import { paintThumbnail, thumbnailOf } from "./thumbnails.js";
 export function cardsSection(app) {
   const { recording, state } = app;
   const count = recording.calls.reduce((sum, call) => sum + call.heads.length, 0);
+  if (recording.changed?.length) return changedSection(app);
   const { clear, heads } = recording.cards;
   const cards = heads.map(([call, head, ...found]) => roleCard(app, recording.calls[call], head, roleFrom(found)));
   const all = press(say(count === 1 ? "cards.one" : "cards.all", { count }), () => state.set({ view: "overview" }), {
@@ -22,6 +24,35 @@ export function cardsSection(app) {
     make("div", { class: "role-cards" }, ...cards),
     all,
   ];
+}
+
+/** Where recordings are compared: the heads that changed most, each with its picture on this side. */
+function changedSection(app) {
+  const { recording, state } = app;
+  const cards = recording.changed.map(([index, head]) => {
+    const call = recording.calls[index];
+    const canvas = make("canvas", { width: 1, height: 1, "aria-hidden": "true" });
+    const what = state.now.what === "difference" ? "difference" : "weight";
+    paintThumbnail(canvas, thumbnailOf(call, head, what), app.shading());
+    const where = `${say("layer.n", { layer: call.layer })} · ${say("text.head.n", { head: call.heads[head] })}`;
+    const role = call.roles[head] ? say(`role.${call.roles[head].role}`) : "";
+    return press(
+      [
+        canvas,
+        make(
+          "span",
+          { class: "about" },
+          make("strong", {}, where),
+          make("span", {}, say("compare.change", { change: numberText(call.change[head]) })),
+          make("span", {}, role),
+        ),
+      ],
+      () => state.set({ call: index, head, group: "head" }),
+      { class: "role-card" },
+    );
+  });
+  const all = press(say("compare.all"), () => state.set({ view: "overview", sort: "change" }), { class: "all-heads" });
+  return [make("h2", {}, say("compare.changed")), make("div", { class: "role-cards" }, ...cards), all];
 }
 
 function roleCard(app, call, head, found) {

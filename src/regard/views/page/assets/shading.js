@@ -13,7 +13,7 @@ export class Shading {
    * @param {number} [how.greatest] the size that has the strongest colour
    * @param {string} [how.what] which quantity it is
    * @param {string} [how.named] the key of its name
-   * @param {boolean} [how.beyond] whether some numbers are greater than the greatest with its own colour
+   * @param {boolean} [how.beyond] whether some numbers are greater than the largest one that the scale can show
    */
   constructor({ ramp, scale, signed = false, greatest = 1, what = "weight", named = "what.weight", beyond = false }) {
     this.ramp = ramp;

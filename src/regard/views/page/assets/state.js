@@ -9,9 +9,9 @@ import { THEMES } from "./theme.js";
 
 const VIEWS = ["text", "overview", "lines", "matrix", "heads", "steps"];
 
-/** The views of a recording: the picture is one of them if the model read a picture. */
-export function viewsOf({ picture }) {
-  return picture ? [...VIEWS, "picture"] : VIEWS;
+/** The views of a recording: the picture is one of them if the model read a picture, speech if it heard some. */
+export function viewsOf({ picture, speech }) {
+  return [...VIEWS, ...(picture ? ["picture"] : []), ...(speech ? ["speech"] : [])];
 }
 
 /** Of two sentences: everything, or from one (first character) to one (second character). */
@@ -29,7 +29,7 @@ function firstState(recording) {
   const { language: wished } = document.documentElement.dataset;
   const longest = Math.max(...recording.calls.map((call) => call.keys));
   const plain = {
-    view: recording.picture ? "picture" : "text",
+    view: recording.speech ? "speech" : recording.picture ? "picture" : "text",
     call: 0,
     head: 0,
     heads: null, // heads drawn as lines: null is all of them
@@ -90,7 +90,8 @@ function fitState(recording, fallback, raw) {
   among("quiet", ["on", "off"]);
   among("likely", ["on", "off"]);
   among("least", LEAST);
-  among("group", ["head", "mean", ...(recording.relevance.length ? ["relevance"] : []), ...rolesOf(recording)]);
+  const throughLayers = ["relevance", "rollout"].filter((name) => recording[name].length);
+  among("group", ["head", "mean", ...throughLayers, ...rolesOf(recording)]);
   among("role", ["", ...rolesOf(recording)]);
   for (const name of ["filter", "find"]) keep(name, (value) => typeof value === "string" && value.length < 200);
   keep(
@@ -108,7 +109,7 @@ function fitState(recording, fallback, raw) {
 }
 
 /** The state of the page. */
-export class State extends Store {
+export class PageState extends Store {
   constructor(recording) {
     super(recording, firstState(recording));
   }

@@ -19,7 +19,7 @@ export class Viewport {
    * @param {number} rows
    * @param {number} columns
    * @param {Area} area where it is drawn
-   * @param {Zoom | null} zoom the first cell in sight, and how much larger than to fit; null fits everything
+   * @param {Zoom | null} zoom the first visible cell, and the magnification relative to fitting everything; null fits everything
    */
   constructor(rows, columns, area, zoom) {
     this.rows = rows;

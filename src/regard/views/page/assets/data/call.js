@@ -2,6 +2,7 @@
 // s = cap(scale · q_i · k_j) + bias_ij. Everything that a view shows is computed here, on demand.
 
 import { RowTable } from "./rows.js";
+import { scaledDots } from "./scaled_dots.js";
 
 export class Call {
   constructor(index, described, data) {
@@ -43,6 +44,14 @@ export class Call {
     this.outputGradient = rows(described.outputGradient);
     /** W_O of each head, (head, channel, width); null where the page has none. */
     this.projection = rows(described.projection);
+    this.projectionBias =
+      described.projectionBias === undefined || described.projectionBias === null
+        ? null
+        : arrays.at(described.projectionBias);
+    /** What the layer adds its output to, (1, query, width); null where the page has none. */
+    this.residual = rows(described.residual);
+    /** Whether it was recorded, even if the page leaves it out. */
+    this.residualFound = Boolean(described.residualFound);
     /** What each key has to give to the output, head by head. */
     this.given = described.given === undefined || described.given === null ? null : arrays.at(described.given);
     /** Of every quantity besides the weight: its error, the greatest of each head, and its thumbnails. */
@@ -52,6 +61,9 @@ export class Call {
         { error, greatest: arrays.at(greatest), thumbnails: arrays.at(pictures) },
       ]),
     );
+    /** How far each head differs from the same head of another recording, and the call that it is compared with. */
+    this.change = null;
+    this.twin = null;
     this.valueChannels = this.v ? this.v.columns : 0;
     this.lse = this.dense ? null : arrays.at(described.lse);
     this.scale = described.scale;
@@ -63,8 +75,16 @@ export class Call {
     this.group = this.dense ? 1 : this.heads.length / this.k.planes;
   }
 
+  /** The texts of a quantity: a difference belongs to both recordings, and so do its tokens where they differ. */
+  tokensOf(what) {
+    const { kind, queryTokens: query, keyTokens: key, twin } = this;
+    if (what !== "difference" || !twin) return { kind, query, key };
+    return { kind, query: bothTokens(query, twin.queryTokens), key: bothTokens(key, twin.keyTokens) };
+  }
+
   /** One number per head. */
   statistic(name) {
+    if (name === "change") return this.change;
     const place = this.statisticNames.indexOf(name);
     const count = this.heads.length;
     return this.statisticValues.subarray(place * count, (place + 1) * count);
@@ -85,6 +105,57 @@ export class Call {
   /** How far a quantity may be from the exact one. */
   errorOf(what) {
     return what === "weight" ? this.error : this.quantities[what].error;
+  }
+
+  /** Makes the difference from the twin a quantity; a call without a twin has nothing to show of it. */
+  addDifference(described, arrays) {
+    const { rows, columns } = this.thumbnails;
+    const count = this.heads.length;
+    this.quantities.difference = described
+      ? {
+          error: described.error,
+          greatest: arrays.at(described.greatest),
+          thumbnails: arrays.at(described.thumbnails),
+        }
+      : { error: 0, greatest: new Float32Array(count), thumbnails: new Int8Array(count * rows * columns).fill(-128) };
+  }
+
+  /** The place of the head of the twin that a head is compared with, or −1. */
+  twinHead(head) {
+    return this.twin ? this.twin.heads.indexOf(this.heads[head]) : -1;
+  }
+
+  /**
+   * The weight in the twin minus the weight here; NaN where neither may see the key.
+   * @param {number} head
+   * @param {number} rowFrom
+   * @param {number} rowTo exclusive
+   * @param {number} columnFrom
+   * @param {number} columnTo exclusive
+   */
+  differences(head, rowFrom, rowTo, columnFrom, columnTo) {
+    const width = columnTo - columnFrom;
+    const out = new Float32Array((rowTo - rowFrom) * width).fill(Number.NaN);
+    const other = this.twinHead(head);
+    if (other < 0) return out;
+    const own = this.weights(head, rowFrom, rowTo, columnFrom, columnTo);
+    const theirs = this.twin.weights(other, rowFrom, rowTo, columnFrom, columnTo);
+    for (let query = rowFrom; query < rowTo; query += 1) {
+      const at = (query - rowFrom) * width - columnFrom;
+      for (const [from, to] of this.visible("difference", head, query)) {
+        const last = Math.min(to, columnTo);
+        for (let key = Math.max(from, columnFrom); key < last; key += 1)
+          out[at + key] = theirs[at + key] - own[at + key];
+      }
+    }
+    return out;
+  }
+
+  /** The keys for which a quantity is defined: those that a query may see, for differences in either call. */
+  visible(what, head, query) {
+    const own = this.allowed(head, query);
+    const other = what === "difference" ? this.twinHead(head) : -1;
+    return other < 0 ? own : [...own, ...this.twin.allowed(other, query)];
   }
 
   /**
@@ -172,6 +243,7 @@ export class Call {
   values(what, head, rowFrom, rowTo, columnFrom, columnTo) {
     const place = /** @type {const} */ ([head, rowFrom, rowTo, columnFrom, columnTo]);
     if (what === "weight") return this.weights(...place);
+    if (what === "difference") return this.differences(...place);
     const weights = what === "gradient" ? null : this.weights(...place);
     const gradients = what === "contribution" ? null : this.gradients(...place);
     const width = columnTo - columnFrom;
@@ -232,7 +304,7 @@ export class Call {
     return { q, scale, softcap, lse, sink, keys, output };
   }
 
-  /** From the outputs of all heads for one query to what they add together: o_h, o_h W_O and their sum. */
+  /** From the outputs of all heads for one query to that of the layer: o_h, o_h W_O, their sum, with bias, and x + y. */
   layerOutput(query) {
     if (!this.projection) return null;
     const { columns: width } = this.projection;
@@ -247,7 +319,11 @@ export class Call {
     });
     const total = new Float32Array(width);
     for (const part of parts) for (let at = 0; at < width; at++) total[at] += part[at];
-    return { outputs, parts, total };
+    const bias = this.projectionBias;
+    const added = bias ? total.map((value, at) => value + bias[at]) : total;
+    const before = this.residual ? this.residual.block(0, query, query + 1, 0, width) : null;
+    const after = before ? added.map((value, at) => value + before[at]) : null;
+    return { outputs, parts, total, bias, added, before, after };
   }
 
   /** What softcap and bias make of a scaled product, as a function; null where there is neither. */
@@ -275,39 +351,23 @@ export class Call {
   }
 }
 
+/** Tokens of two texts, joined; kept, so that layers with the same texts have the same tokens. */
+const joinedTexts = new WeakMap();
+
+/** The tokens of a text and of another one of the same length, both where they differ: "tired / wide". */
+function bothTokens(own, theirs) {
+  if (!joinedTexts.has(own)) joinedTexts.set(own, new WeakMap());
+  const known = joinedTexts.get(own);
+  if (!known.has(theirs)) {
+    const same = own.every((token, at) => token === theirs[at]);
+    known.set(theirs, same ? own : own.map((token, at) => (token === theirs[at] ? token : `${token} / ${theirs[at]}`)));
+  }
+  return known.get(theirs);
+}
+
 /** What a head does: its role, how far it plays it, and the pair of tokens that shows it. */
 export function roleFrom(found) {
   if (!found) return null;
   const [role, score, query, key, weight] = found;
   return { role, score, query, key, weight };
-}
-
-/** scale · q_i · k_j for the keys from `first` to `last`: four keys at a time, for each number of q is read once. */
-function scaledDots(scores, q, i, k, first, last, channels, scale) {
-  const start = i * channels;
-  const end = start + channels;
-  let j = first;
-  for (; j + 4 <= last; j += 4) {
-    let [one, two, three, four] = [0, 0, 0, 0];
-    let a = j * channels;
-    let b = a + channels;
-    let c = b + channels;
-    let d = c + channels;
-    for (let at = start; at < end; at++) {
-      const x = q[at];
-      one += x * k[a++];
-      two += x * k[b++];
-      three += x * k[c++];
-      four += x * k[d++];
-    }
-    scores[j] = scale * one;
-    scores[j + 1] = scale * two;
-    scores[j + 2] = scale * three;
-    scores[j + 3] = scale * four;
-  }
-  for (; j < last; j++) {
-    let sum = 0;
-    for (let at = start, a = j * channels; at < end; at++, a++) sum += q[at] * k[a];
-    scores[j] = scale * sum;
-  }
 }

@@ -3,6 +3,8 @@
 import { Arrays } from "./arrays.js";
 import { Call } from "./call.js";
 import { NextTokens } from "./next_tokens.js";
+import { RowTable } from "./rows.js";
+import { openSpeech } from "./speech.js";
 
 const PAGE_FORMAT = "regard page 2";
 
@@ -12,6 +14,15 @@ export async function openRecording(root) {
   const elements = root.querySelectorAll('script[data-regard="array"]');
   const arrays = new Arrays(header, elements);
   await arrays.open();
+  const recording = readRecording(header, arrays);
+  if (!header.other) return recording;
+  const other = readRecording(header.other, arrays);
+  compareRecordings(recording, other, header, arrays);
+  return recording;
+}
+
+/** One recording, from its header. */
+function readRecording(header, arrays) {
   const texts = header.texts.map(({ tokens, special, words, spaces }) => {
     const flags = new Array(tokens.length).fill(false);
     for (const at of special) flags[at] = true;
@@ -33,6 +44,37 @@ export async function openRecording(root) {
     source: source === null ? null : arrays.at(source),
   }));
   const next = header.next ? new NextTokens(header.next, arrays) : null;
-  const shown = { what, directed, relevance, picture: header.picture ?? null };
+  const rollout = (header.rollout ?? []).map(({ run, shares }) => ({ run, shares: new RowTable(shares, arrays) }));
+  const speech = header.speech ? openSpeech(header.speech, arrays) : null;
+  const shown = { what, directed, relevance, rollout, picture: header.picture ?? null, speech };
   return { model, title, language, start, sentenceB, statistics, calls, cards, next, ...shown };
+}
+
+/** Two recordings that are compared: calls know their twins, and by how much each head changed. */
+function compareRecordings(recording, other, header, arrays) {
+  const changed = header.changed ?? [];
+  const pairs = header.pairs.map(([call, twin, same]) => ({ call, twin, same }));
+  const differs = recording.what.includes("difference");
+  for (const [one, described] of [
+    [recording, header],
+    [other, header.other],
+  ]) {
+    one.calls.forEach((call, at) => {
+      const { change } = described.calls[at];
+      call.change = change === undefined ? new Float32Array(call.heads.length).fill(Number.NaN) : arrays.at(change);
+    });
+    if (differs) one.statistics = ["change", ...one.statistics];
+    one.side = described.side;
+  }
+  for (const { call, twin, same } of pairs) if (same) recording.calls[call].twin = other.calls[twin];
+  if (differs)
+    recording.calls.forEach((call, at) => {
+      call.addDifference(header.calls[at].difference ?? null, arrays);
+    });
+  recording.changed = changed;
+  other.changed = changed.map(([call, head]) => {
+    const { twin } = pairs.find((pair) => pair.call === call);
+    return [twin, other.calls[twin].heads.indexOf(recording.calls[call].heads[head])];
+  });
+  Object.assign(recording, { other, pairs });
 }

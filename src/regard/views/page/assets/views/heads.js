@@ -15,6 +15,13 @@ const LINE = 24;
 // The column that sums up a quantity; all others are about weights.
 const OWN_COLUMNS = { gradient: "importance", product: "importance", contribution: "contribution" };
 
+/** Statistics of how spread out weights are, which is explained with them. */
+const SPREAD = ["entropy", "relative_entropy"];
+
+function meaningOf(name) {
+  return [statisticMeaning(name), SPREAD.includes(name) ? say("explain.spread") : ""].filter(Boolean).join("\n");
+}
+
 export class HeadsView {
   constructor(app) {
     this.app = app;
@@ -80,7 +87,7 @@ export class HeadsView {
       make("th", { scope: "col" }, say("head")),
       ...(this.roled ? [this.heading("role", say("role"), say("explain.role"), "text")] : []),
       ...this.pinnedHeading(),
-      ...recording.statistics.map((name) => this.heading(name, statisticName(name), statisticMeaning(name))),
+      ...recording.statistics.map((name) => this.heading(name, statisticName(name), meaningOf(name))),
       make("th", { scope: "col", class: "text" }, say("heads.name")),
     );
     const focused = this.table.querySelector("th button:focus")?.dataset.sort;

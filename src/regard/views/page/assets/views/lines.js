@@ -163,6 +163,16 @@ export class LinesView {
 
   point(side, index) {
     this.hover = { side, index };
+    const axis = side === "query" ? this.look.rows : this.look.columns;
+    this.app.onPoint?.(index < 0 ? null : { [side]: axis.first[index] });
+    this.show();
+  }
+
+  /** Shows what is pointed at in another pane. */
+  pointTo(where) {
+    const side = where && where.query !== null ? "query" : "key";
+    const index = where ? (side === "query" ? this.look.rowOf(where.query) : this.look.columnOf(where.key)) : -1;
+    this.hover = { side, index };
     this.show();
   }
 

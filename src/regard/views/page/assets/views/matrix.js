@@ -28,6 +28,7 @@ export class MatrixView extends TiledView {
     this.look = null;
     this.tiles = null;
     this.coarse = null; // the thumbnail
+    this.elsewhere = null; // the pair that is pointed at in another pane
     this.space = null; // { left, top }: the room for labels
     this.spaced = null; // the look that `space` was measured for
     this.slices = new Slices();
@@ -43,8 +44,8 @@ export class MatrixView extends TiledView {
     this.minimap = new Minimap((row, column) => this.goTo(row, column));
     this.table = new WeightTable();
     this.stage.append(this.minimap.root);
-    this.canvas.setAttribute("aria-describedby", "matrix-readout");
-    this.readout.root.id = "matrix-readout";
+    this.canvas.setAttribute("aria-describedby", `${app.prefix}matrix-readout`);
+    this.readout.root.id = `${app.prefix}matrix-readout`;
     this.bar = make("div", { class: "view-bar" }, this.readout.root, this.table.root, tools);
     this.root = make("section", { class: "view matrix" }, this.bar, this.stage);
   }
@@ -68,6 +69,7 @@ export class MatrixView extends TiledView {
     if (fresh) {
       this.tiles = new Tiles(look, now.head);
       this.pointer = null;
+      this.elsewhere = null;
       this.coarse = null;
     }
     if (fresh || !changed || ["scale", "palette", "theme"].some((name) => changed.has(name))) {
@@ -150,6 +152,19 @@ export class MatrixView extends TiledView {
 
   point(x, y) {
     this.pointer = this.viewport.pairAt(x, y);
+    this.elsewhere = null;
+    const { rows, columns } = this.look;
+    this.app.onPoint?.(
+      this.pointer && { query: rows.first[this.pointer.row], key: columns.first[this.pointer.column] },
+    );
+    this.tell(this.marked);
+    this.repaint();
+  }
+
+  /** Marks what is pointed at in another pane. */
+  pointTo(where) {
+    const { look } = this;
+    this.elsewhere = where && { row: look.rowOf(where.query), column: look.columnOf(where.key) };
     this.tell(this.marked);
     this.repaint();
   }
@@ -187,7 +202,8 @@ export class MatrixView extends TiledView {
   get marked() {
     if (this.pointer) return this.greatestAt(this.pointer);
     const { now } = this.app.state;
-    const [row, column] = [this.look.rowOf(now.query), this.look.columnOf(now.key)];
+    const pinned = { row: this.look.rowOf(now.query), column: this.look.columnOf(now.key) };
+    const { row, column } = this.elsewhere ?? pinned;
     if (row < 0 && column < 0) return null;
     const weight = row >= 0 && column >= 0 ? this.look.values(this.tiles.head, row, row + 1, column, column + 1)[0] : 0;
     return { row, column, weight, count: 1 };
@@ -211,7 +227,8 @@ export class MatrixView extends TiledView {
     const { look } = this;
     if (row < 0 || column < 0) return false;
     const key = look.columns.first[column];
-    return !look.call.allowed(this.tiles.head, look.rows.first[row]).some(([from, to]) => key >= from && key < to);
+    const open = look.call.visible(look.what, this.tiles.head, look.rows.first[row]);
+    return !open.some(([from, to]) => key >= from && key < to);
   }
 
   // ---- drawing ----------------------------------------------------------------------------------

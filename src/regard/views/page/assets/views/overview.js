@@ -48,7 +48,9 @@ export class OverviewView {
   }
 
   mounted() {
-    if (this.app.state.now.call > 0) this.reveal();
+    // In other orders the first heads are those to look at.
+    const { call, sort } = this.app.state.now;
+    if (call > 0 && (sort === "" || sort === "layer")) this.reveal();
   }
 
   /** Brings the current head into sight. */
@@ -179,10 +181,10 @@ export class OverviewView {
     );
   }
 
-  /** The effect of a head, where effects were measured. */
+  /** The effect of a head where effects were measured, or how far it changed where recordings are compared. */
   badge(call, head) {
-    const measured = this.app.recording.statistics.includes("effect");
-    return measured ? numberText(call.statistic("effect")[head]) : "";
+    const name = ["effect", "change"].find((one) => this.app.recording.statistics.includes(one));
+    return name ? numberText(call.statistic(name)[head]) : "";
   }
 
   card(call, head, where, number = "") {
@@ -204,10 +206,18 @@ export class OverviewView {
       class: "card",
       "aria-label": said,
     });
+    root.addEventListener("pointerenter", () => this.app.onPoint?.({ call: call.index, head }));
+    root.addEventListener("pointerleave", () => this.app.onPoint?.(null));
     explain(root, [label, roleTitle(call, head)].filter(Boolean).join("\n"));
     const card = { call, head, canvas, marks, root, where, number };
     this.cards.push(card);
     return root;
+  }
+
+  /** Marks the head that is pointed at in another pane. */
+  pointTo(where) {
+    for (const { call, head, root } of this.cards)
+      root.classList.toggle("elsewhere", call.index === where?.call && head === where.head);
   }
 
   /** Ticks beside the rows of the tokens that were searched for. */

@@ -1,12 +1,13 @@
-// The picture that the model read, each patch shaded by what one token attends to.
+// The picture that the model read, each patch shaded by what one token attends to; or, through all layers, by what the
+// token is made of (rollout) or by what mattered to it (relevance).
 
-import { blankCanvas, datum, fitCanvas, make, press } from "../elements.js";
+import { blankCanvas, choice, datum, fitCanvas, make, press } from "../elements.js";
 import { say } from "../languages.js";
-import { quantityText, shareText } from "../numbers.js";
+import { quantityText, shareText, valueText } from "../numbers.js";
 import { otherTokens, patchAt, patchValues } from "../picture_patches.js";
 import { Shading } from "../shading.js";
 import { CanvasSurface } from "../surface.js";
-import { greatestSizeOf, strongestColour } from "../text_weights.js";
+import { greatestSizeOf, meanOf, strongestColour } from "../text_weights.js";
 
 const LONGEST_SIDE = 560;
 const CAPTION = 34;
@@ -48,9 +49,11 @@ export class PictureView {
       type: "checkbox",
       on: { change: (event) => this.choose({ borders: event.target.checked }) },
     });
+    this.groups = make("div", { class: "picture-tools" });
     this.root = make(
       "div",
       { class: "view picture-view" },
+      this.groups,
       this.caption,
       make("div", { class: "picture-body" }, this.canvas, this.others),
       make(
@@ -100,6 +103,13 @@ export class PictureView {
   point(token) {
     if (token === this.hovered) return;
     this.hovered = token;
+    this.app.onPoint?.(token === null ? null : { key: token });
+    this.paint();
+  }
+
+  /** Shows what is pointed at in another pane. */
+  pointTo(where) {
+    this.hovered = where ? where.key : null;
     this.paint();
   }
 
@@ -109,7 +119,59 @@ export class PictureView {
 
   update(now, changed) {
     if (changed === null || !this.shown) this.hovered = null;
+    if (!changed || changed.has("group")) this.showGroups(now);
     this.paint();
+  }
+
+  /** Where the numbers come from: one head, the mean of its layer, or all layers. */
+  showGroups({ group }) {
+    const { recording, state } = this.app;
+    const names = ["head", "mean", ...["rollout", "relevance"].filter((name) => recording[name].length)];
+    const options = names.map((name) => [name, say(`text.${name}`)]);
+    const shown = names.includes(group) ? group : "head";
+    const select = choice(options, shown, (chosen) => state.set({ group: chosen }), {
+      "aria-label": say("text.group"),
+      title: names.includes("rollout") ? say("text.rollout.about") : null,
+    });
+    const focused = this.groups.contains(document.activeElement);
+    this.groups.replaceChildren(select);
+    if (focused) select.focus();
+  }
+
+  /**
+   * The numbers that are shown, by token, and what they are: one head's, a mean, or those of all layers.
+   * @returns {{ of: string, values: ArrayLike<number>, columnOf: (token: number) => number, query: number }}
+   */
+  numbers() {
+    const { recording, state } = this.app;
+    const { group, head } = state.now;
+    const { call } = state;
+    const same = (token) => token;
+    const flow = recording.rollout.find(({ run }) => run === call.run);
+    if (group === "rollout" && flow?.shares.columns === call.keys)
+      return {
+        of: group,
+        values: flow.shares.plane(0).subarray(...rowSpan(this.query, call.keys)),
+        columnOf: same,
+        query: this.query,
+      };
+    const known = recording.relevance.filter(({ run, own }) => run === call.run && own.length === call.keys);
+    if (group === "relevance" && known.length) {
+      const found = known.find(({ row }) => row === this.query) ?? known[0];
+      const values = found.own.slice();
+      values[found.row] = 0; // a position is always relevant for itself
+      return { of: group, values, columnOf: same, query: found.row };
+    }
+    const look = this.app.look();
+    const row = look.rowOf(this.query);
+    const heads = group === "mean" ? call.heads.map((_, at) => at) : [head];
+    const values = row < 0 ? new Float32Array(look.columns.count) : meanOf(heads.map((at) => look.row(at, row)));
+    return {
+      of: heads.length > 1 ? "mean" : "head",
+      values,
+      columnOf: (token) => look.columnOf(token),
+      query: this.query,
+    };
   }
 
   /** The token whose attention is shown: under the pointer, pinned, or the first. */
@@ -120,14 +182,12 @@ export class PictureView {
 
   paint() {
     const { state } = this.app;
-    const look = this.app.look();
-    const row = look.rowOf(this.query);
-    const values = row < 0 ? new Float32Array(look.columns.count) : look.row(state.now.head, row);
-    const patches = patchValues(values, look.columns.groupOf, this.picture.tokens);
-    const plain = this.app.shading(state.call, [state.now.head]);
-    // As in the text: a head that looks everywhere looks pale.
-    const greatest = look.what === "weight" ? strongestColour(values) : greatestSizeOf(values);
-    this.shown = { look, row, values, patches, shading: new Shading({ ...plain, scale: "linear", greatest }) };
+    const found = this.numbers();
+    const { what } = state.now;
+    const { values } = found;
+    const columnOf = state.call.keyTokens.map((_, token) => found.columnOf(token));
+    const patches = patchValues(values, columnOf, this.picture.tokens);
+    this.shown = { ...found, patches, shading: this.shadingOf(found, what) };
     this.say();
     this.listOthers();
     const { width, height } = this.size;
@@ -135,46 +195,68 @@ export class PictureView {
     this.drawPicture(new CanvasSurface(context));
   }
 
+  /** As in the text: a head that looks everywhere looks pale. Through all layers, others than the token itself count. */
+  shadingOf({ of, values, query }, what) {
+    const { state, inks } = this.app;
+    if (of === "head" || of === "mean") {
+      const plain = this.app.shading(state.call, [state.now.head]);
+      const greatest = what === "weight" ? strongestColour(values) : greatestSizeOf(values);
+      return new Shading({ ...plain, scale: "linear", greatest });
+    }
+    const others = Float32Array.from(values, (value, token) => (token === query ? 0 : value));
+    return new Shading({
+      ramp: inks.ramp,
+      scale: "linear",
+      greatest: greatestSizeOf(others),
+      what: of,
+      named: `text.${of}`,
+    });
+  }
+
   /** In words: who attends, how much of it lies on the picture, and where most. */
   say() {
-    const { look, row, patches } = this.shown;
-    const { head } = this.app.state.now;
+    const { of, patches, query } = this.shown;
+    const { call, now } = this.app.state;
     const sum = patches.reduce((total, value) => total + (Number.isNaN(value) ? 0 : value), 0);
     const [, columns] = this.picture.grid;
     const best = patches.reduce((place, value, at) => (value > (patches[place] ?? -Infinity) ? at : place), 0);
-    const place = `${Math.floor(best / columns)}, ${best % columns}`;
-    const said = say(look.what === "weight" ? "picture.weight" : "picture.quantity", {
-      layer: this.app.state.call.layer,
-      head: this.app.state.call.heads[head],
-      query: look.rowNames[row] ?? "",
+    const key = of === "rollout" || of === "relevance" ? of : now.what === "weight" ? "weight" : "quantity";
+    const said = say(of === "mean" && key === "weight" ? "picture.mean" : `picture.${key}`, {
+      layer: call.layer,
+      head: call.heads[now.head],
+      count: call.heads.length,
+      query: call.queryTokens[query] ?? "",
       share: shareText(sum),
-      place,
-      best: quantityText(patches[best], look.what),
+      place: `${Math.floor(best / columns)}, ${best % columns}`,
+      best: this.numberText(patches[best]),
     });
     this.said = said;
     this.caption.replaceChildren(datum(said));
     this.canvas.setAttribute("aria-label", said);
   }
 
+  numberText(value) {
+    const { of } = this.shown;
+    return of === "head" || of === "mean" ? quantityText(value, this.app.state.now.what) : valueText(value);
+  }
+
   listOthers() {
-    const { look, values, shading } = this.shown;
+    const { values, shading, columnOf } = this.shown;
     const names = this.app.state.call.keyTokens;
     const tokens = otherTokens(names.length, this.picture.tokens);
     this.others.replaceChildren(
       ...tokens.slice(0, MOST_OTHERS).map((token) => {
-        const column = look.columnOf(token);
+        const column = columnOf(token);
         const value = column < 0 ? NaN : values[column];
         const place = shading.place(value);
-        const style = place < 0 ? "" : `background:${shading.colour(place)};color:${shading.ink(place)}`;
-        return press(
-          [datum(names[token]), " ", datum(quantityText(value || 0, look.what), "number")],
+        const button = press(
+          [datum(names[token]), " ", datum(this.numberText(value || 0), "number")],
           () => this.pin(token),
-          {
-            class: "picture-token",
-            style,
-            "aria-pressed": String(token === this.query),
-          },
+          { class: "picture-token", "aria-pressed": String(token === this.query) },
         );
+        // Not as an attribute: the policy of the app forbids styles in markup.
+        if (place >= 0) Object.assign(button.style, { background: shading.colour(place), color: shading.ink(place) });
+        return button;
       }),
     );
   }
@@ -199,7 +281,7 @@ export class PictureView {
       for (let at = 1; at < columns; at += 1)
         surface.line(at * wide, 0, at * wide, height, inks.paper, { opacity: 0.5 });
     }
-    const own = this.picture.tokens.indexOf(this.query);
+    const own = this.picture.tokens.indexOf(this.shown.query);
     if (own >= 0) this.outline(surface, (own % columns) * wide, Math.floor(own / columns) * tall, wide, tall);
   }
 
@@ -230,4 +312,9 @@ export class PictureView {
       limit: this.pictureSize().width,
     });
   }
+}
+
+/** Where a row of a table is in its numbers. */
+function rowSpan(row, width) {
+  return [row * width, (row + 1) * width];
 }

@@ -5,6 +5,8 @@ import { datum, make, press } from "../elements.js";
 import { say } from "../languages.js";
 import { numberText } from "../numbers.js";
 import { vectorRow } from "../vector.js";
+import { chapter } from "./chapter.js";
+import { layerChapters } from "./steps_layer.js";
 import { drawSteps, stepsPaper } from "./steps_picture.js";
 import { formulaOf, StepsTable } from "./steps_table.js";
 
@@ -79,24 +81,7 @@ export class StepsView {
         ? []
         : [this.keyDetail(call.keyTokens[state.now.key], steps, steps.keys[state.now.key])]),
       chapter(3, say("steps.output"), "o = Σ w · v", output),
-      ...this.layerChapters(call, call.layerOutput(this.query)),
-    ];
-  }
-
-  /** All heads put together, and what they add through W_O; nothing where the page has no W_O. */
-  layerChapters(call, layer) {
-    if (!layer) return [];
-    const { inks, state } = this.app;
-    const { head } = state.now;
-    const joined = vectorRow(Float32Array.from(layer.outputs.flatMap((output) => [...output])), "o", inks);
-    const line = (name, vector, sign) =>
-      make("div", { class: "layer-part" }, make("small", {}, name), vectorRow(vector, sign, inks));
-    const total = line(say("steps.sum"), layer.total, "y");
-    total.dataset.sum = layer.total.join(" ");
-    const part = line(say("steps.part", { head: call.heads[head] }), layer.parts[head], `o${call.heads[head]} W_O`);
-    return [
-      chapter(4, say("steps.joined"), `o0 … o${call.heads.at(-1)}`, joined),
-      chapter(5, say("steps.projected"), "y = Σ o · W_O", make("div", {}, part, total)),
+      ...layerChapters(call, this.query, state.now.head, inks),
     ];
   }
 
@@ -132,13 +117,4 @@ export class StepsView {
       inks: this.app.inks,
     });
   }
-}
-
-function chapter(number, title, formula, content) {
-  return make(
-    "article",
-    { class: "chapter" },
-    make("h2", {}, make("i", {}, String(number)), title, make("code", { translate: "no" }, formula)),
-    content,
-  );
 }

@@ -38,7 +38,7 @@ export function stepColumns(steps) {
   ];
 }
 
-const QUANTITY_FORMULAS = { gradient: "dO · v", product: "w · (dO · v)", contribution: "w · c" };
+const QUANTITY_FORMULAS = { gradient: "dO · v", product: "w · (dO · v)", contribution: "w · c", difference: "w′ − w" };
 
 /** The columns of the quantities besides the weight that the call has. */
 export function quantityColumns(steps) {

