@@ -65,6 +65,7 @@ ROOMS = (
     "regard.views.page",
     "regard.views.bertviz",
     "regard.lessons",
+    "regard.speech",
     "regard.diagnosis",
 )
 """What the reference shows: the packages, and the modules that have their own name in ``regard``."""
@@ -229,6 +230,8 @@ def relink(text: str, page: str, site: Site, all_sites: dict[str, Site]) -> str:
         if re.match(r"[a-z]+:", address) or not path:
             return found.group(0)
         there = relpath(f"/{here}/{path}", "/")
+        if there == "docs/lessons/README.md":  # which only asks for the language
+            there = f"docs/lessons/{site.lang}/README.md"
         own = PurePosixPath(site.pages[page]).parent
         if there in site.pages:
             return f"{mark}[{label}]({relpath(f'/{site.pages[there]}', f'/{own}')}{hash_}{anchor})"
