@@ -58,14 +58,14 @@ MAX_WASTE = 1.12
 BLOCK_SIDES = (1, 2, 4, 8, 16, 32, 64)
 """Sides of the blocks into which a grid may be divided."""
 
-CALL_PAIRS = 6000
+CALL_PAIRS = 5000
 """A kernel call's cost apart from its pairs, in pairs. Like the next three, measured on one thread for 8
 heads of 64 channels, by ``benchmarks/cost_constants.py``, and rounded."""
 
 MASKED_PAIR = 0.15
 """What evaluating the mask adds to the cost of a pair."""
 
-GATHERED_POSITION = 100
+GATHERED_POSITION = 50
 """What sorting one position costs, in pairs: its query and output, or its key and value, are copied once."""
 
 COPIED_KEY = 10

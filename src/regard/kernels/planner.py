@@ -73,7 +73,7 @@ class Plan:
     window(128, 128) over 8,192 queries × 8,192 keys: banded
       allowed   2,088,832 of 67,108,864 pairs (3.11 %)
       computed  2,605,056 pairs, as many as 636 tiles of 64 × 64, in 126 calls
-      cost      as much as 3,519,571 pairs without a mask, by the measured costs of calls, masks and copies
+      cost      as much as 3,393,571 pairs without a mask, by the measured costs of calls, masks and copies
     """
 
     mask: Mask
