@@ -19,9 +19,9 @@ EXAMPLES = {
     for one in main.commands.values()
     for line in re.findall(r"\x08\n((?:.*\S.*\n?)+)", one.help)[0].splitlines()
 }
-NAMES = {
-    "regard", "torch", "transformers", "Transformer", "hub", "cpu", "cuda", "auto", "GPU", "AI", "cc", "N",
-    "cedict", "JSON", "JSONL", "CSV", "Parquet", "BLEU", "chrF", "MB", "Ctrl", "C", "SIGTERM", "en", "zh", "x",
+NAMES = {"N"} | {
+    "regard", "torch", "transformers", "Transformer", "hub", "cpu", "cuda", "auto", "GPU", "AI", "cc", "x",
+    "cedict", "JSON", "JSONL", "CSV", "Parquet", "BLEU", "chrF", "MB", "Ctrl", "C", "SIGTERM", "en", "zh",
 }  # fmt: skip
 """What is called the same in Chinese: programs, devices, formats, measures, units, variables."""
 
