@@ -19,16 +19,16 @@ EXAMPLES = {
     for one in main.commands.values()
     for line in re.findall(r"\x08\n((?:.*\S.*\n?)+)", one.help)[0].splitlines()
 }
-NAMES = {"N"} | {
-    "regard", "torch", "transformers", "Transformer", "hub", "cpu", "cuda", "auto", "GPU", "AI", "cc", "x",
-    "cedict", "JSON", "JSONL", "CSV", "Parquet", "BLEU", "chrF", "MB", "Ctrl", "C", "SIGTERM", "en", "zh",
+NAMES = {
+    "regard", "torch", "transformers", "Transformer", "Whisper", "hub", "cpu", "cuda", "auto", "GPU", "AI", "cc",
+    "cedict", "JSON", "JSONL", "CSV", "Parquet", "BLEU", "chrF", "MB", "Ctrl", "SIGTERM", "en", "zh",
 }  # fmt: skip
-"""What is called the same in Chinese: programs, devices, formats, measures, units, variables."""
+"""What is called the same in Chinese: programs, devices, formats, measures, units."""
 
 
 def english_in(text):
     """The English words of a Chinese text, except names and code."""
-    return set(re.findall("[A-Za-z]+", SAME.sub(" ", text))) - NAMES - set(main.commands)
+    return set(re.findall("[A-Za-z]{2,}", SAME.sub(" ", text))) - NAMES - set(main.commands)
 
 
 def run(*arguments, width=80, **environment):
