@@ -20,8 +20,8 @@ EXAMPLES = {
     for line in re.findall(r"\x08\n((?:.*\S.*\n?)+)", one.help)[0].splitlines()
 }
 NAMES = {
-    "regard", "torch", "transformers", "Transformer", "Whisper", "hub", "cpu", "cuda", "auto", "GPU", "AI", "cc",
-    "cedict", "JSON", "JSONL", "CSV", "Parquet", "BLEU", "chrF", "MB", "Ctrl", "SIGTERM", "en", "zh",
+    "regard", "torch", "transformers", "Transformer", "Whisper", "hub", "cpu", "cuda", "auto", "GPU", "AI",
+    "cc", "cedict", "JSON", "JSONL", "CSV", "Parquet", "BLEU", "chrF", "MB", "Ctrl", "SIGTERM", "en", "zh",
 }  # fmt: skip
 """What is called the same in Chinese: programs, devices, formats, measures, units."""
 
