@@ -83,22 +83,28 @@ def png(figure: Any) -> bytes:
 
 
 def recorded_pages(names: dict[str, Any], folder: Path) -> dict[str, Path]:
-    """The pages that pictures are taken of: a sentence, the licence, and a sentence with gradients."""
+    """The pages that pictures are taken of: a sentence, the licence, one with gradients, and two compared."""
     import torch
 
     import regard
 
     texts = {
         "sentence": "The animal did not cross the street because it was too tired.",
+        "other sentence": "The animal did not cross the street because it was too wide.",
         "licence": (DOCS.parent / "LICENSE").read_text(encoding="utf-8"),
     }
-    found = {}
+    found, recordings = {}, {}
     for name, text in texts.items():
         inputs = names["tokenizer"](text, return_tensors="pt", truncation=True, max_length=508)
         with torch.no_grad(), regard.watch(names["model"], values=True) as seen:
             names["model"](**inputs)
         seen.tokens = names["tokenizer"].convert_ids_to_tokens(inputs["input_ids"][0])
         found[name] = regard.page(seen, folder / f"{name}.html", title="all-MiniLM-L6-v2")
+        recordings[name] = seen
+    two = recordings["sentence"], recordings["other sentence"]
+    found["compared"] = regard.page(
+        *two, folder / "compared.html", names=["… too tired.", "… too wide."], title="all-MiniLM-L6-v2"
+    )
     found["gradients"] = page_with_gradients(names, folder / "gradients.html")
     return found
 
@@ -127,9 +133,14 @@ def page_with_gradients(names: dict[str, Any], path: Path) -> Path:
 def main(wanted: list[str]) -> None:
     """Run the pages and write their pictures, or those named."""
     import torch
-    from page_pictures import SCENES, page_pictures
+    from page_pictures import PLAY_SCENES, SCENES, page_pictures, play_pictures
 
     torch.set_num_threads(1)
+    if not wanted or any(name in PLAY_SCENES for name in wanted):
+        for path in play_pictures(DOCS / "pictures", wanted):
+            print(f"{path.relative_to(DOCS)}  {path.stat().st_size / 1000:.0f} kB")
+    if wanted and all(name in PLAY_SCENES for name in wanted):
+        return
     names = known_names()
     pages_alone = bool(wanted) and all(name in SCENES for name in wanted)
     for block in () if pages_alone else (*blocks(PAGE), *blocks(GALLERY)):

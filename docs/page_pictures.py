@@ -33,23 +33,69 @@ SCENES: dict[str, Scene] = {
     ),
     "page-heads": Scene("licence", {"view": "heads", "query": 20, "sort": "peak"}),
     "page-steps": Scene("sentence", {"view": "steps", "query": 9, "key": 12}),
+    "page-compare": Scene("compared", {"call": 2, "head": 3, "query": 9}),
+    "page-difference": Scene("compared", {"view": "overview", "what": "difference"}),
     "page-gradients": Scene("gradients", {"view": "overview", "call": 0, "head": 0, "scale": "log"}),
     "page-relevance": Scene("gradients", {"group": "relevance"}, scheme="dark"),
 }
+
+
+PLAY_SCENES: dict[str, tuple[str, str]] = {
+    "play-one-query": ("query", ""),
+    "play-sentence": (
+        "sentence",
+        "document.querySelector('.of-queries .cell').focus({ preventScroll: true }), scrollTo(0, 700)",
+    ),
+    "play-masks": ("masks", ""),
+    "play-transformer": ("transformer", ""),
+}
+"""The pictures of the playables: which page, and what is done before the picture is taken."""
+
+
+def play_pictures(folder: Path, wanted: Sequence[str] = ()) -> Iterator[Path]:
+    """Write the pictures of the playables, or those that are named."""
+    import tempfile
+
+    from playwright.sync_api import sync_playwright
+
+    from regard.lessons.playable_pages import write_playables
+    from regard.views.play import PLAYABLES
+
+    chosen = {name: scene for name, scene in PLAY_SCENES.items() if not wanted or name in wanted}
+    if not chosen:
+        return
+    with tempfile.TemporaryDirectory() as place, sync_playwright() as driver:
+        write_playables(place)
+        browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        for name, (page_name, act) in chosen.items():
+            page = browser.new_page(viewport={"width": SCREEN[0], "height": 860}, color_scheme="light")
+            page.goto((Path(place) / PLAYABLES[page_name].file).as_uri())
+            page.wait_for_timeout(500)  # costs of masks are computed a moment later
+            page.evaluate(f"() => {{ {act} }}")
+            page.evaluate(READY)
+            target = folder / f"{name}.png"
+            target.write_bytes(_small(page.screenshot()))
+            yield target
+        browser.close()
+
+
+def chromium() -> str:
+    """The path of Chromium."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        raise SystemExit("Pictures of pages are taken in Chromium: apt-get install chromium fonts-noto-cjk.")
+    return found
 
 
 def page_pictures(folder: Path, pages: Mapping[str, Path], wanted: Sequence[str] = ()) -> Iterator[Path]:
     """Write the pictures, or those that are named; ``pages`` are files by the names of their recordings."""
     from playwright.sync_api import sync_playwright
 
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     chosen = {name: scene for name, scene in SCENES.items() if not wanted or name in wanted}
     if not chosen:
         return
-    if chromium is None:
-        raise SystemExit("Pictures of pages are taken in Chromium: apt-get install chromium fonts-noto-cjk.")
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         for name, scene in chosen.items():
             target = folder / f"{name}.png"
             target.write_bytes(_small(taken(browser, pages[scene.recording], scene)))

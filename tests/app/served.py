@@ -17,10 +17,12 @@ from starlette.testclient import TestClient
 
 from regard import masks, watch
 from regard.app.server.limits import Limits
+from regard.app.server.model_progress import heard, held
 from regard.app.server.recording_store import RecordingStore
 from regard.app.server.run_server import Server, make_app
 from regard.app.server.safety import ServerAddress
-from regard.app.server.served_models import EXAMPLES, TokenCount, fitting, heard, held
+from regard.app.server.served_models import EXAMPLES
+from regard.app.server.token_count import TokenCount, fitting
 from regard.recording import Recording
 from views.exact_weights import made
 

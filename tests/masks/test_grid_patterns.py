@@ -95,3 +95,10 @@ def test_wrong_arguments():
         masks.neighbourhood((3, 4), -1)
     with pytest.raises(ArgumentError, match="shape must be a whole number"):
         masks.neighbourhood((3, 4.5), 1)
+
+
+def test_shifted_is_one_truth_value():
+    with pytest.raises(MaskError, match=r"shifted must be True or False\. Got shifted = array\(\[1, 2\]\)"):
+        masks.neighbourhood((3, 3), 1, shifted=np.array([1, 2]))
+    with pytest.raises(MaskSyntaxError, match=r"shifted must be True or False"):
+        masks.parse("neighbourhood([3, 3], 1, shifted=[1, 2])")

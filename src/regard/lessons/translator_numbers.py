@@ -62,7 +62,8 @@ def translator_numbers(text: str, translator: Translator | None = None) -> dict[
         heads = np.stack([call.weights(head) for head in range(call.heads)])
         found[WEIGHTS[call.kind].format(call.layer)] = torch.from_numpy(heads)
     layer: Any = model.encoder.layers[0]
-    assert seen.recording.source_tokens is not None and seen.recording.tokens is not None
+    assert seen.recording.source_tokens is not None
+    assert seen.recording.tokens is not None
     return {
         "text": text,
         "translation": seen.translation,

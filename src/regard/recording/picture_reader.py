@@ -93,6 +93,15 @@ def _rgb(image: Any) -> Any:
     return Image.fromarray(Picture(image, grid=(1, 1), tokens=slice(0, 1)).image.numpy())
 
 
+def reads_pictures(name: str | Path) -> bool:
+    """Whether the model in a folder, or of that name on the hub, encodes pictures; False if unknown."""
+    with quiet_transformers() as transformers:
+        try:
+            return vision_config(transformers.AutoConfig.from_pretrained(model_source(name))) is not None
+        except (OSError, ValueError, KeyError, ModelFileError):
+            return False
+
+
 def load_picture_reader(name: str | Path, *, dtype: torch.dtype = torch.float32) -> PictureReader:
     """The encoder of pictures in a folder, or of that name on the hub, with its processor."""
     with quiet_transformers() as transformers:

@@ -74,6 +74,13 @@ class RowParameters(HeadParameters, frozen=True, kw_only=True):
     row: Whole
 
 
+class LineParameters(HeadParameters, frozen=True, kw_only=True):
+    """Which query of a head, or which key."""
+
+    side: Literal["query", "key"]
+    token: Whole
+
+
 class CellParameters(HeadParameters, frozen=True, kw_only=True):
     """Which cell, or which tile, of a level of a head's map."""
 
@@ -94,12 +101,13 @@ class TileParameters(CellParameters, frozen=True, kw_only=True):
 
 
 class ReadingRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """A text to read with a model; ``reading_request`` adds the limits of a server."""
+    """A text to read, or a picture and its name; ``reading_request`` adds the limits of a server."""
 
     model: str
     text: str
     pair: str | None = None
     generate: int = 0
+    picture: str | None = None  # a PNG, JPEG or WebP file in base 64
 
 
 class CountRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -129,11 +137,18 @@ def reading_request(limits: Limits) -> type[ReadingRequest]:
     """``ReadingRequest`` within the limits of a server."""
     text = Annotated[str, Meta(min_length=1, max_length=limits.characters, pattern=r"\S")]
     generate = Annotated[int, Meta(ge=0, le=limits.generated)]
+    picture = Annotated[str, Meta(max_length=limits.picture_characters)]
     limited = defstruct(
         "ReadingRequest",
-        [("model", str), ("text", text), ("pair", text | None, None), ("generate", generate, 0)],
+        [
+            ("model", str),
+            ("text", text),
+            ("pair", text | None, None),
+            ("generate", generate, 0),
+            ("picture", picture | None, None),
+        ],
         bases=(ReadingRequest,),
-        namespace={"__doc__": "A text to read with a model."},
+        namespace={"__doc__": "A text to read, or a picture in base 64 whose name is the text."},
         frozen=True,
         forbid_unknown_fields=True,
     )
@@ -165,11 +180,11 @@ class ErrorAnswer(Struct, forbid_unknown_fields=True):
 
 
 class ModelAnswer(Struct, forbid_unknown_fields=True):
-    """A model that reads texts."""
+    """A model that reads texts, or pictures."""
 
     id: str
     label: str
-    kind: Literal["encoder", "decoder", "translator"]
+    kind: Literal["encoder", "decoder", "translator", "picture"]
     longest: int | None
     pair: bool
     examples: Annotated[list[str], Meta(description="Texts to try, in the language that the model reads.")]
@@ -201,6 +216,7 @@ class LimitsAnswer(Struct, forbid_unknown_fields=True):
     tokens: Whole
     letters: Whole
     generated: Whole
+    picture: Annotated[Whole, Meta(description="The most bytes of a picture.")]
     tile: Whole
 
 
@@ -261,10 +277,11 @@ class RecordingAnswer(Struct, forbid_unknown_fields=True):
 
 
 class TextAnswer(Struct, forbid_unknown_fields=True):
-    """The tokens of a text, and the positions of the special ones."""
+    """The tokens of a text, the positions of the special ones, and 1 or 0: whether a space is before."""
 
     tokens: list[str]
     special: list[Whole]
+    spaces: str
 
 
 class TextsAnswer(Struct, forbid_unknown_fields=True):

@@ -13,6 +13,8 @@ class Limits:
     """The most tokens of a text."""
     generated: int = 256
     """The most tokens that a decoder may generate."""
+    picture: int = 1_000_000
+    """The most bytes of a picture; models make it small anyway."""
     waiting: int = 8
     """The most waiting jobs; one more is refused."""
     workers: int = 3
@@ -54,6 +56,11 @@ class Limits:
         return 8 * self.tokens
 
     @property
+    def picture_characters(self) -> int:
+        """Characters of a picture in base 64."""
+        return 4 * (-(-self.picture // 3))
+
+    @property
     def body_bytes(self) -> int:
         """Bytes of a request: at worst each character is a JSON escape."""
-        return 12 * self.characters + 4096
+        return max(12 * self.characters, self.picture_characters) + 4096

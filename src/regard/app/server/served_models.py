@@ -1,4 +1,4 @@
-"""The models that read texts: the built-in translator, and those named at the start.
+"""The models that read texts and pictures: the built-in translator, and those named at the start.
 
 The browser chooses among them by id; it cannot make the server load or download anything.
 """
@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from regard.app.server.api_types import LARGEST, ReadingRequest
 from regard.app.server.jobs import ProgressReporter
 from regard.app.server.limits import Limits
+from regard.app.server.model_progress import heard, held
+from regard.app.server.served_pictures import PictureModel, check_no_picture
+from regard.app.server.token_count import TokenCount, fitting
 from regard.errors import ArgumentError, RecordingError, TextError
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from regard.recording import Reader, Recording
 
 VALUES_UP_TO = 2048
@@ -36,13 +36,6 @@ EXAMPLES = {
     "decoder": ["The capital of France is", "When Mary and John went to the store, John gave a drink to"],
 }
 """Texts to try, by the kind of model."""
-
-
-class TokenCount(NamedTuple):
-    """How many tokens a text has, and how many of its characters fit; None if the tokenizer cannot tell."""
-
-    tokens: int
-    characters: int | None
 
 
 class ServedModel(Protocol):
@@ -108,6 +101,7 @@ class ReaderModel:
         """The recording of a text, after its size has been checked."""
         from regard.recording import estimate
 
+        check_no_picture(request)
         texts = [request.text] if request.pair is None else [request.text, request.pair]
         # Counted before anything is computed; the reader raises if the model has fewer positions.
         count = sum(len(self.reader.tokenizer(text)["input_ids"]) for text in texts) + request.generate
@@ -164,6 +158,7 @@ class TranslatorModel:
         """The recording of a translation."""
         from regard.translator import look
 
+        check_no_picture(request)
         if request.generate:
             raise ArgumentError(
                 "The built-in translator always writes its whole translation.",
@@ -175,22 +170,6 @@ class TranslatorModel:
         check_tokens(len(self.translator.encode(sentence)), limits)
         with held(self._lock, report), heard(self.translator.model, report):
             return look(self.translator, sentence, translation=request.pair, values=True).recording
-
-
-def fitting(text: str, ends: Sequence[int], most: int) -> int:
-    """How many characters have at most ``most`` tokens, whose ends these are; cut between words.
-
-    >>> fitting("one two three", [3, 7, 10, 13], 3)
-    7
-    >>> fitting("one two three", [3, 7, 10, 13], 4)
-    13
-    """
-    if len(ends) <= most:
-        return len(text)
-    end = ends[most - 1] if most > 0 else 0
-    if not text[end : end + 1].isspace():
-        end = len(text[:end].rstrip()) if text[:end][-1:].isspace() else text.rfind(" ", 0, end)
-    return max(end, 0)
 
 
 def check_tokens(count: int, limits: Limits) -> None:
@@ -207,7 +186,8 @@ def check_tokens(count: int, limits: Limits) -> None:
 
 def load_models(names: Sequence[str]) -> list[ServedModel]:
     """The built-in translator, if its weights are installed, and the models with these folders or names."""
-    from regard.recording import load_reader
+    from regard.recording import load_picture_reader, load_reader
+    from regard.recording.picture_reader import reads_pictures
 
     found: list[ServedModel] = []
     translator = _embedded()
@@ -216,7 +196,11 @@ def load_models(names: Sequence[str]) -> list[ServedModel]:
     for number, name in enumerate(names):
         # The path of a folder is private, also in errors that mention the model.
         label = Path(name).name or name
-        found.append(ReaderModel(f"model-{number}", label, replace(load_reader(name), name=label)))
+        if reads_pictures(name):
+            pictures = replace(load_picture_reader(name), name=label)
+            found.append(PictureModel(f"model-{number}", label, pictures))
+        else:
+            found.append(ReaderModel(f"model-{number}", label, replace(load_reader(name), name=label)))
     return found
 
 
@@ -224,35 +208,3 @@ def _embedded() -> Any:
     from regard.translator.built_in import FOLDER, embedded
 
     return embedded() if FOLDER.is_dir() else None
-
-
-@contextmanager
-def held(lock: threading.Lock, report: ProgressReporter) -> Iterator[None]:
-    """Hold the lock of a model; waiting for it can be stopped."""
-    while not lock.acquire(timeout=0.2):
-        report(0.0, "waiting")
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-@contextmanager
-def heard(model: nn.Module, report: ProgressReporter) -> Iterator[None]:
-    """Every module of the model reports the progress before it runs, which can also stop the reading."""
-    parts = [module for module in model.modules() if next(module.children(), None) is None]
-    done = 0
-
-    def hook(module: nn.Module, args: Any) -> None:
-        nonlocal done
-        del module, args
-        done += 1
-        # A model that generates runs its modules many times; then only stopping matters.
-        report(min(1.0, done / len(parts)), "reading")
-
-    hooks = [part.register_forward_pre_hook(hook) for part in parts]
-    try:
-        yield
-    finally:
-        for one in hooks:
-            one.remove()

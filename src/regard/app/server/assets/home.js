@@ -6,6 +6,7 @@ import { choice, datum, make } from "/assets/page/elements.js";
 import { say, speak } from "/assets/page/languages.js";
 import { wearTheme } from "/assets/page/theme.js";
 import { languageTool, themeTool } from "/assets/page/tools.js";
+import { isPicture, PictureInput } from "./picture_input.js";
 
 const LONG_READING = 1500; // from this many tokens on, the map is the better first view
 const MOST_RECENT = 12;
@@ -18,6 +19,7 @@ class Home {
     this.look = { theme: "auto", palette: "blue", ...chosenLook(), language: firstLanguage() };
     this.text = stored("regard.text", "");
     this.running = null;
+    this.picture = new PictureInput();
   }
 
   build() {
@@ -113,6 +115,7 @@ class Home {
         },
       },
       this.area,
+      this.picture.root,
       this.counter,
       this.examples,
       make(
@@ -146,13 +149,17 @@ class Home {
     const model = this.state.models.find(({ id }) => id === this.model.value);
     store("regard.model", model.id);
     const most = Math.min(model.longest ?? Infinity, this.state.limits.tokens);
-    this.about.textContent = `${say(`kind.${model.kind}.model`)} · ${say("home.longest", { count: most.toLocaleString("en") })}`;
+    const pictures = model.kind === "picture";
+    const kind = say(`kind.${model.kind}.model`);
+    this.about.textContent = pictures ? kind : `${kind} · ${say("home.longest", { count: most.toLocaleString("en") })}`;
+    this.area.hidden = pictures;
+    this.picture.show(pictures);
     this.pairLabel.hidden = !model.pair || model.kind === "decoder";
-    this.pairLabel.firstChild.textContent = say(`home.pair.${model.kind}`);
+    if (!this.pairLabel.hidden) this.pairLabel.firstChild.textContent = say(`home.pair.${model.kind}`);
     this.generateLabel.hidden = model.kind !== "decoder";
     this.options.hidden = this.pairLabel.hidden && this.generateLabel.hidden;
     this.examples.replaceChildren(
-      make("span", {}, say("home.examples")),
+      ...(model.examples.length ? [make("span", {}, say("home.examples"))] : []),
       ...model.examples.map((text) =>
         make("button", { type: "button", class: "quiet", on: { click: () => this.fill(text) } }, datum(text)),
       ),
@@ -177,7 +184,7 @@ class Home {
     );
     this.examples.hidden = count > 0;
     clearTimeout(this.counting);
-    if (count === 0 || count > letters) this.counter.replaceChildren();
+    if (this.area.hidden || count === 0 || count > letters) this.counter.replaceChildren();
     else this.counting = setTimeout(() => this.count(), COUNT_AFTER);
   }
 
@@ -218,7 +225,16 @@ class Home {
     if (event.type === "drop" && file) this.open(file);
   }
 
+  /** A picture goes to a model that reads pictures, a text to the chosen model. */
   async open(file) {
+    if (isPicture(file)) {
+      await this.openPicture(file);
+      return;
+    }
+    if (this.area.hidden) {
+      this.tell(say("home.nopicture"));
+      return;
+    }
     const most = 4 * this.state.limits.letters;
     try {
       this.area.value = new TextDecoder("utf-8", { fatal: true }).decode(await file.slice(0, most + 4).arrayBuffer());
@@ -228,23 +244,42 @@ class Home {
     }
   }
 
+  async openPicture(file) {
+    const reads = ({ kind }) => kind === "picture";
+    const chosen = this.state.models.find(({ id }) => id === this.model.value);
+    const model = reads(chosen) ? chosen : this.state.models.find(reads);
+    if (!model) {
+      this.tell(say("home.nopicturemodel"));
+      return;
+    }
+    try {
+      await this.picture.take(file, this.state.limits.picture);
+      this.model.value = model.id;
+      this.chosen();
+    } catch {
+      this.tell(say("home.nopicture"));
+    }
+  }
+
   async read() {
     if (this.running) {
       this.running.abort();
       return;
     }
     const model = this.state.models.find(({ id }) => id === this.model.value);
-    const text = this.area.value;
-    if (!text.trim()) {
-      this.tell(say("home.empty"));
-      this.area.focus();
+    const pictures = model.kind === "picture";
+    const text = pictures ? this.picture.name || "picture" : this.area.value;
+    if (pictures ? !this.picture.content : !text.trim()) {
+      this.tell(say(pictures ? "home.picture.first" : "home.empty"));
+      if (!pictures) this.area.focus();
       return;
     }
-    store("regard.text", text.length < 20000 ? text : "");
+    if (!pictures) store("regard.text", text.length < 20000 ? text : "");
     this.running = new AbortController();
     this.button.textContent = say("home.cancel");
     try {
       const body = { model: model.id, text };
+      if (pictures) body.picture = this.picture.content;
       if (!this.pairLabel.hidden && this.pair.value.trim()) body.pair = this.pair.value;
       if (!this.generateLabel.hidden && Number(this.generate.value) > 0) body.generate = Number(this.generate.value);
       const { job } = await postJson("/api/readings", body);

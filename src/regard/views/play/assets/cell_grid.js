@@ -113,16 +113,18 @@ export class CellGrid {
     this.options.values = values;
     values.forEach((row, i) => {
       row.forEach((value, j) => {
-        this.paint(this.cells[i][j], value);
+        this.paint(this.cells[i][j], value, this.options.name(i, j));
       });
     });
   }
 
-  paint(cell, value) {
+  paint(cell, value, name) {
     const { edit, inks, weights } = this.options;
     const text = cellNumber(value);
-    if (!edit) cell.textContent = text;
-    else if (document.activeElement !== cell) cell.value = text;
+    if (!edit) {
+      cell.textContent = text;
+      cell.setAttribute("aria-label", `${name}: ${text}`);
+    } else if (document.activeElement !== cell) cell.value = text;
     cell.classList.toggle("hidden-pair", value === -Infinity);
     if (value === -Infinity) {
       cell.style.background = "";

@@ -82,7 +82,7 @@ class MaskPage {
         "div",
         { class: "column" },
         make("section", { class: "card drawn" }, this.picture, this.readout, this.length),
-        make("section", { class: "card" }, make("h2", {}, say("masks.language")), this.patterns()),
+        make("section", { class: "card language" }, make("h2", {}, say("masks.language")), this.patterns()),
       ),
       make("section", { class: "card" }, make("h2", {}, say("masks.facts")), this.facts, this.costs),
     );

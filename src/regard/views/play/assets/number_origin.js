@@ -41,7 +41,7 @@ export function originLine(title, rule, origin) {
   return make(
     "div",
     { class: "origin-line" },
-    make("span", { class: "origin-title" }, title, " ", rule.cloneNode(true)),
+    make("span", { class: "origin-title" }, title, " ", rule),
     make(
       "span",
       { class: "origin-terms" },

@@ -251,7 +251,7 @@ class SentencePage {
     return make(
       "article",
       { class: `step of-${step.name} ${step.edited ? "edited" : ""}` },
-      make("h3", {}, make("i", {}, String(number)), " ", title, " ", step.formula.cloneNode(true)),
+      make("h3", {}, make("i", {}, String(number)), " ", title, " ", step.formula()),
       make("p", { class: "caption" }, stepSays(step), " ", make("small", { class: "shape" }, shape.join(" × "))),
       make("div", { class: "grids" }, ...grids),
     );
@@ -284,7 +284,7 @@ class SentencePage {
     const row = step.rows === "words" ? step.words[cell.i] : String(cell.i);
     const column = step.columns === "words" ? step.words[cell.j] : step.columns === "none" ? null : String(cell.j);
     const where = column === null ? row : `${row}, ${column}`;
-    this.origin.replaceChildren(originLine(`${stepTitle(step)} (${where})`, step.formula, origin));
+    this.origin.replaceChildren(originLine(`${stepTitle(step)} (${where})`, step.formula(), origin));
   }
 
   pointAway() {
@@ -295,6 +295,7 @@ class SentencePage {
 }
 
 const OWN_TITLES = ["added", "placed", "biased"];
+const OWN_SAYS = [...OWN_TITLES, "w_q"];
 
 function stepTitle({ name, turned }) {
   if (turned && name !== "v") return say(`sentence.${name}.turned.title`);
@@ -303,7 +304,7 @@ function stepTitle({ name, turned }) {
 
 function stepSays({ name, channels, turned }) {
   if (turned && name !== "v") return say("sentence.turned.says");
-  return say(OWN_TITLES.includes(name) ? `sentence.${name}.says` : `explain.${name}.says`, { channels });
+  return say(OWN_SAYS.includes(name) ? `sentence.${name}.says` : `explain.${name}.says`, { channels });
 }
 
 openPlayable(

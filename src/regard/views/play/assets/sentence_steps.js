@@ -47,7 +47,7 @@ export function stepsOf(state, { words, steps }) {
     rows,
     columns,
     stacks,
-    formula: STEP_FORMULAS[name](channels),
+    formula: () => STEP_FORMULAS[name](channels),
     channels,
     words,
     ...more,

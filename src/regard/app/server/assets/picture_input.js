@@ -1,0 +1,68 @@
+// A picture that the reader chose or dropped: shown in the form, made small enough to send, and written as text.
+
+import { make } from "/assets/page/elements.js";
+import { say } from "/assets/page/languages.js";
+
+/** Models look at a few hundred pixels, so more need not be sent. */
+const LONGEST_SIDE = 768;
+const PREVIEW_SIDE = 260;
+
+/** Whether a file says that it is a picture. */
+export function isPicture(file) {
+  return file.type.startsWith("image/");
+}
+
+/** The picture of the form: nothing, or one that can be sent. */
+export class PictureInput {
+  constructor() {
+    this.name = "";
+    this.content = ""; // base 64
+    this.preview = make("canvas", { class: "preview", role: "img", hidden: true });
+    this.hint = make("p", { class: "hint" });
+    this.root = make("div", { class: "picture-input", hidden: true }, this.preview, this.hint);
+  }
+
+  /** Shows the place for a picture, or hides it. */
+  show(shown) {
+    this.root.hidden = !shown;
+    this.hint.textContent = this.content ? this.name : say("home.picture");
+    this.preview.setAttribute("aria-label", this.name);
+  }
+
+  /**
+   * Takes a picture; throws if the browser cannot read it, or if it stays larger than `most` bytes.
+   * @param {File} file
+   * @param {number} most
+   */
+  async take(file, most) {
+    const image = await createImageBitmap(file);
+    const canvas = drawn(make("canvas"), image, LONGEST_SIDE);
+    let blob = await written(canvas, "image/png");
+    if (blob.size > most) blob = await written(canvas, "image/jpeg");
+    if (blob.size > most) throw new Error(say("home.nopicture"));
+    this.content = inBase64(new Uint8Array(await blob.arrayBuffer()));
+    this.name = file.name;
+    drawn(this.preview, image, PREVIEW_SIDE);
+    this.preview.hidden = false;
+    this.show(true);
+  }
+}
+
+/** A canvas with a picture, at most so many pixels long. */
+function drawn(canvas, image, longest) {
+  const scale = Math.min(1, longest / Math.max(image.width, image.height));
+  canvas.width = Math.max(1, Math.round(image.width * scale));
+  canvas.height = Math.max(1, Math.round(image.height * scale));
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  return canvas;
+}
+
+function written(canvas, type) {
+  return new Promise((resolve) => canvas.toBlob(resolve, type, 0.92));
+}
+
+function inBase64(bytes) {
+  let letters = "";
+  for (const byte of bytes) letters += String.fromCharCode(byte);
+  return btoa(letters);
+}

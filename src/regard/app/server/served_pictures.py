@@ -1,0 +1,116 @@
+"""Encoders of pictures among the models of the server: a picture arrives as text, in base 64."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from regard.app.server.api_types import ReadingRequest
+from regard.app.server.jobs import ProgressReporter
+from regard.app.server.limits import Limits
+from regard.app.server.model_progress import heard, held
+from regard.app.server.token_count import TokenCount
+from regard.errors import ArgumentError, reason
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from regard.recording import PictureReader, Recording
+
+FORMATS = ("PNG", "JPEG", "WEBP")
+"""What is decoded; browsers write all three."""
+
+MOST_PIXELS = 4096 * 4096
+"""Pixels of the largest picture that is decoded: a small file can hold a huge one."""
+
+
+@dataclass
+class PictureModel:
+    """An encoder of pictures."""
+
+    id: str
+    label: str
+    reader: PictureReader
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def longest(self) -> int:
+        """A picture is resized, so every picture fits."""
+        return 1
+
+    def count(self, text: str, most: int) -> TokenCount:
+        """There is no text to count."""
+        del most
+        return TokenCount(0, len(text))
+
+    def described(self) -> dict[str, Any]:
+        """Its description for the browser."""
+        return {
+            "id": self.id,
+            "label": self.label,
+            "kind": "picture",
+            "longest": None,
+            "pair": False,
+            "examples": [],
+        }
+
+    def read(self, request: ReadingRequest, limits: Limits, report: ProgressReporter) -> Recording:
+        """The recording of a picture."""
+        del limits
+        if request.picture is None or request.pair is not None or request.generate:
+            raise ArgumentError(
+                "This model reads a picture, without a text.",
+                got="no picture" if request.picture is None else "a picture with a text",
+                do="Send picture, and omit pair and generate.",
+            )
+        image = decoded_picture(request.picture)
+        with held(self._lock, report), heard(self.reader.model, report):
+            return self.reader.read(image, values=True)
+
+
+def decoded_picture(text: str) -> Image.Image:
+    """The picture that base 64 holds, in RGB.
+
+    >>> from PIL import Image
+    >>> file = BytesIO()
+    >>> Image.new("L", (3, 2)).save(file, "PNG")
+    >>> decoded_picture(base64.b64encode(file.getvalue()).decode()).size
+    (3, 2)
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        content = base64.b64decode(text, validate=True)
+        with Image.open(BytesIO(content), formats=FORMATS) as opened:
+            width, height = opened.size
+            if width * height <= MOST_PIXELS:
+                image: Image.Image = opened.convert("RGB")
+                return image
+    except (ValueError, OSError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ArgumentError(
+            "picture must be a PNG, JPEG or WebP file in base 64.",
+            got="{reason}",
+            do="Save the picture again as PNG.",
+            reason=type(error).__name__ if isinstance(error, UnidentifiedImageError) else reason(error),
+        ) from error
+    raise ArgumentError(
+        "A picture can have at most {most:,} pixels.",
+        got="{width} × {height}",
+        do="Make it smaller.",
+        most=MOST_PIXELS,
+        width=width,
+        height=height,
+    )
+
+
+def check_no_picture(request: ReadingRequest) -> None:
+    """Raise if a model of texts is given a picture."""
+    if request.picture is not None:
+        raise ArgumentError(
+            "This model reads text.",
+            got="a picture",
+            do="Choose an encoder of pictures, or start the server with one: --model FOLDER.",
+        )
