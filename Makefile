@@ -33,7 +33,7 @@ test-js: ## run the unit tests of the JavaScript
 coverage: $(VENV)/.tools browser ## run all tests and list the lines of src/regard that none of them runs
 	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term
 
-test-real: $(VENV)/.real voice ## run the tests on a real model of 135M parameters
+test-real: $(VENV)/.real voice ## run the tests on real models: language, speech, chemistry, pictures
 	$(BIN)/python -m pytest tests/real -m real -rP
 
 fuzz: $(VENV)/.tools ## run the fuzzers and the tests of properties with ROUNDS times as many cases as make test (50 by default)

@@ -58,7 +58,9 @@ def measure(rounds: int) -> dict[str, float]:
     """The constants, in pairs, and the nanoseconds that a pair of one head takes."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    vars(tiled)["equal_squares"] = lambda *given: None  # one call for all of them, which measures nothing here
+    vars(tiled)["equal_squares"] = lambda *given: (
+        None
+    )  # one call for all of them, which measures nothing here
     q, k, v = (torch.randn(1, HEADS, N, CHANNELS) for _ in range(3))
     position = np.arange(N)
     shuffled = np.random.default_rng(0).permutation(N) // 512

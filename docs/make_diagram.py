@@ -117,7 +117,9 @@ def _box(name: str, left: float, top: float, say: dict[str, str]) -> list[str]:
 
 
 def _text(x: float, y: float, text: str, kind: str = "") -> list[str]:
-    return [f'<text x="{x}" y="{y}"{f" class={chr(34)}{kind}{chr(34)}" if kind else ""}>{escape(text)}</text>']
+    return [
+        f'<text x="{x}" y="{y}"{f" class={chr(34)}{kind}{chr(34)}" if kind else ""}>{escape(text)}</text>'
+    ]
 
 
 def _arrow(x: float, start: float, end: float) -> list[str]:

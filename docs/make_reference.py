@@ -28,6 +28,7 @@ ROOMS = {
     "regard.metrics": "edits.md",
     "regard.heads": "heads.md",
     "regard.heads.survey": "survey.md",
+    "regard.speech": "speech.md",
     "regard.translator": "translator.md",
     "regard.views.figures": "figures.md",
     "regard.views.page": "pages.md",

@@ -297,3 +297,13 @@ def test_no_answer_names_a_path(http):
     for path in ("/api/state", "/api/recordings/book", "/api/recordings/nobody", "/", "/map/book"):
         assert "/somewhere" not in http.get(path).text
         assert "secret" not in http.get(path).text
+
+
+def test_a_line_of_the_matrix_is_a_row_or_a_column(http):
+    call = http.app.server_state.library.get("book").calls[1]
+    for side, wanted in (("query", call.weights(1)[40]), ("key", call.weights(1)[:, 40])):
+        answer = http.get(f"/api/recordings/book/lines/1/1/{side}/40")
+        assert answer.status_code == 200
+        np.testing.assert_allclose(np.frombuffer(answer.content, np.float32), wanted, atol=1e-6)
+    assert http.get("/api/recordings/book/lines/1/1/query/5000").status_code == 422
+    assert http.get("/api/recordings/book/lines/1/1/row/4").status_code == 422

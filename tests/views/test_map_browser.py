@@ -10,10 +10,12 @@ from PIL import Image
 from playwright.sync_api import Error
 
 from app.served import Words, running, served, translation
+from app.served import book as book_of
 from regard.app.server import server_state as state_module
 from regard.app.server.assets import assets
 from regard.app.server.safety import ServerAddress
 from regard.texts import read_table
+from views.axe import violations
 from views.browser import Heard
 from views.exact_weights import exact
 
@@ -256,6 +258,73 @@ def test_calls_of_other_shapes(visit, kept):
     assert "垫" in visitor.page.inner_text(".pair-readout")
     visitor.page.click("text=Decoder")
     visitor.until("regard.state.call.kind === 'decoder'").settled()
+
+
+# ---- the text by windows -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def long_text(base, kept):
+    """A recording whose text has several windows."""
+    seen = book_of(3301)
+    kept["app"].server_state.library.give(Path("long.safetensors"), seen)
+    return exact(seen.calls[0])[0, 1]
+
+
+def told(visitor):
+    return visitor.page.inner_text(".map-text .text-caption")
+
+
+def test_the_text_of_a_long_recording_by_windows(visit, long_text):
+    visitor = visit(viewport={"width": 1200, "height": 800}).open("/map/long#head=1").settled()
+    visitor.page.keyboard.press("t")
+    visitor.until("regard.app.text.elements?.length === 1500")
+    assert "0 – 1,499 of 3,301" in visitor.page.inner_text(".map-text .text-bar")
+    # A pinned query far away: its window opens, and the text is shaded by its weights.
+    visitor.ask("regard.state.set({ query: 3100 })")
+    visitor.until("regard.app.text.line?.token === 3100")
+    assert visitor.ask("regard.app.text.from") == 3000
+    shown = np.array(visitor.ask("Array.from(regard.app.text.shown)"))
+    wanted = long_text[3100].copy()
+    wanted[0] = shown[0]  # a sink may be quiet
+    np.testing.assert_allclose(shown, wanted, atol=1e-5)
+    assert told(visitor).startswith("Layer 0 · head 1: word3100 → word")
+    # The strongest key is listed and gone to, wherever it is.
+    best = int(np.argmax(shown))
+    visitor.page.locator(".map-text .strongest button").first.click()
+    assert visitor.ask(f"regard.app.text.from <= {best} && {best} < regard.app.text.from + 1500")
+
+
+def test_pointing_and_walking_in_a_window(visit, long_text):
+    visitor = (
+        visit(viewport={"width": 1200, "height": 800}).open("/map/long#head=1&view=text&query=1600").settled()
+    )
+    visitor.until("regard.app.text.line?.token === 1600")
+    visitor.page.locator(".map-text .token").nth(20).hover()
+    visitor.until("regard.app.text.line?.token === 1520")
+    visitor.page.mouse.move(5, 5)
+    visitor.until("regard.app.text.line?.token === 1600")
+    visitor.page.focus(".map-text .running")
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.until("regard.app.text.line?.token === 1601")
+    assert visitor.ask("regard.state.now.query") == 1601
+    visitor.page.keyboard.press("PageUp")
+    assert visitor.ask("regard.app.text.from") == 0
+    # What attends to a token is a column.
+    visitor.page.click("text=Attended to by")
+    visitor.until("regard.app.text.line?.direction === 'to'")
+    shown = np.array(visitor.ask("Array.from(regard.app.text.shown)"))
+    np.testing.assert_allclose(shown, long_text[:, 1601], atol=1e-5)
+    assert violations(visitor.page) == []
+    visitor.page.keyboard.press("t")
+    assert visitor.page.locator(".map-text").is_hidden()
+
+
+def test_the_windows_speak_chinese_and_cross_attention_has_none(visit, long_text):
+    visitor = visit(locale="zh-CN").open("/map/long#view=text").settled()
+    assert "共 3,301 个" in visitor.page.inner_text(".map-text")
+    visitor.open("/map/two#call=2&view=text").settled()
+    assert visitor.ask("regard.state.now.view") == "map"
 
 
 def test_search_goes_to_the_token(book):

@@ -31,6 +31,7 @@ class PlacedWindow(NamedTuple):
 
     start: float
     window: WatchedWindow
+    tokens: tuple[str, ...]
     frames: tuple[int, ...]  # one per token, then the end
     words: tuple[tuple[int, ...], ...]  # the tokens of each word
 

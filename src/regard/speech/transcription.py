@@ -49,7 +49,8 @@ def words(
             they are over the whole window of 30 s, as ``return_token_timestamps`` of transformers does.
         **options: options of the model's ``generate()``, such as ``language="fr"`` or ``num_beams=5``.
 
-    A word begins at the first frame of its first token and ends where the next token begins.
+    A word begins at the first frame of its first token and ends where the token after its last begins;
+    punctuation, which is often a pause, does not count.
     """
     found = transcribe(
         model, processor, audio, heads=heads, rate=rate, median=median, renormalize=renormalize, **options
@@ -180,15 +181,22 @@ class Transcriber:
         for start, window, kept in one.windows:
             frames = token_frames(window, self.heads, median=self.median, renormalize=self.renormalize)
             groups = group_words(tokenizer, window.tokens[:kept], special)
-            for text, places in groups:
+            for text, _, spoken in groups:
                 begin, end = (
                     round(start + float(frames[at]) * window.frame_seconds, 3)
-                    for at in (places[0], places[-1] + 1)
+                    for at in (spoken[0], spoken[-1] + 1)
                 )
-                probability = float(np.mean([window.probabilities[at] for at in places]))
+                probability = float(np.mean([window.probabilities[at] for at in spoken]))
                 said.append(SpokenWord(text, begin, end, probability))
-            tokens = tuple(places for _, places in groups)
-            placed.append(PlacedWindow(start, window, tuple(frames.tolist()), tokens))
+            placed.append(
+                PlacedWindow(
+                    start,
+                    window,
+                    tuple(tokenizer.convert_ids_to_tokens(window.tokens)),
+                    tuple(frames.tolist()),
+                    tuple(places for _, places, _ in groups),
+                )
+            )
         return Transcript(tuple(said), self.heads, self.found, one.samples, self.rate, tuple(placed))
 
     def _special(self) -> list[int]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from regard import masks
 from regard.errors import ArgumentError, RecordingError
@@ -41,6 +42,7 @@ class WatchedWindow:
     frames: int
     frame_seconds: float
     ended: bool  # whether the last token is the end
+    heard: Tensor  # what the encoder was given, (band, feature)
 
     @cached_property
     def over_audio(self) -> tuple[ScoredCall, ...]:
@@ -79,14 +81,7 @@ def generate_windows(
     options: dict[str, Any],
 ) -> list[WatchedWindow]:
     """Let the model write what it hears in each piece, all in one batch, and record its cross-attention."""
-    if wrong := sorted(set(options) & set(OWN_OPTIONS)):
-        raise ArgumentError(
-            "{name} is set by regard.speech and cannot be passed to generate().",
-            got="{name} = {value!r}",
-            do="Omit it.",
-            name=wrong[0],
-            value=options[wrong[0]],
-        )
+    _check_options(options)
     extractor = processor.feature_extractor
     inputs = extractor(
         list(pieces), sampling_rate=extractor.sampling_rate, return_tensors="pt", return_attention_mask=True
@@ -121,9 +116,28 @@ def generate_windows(
                 max(1, min(calls[0].keys, math.ceil(len(samples) / extractor.hop_length) // stride)),
                 seconds,
                 written[length - 1] in end,
+                inputs["input_features"][batch],
             )
         )
     return found
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    if wrong := sorted(set(options) & set(OWN_OPTIONS)):
+        raise ArgumentError(
+            "{name} is set by regard.speech and cannot be passed to generate().",
+            got="{name} = {value!r}",
+            do="Omit it.",
+            name=wrong[0],
+            value=options[wrong[0]],
+        )
+    if isinstance(options.get("temperature"), (list, tuple)):
+        raise ArgumentError(
+            "temperature must be one number: with several, some windows would be generated again.",
+            got="temperature = {temperature}",
+            do="Pass the first of them, or omit it.",
+            temperature=options["temperature"],
+        )
 
 
 def _last_cross_calls(seen: Recording) -> tuple[ScoredCall, ...]:
@@ -139,7 +153,7 @@ def _check_calls(calls: Sequence[ScoredCall], pieces: int, length: int) -> None:
     raise RecordingError(
         "Word times need one pass of generate() over every window (windows = {pieces}).",
         got="cross-attention of {shape}",
-        do="Omit options that generate again or in parts, such as a list of temperatures.",
+        do="Omit options that let it generate again or in parts.",
         pieces=pieces,
         shape=[call.shape for call in calls[:1]],
     )

@@ -17,10 +17,11 @@ BROKEN = "\ufffd"
 
 
 class WordTokens(NamedTuple):
-    """A word in its spelling, and the places of its tokens."""
+    """A word in its spelling, the places of its tokens, and of those that are spoken: not punctuation."""
 
     text: str
     places: tuple[int, ...]
+    spoken: tuple[int, ...]
 
 
 def group_words(tokenizer: Any, tokens: Sequence[int], special: int) -> list[WordTokens]:
@@ -36,10 +37,12 @@ def group_words(tokenizer: Any, tokens: Sequence[int], special: int) -> list[Wor
             continue
         if joined and not _begins_word(piece.text, found[-1].text):
             last = found.pop()
-            piece = WordTokens(last.text + piece.text, last.places + piece.places)
+            piece = WordTokens(last.text + piece.text, last.places + piece.places, last.spoken + piece.spoken)
         found.append(piece)
         joined = True
-    return [WordTokens(word.text.strip(), word.places) for word in found if word.text.strip()]
+    return [
+        WordTokens(text.strip(), places, spoken or places) for text, places, spoken in found if text.strip()
+    ]
 
 
 def _pieces(tokenizer: Any, tokens: Sequence[int], special: int) -> list[WordTokens | None]:
@@ -53,8 +56,10 @@ def _pieces(tokenizer: Any, tokens: Sequence[int], special: int) -> list[WordTok
             continue
         places.append(place)
         text = tokenizer.decode([tokens[at] for at in places])
-        if not text.endswith(BROKEN) or len(places) > 4:  # no character has more bytes than four
-            found.append(WordTokens(text, tuple(places)))
+        last = place + 1 == len(tokens) or tokens[place + 1] >= special
+        if last or not text.endswith(BROKEN) or len(places) > 4:  # no character has more bytes than four
+            spoken = tuple(places) if any(one.isalnum() for one in text) else ()
+            found.append(WordTokens(text, tuple(places), spoken))
             places = []
     return found
 

@@ -105,13 +105,15 @@ def look(
 ) -> None:
     """See what every head attends to in TEXT: the clearest heads in the terminal, all heads on a page.
 
-    TEXT can be the path of a picture, if --model is an encoder of pictures.
+    TEXT can be the path of a picture, if --model is an encoder of pictures, or of audio, if it is a Whisper
+    model.
 
     \b
     regard look "The cat sat on the mat."
     regard look "The animal was tired." --model ./bert-base-uncased --open
     regard look "Once upon a time" --model ./gpt2 --generate 40 --figure head.png --layer 5 --head 1
     regard look photo.png --model ./vit-base --layer 11 --head 3 --figure head.png
+    regard look talk.wav --model ./whisper-tiny.en --open
     regard look "it was too tired" --against "it was too wide" --model ./bert-base-uncased
     """
     from regard import machine
@@ -120,6 +122,7 @@ def look(
 
     from regard.app.compared_input import Comparison, recorded_layers, second_side
     from regard.app.model_input import record
+    from regard.app.speech_input import hear, is_audio_file, write_speech_page
     from regard.views.terminal_weights import SafeConsole
 
     if effects and (no_page or generate):
@@ -128,6 +131,18 @@ def look(
         raise click.UsageError("--against-layers needs --layers, the layers to compare with them.")
     atomic.check_writable(figure, gif, save, None if no_page else out)
     console = SafeConsole()
+    if is_audio_file(text):
+        refused: dict[str, object] = {"--pair": pair, "--generate": generate, "--figure": figure}
+        refused |= {"--gif": gif, "--kind": kind, "--layers": layers, "--save": save, "--effects": effects}
+        refused |= {"--against": against, "--with": with_model}
+        heard = hear(console, Path(text), model, refused, lang)
+        if not no_page:
+            title = Path(text).name
+            write_speech_page(
+                console, heard, out, title=title, layer=layer, head=head, force=force or yes, lang=lang
+            )
+            _open(out, opened, on_desktop)
+        return
     text = read_argument(text)
     pair = None if pair is None else read_argument(pair)
     comparison = Comparison(None if against is None else read_argument(against), with_model, against_layers)
@@ -155,8 +170,13 @@ def look(
         if effects:
             start["effects"] = _effects(console, subject, model, pair, lang)
         _write_page(console, subject, out, force=force or yes, lang=lang, **start)
-        if opened or (on_desktop and has_desktop()):
-            webbrowser.open(out.resolve().as_uri())
+        _open(out, opened, on_desktop)
+
+
+def _open(page: Path, opened: bool, on_desktop: bool) -> None:
+    """Open a page in the browser, if that was asked for."""
+    if opened or (on_desktop and has_desktop()):
+        webbrowser.open(page.resolve().as_uri())
 
 
 def _effects(

@@ -74,6 +74,13 @@ class RowParameters(HeadParameters, frozen=True, kw_only=True):
     row: Whole
 
 
+class LineParameters(HeadParameters, frozen=True, kw_only=True):
+    """Which query of a head, or which key."""
+
+    side: Literal["query", "key"]
+    token: Whole
+
+
 class CellParameters(HeadParameters, frozen=True, kw_only=True):
     """Which cell, or which tile, of a level of a head's map."""
 
@@ -141,7 +148,7 @@ def reading_request(limits: Limits) -> type[ReadingRequest]:
             ("picture", picture | None, None),
         ],
         bases=(ReadingRequest,),
-        namespace={"__doc__": "A text to read with a model; or a picture in base 64, whose name is the text."},
+        namespace={"__doc__": "A text to read, or a picture in base 64 whose name is the text."},
         frozen=True,
         forbid_unknown_fields=True,
     )
@@ -270,10 +277,11 @@ class RecordingAnswer(Struct, forbid_unknown_fields=True):
 
 
 class TextAnswer(Struct, forbid_unknown_fields=True):
-    """The tokens of a text, and the positions of the special ones."""
+    """The tokens of a text, the positions of the special ones, and 1 or 0: whether a space is before."""
 
     tokens: list[str]
     special: list[Whole]
+    spaces: str
 
 
 class TextsAnswer(Struct, forbid_unknown_fields=True):

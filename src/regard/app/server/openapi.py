@@ -124,6 +124,14 @@ OPERATIONS = (
     ),
     Operation(
         "get",
+        f"{RECORDING}/lines/{{call}}/{{head}}/{{side}}/{{token}}",
+        "What one query attends to, a number for each key; or what attends to one key, as float32",
+        {200: (NUMBERS,)},
+        (404, 422),
+        api_types.LineParameters,
+    ),
+    Operation(
+        "get",
         f"{RECORDING}/margins/{{call}}/{{head}}",
         "The attention received by every key, then the entropy of every query, as float32",
         {200: (NUMBERS,), 304: ()},

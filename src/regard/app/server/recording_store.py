@@ -101,7 +101,11 @@ class StoredRecording:
     def texts(self) -> list[dict[str, Any]]:
         """The tokens of every text, as they are displayed."""
         return [
-            {"tokens": list(text.tokens), "special": [i for i, is_one in enumerate(text.special) if is_one]}
+            {
+                "tokens": list(text.tokens),
+                "special": [i for i, is_one in enumerate(text.special) if is_one],
+                "spaces": "".join("01"[space] for space in text.spaces),
+            }
             for text in self._sides[0]
         ]
 

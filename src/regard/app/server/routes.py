@@ -18,6 +18,7 @@ from regard.app.server.api_types import (
     CellParameters,
     HeadParameters,
     JobPollParameters,
+    LineParameters,
     MapRequest,
     PageParameters,
     PageRequest,
@@ -36,7 +37,7 @@ from regard.app.server.request_validation import check_choice, parsed_body, pars
 from regard.app.server.server_state import ServerState
 from regard.errors import RegardError
 from regard.version import __version__
-from regard.views.map import TILE, HeadMatrix, Levels, encoded, peak, strongest_key, tile
+from regard.views.map import TILE, HeadMatrix, Levels, encoded, line_of, peak, strongest_key, tile
 
 Answer = TypeVar("Answer")
 Parameters = TypeVar("Parameters", bound=Struct)
@@ -76,6 +77,7 @@ class Routes:
             ("GET", f"{one}/margins/{{call}}/{{head}}", self.margins),
             ("GET", f"{one}/peaks/{{call}}/{{head}}/{{level}}/{{row}}/{{column}}", self.peak),
             ("GET", f"{one}/rows/{{call}}/{{head}}/{{row}}", self.row),
+            ("GET", f"{one}/lines/{{call}}/{{head}}/{{side}}/{{token}}", self.line),
             ("GET", f"{one}/tiles/{{call}}/{{head}}/{{level}}/{{row}}/{{column}}", self.tile),
         ]
         by_path: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
@@ -280,6 +282,18 @@ class Routes:
         entry, said = self._place(request, RowParameters)
         found = await self._in_thread(lambda: strongest_key(self._matrix(entry, said), row=said.row))
         return SafeJsonResponse(found._asdict(), headers={"cache-control": "no-store"})
+
+    async def line(self, request: Request) -> Response:
+        """What one query attends to, or what attends to one key, as float32."""
+        entry, said = self._place(request, LineParameters)
+
+        def work() -> bytes:
+            found = line_of(self._matrix(entry, said), side=said.side, token=said.token)
+            return found.float().numpy().tobytes()
+
+        content = await self._in_thread(work)
+        headers = {"cache-control": "no-store"}
+        return Response(content, media_type="application/octet-stream", headers=headers)
 
     async def margins(self, request: Request) -> Response:
         """Attention received by every key, then the entropy of every query, as float32."""

@@ -14,7 +14,7 @@
 from regard.views.map.byte_cache import ByteCache
 from regard.views.map.head_matrix import HIDING, TILE, HeadMatrix, hidden_keys
 from regard.views.map.levels import Levels, build
-from regard.views.map.map_tile import KINDS, Peak, peak, strongest_key, tile
+from regard.views.map.map_tile import KINDS, Peak, line_of, peak, strongest_key, tile
 from regard.views.map.tile_encoding import TYPES, encoded
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "build",
     "encoded",
     "hidden_keys",
+    "line_of",
     "peak",
     "strongest_key",
     "tile",

@@ -116,6 +116,30 @@ def strongest_key(matrix: HeadMatrix, *, row: int) -> Peak:
     return Peak(row, key, float(found[key]), float(found.mean()), found.numel())
 
 
+def line_of(matrix: HeadMatrix, *, side: str, token: int) -> Tensor:
+    """What one query attends to, ``(key,)``, or with ``side="key"`` what attends to one key, ``(query,)``.
+
+    >>> q = k = torch.zeros(1, 1, 4, 8)
+    >>> matrix = HeadMatrix(ScoredCall("a", "encoder", 0, q, k, torch.full((1, 1, 4), math.log(4))), head=0)
+    >>> line_of(matrix, side="query", token=2)
+    tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
+    check_choice("side", side, ("query", "key"))
+    count = matrix.queries if side == "query" else matrix.keys
+    if not 0 <= token < count:
+        raise ArgumentError(
+            "A token must be one of this side (0 … {last}).",
+            got="token = {token}",
+            do="Count from 0.",
+            last=count - 1,
+            token=token,
+        )
+    one = slice(token, token + 1)
+    if side == "query":
+        return matrix.values(one, slice(0, matrix.keys))[0]
+    return matrix.values(slice(0, matrix.queries), one)[:, 0]
+
+
 def _part(matrix: HeadMatrix, level: int, row: int, column: int) -> tuple[slice, slice]:
     """The pairs that a tile shows."""
     side = TILE * 2 ** _checked_level(matrix, level)

@@ -61,6 +61,7 @@ class TokenDisplay:
     words: Sequence[int] | None = None
     source_words: Sequence[int] | None = None
     prettify: bool = True
+    sides: Sequence[tuple[SideTokens, SideTokens]] | None = None  # rows and columns of each call, as they are
 
 
 @dataclass
@@ -199,7 +200,10 @@ def _put_calls(
     carried = carried_calls(alone, value_bits=bits, what=shown.what, direction=shown.direction)
     texts = []
     for place, (call, one) in enumerate(zip(shown.calls, alone)):
-        rows, columns = _texts(shown.recording, call, shown.batch, wording)
+        if wording.sides is not None:
+            rows, columns = wording.sides[place]
+        else:
+            rows, columns = _texts(shown.recording, call, shown.batch, wording)
         texts.append((rows, columns))
         described = {
             "name": call.name,

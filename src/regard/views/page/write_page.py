@@ -26,7 +26,7 @@ from regard.views.page.thumbnails import SIDE
 if TYPE_CHECKING:
     from torch import Tensor
 
-VIEWS = ("text", "overview", "lines", "matrix", "heads", "steps", "picture")
+VIEWS = ("text", "overview", "lines", "matrix", "heads", "steps", "picture", "speech")
 
 PER_CALL = 1300
 """Bytes of a call besides its arrays: its description, its line of statistics, and the elements around."""

@@ -7,12 +7,26 @@ import { say } from "/assets/page/languages.js";
 /** Builds the bar for the present state. */
 export function renderMapControls(bar, app) {
   fillBar(bar, [
+    ...viewControls(app),
     ...headControls(app),
     ...quantityControls(app),
     ...cellControls(app),
     make("span", { class: "push" }),
     ...colourControls(app),
   ]);
+}
+
+/** The map, or the text by windows; cross-attention has two texts, so only the map. */
+function viewControls({ state }) {
+  if (state.call.kind === "cross") return [];
+  const options = ["map", "text"].map((name) => [name, say(name === "map" ? "app.map" : "view.text")]);
+  return [
+    field(
+      "view",
+      "",
+      segments(options, state.now.view, (view) => state.set({ view }), say("views")),
+    ),
+  ];
 }
 
 function cellControls({ state, keySpecial }) {

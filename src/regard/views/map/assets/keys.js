@@ -34,6 +34,7 @@ function actionOf({ key, shiftKey }, app) {
   if (key === "+" || key === "=") return () => view.zoomBy(2);
   if (key === "-") return () => view.zoomBy(0.5);
   if (key === "0") return () => state.set({ zoom: null });
+  if (key === "t") return () => state.set({ view: state.now.view === "text" ? "map" : "text" });
   if (key === "/") return () => app.search.input.focus();
   if (key === "w" && app.recording.what.length > 1)
     return () => state.set({ what: nextQuantity(app.recording, state.now.what) });
@@ -56,6 +57,7 @@ const MAP_KEYS = [
   [["[", "]"], "map.help.heads"],
   [["{", "}"], "map.help.layers"],
   [["⇧", "↑ ↓ ← →"], "map.help.tokens"],
+  [["t"], "map.help.text"],
   [["/"], "map.help.search"],
   [["Esc"], "map.help.unpin"],
   [["?"], "help.this"],

@@ -14,6 +14,7 @@ import { MapSearch, renderMapControls } from "./controls.js";
 import { listenForMapKeys, mapHelp } from "./keys.js";
 import { lookAddress } from "./links.js";
 import { MapState } from "./map_state.js";
+import { TextWindow } from "./text_window.js";
 import { TileLayer } from "./tile_layer.js";
 import { MapView } from "./view.js";
 
@@ -82,6 +83,8 @@ class MapApp {
       this.openLayer(["call", "head", "sinks", "what"].some((name) => changed.has(name)));
     if (["query", "key", "call", "head", "sinks", "what"].some((name) => changed.has(name))) this.weighPinned();
     this.view.update(now, changed);
+    this.text.update(now, changed);
+    this.showText(now);
     if (changed.has("call")) this.search.look();
     if (changed.size > 1 || !changed.has("zoom")) this.renderFrame();
   }
@@ -97,7 +100,8 @@ class MapApp {
     this.view = new MapView(this);
     this.search = new MapSearch(this);
     this.bar = make("section", { class: "controls", "aria-label": say("controls") });
-    this.stage = make("main", { class: "stage" }, this.view.root);
+    this.text = new TextWindow(this);
+    this.stage = make("main", { class: "stage" }, this.view.root, this.text.root);
     this.facts = make("footer", { class: "facts" });
     this.links = make("span", { class: "pair-links" });
     const name = make("h1", {}, make("b", { translate: "no" }, "regard"), datum(title || model, "title"));
@@ -114,7 +118,15 @@ class MapApp {
     this.weighPinned();
     this.view.update(now, null);
     this.view.mounted();
+    this.text.update(now, null);
+    this.showText(now);
     this.renderFrame();
+  }
+
+  /** The text lies over the map, which keeps its place below. */
+  showText({ view }) {
+    this.view.root.inert = view === "text";
+    this.root.classList.toggle("reads-text", view === "text");
   }
 
   tools({ language, theme }) {

@@ -32,7 +32,7 @@ export class MapState extends Store {
     const among = (name, values) => {
       if (!values.includes(state[name])) state[name] = this.first[name];
     };
-    state.view = "map";
+    among("view", ["map", "text"]);
     state.heads = null;
     among("sinks", ["show", "first", "special"]);
     among("show", ["max", "mean"]);
@@ -44,6 +44,7 @@ export class MapState extends Store {
     among("language", Object.keys(TEXTS));
     if (!isIndex(state.call, this.recording.calls.length)) state.call = this.first.call;
     const call = this.recording.calls[state.call];
+    if (call.kind === "cross") state.view = "map"; // it has two texts
     if (!isIndex(state.head, call.heads.length)) state.head = 0;
     if (!isIndex(state.query, call.queries)) state.query = null;
     if (!isIndex(state.key, call.keys)) state.key = null;

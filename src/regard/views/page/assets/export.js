@@ -11,7 +11,7 @@ const MOST_PIXELS = 16000;
 
 /** The view as the text of an SVG document. */
 export async function exportSvg(app) {
-  await Promise.all(app.panes.map(({ view }) => view.ready?.()));
+  await Promise.all(panesOf(app).map(({ view }) => view.ready?.()));
   const { width, height } = paperSize(app);
   const surface = new SvgSurface(width, height);
   drawPaper(surface, app, width, height);
@@ -20,7 +20,7 @@ export async function exportSvg(app) {
 
 /** The view as a PNG, twice as dense as the screen's pixels. */
 export async function exportPng(app) {
-  await Promise.all(app.panes.map(({ view }) => view.ready?.()));
+  await Promise.all(panesOf(app).map(({ view }) => view.ready?.()));
   const { width, height } = paperSize(app);
   const density = Math.min(PNG_DENSITY, MOST_PIXELS / Math.max(width, height));
   const canvas = blankCanvas(Math.round(width * density), Math.round(height * density));
@@ -44,8 +44,8 @@ export function exportName({ state }, ending) {
   return `regard-${view}${where}.${ending}`;
 }
 
-function paperSize({ panes }) {
-  const sizes = panes.map(({ view }) => view.pictureSize());
+function paperSize(app) {
+  const sizes = panesOf(app).map(({ view }) => view.pictureSize());
   const width = sizes.reduce((sum, size) => sum + Math.ceil(size.width) + PAPER_MARGIN, PAPER_MARGIN);
   const height = Math.max(...sizes.map((size) => Math.ceil(size.height)));
   return { width, height: height + 2 * PAPER_MARGIN + PAPER_HEAD };
@@ -55,7 +55,7 @@ function paperSize({ panes }) {
 function drawPaper(surface, app, width, height) {
   surface.rect(0, 0, width, height, app.inks.paper);
   let left = PAPER_MARGIN;
-  for (const pane of app.panes) {
+  for (const pane of panesOf(app)) {
     const across = Math.ceil(pane.view.pictureSize().width);
     surface.text(left, PAPER_MARGIN + 4, paperTitle(pane, app), { fill: app.inks.soft, size: 12, limit: across });
     pane.view.draw(new Shifted(surface, left, PAPER_MARGIN + PAPER_HEAD));
@@ -106,4 +106,9 @@ class Shifted {
       );
     this.image = (canvas, x, y, ...rest) => surface.image(canvas, x + right, y + down, ...rest);
   }
+}
+
+/** What is drawn: the panes of a page, or the map. */
+function panesOf(app) {
+  return app.panes ?? [app];
 }

@@ -14,6 +14,7 @@ import { LinesView } from "./views/lines.js";
 import { MatrixView } from "./views/matrix.js";
 import { OverviewView } from "./views/overview.js";
 import { PictureView } from "./views/picture.js";
+import { SpeechView } from "./views/speech.js";
 import { StepsView } from "./views/steps.js";
 import { TextView } from "./views/text.js";
 
@@ -25,6 +26,7 @@ const VIEW_CLASSES = {
   heads: HeadsView,
   steps: StepsView,
   picture: PictureView,
+  speech: SpeechView,
 };
 
 const MOST_LOOKS = 400;

@@ -9,9 +9,9 @@ import { THEMES } from "./theme.js";
 
 const VIEWS = ["text", "overview", "lines", "matrix", "heads", "steps"];
 
-/** The views of a recording: the picture is one of them if the model read a picture. */
-export function viewsOf({ picture }) {
-  return picture ? [...VIEWS, "picture"] : VIEWS;
+/** The views of a recording: the picture is one of them if the model read a picture, speech if it heard some. */
+export function viewsOf({ picture, speech }) {
+  return [...VIEWS, ...(picture ? ["picture"] : []), ...(speech ? ["speech"] : [])];
 }
 
 /** Of two sentences: everything, or from one (first character) to one (second character). */
@@ -29,7 +29,7 @@ function firstState(recording) {
   const { language: wished } = document.documentElement.dataset;
   const longest = Math.max(...recording.calls.map((call) => call.keys));
   const plain = {
-    view: recording.picture ? "picture" : "text",
+    view: recording.speech ? "speech" : recording.picture ? "picture" : "text",
     call: 0,
     head: 0,
     heads: null, // heads drawn as lines: null is all of them

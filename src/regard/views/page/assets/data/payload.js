@@ -4,6 +4,7 @@ import { Arrays } from "./arrays.js";
 import { Call } from "./call.js";
 import { NextTokens } from "./next_tokens.js";
 import { RowTable } from "./rows.js";
+import { openSpeech } from "./speech.js";
 
 const PAGE_FORMAT = "regard page 2";
 
@@ -44,7 +45,8 @@ function readRecording(header, arrays) {
   }));
   const next = header.next ? new NextTokens(header.next, arrays) : null;
   const rollout = (header.rollout ?? []).map(({ run, shares }) => ({ run, shares: new RowTable(shares, arrays) }));
-  const shown = { what, directed, relevance, rollout, picture: header.picture ?? null };
+  const speech = header.speech ? openSpeech(header.speech, arrays) : null;
+  const shown = { what, directed, relevance, rollout, picture: header.picture ?? null, speech };
   return { model, title, language, start, sentenceB, statistics, calls, cards, next, ...shown };
 }
 
