@@ -47,6 +47,7 @@ ROOMS = (
     "regard.edits.model_edit",
     "regard.metrics",
     "regard.ablation",
+    "regard.speech",
     "regard.translator",
     "regard.views",
     "regard.views.figures",
