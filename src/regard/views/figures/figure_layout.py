@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -167,7 +168,9 @@ class FigureLayout:
         """The user's title, or the default title of the figure; "" for none."""
         said = otherwise if title is None else title
         if said:
-            axes.set_title(self.sentence(said), family=self.families, fontsize=size)
+            # matplotlib takes None for the size of ordinary text.
+            usual: dict[str, Any] = {} if size is None else {"fontsize": size}
+            axes.set_title(self.sentence(said), family=self.families, **usual)
             self.figure.alt = self.figure.alt or said
 
 
