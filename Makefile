@@ -107,7 +107,7 @@ bench: $(VENV)/.tools ## compare regard with other tools; prints tables and writ
 	$(BIN)/python benchmarks/map.py
 	$(BIN)/python benchmarks/map_load.py
 
-docs: $(VENV)/.tools ## build lessons and reference into build/docs
+docs: $(VENV)/.tools ## build the site into build/docs: course, guides, reference
 	$(BIN)/python docs/make_site.py
 
 clean: ## remove .venv and caches

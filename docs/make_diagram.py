@@ -8,13 +8,14 @@ Writes docs/pictures/transformer-en.svg and transformer-zh.svg, which lesson 7 s
 from __future__ import annotations
 
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 
 PICTURES = Path(__file__).parent / "pictures"
 
 WORDS = {
     "en": {
-        "alt": "Encoder and decoder of a transformer, from the tokens at the bottom to the probabilities at the top",
+        "alt": "Encoder and decoder of a transformer, from the tokens at the bottom to the probabilities",
         "source": "source tokens",
         "target": "target tokens so far",
         "embedding": "embedding + positions",
@@ -103,7 +104,7 @@ def _frame(left: float, top: float, height: float, name: str) -> list[str]:
 
 def _column(left: float, rows: list[tuple[str, int]], say: dict[str, str]) -> list[str]:
     parts = [piece for name, top in rows for piece in _box(name, left, top, say)]
-    for (_, upper), (_, lower) in zip(rows, rows[1:]):
+    for (_, upper), (_, lower) in pairwise(rows):
         parts += _arrow(left + WIDE / 2, lower, upper + TALL + 2)
     return parts
 

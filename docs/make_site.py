@@ -1,36 +1,48 @@
-"""Build the documentation: lessons run as notebooks and pages, and the reference of every public name.
+"""Build the documentation as a site: the course, pages to play with, the guides and the reference.
 
 python docs/make_site.py [folder]
 
-| folder               | what is in it                                                      |
-|----------------------|--------------------------------------------------------------------|
-| `lessons/en`, `zh`   | each lesson as a notebook with its results, and as a page          |
-| `api`                | the docstrings of every public room, by pdoc                       |
-| `index.html`         | where to begin                                                     |
+| folder          | what is in it                                                                       |
+|-----------------|-------------------------------------------------------------------------------------|
+| `.`             | the English site: course, guides, glossary, reference of names and commands         |
+| `zh`            | the Chinese site: course, glossary, commands                                        |
+| `lessons/en/*`  | each lesson as a page with its results, and as a notebook (`zh/lessons/zh/*` too)   |
+| `play-*.html`   | the pages of `regard play` (`zh/play-*.html` too)                                   |
+| `api`           | the docstrings of every public room, by pdoc                                        |
 
-Nothing is fetched: pages hold their pictures and styles in themselves.
+Markdown is copied to a temporary folder, where lessons get the results of their cells and links are
+adapted, and MkDocs makes pages of it. Equations become MathML. Nothing is fetched, neither now nor by the
+pages, which also work from a disk.
 """
 
 from __future__ import annotations
 
+import base64
 import html
+import json
 import re
+import shutil
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from os.path import relpath
+from pathlib import Path, PurePosixPath
 from types import ModuleType
+from typing import Any, NamedTuple
 
 import jupytext
 import nbformat
 from nbclient import NotebookClient
-from nbconvert import HTMLExporter
 
 import regard
 
 DOCS = Path(__file__).parent
+ROOT = DOCS.parent
 LESSONS = DOCS / "lessons"
+ASSETS = DOCS / "site"
 LANGUAGES = ("en", "zh")
+PLAYABLES = ("one-query", "sentence", "masks", "transformer")
 
 ROOMS = (
     "regard",
@@ -47,59 +59,372 @@ ROOMS = (
     "regard.edits.model_edit",
     "regard.metrics",
     "regard.ablation",
+    "regard.speech",
     "regard.translator",
     "regard.views",
     "regard.views.figures",
     "regard.views.page",
     "regard.views.bertviz",
     "regard.lessons",
+    "regard.speech",
     "regard.diagnosis",
 )
 """What the reference shows: the packages, and the modules that have their own name in ``regard``."""
 
+WORDS = {
+    "en": {
+        "course": "Course",
+        "play": "Play",
+        "glossary": "Glossary",
+        "reference": "Reference",
+        "names": "Every name in full",
+        "notebook": "This lesson as a notebook",
+        "one-query": "One query",
+        "sentence": "A sentence",
+        "masks": "Masks",
+        "transformer": "The transformer",
+    },
+    "zh": {
+        "course": "课程",
+        "play": "动手玩",
+        "glossary": "术语表",
+        "reference": "参考",
+        "commands": "命令",
+        "notebook": "本课的笔记本",
+        "one-query": "一个查询",
+        "sentence": "一句话",
+        "masks": "掩码",
+        "transformer": "Transformer",
+    },
+}
 
-ELSEWHERE = ("require_js_url", "mathjax_url", "jquery_url", "mermaid_js_url")
-"""Scripts that nbconvert would take from the network; the lessons need none of them."""
 
-STYLE = "body { font: 16px/1.6 sans-serif; max-width: 40rem; margin: 3rem auto; padding: 0 1rem }"
+# ---- lessons ---------------------------------------------------------------------------------------
 
 
 def lessons(lang: str) -> list[Path]:
     """The lessons of a language, in order."""
-    return sorted((LESSONS / lang).glob("*.py"))
+    return sorted((LESSONS / lang).glob("[0-9]*.md"))
 
 
-def run(lesson: Path, *, seconds: int = 300) -> nbformat.NotebookNode:
+def title_of(page: Path) -> str:
+    """The first heading."""
+    first = re.search(r"^# (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert first is not None, page
+    return first.group(1)
+
+
+def run(lesson: Path, *, seconds: int = 600) -> nbformat.NotebookNode:
     """The lesson as a notebook with its results."""
     notebook = jupytext.read(lesson)
     NotebookClient(notebook, timeout=seconds, kernel_name="python3").execute()
     return notebook
 
 
-def write_lesson(lesson: Path, folder: Path) -> Path:
-    """Run the lesson and write it as .ipynb and .html into the folder; the path of the page."""
-    folder.mkdir(parents=True, exist_ok=True)
-    notebook = run(lesson)
-    nbformat.write(notebook, folder / f"{lesson.stem}.ipynb")
-    exporter = HTMLExporter(
-        embed_images=True, require_js_url="", mathjax_url="", jquery_url="", mermaid_js_url=""
+def write_notebook(notebook: nbformat.NotebookNode, path: Path) -> None:
+    """The notebook as .ipynb. Answers are cells whose code is folded, since no tag can span several cells."""
+    copy = nbformat.from_dict(notebook)
+    folded = False
+    for cell in copy.cells:
+        if cell.cell_type == "markdown":
+            folded = cell.source.rfind("<details>") > cell.source.rfind("</details>")
+            cell.source = re.sub(r"</?details>\n?", "", cell.source)
+            cell.source = re.sub(r"<summary>(.*?)</summary>", r"**\1**", cell.source).strip()
+        elif folded:
+            cell.metadata["jupyter"] = {"source_hidden": True, "outputs_hidden": True}
+    nbformat.write(copy, path)
+
+
+def with_results(notebook: nbformat.NotebookNode, name: str, folder: Path) -> str:
+    """The notebook as Markdown, with the results after each cell; pictures are written into the folder."""
+    parts: list[str] = []
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type == "markdown":
+            parts.append(cell.source)
+            continue
+        parts.append(f"```python\n{cell.source}\n```")
+        title = re.search(r"""title = f?"(.*)\"""", cell.source)
+        for place, output in enumerate(cell.outputs):
+            shown = _result(output, title.group(1) if title else "", folder / f"{name}-{number}-{place}.png")
+            parts += [shown] if shown else []
+    return "\n\n".join(parts)
+
+
+def _result(output: Any, title: str, picture: Path) -> str:
+    if output.output_type == "stream":
+        return f"``` {{ .text .result }}\n{output.text.rstrip()}\n```" if output.name == "stdout" else ""
+    data = output.get("data", {})
+    if "image/png" in data:
+        picture.write_bytes(base64.b64decode(data["image/png"]))
+        return f"![{title}]({picture.name})"
+    if "text/markdown" in data:
+        # Headings of a result stay below those of the lesson.
+        return re.sub(r"^(#+) ", r"###\1 ", data["text/markdown"], flags=re.MULTILINE)
+    return f"``` {{ .text .result }}\n{data['text/plain']}\n```"
+
+
+def fold(text: str) -> str:
+    """``<details>`` as blocks of the site, so that the Markdown in them is rendered."""
+    lines, inside, blocks = [], False, text.split("\n")
+    for line in blocks:
+        if line == "<details>" or line == "</details>":
+            inside = line == "<details>"
+        elif inside and line.startswith("<summary>"):
+            lines.append(f'??? success "{line[9:-10]}"')
+        else:
+            lines.append(f"    {line}" if inside and line else line)
+    return "\n".join(lines)
+
+
+# ---- pages -----------------------------------------------------------------------------------------
+
+
+class Site(NamedTuple):
+    """One language: which files of the repository become which pages, and where the site is."""
+
+    lang: str
+    prefix: str  # of its address, "" or "zh/"
+    pages: dict[str, str]  # path in the repository → path in the site, both .md
+
+    def url(self, page: str) -> str:
+        """Where a page of the repository is, from the root of all sites."""
+        return self.prefix + self.pages[page].removesuffix(".md") + ".html"
+
+
+def sites() -> dict[str, Site]:
+    """What each site consists of."""
+    english = Site("en", "", {})
+    for path in [*DOCS.glob("*.md"), *(LESSONS / "en").glob("*.md")]:
+        if not path.name.endswith(".zh-CN.md"):
+            english.pages[f"docs/{path.relative_to(DOCS).as_posix()}"] = path.relative_to(DOCS).as_posix()
+    english.pages.update(
+        {
+            "docs/README.md": "index.md",
+            "docs/lessons/en/README.md": "lessons/en/index.md",
+            "README.md": "readme.md",
+            "CONTRIBUTING.md": "contributing.md",
+            "CHANGELOG.md": "changelog.md",
+        }
     )
-    text, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": title_of(lesson)}})
-    page = folder / f"{lesson.stem}.html"
+    chinese = Site("zh", "zh/", {"README.zh-CN.md": "index.md", "docs/glossary.md": "glossary.md"})
+    for path in (LESSONS / "zh").glob("*.md"):
+        chinese.pages[f"docs/lessons/zh/{path.name}"] = f"lessons/zh/{path.name}"
+    chinese.pages.update(
+        {"docs/lessons/zh/README.md": "lessons/zh/index.md", "docs/commands.zh-CN.md": "commands.md"}
+    )
+    return {"en": english, "zh": chinese}
+
+
+def prose(text: str, change: Callable[[str], str]) -> str:
+    """The text with everything changed but its blocks of code."""
+    pieces = re.split(r"(^ *```.*?^ *```$)", text, flags=re.MULTILINE | re.DOTALL)
+    return "".join(piece if place % 2 else change(piece) for place, piece in enumerate(pieces))
+
+
+def relink(text: str, page: str, site: Site, all_sites: dict[str, Site]) -> str:
+    """The links of a page, as they are in the site; those to other files become plain text."""
+    here = PurePosixPath(page).parent
+
+    def target(found: re.Match[str]) -> str:
+        mark, label, address = found.groups()
+        path, hash_, anchor = address.partition("#")
+        if re.match(r"[a-z]+:", address) or not path:
+            return found.group(0)
+        there = relpath(f"/{here}/{path}", "/")
+        if there == "docs/lessons/README.md":  # which only asks for the language
+            there = f"docs/lessons/{site.lang}/README.md"
+        own = PurePosixPath(site.pages[page]).parent
+        if there in site.pages:
+            return f"{mark}[{label}]({relpath(f'/{site.pages[there]}', f'/{own}')}{hash_}{anchor})"
+        for other in all_sites.values():
+            if there in other.pages:
+                away = relpath(f"/{other.url(there)}", f"/{site.prefix}{own}")
+                return f"{mark}[{label}]({away}{hash_}{anchor})"
+        if there.startswith("docs/pictures/"):
+            return f"{mark}[{label}]({relpath(f'/{there[5:]}', f'/{own}')})"
+        return label if not mark else found.group(0)
+
+    return prose(
+        text, lambda piece: re.sub(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)", target, piece)
+    )
+
+
+def link_playables(text: str, site: Site, page: str, written: set[str]) -> str:
+    """``regard play NAME`` links to the page, where there is one."""
+
+    def link(found: re.Match[str]) -> str:
+        file = f"play-{found.group(1)}.html"
+        if file not in written:
+            return found.group(0)
+        return f"[{found.group(0)}]({relpath(f'/{file}', f'/{PurePosixPath(site.pages[page]).parent}')})"
+
+    return prose(text, lambda piece: re.sub(r"(?<!\[)`regard play ([a-z-]+)`", link, piece))
+
+
+def stage(site: Site, folder: Path, outputs: Path, written: set[str], *, execute: bool = True) -> None:
+    """Copy everything that MkDocs needs into the folder; notebooks go to the outputs."""
+    shutil.copytree(DOCS / "pictures", folder / "pictures")
+    shutil.copytree(ASSETS, folder / "site")
+    for page, place in site.pages.items():
+        path = folder / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        source = ROOT / page
+        text = source.read_text(encoding="utf-8")
+        if execute and source in lessons(site.lang):
+            notebook = run(source)
+            text = with_results(notebook, source.stem, path.parent)
+            into = outputs / site.prefix / path.parent.relative_to(folder)
+            into.mkdir(parents=True, exist_ok=True)
+            write_notebook(notebook, into / f"{source.stem}.ipynb")
+            text += f"\n\n[{WORDS[site.lang]['notebook']}]({source.stem}.ipynb)\n"
+            print(into / f"{source.stem}.html", flush=True)
+        text = link_playables(relink(text, page, site, sites()), site, page, written)
+        path.write_text(fold(text), encoding="utf-8")
+
+
+def write_playables(folder: Path, lang: str) -> set[str]:
+    """The pages of ``regard play``, if this version has them; their names."""
+    try:
+        from regard.lessons.playable_pages import write_playables as write
+    except ImportError:
+        return set()
+    folder.mkdir(parents=True, exist_ok=True)
+    return {Path(path).name for path in write(folder, lang=lang)}
+
+
+# ---- navigation, search, style ---------------------------------------------------------------------
+
+
+def navigation(site: Site, written: set[str]) -> list[Any]:
+    """Course, playables, guides and reference, as in docs/README.md."""
+    say, lang = WORDS[site.lang], site.lang
+    course = [f"lessons/{lang}/index.md", *(f"lessons/{lang}/{lesson.name}" for lesson in lessons(lang))]
+    play = [{say[name]: f"play-{name}.html"} for name in PLAYABLES if f"play-{name}.html" in written]
+    entries: list[Any] = ["index.md", {say["course"]: [*course, "glossary.md"]}]
+    entries += [{say["play"]: play}] if play else []
+    if lang == "zh":
+        return [*entries, {say["reference"]: ["commands.md"]}, {"English": "../index.html"}]
+    for heading, body in re.findall(
+        r"^## (.+?)\n(.*?)(?=^## |\Z)",
+        (DOCS / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    ):
+        found = dict.fromkeys(re.findall(r"^\| \[[^\]]+\]\(([a-z]+\.md)\)", body, re.MULTILINE))
+        entries.append({heading: [name for name in found if name != "glossary.md"]})
+    entries[-1]["Look up"] += [
+        {say["names"]: "api/regard.html"},
+        "readme.md",
+        "contributing.md",
+        "changelog.md",
+    ]
+    return [*entries, {"中文": "zh/index.html"}]
+
+
+def configuration(site: Site, source: Path, folder: Path, nav: list[Any]) -> dict[str, Any]:
+    """What MkDocs is told."""
+    toggle = {"en": ("Dark", "Light"), "zh": ("深色", "浅色")}[site.lang]
+    palette = [
+        {
+            "media": f"(prefers-color-scheme: {name})",
+            "scheme": scheme,
+            "primary": "indigo",
+            "toggle": {"icon": icon, "name": said},
+        }
+        for name, scheme, icon, said in (
+            ("light", "default", "material/weather-night", toggle[0]),
+            ("dark", "slate", "material/weather-sunny", toggle[1]),
+        )
+    ]
+    features = [
+        "navigation.tabs",
+        "navigation.footer",
+        "navigation.indexes",
+        "navigation.top",
+        "content.code.copy",
+    ]
+    return {
+        "site_name": "regard",
+        "docs_dir": str(source),
+        "site_dir": str(folder / site.prefix),
+        "nav": nav,
+        "theme": {
+            "name": "material",
+            "language": site.lang,
+            "font": False,
+            "features": [*features, "search.highlight"],
+            "palette": palette,
+            "icon": {"logo": "material/eye-outline"},
+            "favicon": "site/eye.svg",
+        },
+        "extra": {
+            "generator": False,
+            "polyfills": ["site/iframe-worker.js"],
+        },
+        "extra_css": ["site/site.css"],
+        "plugins": [{"search": {"lang": ["en"] if site.lang == "en" else ["en", "zh"]}}, "offline"],
+        "markdown_extensions": [
+            "attr_list",
+            "tables",
+            {"toc": {"permalink": True, "toc_depth": 3}},
+            "pymdownx.details",
+            "pymdownx.superfences",
+            "admonition",
+            {"pymdownx.highlight": {"use_pygments": True}},
+            {"pymdownx.arithmatex": {"generic": True}},
+        ],
+        "validation": {"links": {"not_found": "ignore", "unrecognized_links": "ignore"}},
+    }
+
+
+def build(site: Site, source: Path, folder: Path, written: set[str]) -> None:
+    """Pages from what was staged."""
+    from mkdocs.commands.build import build as make
+    from mkdocs.config import load_config
+
+    told = source.with_suffix(".yml")  # JSON is YAML, too
+    told.write_text(
+        json.dumps(configuration(site, source, folder, navigation(site, written))), encoding="utf-8"
+    )
+    config = load_config(str(told))
+    config.plugins.run_event("startup", command="build", dirty=False)
+    make(config)
+    for page in (folder / site.prefix).rglob("*.html"):
+        if not (page.name.startswith("play-") or "api" in page.relative_to(folder).parts):
+            finish(page, site.lang)
+
+
+def finish(page: Path, lang: str) -> None:
+    """Equations as MathML, and the full name of the language."""
+    text = page.read_text(encoding="utf-8")
+    if lang == "zh":
+        text = text.replace('<html lang="zh"', '<html lang="zh-CN"', 1)
+    text = re.sub(
+        r'<span class="arithmatex">\\\((.*?)\\\)</span>', lambda m: mathml(m.group(1)), text, flags=re.DOTALL
+    )
+    text = re.sub(
+        r'<div class="arithmatex">\\\[(.*?)\\\]</div>',
+        lambda m: f'<div class="equation">{mathml(m.group(1), display="block")}</div>',
+        text,
+        flags=re.DOTALL,
+    )
     page.write_text(text, encoding="utf-8")
-    return page
 
 
-def title_of(lesson: Path) -> str:
-    """The first heading."""
-    return next(cell.source for cell in jupytext.read(lesson).cells).splitlines()[0].removeprefix("# ")
+def mathml(escaped: str, display: str = "inline") -> str:
+    """LaTeX, escaped for HTML, as MathML."""
+    from latex2mathml.converter import convert
+
+    return convert(html.unescape(escaped).strip(), display=display)
+
+
+# ---- reference -------------------------------------------------------------------------------------
 
 
 def write_reference(folder: Path) -> None:
     """The docstrings of every public room."""
     import pdoc
 
-    pdoc.render.configure(docformat="google", search=False, show_source=False)
+    pdoc.render.configure(docformat="google", search=True, show_source=False)
     # pdoc would go into every file of a package; a name is public where a room shows it, not where it lives.
     specs = (spec for room in ROOMS for spec in (room, rf"!{re.escape(room)}\."))
     with loaded(regard):
@@ -121,39 +446,27 @@ def loaded(package: ModuleType) -> Iterator[None]:
                 delattr(package, name)
 
 
-def write_index(folder: Path) -> None:
-    """Links to everything else."""
-    page = "\n".join(
-        [
-            '<!doctype html><html lang="en"><meta charset="utf-8"><title>regard</title>',
-            f"<style>{STYLE}</style>",
-            "<h1>regard</h1>",
-            *_listed("Lessons", "en"),
-            *_listed("课程", "zh"),
-            '<h2>Reference</h2><p><a href="api/index.html">every public name</a></p></html>',
-        ]
-    )
-    (folder / "index.html").write_text(page, encoding="utf-8")
-
-
-def _listed(heading: str, lang: str) -> Iterator[str]:
-    yield f'<h2>{heading}</h2><ul lang="{lang}">'
-    for lesson in lessons(lang):
-        yield f'<li><a href="lessons/{lang}/{lesson.stem}.html">{html.escape(title_of(lesson))}</a></li>'
-    yield "</ul>"
-
-
-def main(folder: Path) -> None:
+def main(folder: Path, *, execute: bool = True) -> None:
     """Everything into the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    if folder.exists():
+        shutil.rmtree(folder)
+    every = sites()
+    written = {lang: write_playables(folder / site.prefix, lang) for lang, site in every.items()}
+    with tempfile.TemporaryDirectory() as temporary:
+        outputs = Path(temporary) / "outputs"
+        for lang, site in every.items():
+            source = Path(temporary) / lang
+            source.mkdir()
+            stage(site, source, outputs, written[lang], execute=execute)
+            keep = {path.name: path.read_bytes() for path in (folder / site.prefix).glob("play-*.html")}
+            build(site, source, folder, written[lang])
+            for name, content in keep.items():  # MkDocs empties the folder before it writes
+                (folder / site.prefix / name).write_bytes(content)
+        if outputs.exists():
+            shutil.copytree(outputs, folder, dirs_exist_ok=True)
     write_reference(folder / "api")
-    print(folder / "api")
-    for lang in LANGUAGES:
-        for lesson in lessons(lang):
-            print(write_lesson(lesson, folder / "lessons" / lang), flush=True)
-    write_index(folder)
     print(folder / "index.html")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS.parent / "build" / "docs")
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "docs")

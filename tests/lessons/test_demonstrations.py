@@ -177,8 +177,8 @@ def test_bare_multi_head_is_torchs():
     found = compare_multiple()
     assert found.output_difference < 1e-12
     assert found.weights_difference < 1e-12
-    assert (found.average_shape, found.heads_shape) == ((2, 5, 5), (2, 8, 5, 5))
-    assert found.shapes["q kᵀ"] == (2, 8, 5, 5)
+    assert (found.average_shape, found.heads_shape) == ((2, 10, 10), (2, 8, 10, 10))
+    assert found.shapes["q kᵀ"] == (2, 8, 10, 10)
     with pytest.raises(ArgumentError, match=r"heads must divide width. Got width = 10, heads = 3"):
         BareMultiHead(10, 3)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.app.languages import TEXTS
-from regard.app.model_input import busy
+from regard.app.model_input import BUILT_IN, busy
 from regard.errors import ArgumentError, RecordingError
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def answering_model(
     console: Console, text: str, *, model: str | None = None, pair: str | None = None, lang: str = "en"
 ) -> AnsweringModel:
     """Load a model with the head that answers, and prepare what it reads."""
-    if model is None:
+    if model in (None, BUILT_IN):
         return _translator(console, text, pair, lang)
     from regard.recording import load_reader
 

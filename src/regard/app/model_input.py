@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from regard.translator import TranslationAlignment
 
 
+BUILT_IN = "translator"
+"""The name of the built-in translator, where a model can be named."""
+
+
 @dataclass(frozen=True, eq=False)
 class RecordedText:
     """A text, the name of the model that read it, the recording and the alignment."""
@@ -61,7 +65,7 @@ def measured_text(
     console: Console, text: str, *, model: str | None = None, pair: str | None = None, lang: str = "en"
 ) -> MeasuredText:
     """Read a text and record it, and keep the model and its inputs."""
-    if model is None:
+    if model in (None, BUILT_IN):
         return _measured_translation(console, text, pair, lang)
     from regard.recording import load_reader
 
@@ -105,7 +109,7 @@ def record(
     """Read a text, or the picture in a file, and record it, showing what takes time."""
     if is_picture_file(text):
         return _of_picture(console, Path(text), model, pair, generate, lang, watching)
-    if model is None:
+    if model in (None, BUILT_IN):
         return _by_the_translator(console, text, pair, generate, lang, watching)
     with busy(console, TEXTS.say("reading.loading", lang, model=model)):
         reader = _loaded_reader(model)
@@ -141,7 +145,7 @@ def _of_picture(
     lang: str,
     watching: dict[str, Any],
 ) -> RecordedText:
-    if model is None or pair is not None or generate:
+    if model in (None, BUILT_IN) or pair is not None or generate:
         raise ArgumentError(
             "A picture must be read by an encoder of pictures, without a text.",
             got="{path}",

@@ -82,7 +82,7 @@ def find_mistakes() -> CommonMistakes:
     products = keys @ np.array([1.0, 0.5, 0.2])
     directions = keys / np.linalg.norm(keys, axis=1, keepdims=True)
     long = plan(local_global(64), SPARSE)
-    module = compare_multiple()
+    module = compare_multiple(5, width=64)
     return CommonMistakes(
         overflow,
         float(softmax(np.array([1000.0, 0.0]))[0][0]),

@@ -117,13 +117,13 @@ class MultiHeadComparison:
 
 
 def compare_multiple(
-    length: int = 5, *, batch: int = 2, width: int = 64, heads: int = 8, seed: int = 0
+    length: int = 10, *, batch: int = 2, width: int = 512, heads: int = 8, seed: int = 0
 ) -> MultiHeadComparison:
     """Both modules with PyTorch's weights, in float64.
 
     >>> found = compare_multiple()
     >>> found.output_difference < 1e-12, found.average_shape, found.heads_shape
-    (True, (2, 5, 5), (2, 8, 5, 5))
+    (True, (2, 10, 10), (2, 8, 10, 10))
     """
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)

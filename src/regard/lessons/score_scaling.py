@@ -33,6 +33,8 @@ class ScoreScaling:
     scores: tuple[float, ...]
     weights: Numbers  # softmax(scores)
     scaled_weights: Numbers  # softmax(scores / √d) at the largest width
+    row: Numbers  # the weights of one random query of the largest width on KEYS keys, without √d
+    scaled_row: Numbers  # the same with √d
 
     @property
     def slope(self) -> float:
@@ -82,6 +84,7 @@ def scale_scores(
         peaks.append(float(softmax(dots)[0].max(-1).mean()))
         scaled_variances.append(float((dots / sqrt(width)).var()))
         scaled_peaks.append(float(softmax(dots / sqrt(width))[0].max(-1).mean()))
+    one = rng.normal(size=(KEYS, max(widths))) @ rng.normal(size=max(widths))
     row = np.asarray(scores, np.float64)
     return ScoreScaling(
         tuple(widths),
@@ -92,13 +95,15 @@ def scale_scores(
         tuple(scores),
         softmax(row)[0],
         softmax(row / sqrt(max(widths)))[0],
+        softmax(one)[0],
+        softmax(one / sqrt(max(widths)))[0],
     )
 
 
 def draw_scaling(found: ScoreScaling, lang: str = "en") -> Figure:
-    """Variance over the width, the largest weight over the width, and the two softmaxes."""
+    """Variance over the width, the largest weight over the width, and the weights of one query."""
     with_root, without = text("scaling.with", lang), text("scaling.without", lang)
-    names = [f"{score:g}" for score in found.scores]
+    names = [text("scaling.key", lang, number=number) for number in range(KEYS)]
     return draw(
         Curves(
             text("scaling.variance.title", lang),
@@ -113,8 +118,8 @@ def draw_scaling(found: ScoreScaling, lang: str = "en") -> Figure:
             {without: found.peaks, with_root: found.scaled_peaks},
             side=text("axis.width", lang),
         ),
-        Bars(f"softmax, {without}", names, found.weights),
-        Bars(f"softmax, {with_root}", names, found.scaled_weights),
+        Bars(f"softmax, {without}", names, found.row),
+        Bars(f"softmax, {with_root}", names, found.scaled_row),
         title=text("demo.scaling.claim", lang),
     )
 

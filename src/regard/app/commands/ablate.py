@@ -66,12 +66,12 @@ def ablate(
 
     machine.prepare()  # before torch is imported
 
-    from regard.app.model_input import measured_text
+    from regard.app.model_input import BUILT_IN, measured_text
     from regard.views.terminal_weights import SafeConsole
 
     if against is not None and target is None:
         raise click.UsageError("--against needs a --target.")
-    if target is not None and model is None:
+    if target is not None and model in (None, BUILT_IN):
         raise click.UsageError("--target needs a --model; the built-in translator is measured by its loss.")
     if out is not None and out.suffix not in (".csv", ".json"):
         raise click.UsageError("--out must be a .csv or a .json file.")

@@ -26,7 +26,7 @@ from regard.app.text_argument import HELP, read_argument
 @click.option("--roles", is_flag=True, help="Show the roles of each head and their scores.")
 @click.option("--sort", metavar="COLUMN", help="Sort by this column, largest first.")
 @click.option("--ascending", is_flag=True, help="Sort smallest first.")
-@click.option("--most", type=click.IntRange(1), help="Show at most this many rows.")
+@click.option("--most", "--top", "most", type=click.IntRange(1), help="Show at most this many rows.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @lang_option
@@ -55,6 +55,8 @@ def heads(
     from regard import machine
 
     machine.prepare()  # before torch is imported
+
+    from rich.text import Text
 
     from regard import heads as measured
     from regard.app.model_input import progress, record
@@ -99,3 +101,4 @@ def heads(
         show(found.to_csv() if as_csv else found.to_json())
     else:
         show_table(console, found, len(found), sort, descending=not ascending, lang=lang)
+        console.print(Text(TEXTS.say("heads.legend", lang), "dim"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ def mask(
     extent = extent_of(queries or length, keys)
     parsed = parse(mask_text)
     found = plan(parsed, *extent)
-    for member, one in _members(parsed):
+    for member, one in _members(parsed, lang):
         grid = mask_grid(one, extent, columns=min(console.width, 2 * TALLEST + 12), rows=TALLEST)
         console.print(f"[bold]{one!r}[/]{member}", highlight=False)
         for line in grid.lines():
@@ -73,12 +74,15 @@ def mask(
         console.print(text("saved", lang, path=save(figure, path)), highlight=False, markup=False)
 
 
-def _members(mask: Mask) -> list[tuple[str, Mask]]:
-    """The first element of the leading axes, as an example of all, with its index."""
+def _members(mask: Mask, lang: str) -> list[tuple[str, Mask]]:
+    """The first element of the leading axes, as an example of all; if there are others, how many."""
     if not mask.lead:
         return [("", mask)]
-    first = (0,) * len(mask.lead)
-    return [(f"  {first} / {mask.lead}", mask.select(first))]
+    from regard.lessons.facts import text
+
+    count = prod(mask.lead)
+    said = "  " + text("mask.first", lang, count=count) if count > 1 else ""
+    return [(said, mask.select((0,) * len(mask.lead)))]
 
 
 def summary(found: Plan, lang: str) -> list[str]:

@@ -47,6 +47,7 @@ def translate(texts: tuple[str, ...], align: bool, folder: Path | None, num_beam
 
     machine.prepare()  # before torch is imported
 
+    from regard.app.model_input import BUILT_IN
     from regard.errors import TextError
     from regard.translator.built_in import FOLDER
     from regard.translator.translate_text import load_translator
@@ -59,6 +60,8 @@ def translate(texts: tuple[str, ...], align: bool, folder: Path | None, num_beam
             do='Pass, for example, "I love AI".',
             text=texts[0],
         )
+    if folder == Path(BUILT_IN):
+        folder = None
     translator = load_translator(folder or FOLDER)
     warn_of_unknown(translator, lines, lang)
     if not align:

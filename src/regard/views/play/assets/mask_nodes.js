@@ -241,7 +241,7 @@ export function invertMask(mask) {
 
 // ---- distance ----------------------------------------------------------------------------------
 
-/** Keys from `before` positions before the query to `after` positions after it; null is no limit. */
+/** Keys from `before` positions before the query to `after` positions after it; null means no limit. */
 export class WindowMask extends MaskNode {
   constructor(before, after) {
     super();

@@ -1,0 +1,90 @@
+"""The site of the documentation: pages, links, languages, search and equations, all without a network."""
+
+import json
+import re
+import warnings
+
+import pytest
+
+from docs.scripts import script
+
+OUTSIDE = re.compile(r"""<(?:script|link|img|iframe)[^>]+(?:src|href)=["']?https?:""")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Everything but the results of lessons and the reference from docstrings, which have their own tests."""
+    folder, made = tmp_path_factory.mktemp("site") / "docs", script("make_site")
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # jieba and MkDocs use what later versions of Python drop
+        patch.setattr(made, "write_reference", lambda folder: None)
+        patch.setattr(made, "write_playables", lambda folder, lang: {"play-one-query.html"})
+        made.main(folder, execute=False)
+    return folder
+
+
+def read(path):
+    return path.read_text(encoding="utf-8")
+
+
+def test_every_lesson_is_a_page_in_its_language(site):
+    for lang, folder, wanted in (("en", "lessons/en", "en"), ("zh", "zh/lessons/zh", "zh-CN")):
+        for lesson in script("make_site").lessons(lang):
+            assert f'<html lang="{wanted}"' in read(site / folder / f"{lesson.stem}.html")
+
+
+def test_equations_are_mathml(site):
+    page = read(site / "lessons" / "en" / "02-step-by-step.html")
+    assert page.count("<math") > 5
+    assert "arithmatex" not in page
+    assert "<msqrt>" in page
+
+
+def test_answers_are_folded(site):
+    page = read(site / "zh" / "lessons" / "zh" / "01-one-query.html")
+    assert page.count('<details class="success">') == 4
+    assert "<summary>答案</summary>" in page
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    for page in site.rglob("*.html"):
+        assert not OUTSIDE.search(read(page)), page
+
+
+def test_links_lead_somewhere(site):
+    for page in site.rglob("*.html"):
+        if page.name == "404.html":
+            continue
+        for link in re.findall(r'<a [^>]*?href="([^"#?]+)[^"]*"', read(page)):
+            if not re.match(r"[a-z]+:", link) and not link.startswith(("api/", "../api/", "../../api/")):
+                there = (page.parent / link).resolve()
+                # The reference, playables and notebooks are not made here.
+                assert there.exists() or there.name.startswith("play-"), (page.name, link)
+
+
+def test_a_playable_is_linked_where_it_was_written(site):
+    page = read(site / "lessons" / "en" / "01-one-query.html")
+    assert '<a href="../../play-one-query.html"><code>regard play one-query</code></a>' in page
+    assert "<code>regard play masks</code>" in read(site / "lessons" / "en" / "04-masks.html")
+    assert "play-masks.html" not in read(site / "lessons" / "en" / "04-masks.html")
+
+
+@pytest.mark.parametrize(("folder", "word"), [("", "rotary"), ("zh", "旋转")])
+def test_the_search_knows_every_page(site, folder, word):
+    index = json.loads(read(site / folder / "search" / "search_index.json"))
+    assert any(word in entry["text"].lower().replace("\u200b", "") for entry in index["docs"])
+    assert len({entry["location"].partition("#")[0] for entry in index["docs"]}) >= 12
+    assert (site / folder / "search" / "search_index.js").exists()  # for pages on a disk
+
+
+@pytest.mark.parametrize(("folder", "word", "title"), [("", "rotary", "Positions"), ("zh/", "键值头", "头")])
+def test_search_works_from_a_disk(site, browser, folder, word, title):
+    page, elsewhere = browser.new_page(), []
+    page.on("request", lambda request: elsewhere.append(request.url))
+    page.goto((site / f"{folder}glossary.html").as_uri())
+    page.click("input.md-search__input")
+    page.keyboard.type(word)
+    page.wait_for_selector(".md-search-result__item", timeout=60_000)
+    assert title in page.inner_text(".md-search-result__list")
+    assert [url for url in elsewhere if not url.startswith(("file:", "data:"))] == []
+    page.close()
