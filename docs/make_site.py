@@ -59,6 +59,7 @@ ROOMS = (
     "regard.edits.model_edit",
     "regard.metrics",
     "regard.ablation",
+    "regard.speech",
     "regard.translator",
     "regard.views",
     "regard.views.figures",

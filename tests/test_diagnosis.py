@@ -62,12 +62,12 @@ def test_the_command_prints_one_line_each_and_ends_with_0(monkeypatch):
 
 @pytest.mark.parametrize("columns", ["40", "80"])
 def test_it_fits_a_narrow_terminal(monkeypatch, columns):
-    from regard.languages import columns_of
+    from rich.cells import cell_len
 
     monkeypatch.setenv("COLUMNS", columns)
     for lang in ("en", "zh"):
         lines = run("--lang", lang).output.splitlines()
-        assert max(map(columns_of, lines)) <= int(columns)
+        assert max(map(cell_len, lines)) <= int(columns)
 
 
 def test_json_has_everything():

@@ -9,20 +9,17 @@ from regard.texts import LANGUAGES as LANGUAGES
 from regard.texts import read_table
 
 
-def columns_of(text: str) -> int:
-    """The width of a text in terminal columns: two for a Chinese character, none for a combining accent."""
-    from rich.cells import cell_len
-
-    return cell_len(text)
-
-
 def padded(text: str, columns: int) -> str:
-    """The text aligned right in ``columns`` columns; aligned left if ``columns`` is negative.
+    """The text aligned right in ``columns`` columns of a terminal; aligned left if that is negative.
+
+    A Chinese character takes two columns, a combining accent none.
 
     >>> padded("键", 4) + "|", padded("键", -4) + "|"
     ('  键|', '键  |')
     """
-    blanks = " " * (abs(columns) - columns_of(text))
+    from rich.cells import cell_len
+
+    blanks = " " * (abs(columns) - cell_len(text))
     return blanks + text if columns > 0 else text + blanks
 
 

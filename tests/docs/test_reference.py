@@ -87,13 +87,18 @@ NEEDS_FILES = {
     "Reader": "load_reader",
     "load_picture_reader": "load_picture_reader",
     "PictureReader": "load_picture_reader",
+    "load_speech_model": "load_speech_model",
+    "words": "words",
+    "transcribe": "transcribe",
+    "Transcript": "transcribe",
+    "speech_page": "speech_page",
     "survey": "survey",
     "Survey": "survey",
     "train": "train",
     "TrainingRun": "train",
     "export": "export",
 }
-"""What reads a model folder, a corpus or sentence pairs, and the function whose example is on a page."""
+"""What reads a model, a corpus or sentence pairs, and the function whose example is on a page."""
 
 
 def has_example(value: object) -> bool:

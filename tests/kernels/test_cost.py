@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
+from rich.cells import cell_len
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 import regard
@@ -16,7 +17,6 @@ from masks.strategies import expressions
 from regard import masks
 from regard.errors import ArgumentError, DtypeError, MaskSyntaxError, ShapeError
 from regard.kernels.cost_model import step_in_words
-from regard.languages import columns_of
 from regard.masks.extent import Extent
 from regard.masks.tiles import count_by_distance
 
@@ -244,7 +244,7 @@ def test_the_table_says_the_same_in_both_languages(mask):
     english, chinese = found.in_words("en").splitlines(), found.in_words("zh").splitlines()
     assert len(english) == len(chinese) == 2 + len(found.ways)
     assert english[2:] == chinese[2:]
-    assert {columns_of(line) for line in chinese[1:]} == {len(english[1])}
+    assert {cell_len(line) for line in chinese[1:]} == {len(english[1])}
     words = re.findall("[a-z]{2,}", chinese[0].replace(found.mask or "", "") + chinese[1])
     assert words == ["float"]
     for step in {step.name for way in found.ways for step in way.steps}:

@@ -335,6 +335,34 @@ def test_a_file_of_an_earlier_version(tmp_path):
     assert len(regard.heads.table(seen)) == 5
 
 
+def test_factors_inside_capped_scores(tmp_path):
+    """As earlier versions wrote them; now they are those of a scaled bias."""
+
+    def older(described, tensors):
+        parts = described["calls"][0]["bias"]["sum"]
+        capped = parts[1]["scaled"]
+        for name, place in (("capped", "q"), ("k", "k")):
+            tensors[f"call.0.1.capped.{place}"] = tensors.pop(capped[name])
+        tensors["call.0.1.capped.factors"] = tensors.pop(parts[1]["factors"])
+        parts[1] = {
+            "capped": "call.0.1.capped.q",
+            "k": "call.0.1.capped.k",
+            "factors": "call.0.1.capped.factors",
+            "scale": capped["scale"],
+            "softcap": capped["softcap"],
+        }
+
+    seen = recordings()["capped scores"]
+    same(seen, regard.load(tampered_kind("capped scores", tmp_path, older)))
+    wrong = tampered_kind("capped scores", tmp_path, lambda *file: (older(*file), spoil(*file)))
+    with pytest.raises(RecordingFileError, match="factors of a bias must be finite"):
+        regard.load(wrong)
+
+
+def spoil(described, tensors):
+    tensors["call.0.1.capped.factors"] *= torch.nan
+
+
 def test_a_file_may_be_replaced_while_it_is_in_use(saved):
     seen = regard.load(saved)
     before = all_weights(seen[0])

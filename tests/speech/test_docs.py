@@ -17,10 +17,13 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
     small_whisper.processor().save_pretrained(tmp_path)
     soundfile.write("talk.wav", noise(0.8), 16_000)
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(blocks) == 1
+    assert len(blocks) == 2
     names = {"folder": tmp_path}
     capsys.readouterr()
     exec(blocks[0], names)
+    exec(blocks[1], names)
+    assert (tmp_path / "talk.html").exists()
+    assert (tmp_path / "talk.csv").exists()
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(names["found"]) > 2
     assert re.fullmatch(r"  0\.00–\d\.\d\d  \S+  \d+%", lines[0])

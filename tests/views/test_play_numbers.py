@@ -347,6 +347,7 @@ def test_the_mask_language_is_the_library_s_word_for_word(engine):
     texts = MaskTexts(5)
     cases = [[texts.text(), texts.rng.choice([8, 8, 8, 5, 9]), 8] for _ in range(600 * ROUNDS)]
     cases += [[text, 8, 8] for text in EDGES]
+    cases += [["prefix(2).T", 9, 8], ["padding(lengths=[[0, 1, 1]]).T", 9, 8], ["every(2).T", 11, 8]]
     results = engine.ask("play.readMask(...given)", cases)
     wanted = [read(*case) for case in cases]
     assert sum("wrong" not in one for one in wanted) > 150  # of those many have errors, and many do not

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from regard.recording import Recording
 
 LONGEST_NAME = 60
-"""Characters of a text that is the name of a side."""
+"""How many characters of a text are used as the name of a side."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the user wants to compare with: each is None if it is the same on both sides."""
+    """What the user wants to compare with; None where both sides are the same."""
 
     text: str | None = None
     model: str | None = None

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from regard.languages import Texts, columns_of, padded
+from rich.cells import cell_len
+
+from regard.languages import Texts, padded
 
 TEXTS = Texts("diagnosis")
 
@@ -62,7 +64,7 @@ class Diagnosis:
         raise KeyError(name)
 
     def __str__(self) -> str:
-        widest = max((columns_of(check.title) for check in self.checks), default=0)
+        widest = max((cell_len(check.title) for check in self.checks), default=0)
         return "\n".join(
             f"{MARKS[check.status]} {padded(check.title, -widest)}  {check.found}  {check.do}".rstrip()
             for check in self.checks

@@ -17,7 +17,8 @@ from regard.interception.steps import InterceptedCall
 from regard.kernels import attention, attention_with_lse
 from regard.kernels.biases import Bias, TensorBias
 from regard.kernels.capped_bias import CappedBias
-from regard.kernels.inputs import LARGEST_SCALE, Inputs
+from regard.kernels.inputs import Inputs
+from regard.kernels.precision import LARGEST_SCALE
 from regard.kernels.scaled_bias import ScaledBias
 
 

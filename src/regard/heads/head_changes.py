@@ -50,8 +50,8 @@ def changes(
     """The heads of a recording compared with those of another one, the ones that changed most first.
 
     Calls of the same kind and layer are compared, or one after another if the recordings have no layer in
-    common; heads by their number. Both must have read the same tokens, or texts of one length of which at
-    least half of the tokens are equal. ``difference`` is the weight in ``other`` minus that in ``recording``.
+    common; heads by their number. Both must have read the same tokens, or texts of the same length with at
+    least half of their tokens equal. ``difference`` is the weight in ``other`` minus that in ``recording``.
     ``changes(seen, seen, layers=2, other_layers=5)`` compares two layers of one recording.
 
     >>> import torch, regard
@@ -172,5 +172,5 @@ def row_divergence(one: Tensor, other: Tensor) -> Tensor:
 
 
 def _sizes(recording: Recording) -> str:
-    """The sizes of a few calls, for errors."""
+    """The sizes of some calls, for error messages."""
     return ", ".join(dict.fromkeys(str(call.extent) for call in recording.calls[:12])) or "no calls"

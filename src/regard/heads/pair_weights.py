@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.kernels.plain_kernel import MAX_SCORES, full_precision, weights_of
+from regard.kernels.plain_kernel import MAX_SCORES, weights_of
+from regard.kernels.precision import full_precision
 from regard.masks.extent import Bools, Integers, Pairs
 from regard.recording import Call, DenseCall, ScoredCall
 

@@ -17,9 +17,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Parameter
 
-from regard.kernels.inputs import FLOATS, STEEP
 from regard.kernels.layout import TILE, Run
 from regard.kernels.planner import DENSE_FRACTION, Plan, plan_extent
+from regard.kernels.precision import FLOATS, STEEP
 from regard.masks import Mask, MaskLike
 from regard.masks.extent import Extent
 

@@ -22,8 +22,9 @@ from torch.overrides import handle_torch_function, has_torch_function
 from regard.kernels.biases import BiasLike
 from regard.kernels.direct_call import allowed_by, dense_mask, direct_call
 from regard.kernels.inputs import Inputs, prepare
-from regard.kernels.plain_kernel import ScoreOptions, add_sinks, exp, full_precision, scores_of
+from regard.kernels.plain_kernel import ScoreOptions, add_sinks, exp, scores_of
 from regard.kernels.planner import Plan, plan_extent
+from regard.kernels.precision import full_precision
 from regard.kernels.tile_pass import flatten_lead
 from regard.kernels.tiled import run
 from regard.masks import Mask, MaskLike

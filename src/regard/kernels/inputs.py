@@ -17,18 +17,11 @@ from torch import Tensor
 from regard.checks import check_number, check_positive, check_probability
 from regard.errors import DeviceError, DtypeError, MaskError, ShapeError
 from regard.kernels.biases import Bias, BiasLike, Sum, TensorBias
+from regard.kernels.precision import FLOATS, LARGEST_SCALE, STEEP
 from regard.masks import Mask, MaskLike, dense, everything
 from regard.masks.extent import Extent
 from regard.masks.id_table import is_causal_bias
 from regard.masks.mask import as_mask
-
-STEEP = 4096.0
-"""With a larger scale, float32 scores have no digits after the decimal point, so float64 is used."""
-
-LARGEST_SCALE = 1e8
-"""With a larger scale, float64 scores have none either."""
-
-FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,11 +55,6 @@ class BackwardRows(NamedTuple):
         return BackwardRows(*(x[:, :, rows] for x in self))
 
 
-def full_precision(x: Tensor) -> torch.autocast:
-    """Disable autocast: scores rounded to bfloat16 would make the weights wrong."""
-    return torch.autocast(x.device.type, enabled=False)
-
-
 def scores_of(
     q: Tensor, k: Tensor, additive: Tensor | None, rules: ScoreOptions
 ) -> tuple[Tensor, Tensor | None]:

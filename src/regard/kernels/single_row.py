@@ -15,7 +15,8 @@ from torch import Tensor
 from regard.kernels import fused_kernel
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import Run
-from regard.kernels.plain_kernel import ScoreOptions, Tile, add_sinks, full_precision
+from regard.kernels.plain_kernel import ScoreOptions, Tile, add_sinks
+from regard.kernels.precision import full_precision
 from regard.masks import Mask, causal, everything
 from regard.masks.extent import Extent
 

@@ -24,8 +24,8 @@ from torch import Tensor
 from regard.checks import check_integer
 from regard.kernels.biases import BiasLike
 from regard.kernels.inputs import Inputs, prepare
-from regard.kernels.plain_kernel import full_precision
 from regard.kernels.planner import Plan, plan_extent
+from regard.kernels.precision import full_precision
 from regard.kernels.ring import collect_around, prepare_shard
 from regard.kernels.statistics_pass import MAX_ROWS
 from regard.kernels.statistics_rows import collect

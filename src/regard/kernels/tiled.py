@@ -23,8 +23,9 @@ from regard.kernels import fused_kernel
 from regard.kernels.equal_squares import equal_squares
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MAX_TILE_ROWS, lay_out
-from regard.kernels.plain_kernel import BackwardRows, add_sinks, finite_lse, full_precision, merge
+from regard.kernels.plain_kernel import BackwardRows, add_sinks, finite_lse, merge
 from regard.kernels.planner import ElementPlan, Plan
+from regard.kernels.precision import full_precision
 from regard.kernels.tile_pass import WHOLE, HeadGroup, TiledCall, TilePass, tables_for
 from regard.threads import each, spread
 

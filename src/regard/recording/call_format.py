@@ -257,7 +257,8 @@ def bias_from(described: dict[str, Any], store: TensorStore, depth: int = 0) -> 
         return ScaledBias(bias_from(found.scaled, store, depth + 1), _factors(store.get(found.factors)))
     if "capped" in described:
         own = convert(described, CappedDescription)
-        return CappedBias(store.get(own.capped), store.get(own.k), own.scale, own.softcap)
+        capped = CappedBias(store.get(own.capped), store.get(own.k), own.scale, own.softcap)
+        return capped if own.factors is None else ScaledBias(capped, _factors(store.get(own.factors)))
     one: BiasDescription = convert(described, BiasDescription)
     table = store.get(one.table)
     if isinstance(one, T5Description):

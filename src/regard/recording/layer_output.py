@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import RecordingError
-from regard.kernels.plain_kernel import full_precision
+from regard.kernels.precision import full_precision
 from regard.recording.call import positions, widened
 
 if TYPE_CHECKING:

@@ -110,13 +110,14 @@ class ScaledDescription(Struct, frozen=True):
     factors: str
 
 
-class CappedDescription(Struct, frozen=True, forbid_unknown_fields=True):
-    """Softcapped scores; ``capped`` is Q."""
+class CappedDescription(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Softcapped scores; ``capped`` is Q. Earlier versions wrote their factors here, not in ``scaled``."""
 
     capped: str
     k: str
     scale: Finite
     softcap: Positive
+    factors: str | None = None
 
 
 class SumDescription(Struct, frozen=True):

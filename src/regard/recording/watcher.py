@@ -15,7 +15,7 @@ from regard.errors import ArgumentError, DtypeError, RecordingError
 from regard.interception.dense_fallback import dense_weights_recorded
 from regard.interception.model_interception import calls_intercepted
 from regard.interception.module_tracker import ModuleTracker, uncompiled
-from regard.kernels.inputs import FLOATS
+from regard.kernels.precision import FLOATS
 from regard.recording.call import Call
 from regard.recording.memory_estimate import known_layers
 from regard.recording.output_projection import OutputProjections

@@ -1,4 +1,4 @@
-"""Which heads follow the speech, found without being named: those that agree with each other.
+"""Find the heads that follow the speech, if none are named: those that agree with each other.
 
 Many heads of Whisper move along the audio as it writes, but some look at the word before or at what comes
 next, by up to half a second. Each is as sharp and as monotone as the ones that look at the word itself, so no

@@ -15,11 +15,11 @@ Heads = tuple[tuple[int, int], ...]
 """Pairs of a layer and a head."""
 
 FIND = "find"
-"""In place of heads: find them, even if the model names some."""
+"""Passed instead of heads: find them, even if the model names some."""
 
 
 def load_speech_model(name: str | Path) -> tuple[Any, Any]:
-    """The model and the processor of a folder or a hub name, as :func:`words` needs them."""
+    """Load the model and the processor of a folder or a hub name, as :func:`words` needs them."""
     source = model_source(str(name))
     try:
         with quiet_transformers() as transformers:

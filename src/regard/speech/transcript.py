@@ -55,12 +55,12 @@ class Transcript:
 
     @property
     def text(self) -> str:
-        """All words, with spaces between those that have them."""
+        """All words as one text, with spaces where the language has them."""
         return " ".join(word.word for word in self.words)
 
     @property
     def seconds(self) -> float:
-        """How long the recording is."""
+        """The length of the recording in seconds."""
         return len(self.samples) / self.rate
 
     def table(self) -> Table:

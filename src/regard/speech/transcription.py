@@ -32,7 +32,7 @@ def words(
 ) -> list[SpokenWord] | list[list[SpokenWord]]:
     """The words of a recording with their times, ``[(word, start, end, probability), …]``.
 
-    A Whisper model of transformers writes what it hears, watched, with the attention that it has: SDPA stays
+    A Whisper model of transformers writes what it hears, watched, with its usual attention: SDPA stays
     SDPA, and no matrix is built for heads that are not read.
 
     Args:
@@ -115,7 +115,7 @@ class Progress:
 
 @dataclass
 class Transcriber:
-    """Reads recordings window by window, those that are not at their end together."""
+    """Reads recordings window by window; all that are not finished share a batch."""
 
     model: Any
     processor: Any

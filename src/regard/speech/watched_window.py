@@ -1,4 +1,4 @@
-"""What Whisper writes for one window of audio, at most 30 s, with the cross-attention it wrote it by."""
+"""What Whisper writes for one window of audio, at most 30 s, with the cross-attention that it used."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OWN_OPTIONS = (
 
 @dataclass(frozen=True, eq=False)
 class WatchedWindow:
-    """The tokens that were written for a piece of audio, and the attention by which each was written.
+    """The tokens that were written for a piece of audio, and the attention used to write each of them.
 
     Row ``i`` of every call is the query that wrote token ``i``. Columns are encoder frames; those after
     ``frames`` are the silence that fills the window.

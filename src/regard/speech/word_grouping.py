@@ -10,7 +10,7 @@ OPENING = "\"'“¿([{-¡"
 CLOSING = "\"'.。,，!！?？:：;；”)]}、…"
 
 SPACELESS = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "MYANMAR", "KHMER")
-"""Scripts that are written without spaces, as their characters' names begin: every piece is a word."""
+"""Scripts written without spaces, by how their characters' names begin: every piece is a word."""
 
 BROKEN = "\ufffd"
 """What a decoder writes for half a character."""
@@ -57,7 +57,7 @@ def _pieces(tokenizer: Any, tokens: Sequence[int], special: int) -> list[WordTok
         places.append(place)
         text = tokenizer.decode([tokens[at] for at in places])
         last = place + 1 == len(tokens) or tokens[place + 1] >= special
-        if last or not text.endswith(BROKEN) or len(places) > 4:  # no character has more bytes than four
+        if last or not text.endswith(BROKEN) or len(places) > 4:  # no character has more than four bytes
             spoken = tuple(places) if any(one.isalnum() for one in text) else ()
             found.append(WordTokens(text, tuple(places), spoken))
             places = []

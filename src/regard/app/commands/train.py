@@ -209,7 +209,9 @@ def _finish(console: Console, run: TrainingRun, num_beams: int, lang: str) -> No
 
 
 def _show_scores(console: Console, scores: dict[str, Any], num_beams: int, lang: str) -> None:
-    from regard.languages import columns_of, padded
+    from rich.cells import cell_len
+
+    from regard.languages import padded
 
     labels = {
         "greedy": TEXTS.say("train.greedy", lang),
@@ -217,7 +219,7 @@ def _show_scores(console: Console, scores: dict[str, Any], num_beams: int, lang:
         "validation": TEXTS.say("train.validation", lang),
         "everyday": TEXTS.say("train.everyday", lang),
     }
-    width = max(columns_of(label) for name, label in labels.items() if name in scores)
+    width = max(cell_len(label) for name, label in labels.items() if name in scores)
     for name, label in labels.items():
         one = scores.get(name)
         if one is not None:

@@ -29,8 +29,12 @@ _SAYS = re.compile(r"_?[A-Z]\w*Error|Phrase|_fail|_refuse|gettext")
 _PARTS = ("must", "got", "do")
 """Arguments that are templates, in any call."""
 
-_SAME = re.compile(r"--\w+|\w+ ?= ?\w*|\w+\([^()]*\)|\w+_\w+|\{.*?\}")
-"""What is the same in every language: places, options, named values, calls, names of code."""
+SAME = re.compile(
+    r'\{.*?\}|"[^"]*"|\[[a-z|]+\]|(?<![\w-])--?[a-z-]+|(默认|环境变量)：[^；\]]*'  # places, quotes, options
+    r"|\w+ ?= ?\w*|\w+\([^()]*\)|[\w.:/-]*(/|[\d_.]\w)[\w.:/-]*",  # values, calls, names of code, files
+    re.ASCII,
+)
+"""What is the same in every language."""
 
 
 def templates(code: str) -> Iterator[tuple[int, str | None]]:
@@ -58,7 +62,7 @@ def templates(code: str) -> Iterator[tuple[int, str | None]]:
 def error_texts() -> set[str]:
     """The templates of all errors, except those without words, such as ``{name} = {n}``."""
     found = (text for file in SOURCE.rglob("*.py") for _, text in templates(file.read_text(encoding="utf-8")))
-    return {text for text in found if text and re.search("[A-Za-z]{2}", _SAME.sub(" ", text))}
+    return {text for text in found if text and re.search("[A-Za-z]{2}", SAME.sub(" ", text))}
 
 
 def help_texts(program: click.Group) -> set[str]:

@@ -42,7 +42,7 @@ class PictureModel:
         return 1
 
     def count(self, text: str, most: int) -> TokenCount:
-        """There is no text to count."""
+        """Nothing: a picture has no text to count."""
         del most
         return TokenCount(0, len(text))
 

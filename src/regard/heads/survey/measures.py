@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from regard.heads.survey.tokenized_batch import FEATURES, PAIRS, TokenizedBatch
-from regard.kernels.plain_kernel import ScoreOptions, finite_lse, full_precision, scores_of
+from regard.kernels.plain_kernel import ScoreOptions, finite_lse, scores_of
+from regard.kernels.precision import full_precision
 from regard.kernels.row_weights import weigh_rows
 from regard.kernels.statistics_pass import LOG2_E
 from regard.kernels.tile_pass import flatten_lead

@@ -17,10 +17,10 @@ from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties
 from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
+from rich.cells import cell_len
 
 from regard.checks import check_number
 from regard.errors import ArgumentError
-from regard.languages import columns_of
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.fonts import families_for, readable
 from regard.views.figures.style import DOTS, PAPER, QUIET, StyledFigure
@@ -228,11 +228,11 @@ def shortened(text: str, columns: int = WIDEST_LABEL) -> str:
     >>> shortened("学习学习", 6)
     '学习…'
     """
-    if columns_of(text) <= columns:
+    if cell_len(text) <= columns:
         return text
     kept = ""
     for sign in text:
-        if columns_of(kept + sign) > columns - 1:
+        if cell_len(kept + sign) > columns - 1:
             break
         kept += sign
     return f"{kept}…"

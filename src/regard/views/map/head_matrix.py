@@ -24,7 +24,8 @@ from torch import Tensor
 
 from regard.checks import check_choice
 from regard.errors import ShapeError
-from regard.kernels.plain_kernel import ScoreOptions, full_precision, scores_of
+from regard.kernels.plain_kernel import ScoreOptions, scores_of
+from regard.kernels.precision import full_precision
 from regard.kernels.row_weights import weigh_rows
 from regard.kernels.statistics_pass import LOG2_E
 from regard.masks import padding

@@ -85,7 +85,7 @@ def _clearest(transcript: Transcript) -> tuple[int, int]:
 
 
 def recording_of_windows(transcript: Transcript) -> Recording:
-    """The cross-attention of all windows, each a run of its own, over the frames of audio."""
+    """The cross-attention of all windows, each as a separate run, over the frames of audio."""
     calls = [
         replace(call, run=number)
         for number, placed in enumerate(transcript.windows)

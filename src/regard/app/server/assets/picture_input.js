@@ -48,7 +48,7 @@ export class PictureInput {
   }
 }
 
-/** A canvas with a picture, at most so many pixels long. */
+/** A canvas with a picture whose longer side is limited to some pixels. */
 function drawn(canvas, image, longest) {
   const scale = Math.min(1, longest / Math.max(image.width, image.height));
   canvas.width = Math.max(1, Math.round(image.width * scale));

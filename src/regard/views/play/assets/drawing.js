@@ -52,7 +52,7 @@ export function displayed(...parts) {
 export const mathRow = (...parts) => mathElement("mrow", {}, parts);
 export const mathText = (text) => inSpace(MATH_SPACE, "mtext", {}, [text]);
 export const mathName = (text) => inSpace(MATH_SPACE, "mi", { mathvariant: "normal" }, [text]);
-/** Something in round brackets, which are as high as it is. */
+/** Something in round brackets of the same height. */
 export const brackets = (...parts) => mathRow("(", ...parts, ")");
 /** Space between two parts of a line. */
 export const mathGap = () => mathElement("mspace", { width: "1em" }, []);

@@ -241,7 +241,7 @@ export function invertMask(mask) {
 
 // ---- distance ----------------------------------------------------------------------------------
 
-/** Keys from `before` positions before the query to `after` positions after it; null is no limit. */
+/** Keys from `before` positions before the query to `after` positions after it; null means no limit. */
 export class WindowMask extends MaskNode {
   constructor(before, after) {
     super();
@@ -299,7 +299,8 @@ export class SpanMask extends AxisMask {
   }
 
   holds(position) {
-    return position >= this.start && position < this.stop;
+    // Where there are more queries than keys, the first queries are before position 0, which a prefix includes.
+    return (this.start === 0 || position >= this.start) && position < this.stop;
   }
 
   transposed() {

@@ -100,7 +100,7 @@ class MaskPage {
     );
   }
 
-  /** Reads a text; what cannot be read leaves the last picture as it is. */
+  /** Reads a text; if it cannot be read, the last picture stays. */
   typed(text) {
     this.state.text = text;
     const { mask, problem } = readMaskText(text);

@@ -88,7 +88,7 @@ export function sentenceResult(state) {
   return { words, left: found.length - words.length, steps, mask, allowed, problem };
 }
 
-/** What a mask allows; nothing typed is no mask. */
+/** What a mask allows; an empty text means no mask. */
 function allowedOf(text, length) {
   const none = { allowed: null, mask: null, problem: null };
   if (!text.trim()) return none;

@@ -7,7 +7,7 @@ import { cellNumber } from "./cell_grid.js";
 const STRIP_HEIGHT = 20;
 const FIRST_NUMBERS = 8;
 
-/** A token as it is shown: the sign for a space before a word is left out. */
+/** A token as displayed: without the sign for a space before a word. */
 export const shownToken = (token) => token.replace(/^▁/, "") || "␣";
 
 /**
