@@ -84,12 +84,19 @@ def test_mask_is_drawn_with_its_numbers():
     assert "saved     nothing" in shown.output
 
 
+def test_blocks_are_shaded_by_their_share():
+    # Global tokens reach every block, so that only the shades show where the window is.
+    rows = run("mask", "local_global(64)", "-n", "8192", columns="100").output.splitlines()[1:40]
+    assert len({row.partition(" ")[2] for row in map(str.strip, rows)}) > 20
+    assert all("░░" in row and "▒▒" in row for row in rows)
+
+
 def test_large_masks_are_reduced_to_what_fits():
     shown = run("mask", "causal & window(1023, 0)", "-n", "65536", columns="60")
     lines = shown.output.splitlines()
     assert max(map(len, lines)) <= 60
     assert len(lines) < 60
-    assert "▒▒" in lines[2]
+    assert "░░" in lines[2]
     assert "· " in lines[2]
     assert "one cell is a block of" in shown.output
     plan = regard.plan(regard.masks.parse("causal & window(1023, 0)"), 65536)
@@ -102,7 +109,7 @@ def test_mask_of_other_keys_and_of_a_batch(tmp_path):
     path = tmp_path / "mask.svg"
     shown = run("mask", "causal & padding(lengths=[3, 5])", "-n", "2", "--keys", "5", "--figure", str(path))
     assert shown.exit_code == 0
-    assert "(0, 0) / (2, 1)" in shown.output
+    assert "(the first of 2)" in shown.output
     assert "allowed   15 of 20 pairs" in shown.output
     assert path.read_text(encoding="utf-8").startswith("<?xml")
 
