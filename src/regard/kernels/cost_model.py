@@ -156,7 +156,7 @@ class Cost:
 
         >>> print(cost(512, projections=False, ways=["dense"]).in_words("zh"))
         宽度 512，头 8，层 1，批 1，float32，掩码 无
-        方式          查询        键                 对数                 运算量                 字节
+        方式          查询        键            查询—键对                 运算量                 字节
         dense          512       512            2,097,152            549,453,824           12,582,912
         """
         head = [TEXTS.say(f"cost.{name}", lang) for name in COLUMNS]

@@ -119,6 +119,7 @@ def strongest_key(matrix: HeadMatrix, *, row: int) -> Peak:
 def line_of(matrix: HeadMatrix, *, side: str, token: int) -> Tensor:
     """What one query attends to, ``(key,)``, or with ``side="key"`` what attends to one key, ``(query,)``.
 
+    >>> from regard.recording import ScoredCall
     >>> q = k = torch.zeros(1, 1, 4, 8)
     >>> matrix = HeadMatrix(ScoredCall("a", "encoder", 0, q, k, torch.full((1, 1, 4), math.log(4))), head=0)
     >>> line_of(matrix, side="query", token=2)
