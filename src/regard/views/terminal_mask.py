@@ -88,4 +88,5 @@ def _shares(mask: Mask, extent: Extent, tall: int, wide: int) -> NDArray[np.floa
     columns = np.minimum(np.arange(fine.shape[1]) * broad // wide, ceil(extent.keys / wide) - 1)
     one_row = np.eye(rows[-1] + 1)[rows]  # (fine row, row)
     one_column = np.eye(columns[-1] + 1)[columns]
-    return (one_row.T @ values @ one_column) / (one_row.sum(0)[:, None] * one_column.sum(0))
+    counts: NDArray[np.float64] = one_row.sum(0)[:, None] * one_column.sum(0)
+    return np.asarray(one_row.T @ values @ one_column, dtype=np.float64) / counts
