@@ -66,7 +66,6 @@ ROOMS = (
     "regard.views.page",
     "regard.views.bertviz",
     "regard.lessons",
-    "regard.speech",
     "regard.diagnosis",
 )
 """What the reference shows: the packages, and the modules that have their own name in ``regard``."""

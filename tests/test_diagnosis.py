@@ -16,7 +16,7 @@ from regard.diagnosis.finding import TEXTS
 from regard.kernels import compiled_pass
 
 NAMES = [
-    "regard", "python", "torch", "packages", "extra.hf", "extra.train", "extra.serve", "extra.survey", "cpu",
+    "regard", "python", "torch", "packages", "extra.hf", "extra.train", "extra.serve", "extra.survey", "extra.speech", "cpu",
     "half_precision", "threads", "gpu", "kernel", "row_pass", "caches", "browser", "output", "speed",
 ]  # fmt: skip
 
@@ -128,7 +128,7 @@ def test_a_missing_package_is_broken_and_a_missing_extra_a_note(monkeypatch):
 
 def test_extras_and_requirements_are_those_of_the_package():
     found = package_checks.requirements()
-    assert set(found) == {"", "hf", "train", "serve", "survey"}
+    assert set(found) == {"", "hf", "train", "serve", "survey", "speech"}
     assert {"torch", "numpy"} <= {one.name for one in found[""]}
     assert next(one for one in found[""] if one.name == "torch").least == "2.9"
 

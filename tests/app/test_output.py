@@ -75,6 +75,7 @@ PRINTING = {
     "demo words": ["demo", "words"],
     "translate": ["translate", "The cat."],
     "translate align": ["translate", "The cat.", "--align"],
+    "play": ["play", "query", "--no-open"],
 }
 
 

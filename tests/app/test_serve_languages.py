@@ -13,8 +13,8 @@ from regard.errors import TextError
 CHINESE = {"accept-language": "zh-CN"}
 WORDS = re.compile(r"[A-Za-z]{2,}")
 NAMES = re.compile(
-    r"\b(JSON|UTF|POST|maps|application/json|words?|max|mean|tiles?|row|level|kind|show|model|text|generate|pair)"
-    r"\b|'.*?'"
+    r"\b(JSON|UTF|POST|maps|application/json|words?|max|mean|tiles?|row|level|kind|show|model|text"
+    r"|generate|pair|picture)\b|'.*?'"
 )
 
 

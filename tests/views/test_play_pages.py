@@ -216,7 +216,7 @@ def test_keys_are_added_and_removed_and_can_have_values(play):
     page.get_by_role("button", name="Remove a key").click()
     assert len(numbers(page, WEIGHTS)) == 2
     assert page.get_by_role("button", name="Remove a key").is_disabled()
-    page.get_by_label("value of its own").check()
+    page.get_by_label("its own value").check()
     assert page.locator(".handle.value").count() == 2
     state = page.evaluate("regard.state")
     wanted = reference.attention([state["query"]], state["keys"], state["values"]).output[0]
