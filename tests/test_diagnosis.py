@@ -17,7 +17,8 @@ from regard.kernels import compiled_pass
 
 NAMES = [
     "regard", "python", "torch", "packages", "extra.hf", "extra.train", "extra.serve", "extra.survey",
-    "extra.speech", "cpu", "half_precision", "threads", "gpu", "kernel", "row_pass", "caches", "browser", "output", "speed",
+    "extra.speech", "cpu", "half_precision", "threads", "gpu", "kernel", "row_pass", "caches", "browser",
+    "output", "speed",
 ]  # fmt: skip
 
 
