@@ -18,7 +18,7 @@ from regard.errors import ArgumentError, RecordingError
 from regard.kernels import attention_with_lse
 from regard.recording import Recording, ScoredCall, watch
 from regard.recording.call import widened
-from regard.recording.reader import quiet_transformers
+from regard.recording.model_loading import quiet_transformers
 from regard.speech.audio_input import Samples
 
 OWN_OPTIONS = (

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 
-from regard.app.languages.command_line import LANGUAGE, ChineseFormatter, LanguageContext, gettext_in
+from regard.app.languages import LANGUAGE, ChineseFormatter, LanguageContext, gettext_in
 from regard.texts import read_table
 
 SOURCE = Path(__file__).parents[2]
