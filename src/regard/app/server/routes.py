@@ -41,7 +41,7 @@ from regard.views.map import TILE, HeadMatrix, Levels, encoded, line_of, peak, s
 
 Answer = TypeVar("Answer")
 Parameters = TypeVar("Parameters", bound=Struct)
-Place = TypeVar("Place", bound=HeadParameters)
+AnyHead = TypeVar("AnyHead", bound=HeadParameters)
 Index = TypeVar("Index", int, "int | None")
 
 MEDIA = {"png": "image/png"}
@@ -336,7 +336,9 @@ class Routes:
             )
         return call
 
-    def _place(self, request: Request, kind: type[Place]) -> tuple[StoredRecording, Place]:
+    def _place(
+        self, request: Request, kind: type[AnyHead]
+    ) -> tuple[StoredRecording, AnyHead]:
         entry = self._entry(request)
         said = _parameters(request, kind)
         self._call(entry, said.call)
