@@ -17,7 +17,8 @@ TYPES = {"interception/steps.py", "recording/call.py"}
 
 def drawn():
     """The numbered files of the second drawing."""
-    _, _, drawing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("### `with regard.watch(")
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    _, _, drawing = page.partition("### `with regard.watch(")
     return re.findall(r"^ \d  (\S+\.py)", drawing, re.MULTILINE)
 
 
