@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regard.masks.extent import Numbers
+from regard.masks.extent import Numbers as Numbers
 from regard.masks.id_table import as_array
 
 
