@@ -76,6 +76,11 @@ LINES = 3
 @click.option(
     "--against-layers", type=NUMBERS, help="Compare --layers with these layers, in order, for example 2."
 )
+@click.option(
+    "--edit",
+    metavar="EDIT",
+    help="Compare with a run in which attention is edited, for example 'remove(layers=3, heads=1)'.",
+)
 @lang_option
 @force_option
 @click.option("--yes", is_flag=True, hidden=True)  # the old name of --force
@@ -99,6 +104,7 @@ def look(
     against: str | None,
     with_model: str | None,
     against_layers: list[int] | None,
+    edit: str | None,
     lang: str,
     force: bool,
     yes: bool,
@@ -115,11 +121,13 @@ def look(
     regard look photo.png --model ./vit-base --layer 11 --head 3 --figure head.png
     regard look talk.wav --model ./whisper-tiny.en --open
     regard look "it was too tired" --against "it was too wide" --model ./bert-base-uncased
+    regard look "it was too tired" --edit "block(span(4, 5), layers=range(0, 3))" --model ./bert-base-uncased
     """
     from regard import machine
 
     machine.prepare()  # before torch is imported
 
+    from regard import edits
     from regard.app.compared_input import Comparison, recorded_layers, second_side
     from regard.app.model_input import record
     from regard.app.speech_input import hear, is_audio_file, write_speech_page
@@ -134,7 +142,7 @@ def look(
     if is_audio_file(text):
         refused: dict[str, object] = {"--pair": pair, "--generate": generate, "--figure": figure}
         refused |= {"--gif": gif, "--kind": kind, "--layers": layers, "--save": save, "--effects": effects}
-        refused |= {"--against": against, "--with": with_model}
+        refused |= {"--against": against, "--with": with_model, "--edit": edit}
         heard = hear(console, Path(text), model, refused, lang)
         if not no_page:
             title = Path(text).name
@@ -145,7 +153,12 @@ def look(
         return
     text = read_argument(text)
     pair = None if pair is None else read_argument(pair)
-    comparison = Comparison(None if against is None else read_argument(against), with_model, against_layers)
+    comparison = Comparison(
+        None if against is None else read_argument(against),
+        with_model,
+        against_layers,
+        None if edit is None else edits.parse(edit),
+    )
     reading: dict[str, Any] = {"generate": generate, "values": True, "next_tokens": True}
     recorded = recorded_layers(layers, comparison)
     some: dict[str, Any] = {} if recorded is None else {"layers": recorded}
@@ -165,6 +178,8 @@ def look(
         asked: dict[str, Any] = {"text": text, "model": model, "pair": pair, "layers": layers}
         other, more = second_side(console, subject, comparison, lang=lang, **asked, **reading)
         start |= {"other": other, **more}
+        if comparison.edit is not None:
+            _say_edited(console, subject, other, more["names"][1])
         _say_changes(console, subject, other, more, lang)
     if not no_page:
         if effects:
@@ -277,7 +292,7 @@ def _say(console: Console, subject: RecordedText, lang: str) -> None:
         show_alignment(console, subject.alignment, lang=lang)
     else:
         console.print(Text(subject.model, "bold"))
-        console.print(_beginning(subject, console.width))
+        console.print(_beginning(subject.recording, subject.text, console.width))
         count = max(call.keys for call in subject.recording.calls)
         console.print(Text(TEXTS.say("look.tokens", lang, count=count), "dim"))
     console.print()
@@ -300,11 +315,23 @@ def _say_changes(
     console.print()
 
 
-def _beginning(subject: RecordedText, width: int) -> Text:
+def _say_edited(console: Console, subject: RecordedText, other: Recording, name: str) -> None:
+    """Print what the model wrote under the edit, if it wrote something else."""
+    from rich.text import Text
+
+    if other.tokens != subject.recording.tokens:
+        console.print(Text(name, "bold"))
+        console.print(_beginning(other, "", console.width))
+        console.print()
+
+
+def _beginning(recording: Recording, text: str, width: int) -> Text:
     """The tokens, as many as fit on three lines: a book would flood the terminal."""
     from rich.text import Text
 
-    tokens = subject.recording.tokens
-    text = Text(" ".join(tokens[0]) if tokens else subject.text)
-    text.truncate(LINES * width - 1, overflow="ellipsis")
-    return text
+    from regard.views.page.display_tokens import text_of
+
+    tokens = recording.tokens
+    shown = Text(" ".join(text_of(tokens[0][: LINES * width]).tokens) if tokens else text)
+    shown.truncate(LINES * width - 1, overflow="ellipsis")
+    return shown
