@@ -151,7 +151,7 @@ class Call(ABC):
         if head is None:
             return torch.stack([self._part(block, one, rows, columns, batch) for one in self.head_numbers])
         index = self._index_of(head)
-        self._check_batch(batch)
+        check_sequence(batch, self.batch)
         i, j = positions(rows, self.queries, "rows"), positions(columns, self.keys, "columns")
         return block(batch, index, i, j)
 
@@ -319,15 +319,17 @@ class Call(ABC):
             )
         return self.head_numbers.index(head)
 
-    def _check_batch(self, batch: int) -> None:
-        if not is_index(batch, self.batch):
-            raise ArgumentError(
-                "batch must be one of the recorded sequences (0 … {last}).",
-                got="batch = {batch!r}",
-                do="Count from 0.",
-                last=self.batch - 1,
-                batch=batch,
-            )
+
+def check_sequence(batch: object, count: int) -> None:
+    """Raise unless this is the number of one of the sequences that were read together."""
+    if not is_index(batch, count):
+        raise ArgumentError(
+            "batch must be one of the recorded sequences (0 … {last}).",
+            got="batch = {batch!r}",
+            do="Count from 0.",
+            last=count - 1,
+            batch=batch,
+        )
 
 
 def widened(tensor: Tensor) -> Tensor:
