@@ -88,3 +88,37 @@ def test_search_works_from_a_disk(site, browser, folder, word, title):
     assert title in page.inner_text(".md-search-result__list")
     assert [url for url in elsewhere if not url.startswith(("file:", "data:"))] == []
     page.close()
+
+
+def test_a_lesson_links_to_its_notebook(tmp_path, monkeypatch):
+    made = script("make_site")
+    monkeypatch.setattr(made, "run", lambda lesson: made.jupytext.read(lesson))
+    (tmp_path / "zh").mkdir()
+    made.stage(made.sites()["zh"], tmp_path / "zh", tmp_path / "outputs", set())
+    for lesson in made.lessons("zh"):
+        page = read(tmp_path / "zh" / "lessons" / "zh" / lesson.name)
+        assert f"[本课的笔记本]({lesson.stem}.ipynb)" in page
+        assert (tmp_path / "outputs" / "zh" / "lessons" / "zh" / f"{lesson.stem}.ipynb").exists()
+
+
+def test_what_a_cell_prints_in_pieces_is_one_block(tmp_path):
+    made = script("make_site")
+    cell = made.nbformat.v4.new_code_cell("print()")
+    pieces = [("stdout", "1\n"), ("stdout", "2\n"), ("stderr", "a warning\n"), ("stdout", "3\n")]
+    cell.outputs = [made.nbformat.v4.new_output("stream", name=name, text=text) for name, text in pieces]
+    page = made.with_results(made.nbformat.v4.new_notebook(cells=[cell]), "small", tmp_path)
+    assert page.count(".result") == 2
+    assert "1\n2\n```" in page
+
+
+@pytest.mark.parametrize(
+    ("tex", "wanted"),
+    [
+        (r"\log 12", '<mi>log</mi><mspace width="0.17em" /><mn>12</mn>'),
+        (r"w_j \log w_j", '</msub><mspace width="0.17em" /><mi>log</mi><mspace width="0.17em" /><msub>'),
+        (r"\cos(a - b)", '<mi>cos</mi><mo stretchy="false">'),
+        ("x' + 1", '<mrow><mi>x</mi><mo lspace="0" rspace="0">&#x02032;</mo></mrow>'),
+    ],
+)
+def test_equations_have_the_spaces_of_a_book(tex, wanted):
+    assert wanted in script("make_site").mathml(tex)
