@@ -483,19 +483,15 @@ def main(folder: Path, *, execute: bool = True) -> None:
     if folder.exists():
         shutil.rmtree(folder)
     every = sites()
-    written = {lang: write_playables(folder / site.prefix, lang) for lang, site in every.items()}
     with tempfile.TemporaryDirectory() as temporary:
-        outputs = Path(temporary) / "outputs"
+        outputs = Path(temporary) / "outputs"  # MkDocs empties the folder before it writes
         for lang, site in every.items():
+            written = write_playables(outputs / site.prefix, lang)
             source = Path(temporary) / lang
             source.mkdir()
-            stage(site, source, outputs, written[lang], execute=execute)
-            keep = {path.name: path.read_bytes() for path in (folder / site.prefix).glob("play-*.html")}
-            build(site, source, folder, written[lang])
-            for name, content in keep.items():  # MkDocs empties the folder before it writes
-                (folder / site.prefix / name).write_bytes(content)
-        if outputs.exists():
-            shutil.copytree(outputs, folder, dirs_exist_ok=True)
+            stage(site, source, outputs, written, execute=execute)
+            build(site, source, folder, written)
+        shutil.copytree(outputs, folder, dirs_exist_ok=True)
     write_reference(folder / "api")
     print(folder / "index.html")
 

@@ -11,6 +11,12 @@ from docs.scripts import script
 OUTSIDE = re.compile(r"""<(?:script|link|img|iframe)[^>]+(?:src|href)=["']?https?:""")
 
 
+def write_one_playable(folder, lang):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "play-one-query.html").write_text(f"{lang}", encoding="utf-8")
+    return {"play-one-query.html"}
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """Everything but the results of lessons and the reference from docstrings, which have their own tests."""
@@ -18,7 +24,7 @@ def site(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # jieba and MkDocs use what later versions of Python drop
         patch.setattr(made, "write_reference", lambda folder: None)
-        patch.setattr(made, "write_playables", lambda folder, lang: {"play-one-query.html"})
+        patch.setattr(made, "write_playables", write_one_playable)
         made.main(folder, execute=False)
     return folder
 
@@ -58,8 +64,8 @@ def test_links_lead_somewhere(site):
         for link in re.findall(r'<a [^>]*?href="([^"#?]+)[^"]*"', read(page)):
             if not re.match(r"[a-z]+:", link) and not link.startswith(("api/", "../api/", "../../api/")):
                 there = (page.parent / link).resolve()
-                # The reference, playables and notebooks are not made here.
-                assert there.exists() or there.name.startswith("play-"), (page.name, link)
+                # The reference and notebooks are not made here.
+                assert there.exists(), (page.name, link)
 
 
 def test_a_playable_is_linked_where_it_was_written(site):
@@ -67,6 +73,11 @@ def test_a_playable_is_linked_where_it_was_written(site):
     assert '<a href="../../play-one-query.html"><code>regard play one-query</code></a>' in page
     assert "<code>regard play masks</code>" in read(site / "lessons" / "en" / "04-masks.html")
     assert "play-masks.html" not in read(site / "lessons" / "en" / "04-masks.html")
+
+
+@pytest.mark.parametrize(("folder", "lang"), [("", "en"), ("zh", "zh")])
+def test_each_language_has_its_playables(site, folder, lang):
+    assert read(site / folder / "play-one-query.html") == lang
 
 
 @pytest.mark.parametrize(("folder", "word"), [("", "rotary"), ("zh", "旋转")])
