@@ -64,12 +64,10 @@ def test_a_survey_measures_the_heads_of_the_encoder(corpus, tmp_path):
     assert measured == pytest.approx(entropies.tolist(), abs=1e-4)
 
 
-def test_the_command(tmp_path):
-    (tmp_path / "corpus.txt").write_text("\n".join(SENTENCES), encoding="utf-8")
+def test_the_command(corpus, tmp_path):
     out = tmp_path / "out"
-    done = CliRunner().invoke(
-        main, ["survey", str(tmp_path / "corpus.txt"), "--model", "translator", "--out", str(out), "--pages", "1"]
-    )
+    options = ["--model", "translator", "--out", str(out), "--pages", "1"]
+    done = CliRunner().invoke(main, ["survey", str(corpus.path), *options])
     assert done.exit_code == 0, done.output
     assert json.loads((out / "summary.json").read_text(encoding="utf-8"))["model"] == "translator"
     assert "encoder" in (out / "report.html").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The encoder of a translator, with its tokenizer, in the form in which a survey reads models of transformers.
+"""The encoder of a translator with its tokenizer, in the form in which a survey reads other models.
 
 A corpus has one side, so that of an encoder-decoder the encoder is surveyed; that of a translator reads
 English. Names that it does not know are hidden, as in a translation.
