@@ -371,3 +371,11 @@ def test_two_layers_are_compared(model_folders, tmp_path):
     refused = run("look", "the cat sat", "--against-layers", 1)
     assert refused.exit_code == 2
     assert "--against-layers needs --layers" in refused.output
+
+
+@pytest.mark.parametrize("command", ["look", "why"])
+def test_a_page_with_the_ending_of_another_program_is_refused(command, tmp_path):
+    shown = run(command, CAT, "--out", "page.docx")
+    assert shown.exit_code == 1
+    assert "The file of a page must end in .html, .htm. Got page.docx. Name it page.html." in shown.output
+    assert not list(tmp_path.iterdir())
