@@ -461,6 +461,26 @@ def test_steps_end_with_the_residual(tmp_path, opened, change):
     assert "y = Σ o · W_O + b" in headings[-2]
 
 
+def test_the_picture_of_the_steps_goes_on_to_the_residual_too(tmp_path, opened):
+    model = regard.nn.LanguageModel(50, width=24, heads=4, layers=2).eval()
+    with torch.no_grad(), regard.watch(model, projections=True) as seen:
+        model(torch.tensor([[3, 1, 4, 1, 5, 9]]))
+    page = opened(regard.page(seen, tmp_path / "x.html", view="steps", layer=1))
+    root = ElementTree.fromstring(page.run("regard.exportSvg()").encode())
+    words = {"".join(one.itertext()) for one in root.iter(f"{SVG}text")}
+    titles = page.page.locator(".steps-body .chapter h2").all_inner_texts()[3:]
+    names = page.page.locator(".steps-body .layer-part > small").all_inner_texts()
+    assert len(titles) == 3
+    assert len(names) == 5  # this head, all heads, with the bias; before and after
+    for said in (*titles, *names):
+        # A title on the page has its number before it and its formula after it.
+        assert any(word and (word in said or said in word) for word in words if len(word) > 5), said
+    bars = [one for one in root.iter(f"{SVG}rect") if one.get("fill") in page.run("[regard.app.inks.positive, regard.app.inks.negative]")]
+    assert len(bars) == 6 + 6 + 24 * 6  # q, o, all heads, and the five lines
+    bottom = max(float(one.get("y")) + float(one.get("height")) for one in bars)
+    assert bottom < float(root.get("height")) - 10
+
+
 def test_steps_say_why_there_is_no_residual(tmp_path, opened, monkeypatch):
     model = regard.nn.LanguageModel(50, width=24, heads=4, layers=2).eval()
     with torch.no_grad(), regard.watch(model, projections=True) as seen:
