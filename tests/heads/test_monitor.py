@@ -375,8 +375,8 @@ def test_a_file_of_an_earlier_version_is_read_and_continued(tmp_path):
     read = read_monitor(file)
     assert [row["step"] for row in read] == [0] * 4 + [1] * 4 + [2] * 4
     assert [row["information"] is None for row in read] == [True] * 8 + [False] * 4
+    file.write_text(old + "9,encoder,0,0,1,1\n", encoding="utf-8")
     with pytest.raises(ArgumentError, match="Got something else in"):
-        file.write_text(old + "9,encoder,0,0,1,1\n", encoding="utf-8")
         read_monitor(file)
 
 
