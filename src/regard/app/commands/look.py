@@ -13,7 +13,7 @@ from regard import atomic
 from regard.app.desktop import has_desktop
 from regard.app.languages import TEXTS, lang_option
 from regard.app.number_list import NUMBERS
-from regard.app.shared_options import force_option, model_option, pair_option
+from regard.app.shared_options import check_page_file, force_option, model_option, pair_option
 from regard.app.text_argument import HELP, read_argument
 from regard.errors import ArgumentError
 
@@ -46,6 +46,7 @@ LINES = 3
     type=click.Path(path_type=Path),
     default=PAGE,
     show_default=True,
+    callback=check_page_file,
     help="The page to write; replaced if it exists.",
 )
 @click.option("--no-page", is_flag=True, help="Do not write a page.")
