@@ -29,7 +29,7 @@ from regard.interception.steps import (
     Kind,
 )
 from regard.kernels import Statistics, attention_statistics
-from regard.kernels.biases import Bias
+from regard.kernels.bias import Bias
 from regard.kernels.head_masks import output_and_lse
 from regard.kernels.inputs import Inputs
 from regard.masks.pair_patterns import looks_back

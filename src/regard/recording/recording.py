@@ -1,6 +1,6 @@
 """The recording: the attention calls of a model, in order, with their tokens.
 
-    Recorder, while the block runs → Recording → one Call, by number, name or layer
+Recorder, while the block runs → Recording → one Call, by number, name or layer
 """
 
 from __future__ import annotations
