@@ -20,7 +20,7 @@ from regard.checks import check_integer
 from regard.errors import ArgumentError, DtypeError, RecordingError
 from regard.interception.model_interception import calls_intercepted
 from regard.interception.pipeline import ModuleTracker, uncompiled
-from regard.interception.steps import CallPlace, InterceptedCall, Kind
+from regard.interception.steps import CallPlace, InterceptedCall
 from regard.kernels import Statistics, attention_statistics
 from regard.kernels.inputs import Inputs
 from regard.masks import Mask, documents
