@@ -31,7 +31,7 @@ from regard.kernels.statistics_pass import MAX_ROWS
 from regard.kernels.statistics_rows import collect, tiles_to_send
 from regard.kernels.statistics_totals import Statistics, Totals
 from regard.kernels.tile_pass import tables_for
-from regard.kernels.tiled import head_groups_of, run_call, tiled_call
+from regard.kernels.tiled import head_groups_of, run_call, tiled_call, writes_all
 from regard.masks import MaskLike
 from regard.threads import spread
 
@@ -93,7 +93,8 @@ def attention_statistics(
 
 def _collect(inputs: Inputs, plan: Plan, *, with_output: bool, top: int) -> Statistics:
     head_groups = list(head_groups_of(inputs, plan, own_causal=False, max_rows=MAX_ROWS))
-    totals = Totals.blank(inputs, with_output=with_output, top=top)
+    written = bool(head_groups) and all(map(writes_all, head_groups))
+    totals = Totals.blank(inputs, with_output=with_output, top=top, all_written=written)
     # Rows in several parts need the lse of the whole row first; the fused kernel computes it fastest.
     lse_known = any(len(head_group.parts) > 1 for head_group in head_groups)
     tiles = tiles_to_send(inputs, head_groups)
