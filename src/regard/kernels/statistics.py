@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from regard.checks import check_integer
+from regard.errors import ArgumentError
 from regard.kernels.biases import BiasLike
 from regard.kernels.inputs import Inputs, prepare
 from regard.kernels.planner import Plan, plan_extent
@@ -67,6 +68,12 @@ def attention_statistics(
     >>> s.distance[0, 0]  # (0 + 1 + 2 + 3) / 4
     tensor(1.5000)
     """
+    if any(torch._C._functorch.is_batchedtensor(x) for x in (q, k, v) if isinstance(x, Tensor)):
+        raise ArgumentError(
+            "regard.attention_statistics cannot run inside torch.vmap.",
+            got="a tensor with an axis that vmap hides",
+            do="Pass the batch as leading axes of q, k and v.",
+        )
     top = check_integer("top", top, least=0, example=5)
     options: dict[str, Any] = {
         "mask": mask,

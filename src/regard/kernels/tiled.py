@@ -160,6 +160,15 @@ class _TiledAttention(torch.autograd.Function):
         ctx.mark_non_differentiable(output[1])
 
     @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> None:
+        del ctx, tangents
+        raise ArgumentError(
+            "regard.attention has no forward-mode derivatives.",
+            got="a forward-mode derivative of a masked or capped call",
+            do="Compute it with regard.attention_weights(...) @ v, which torch differentiates.",
+        )
+
+    @staticmethod
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         return None, *_TiledGradient.apply(ctx.call, grad, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
 
