@@ -58,7 +58,7 @@ def test_numbers_that_are_not_samples(parts, dtype):
 
 
 def test_whole_numbers_stored_as_floats(parts):
-    with pytest.raises(errors.ArgumentError, match=r"between −1 and 1. Got values up to 1[0-9]{4}"):
+    with pytest.raises(errors.ArgumentError, match=r"between −1 and 1. Got values up to [0-9]{5}"):
         speech.words(*parts, np.round(32767 * noise(0.2) / 2))
 
 
@@ -184,8 +184,6 @@ def test_a_file_that_is_not_audio(tmp_path):
     (tmp_path / "talk.wav").write_text("hello", encoding="utf-8")
     with pytest.raises(errors.DataError, match=r"must hold audio that can be read. Got .*talk.wav"):
         speech.load_audio(tmp_path / "talk.wav")
-    with pytest.raises(errors.DataError, match="must hold audio"):
-        speech.load_audio(tmp_path / "missing.wav")
 
 
 def test_without_soundfile(tmp_path, monkeypatch):
