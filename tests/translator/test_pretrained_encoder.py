@@ -1,4 +1,4 @@
-"""The trained encoder that teaches a translator: it equals transformers' BERT, and a training learns from it."""
+"""The trained encoder: it equals transformers' BERT, and a training learns from it."""
 
 import dataclasses
 

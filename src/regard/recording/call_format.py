@@ -11,10 +11,11 @@ from msgspec import convert, to_builtins
 from torch import Tensor
 
 from regard.errors import RecordingFileError
-from regard.interception.hf_masks import FunctionMask
+from regard.interception.function_mask import FunctionMask
 from regard.interception.placed_mask import PlacedMask
 from regard.kernels import Statistics
-from regard.kernels.biases import T5, Alibi, Bias, Relative, Sum, TensorBias, relative, t5
+from regard.kernels.bias import Bias, Sum, TensorBias
+from regard.kernels.biases import T5, Alibi, Relative, relative, t5
 from regard.kernels.capped_bias import CappedBias
 from regard.kernels.scaled_bias import ScaledBias
 from regard.masks import Mask, dense, parse

@@ -217,9 +217,7 @@ def _finish(console: Console, run: TrainingRun, num_beams: int, lang: str) -> No
 
 
 def _show_scores(console: Console, scores: dict[str, Any], num_beams: int, lang: str) -> None:
-    from rich.cells import cell_len
-
-    from regard.languages import padded
+    from rich.cells import cell_len, set_cell_size
 
     labels = {
         "greedy": TEXTS.say("train.greedy", lang),
@@ -231,7 +229,7 @@ def _show_scores(console: Console, scores: dict[str, Any], num_beams: int, lang:
     for name, label in labels.items():
         one = scores.get(name)
         if one is not None:
-            said = f"  {padded(label, -width)}  BLEU {one['bleu']:5.2f}   chrF {one['chrf']:5.2f}"
+            said = f"  {set_cell_size(label, width)}  BLEU {one['bleu']:5.2f}   chrF {one['chrf']:5.2f}"
             console.print(said, highlight=False)
 
 
