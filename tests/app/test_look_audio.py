@@ -91,5 +91,17 @@ def test_a_file_that_is_not_audio(folder, tmp_path):
 def test_which_texts_are_files(talk, tmp_path):
     assert is_audio_file(talk)
     assert is_audio_file(str(tmp_path / talk))
-    assert not is_audio_file("missing.wav")
+    assert is_audio_file("missing.wav")
     assert not is_audio_file("I listened to\ntalk.wav")
+    assert not is_audio_file("I listened to talk.wav")
+
+
+def test_a_file_that_does_not_exist(folder):
+    shown = run("look", "missing.wav", "--model", folder)
+    assert shown.exit_code != 0
+    assert "A file of audio must exist. Got missing.wav." in " ".join(shown.output.split())
+
+
+def test_audio_without_a_model(talk):
+    shown = run("look", talk)
+    assert "Got talk.wav. Name a model" in " ".join(shown.output.split())

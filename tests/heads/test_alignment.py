@@ -191,6 +191,15 @@ def test_what_is_refused(cross):
         heads.alignment(text, queries=slice(0, 3), keys=slice(2, 4))
     with pytest.raises(ArgumentError, match="at least one"):
         heads.alignment(text, queries=slice(4, 9), keys=slice(0, 2))
+    for span in ([1.5], [True, False], [1, 1]):
+        with pytest.raises(ArgumentError, match="at least one, each once"):
+            heads.alignment(text, queries=span, keys=[3])
+    with pytest.raises(RecordingError, match=r"of the kinds cross. Got kind = 'encoder'"):
+        heads.alignment(cross, kind="encoder")
+    with pytest.raises(ArgumentError, match="recorded passes"):
+        regard.align(cross, run=3)
+    with pytest.raises(ArgumentError, match="pairs of a layer and a head"):
+        regard.align(cross, [(0.5, 1)])
     with pytest.raises(RecordingError, match="of the kinds"):
         heads.alignment(cross, kind="encoder", queries=[0], keys=[1])
     with pytest.raises(ArgumentError, match="at least one pair"):

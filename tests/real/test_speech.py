@@ -86,6 +86,19 @@ def test_word_starts(parts, spoken):
     assert np.median(abs(late)) <= 0.1
 
 
+def test_silence_before_the_first_word(parts, spoken):
+    """The first word of eight sentences, after a second and a half of silence or of faint noise."""
+    model, processor = parts
+    chance = np.random.default_rng(0)
+    for loudness, most in ((0.0, 0.1), (0.003, 0.2)):
+        audio = [np.pad(one.samples, (24_000, 0)) for one in spoken[:8]]
+        noisy = [(one + chance.normal(0, loudness, len(one))).astype(np.float32) for one in audio]
+        found = speech.words(model, processor, noisy)
+        late = [words[0].start - 1.5 - one.starts[0] for words, one in zip(found, spoken)]
+        print(f"noise of {loudness}: median error of first words {np.median(np.abs(late)):.3f} s")
+        assert np.median(np.abs(late)) <= most
+
+
 def test_heads_found_blind(parts, spoken):
     model, processor = parts
     batch = [one.samples for one in spoken]

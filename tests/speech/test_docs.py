@@ -26,7 +26,7 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "talk.csv").exists()
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(names["found"]) > 2
-    assert re.fullmatch(r"  0\.00–\d\.\d\d  \S+  \d+%", lines[0])
+    assert re.fullmatch(r"  0\.\d\d–\d\.\d\d  \S+  \d+%", lines[0])
 
 
 def test_its_options_exist():

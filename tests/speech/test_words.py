@@ -48,7 +48,7 @@ def test_words_have_times_in_order(model, processor):
     assert all(isinstance(word, speech.SpokenWord) for word in found)
     word, start, end, probability = found[0]
     assert word.strip() == word != ""
-    assert start == 0.0
+    assert 0 <= start <= end
     assert 0 < probability <= 1
     assert all(0 <= one.start <= one.end <= 0.9 for one in found)
     assert [one.start for one in found] == sorted(one.start for one in found)
@@ -95,6 +95,8 @@ def test_times_are_those_of_a_plain_computation(model, processor):
         for j in range(1, window.frames + 1):
             best[i, j] = gains[i - 1, j - 1] + max(best[i - 1, j - 1], best[i - 1, j], best[i, j - 1])
     found = list(placed.frames)
+    _check_onset(model, placed, whole)
+    found[0] = 0  # the path begins in the first frame, the first word may begin later
     # The path through those frames collects as much as the best path: each row has its stretch.
     starts, total = found[:-1], 0.0
     for row, start in enumerate(starts):
@@ -102,6 +104,37 @@ def test_times_are_those_of_a_plain_computation(model, processor):
         own = range(start, max(start + 1, stop))
         total += max(gains[row, own].sum(), gains[row, range(start, min(window.frames, stop + 1))].sum())
     assert total == pytest.approx(best[-1, -1], abs=1e-6)
+
+
+def _check_onset(model, placed, whole):
+    """The first word begins where its weights up to the next begin to be more than the mean, in sum."""
+    parts = []
+    for layer, head in model.generation_config.alignment_heads:
+        weights = whole[layer, head, len(prompt()) - 1 :, : placed.window.frames]
+        around = np.pad(weights / weights.sum(1, keepdims=True), ((0, 0), (2, 2)), mode="reflect")
+        parts.append([[np.median(row[at : at + 5]) for at in range(placed.window.frames)] for row in around])
+    shares = np.mean(parts, 0)
+    stop = max(1, placed.frames[1])
+    sums = [(shares[0, at:stop] - shares.mean()).sum() for at in range(stop)]
+    assert sums[placed.frames[0]] == pytest.approx(max(sums), abs=1e-7)
+
+
+def test_the_first_word_begins_after_the_silence_before_it():
+    """Weights as a head that follows the speech has them, with 20 frames of silence first."""
+    chance = np.random.default_rng(0)
+    weights = chance.uniform(0, 0.002, (4, 60))
+    for token, start in enumerate((20, 30, 40, 50)):
+        weights[token, start : start + 10] += 0.09
+    heads = [weights / weights.sum(1, keepdims=True)] * 2
+    starts = token_times.first_frames(heads, 7)
+    assert starts[0] == 0  # the path itself has to begin there
+    assert abs(starts[1] - 30) <= 1
+    assert token_times.onset(heads, 7, stop=int(starts[1])) == 20
+    # Without silence nothing changes.
+    spoken = [one[:, 20:] for one in heads]
+    assert token_times.onset(spoken, 7, stop=10) == 0
+    # A token that has no frame before the next one begins with it.
+    assert token_times.onset(heads, 7, stop=0) == 0
 
 
 def test_without_renormalizing_the_times_are_those_of_transformers(processor):
@@ -146,6 +179,19 @@ def test_beams_are_followed_to_the_text_that_was_returned(processor):
     wanted = whole[layer, head, len(prompt()) - 1 :, : window.frames]
     assert np.allclose(weights_of_head(window, layer, head, renormalize=False), wanted, atol=1e-5)
     assert all(0 < one <= 1 for one in window.probabilities)
+
+
+def test_beams_of_a_batch_may_end_at_different_lengths(processor):
+    model = small_whisper.model(seed=6)
+    audio = [noise(0.9, 1), noise(0.4, 2), noise(0.7, 3)]
+    found = speech.transcribe(model, processor, audio, num_beams=3, length_penalty=-1.0)
+    windows = [one.windows[0].window for one in found]
+    assert len({len(window.tokens) for window in windows}) > 1
+    layer, head = model.generation_config.alignment_heads[0]
+    for samples, window in zip(audio, windows, strict=True):
+        whole, _ = eager_weights(model, processor, samples, [*prompt(), *window.tokens[:-1]])
+        wanted = whole[layer, head, len(prompt()) - 1 :, : window.frames]
+        assert np.allclose(weights_of_head(window, layer, head, renormalize=False), wanted, atol=1e-5)
 
 
 def test_longer_audio_is_read_window_by_window(processor):

@@ -20,8 +20,10 @@ AUDIO = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au
 
 
 def is_audio_file(text: str) -> bool:
-    """Whether a text is the path of audio: one line with the ending of audio, and the file exists."""
-    return len(text) < 4096 and text.lower().endswith(AUDIO) and "\n" not in text and Path(text).is_file()
+    """Whether a text is the path of audio: its ending is that of audio, and it is one word or a file."""
+    if len(text) >= 4096 or not text.lower().endswith(AUDIO) or "\n" in text:
+        return False
+    return len(text.split()) == 1 or Path(text).is_file()
 
 
 def hear(
@@ -35,10 +37,9 @@ def hear(
     if model is None or given:
         raise ArgumentError(
             "Audio must be read by a Whisper model, and shown on a page.",
-            got="{path} {given}",
+            got="{given}",
             do="Name a model with --model FOLDER, and omit options that are for texts.",
-            path=path,
-            given=" ".join(given) if given else "",
+            given=" ".join([str(path), *given]),
         )
     from regard.speech import load_audio, load_speech_model, transcribe
     from regard.speech.audio_input import RATE

@@ -117,6 +117,8 @@ def aligning_calls(
     known = {call.kind for call in recording}
     if kind is None:
         kind = "cross" if "cross" in known else None
+    elif kind not in known:
+        _raise_kind(known, kind)
     if kind != "cross" and (queries is None or keys is None):
         raise RecordingError(
             "Without cross-attention, queries= and keys= must say which two spans of the text are aligned.",
@@ -127,13 +129,7 @@ def aligning_calls(
         )
     found = [call for _, call in chosen(recording, layers, heads) if kind is None or call.kind == kind]
     if not found:
-        raise RecordingError(
-            "The recording has calls of the kinds {kinds}.",
-            got="kind = {kind!r}",
-            do="Choose one of them.",
-            kinds=", ".join(sorted(known)),
-            kind=kind,
-        )
+        _raise_kind(known, kind)
     if any(not call.has_weights for call in found):
         raise RecordingError(
             "An alignment needs weights.",
@@ -141,6 +137,16 @@ def aligning_calls(
             do="Record without statistics=True.",
         )
     return found
+
+
+def _raise_kind(known: set[Kind], kind: Kind | None) -> None:
+    raise RecordingError(
+        "The recording has calls of the kinds {kinds}.",
+        got="kind = {kind!r}",
+        do="Choose one of them.",
+        kinds=", ".join(sorted(known)),
+        kind=kind,
+    )
 
 
 def spans_of(
@@ -183,14 +189,12 @@ def _positions(name: str, span: TextSpan | None, tokens: list[str] | None, lengt
             )
         span = span(tokens)
     try:
-        found = np.arange(length)[
-            span if isinstance(span, slice) else np.atleast_1d(np.asarray(span, np.int64))
-        ]
+        found = np.arange(length)[span if isinstance(span, slice) else _integers(span)]
     except (IndexError, TypeError, ValueError):
         found = np.arange(0)
-    if not found.size:
+    if not found.size or len(np.unique(found)) < len(found):
         raise ArgumentError(
-            "{name} must be a slice or positions of the text (0 … {last}), at least one.",
+            "{name} must be a slice or positions of the text (0 … {last}), at least one, each once.",
             got="{name} = {span!r}",
             do="Count from 0.",
             name=name,
@@ -198,6 +202,13 @@ def _positions(name: str, span: TextSpan | None, tokens: list[str] | None, lengt
             span=span,
         )
     return found
+
+
+def _integers(span: Positions) -> Integers:
+    positions = np.atleast_1d(np.asarray(span))
+    if positions.dtype.kind not in "iu":
+        raise TypeError(positions.dtype)
+    return positions.astype(np.int64)
 
 
 def _range(positions: Integers) -> str:

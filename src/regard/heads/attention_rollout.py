@@ -26,7 +26,7 @@ from torch import Tensor
 from regard.checks import check_number
 from regard.errors import ArgumentError, Phrase, RecordingError
 from regard.heads.head_selection import Chosen, chosen
-from regard.heads.head_table import check_batch, check_recording
+from regard.heads.head_table import check_batch, check_recording, check_run
 from regard.kernels.plain_kernel import MAX_SCORES
 from regard.recording import Call, Recording
 from regard.recording.call import Positions
@@ -109,16 +109,8 @@ def layers_of(recording: Recording, run: int, kind: str) -> list[Call]:
 
 
 def _of_run(recording: Recording, run: int) -> list[Call]:
-    calls = [call for call in recording if call.run == run]
-    if not calls:
-        raise ArgumentError(
-            "run must be one of the recorded passes (0 … {recording}).",
-            got="run = {run!r}",
-            do="Count from 0.",
-            recording=max(call.run for call in recording),
-            run=run,
-        )
-    return calls
+    check_run(recording, run)
+    return [call for call in recording if call.run == run]
 
 
 def _two_texts(

@@ -121,6 +121,18 @@ def check_batch(call: Call, batch: int | None) -> None:
         )
 
 
+def check_run(recording: Recording, run: int) -> None:
+    """Raise unless ``run`` is one of the passes that were recorded."""
+    if all(call.run != run for call in recording):
+        raise ArgumentError(
+            "run must be one of the recorded passes (0 … {recording}).",
+            got="run = {run!r}",
+            do="Count from 0.",
+            recording=max(call.run for call in recording),
+            run=run,
+        )
+
+
 def place_of(number: int, call: Call, index: int) -> tuple[Value, ...]:
     """The cells that say which head a row is about."""
     return number, call.name, call.kind, call.layer, call.head_numbers[index], call.run

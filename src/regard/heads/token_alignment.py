@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ import torch
 from regard.checks import check_choice, check_integer
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.alignment_scores import TextSpan, aligning_calls, alignment, spans_of
-from regard.heads.head_table import check_batch, check_recording
+from regard.heads.head_table import check_batch, check_recording, check_run
 from regard.heads.monotone_path import monotone_path
 from regard.interception.steps import Kind
 from regard.masks.extent import Integers, Numbers
@@ -122,10 +123,11 @@ def align(
     """
     check_recording(recording)
     check_choice("method", method, METHODS)
-    _check_median(median)
-    calls = [
-        call for call in aligning_calls(recording, queries, keys, kind) if run is None or call.run == run
-    ]
+    check_median(median)
+    calls = aligning_calls(recording, queries, keys, kind)
+    if run is not None:
+        check_run(recording, run)
+        calls = [call for call in calls if call.run == run]
     if heads is None:
         best = alignment(recording, queries=queries, keys=keys, kind=kind, batch=batch)[0]
         found = [(int(str(best["layer"])), int(str(best["head"])))]
@@ -210,20 +212,23 @@ def _names(positions: Sequence[int], tokens: Sequence[str] | None) -> dict[int, 
 # ---- checks ------------------------------------------------------------------------------------
 
 
-def _check_median(median: object) -> None:
-    if check_integer("median", median, least=1) % 2 == 0:
+def check_median(median: object) -> int:
+    """The width of a median filter, if it is an odd number."""
+    width = check_integer("median", median, least=1)
+    if width % 2 == 0:
         raise ArgumentError(
             "median must be an odd number of keys.",
             got="median = {median}",
             do="Try {example}.",
-            median=median,
+            median=width,
             example=7,
         )
+    return width
 
 
 def _checked_heads(heads: object) -> list[tuple[int, int]]:
     try:
-        found = [(int(layer), int(head)) for layer, head in heads]  # type: ignore[attr-defined]
+        found = [(index(layer), index(head)) for layer, head in heads]  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         found = []
     if not found:

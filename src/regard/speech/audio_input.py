@@ -18,6 +18,10 @@ RATE = 16_000
 """Samples per second that Whisper was trained with."""
 
 
+LOUDEST = 10.0
+"""Floats above this were never scaled to −1 … 1; a little more than 1 is common after filters."""
+
+
 def load_audio(path: str | Path, *, rate: int = RATE) -> Samples:
     """The samples of a file (WAV, FLAC, OGG, MP3), ``(sample,)``: channels averaged, converted to ``rate``.
 
@@ -37,6 +41,8 @@ def load_audio(path: str | Path, *, rate: int = RATE) -> Samples:
             "Reading audio files needs the package soundfile.",
             do="Install it: pip install 'regard[speech]'.",
         ) from error
+    if not Path(path).is_file():
+        raise DataError("A file of audio must exist.", got="{path}", do="Check the path.", path=path)
     try:
         samples, own = soundfile.read(path, dtype="float32", always_2d=True)
     except (soundfile.LibsndfileError, OSError, TypeError) as error:
@@ -94,16 +100,18 @@ def _samples(audio: Any, wanted: int) -> Samples:
     values = audio.detach().cpu() if isinstance(audio, torch.Tensor) else audio
     try:
         found = np.asarray(values)
-        whole = np.issubdtype(found.dtype, np.integer)
-        greatest = np.iinfo(found.dtype).max if whole else 1
-        samples: Samples = (found / greatest).astype(np.float32)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError):
+        found = np.asarray(None)
+    if found.dtype.kind not in "if":
+        numbers = found.dtype.kind in "bcu"
         raise DtypeError(
             "Audio must be samples, the path of a file, or a list of these.",
-            got="{given}",
-            do="Pass an array of numbers with one axis.",
-            given=type(audio).__name__,
-        ) from error
+            got="numbers of dtype {given}" if numbers else "{given}",
+            do="Pass an array of floats, or of integers with a sign, with one axis.",
+            given=found.dtype if numbers else type(audio).__name__,
+        )
+    greatest = np.iinfo(found.dtype).max if found.dtype.kind == "i" else 1
+    samples: Samples = (found / greatest).astype(np.float32)
     if samples.size == 0:
         _raise_empty()
     if samples.ndim != 1:
@@ -117,6 +125,13 @@ def _samples(audio: Any, wanted: int) -> Samples:
     if not np.isfinite(samples).all():
         raise DtypeError(
             "The samples of audio must be finite numbers.", got="NaN or infinity", do="Check the audio."
+        )
+    if (peak := float(np.abs(samples).max())) > LOUDEST:
+        raise ArgumentError(
+            "Samples that are floats must be between −1 and 1.",
+            got="values up to {peak:.0f}",
+            do="Divide them by their full scale, for example audio / 32768, or pass integers.",
+            peak=peak,
         )
     return samples
 

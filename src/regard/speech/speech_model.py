@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def named_heads(model: Any, heads: Sequence[tuple[int, int]] | str | None) -> He
     if given is None:
         return None
     try:
-        found = tuple((int(layer), int(head)) for layer, head in given)
+        found = tuple((index(layer), index(head)) for layer, head in given)
     except (TypeError, ValueError):
         found = ()
     layers, count = model.config.decoder_layers, model.config.decoder_attention_heads

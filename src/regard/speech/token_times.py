@@ -3,6 +3,9 @@
 The steps are those of OpenAI's Whisper: the weights of each head are standardized over the tokens, smoothed
 by a median filter along the frames, and averaged over the heads; the path that collects the most gives every
 token a stretch of frames.
+
+The path has to begin in the first frame, so the stretch of the first token includes any silence before it.
+Where the token itself begins is read from its own weights (``onset``).
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ def token_frames(
 ) -> NDArray[np.int64]:
     """The first frame of each token, then the frame after the last, ``(token + 1,)``."""
     weights = [weights_of_head(window, layer, head, renormalize=renormalize) for layer, head in heads]
-    return np.append(first_frames(weights, median), window.frames)
+    found = np.append(first_frames(weights, median), window.frames)
+    found[0] = onset(weights, median, stop=int(found[1]))
+    return found
 
 
 def first_frames(weights: Sequence[Numbers], median: int) -> NDArray[np.int64]:
@@ -35,3 +40,17 @@ def first_frames(weights: Sequence[Numbers], median: int) -> NDArray[np.int64]:
     path = monotone_path(np.mean([smoothed(one, median, standardize=True) for one in weights], 0))
     enters = np.diff(path[:, 0], prepend=-1) > 0
     return np.asarray(path[enters, 1], np.int64)
+
+
+def onset(weights: Sequence[Numbers], median: int, *, stop: int) -> int:
+    """The frame before ``stop`` from which the first row collects the most weight above the mean.
+
+    Not standardized: in silence no token has much weight, and standardizing would make it count as much as
+    speech.
+
+    >>> onset([np.array([[0.0, 0, 0, 5, 3, 0], [0, 0, 0, 0, 0, 8]])], median=1, stop=5)
+    3
+    """
+    shares = np.mean([smoothed(one, median, standardize=False) for one in weights], 0)
+    above = shares[0, : max(1, stop)] - shares.mean()
+    return int(np.argmax(np.cumsum(above[::-1])[::-1]))

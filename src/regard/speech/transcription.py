@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from regard.checks import check_integer
 from regard.errors import ArgumentError
+from regard.heads.token_alignment import check_median
 from regard.speech.agreeing_heads import agreeing_heads
 from regard.speech.audio_input import Samples, audio_list
 from regard.speech.speech_model import Heads, check_model, check_processor, named_heads
@@ -218,13 +218,4 @@ class Transcriber:
 
 
 def _median(median: int | None, model: Any) -> int:
-    width = getattr(model.config, "median_filter_width", 7) if median is None else median
-    if check_integer("median", width, least=1) % 2 == 0:
-        raise ArgumentError(
-            "median must be an odd number of keys.",
-            got="median = {median}",
-            do="Try {example}.",
-            median=width,
-            example=7,
-        )
-    return int(width)
+    return check_median(getattr(model.config, "median_filter_width", 7) if median is None else median)

@@ -159,7 +159,8 @@ def _check_calls(calls: Sequence[ScoredCall], pieces: int, length: int) -> None:
 
 
 def _rows(call: ScoredCall, rows: slice) -> ScoredCall:
-    return replace(call, q=call.q[:, :, rows], lse=call.lse[:, :, rows])
+    """The rows that wrote a text. A batch's mask hides only rows after the end, which are not among them."""
+    return replace(call, q=call.q[:, :, rows], lse=call.lse[:, :, rows], mask=masks.everything())
 
 
 def _end_tokens(model: Any) -> set[int]:
