@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from regard.heads.survey import SurveyProgress
-    from regard.heads.survey.survey_run import Listener
+    from regard.heads.survey.survey_run import SurveyListener
     from regard.recording.reader import Reader
 
 
@@ -183,7 +183,7 @@ def told_of_an_end(count: int, lang: str = "en") -> Iterator[None]:
 
 
 @contextmanager
-def _progress(console: Console, lang: str) -> Iterator[Listener]:
+def _progress(console: Console, lang: str) -> Iterator[SurveyListener]:
     """A progress bar with the time left; in a file, a line now and then."""
     if console.quiet:
         yield lambda _: None
