@@ -1,5 +1,6 @@
 """What playables compute in Chromium equals the reference: attention, masks, costs, the transformer."""
 
+import copy
 import json
 import random
 
@@ -470,14 +471,33 @@ def test_the_page_computes_what_the_translator_computes(engine):
 
 
 def test_the_weights_in_the_page_of_the_transformer_sum_to_1():
-    arrays = translator_numbers("I love you.")["arrays"]
+    found = translator_numbers("I love you.")
+    arrays, sizes = found["arrays"], found["sizes"]
     weights = {name: one for name, one in arrays.items() if name.endswith("_weights")}
-    assert len(weights) == 4 + 2 * 3
+    assert len(weights) == sizes["encoder_layers"] + 2 * sizes["decoder_layers"]
     for one in weights.values():
         import base64
 
         values = np.frombuffer(base64.b64decode(one["data"]), "<f4").reshape(one["shape"])
         compare(values.sum(-1), np.ones(one["shape"][:2]), 1e-5)
+
+
+def test_the_stacks_of_a_translator_may_differ():
+    from regard.nn import EncoderLayer
+    from regard.translator import Translator, embedded
+
+    one = embedded()
+    model = copy.deepcopy(one.model)
+    width = model.source.table.weight.shape[1]
+    model.encoder.layers = torch.nn.ModuleList(
+        [EncoderLayer(width, 12, hidden=32, norm="pre") for _ in range(2)]
+    )
+    found = translator_numbers("I love you.", Translator(model.eval(), one.vocabularies))
+    sizes, parameters = found["sizes"], found["parameters"]
+    assert (sizes["encoder_layers"], sizes["encoder_heads"], sizes["encoder_hidden"]) == (2, 12, 32)
+    assert sizes["decoder_heads"] == one.model.decoder.layers[0].attention.heads
+    assert found["arrays"]["encoder.0.attention_weights"]["shape"][0] == 12
+    assert parameters["encoder_feed_forward"] == 2 * 32 * width + 32 + width
 
 
 def test_a_sentence_that_is_too_long_is_refused():

@@ -552,12 +552,13 @@ def test_every_block_opens_to_shapes_formula_and_numbers(play):
 def test_layers_heads_and_tokens_can_be_chosen(play):
     page = play("transformer")
     page.get_by_role("button", name="Decoder: cross-attention", exact=True).click()
-    page.get_by_role("group", name="Layer").get_by_role("button", name="2", exact=True).click()
+    page.get_by_role("group", name="Layer").get_by_role("button").last.click()
+    last = page.evaluate("regard.state.numbers.sizes.decoder_layers") - 1
     page.locator(".head-button").nth(1).click()
     page.get_by_role("group", name="Queries").get_by_role("button").nth(3).click()
     state = page.evaluate("({ ...regard.state, numbers: null })")
-    assert (state["block"], state["layer"], state["head"], state["token"]) == ("decoder.cross", 2, 1, 3)
-    weights = page.evaluate("regard.state.numbers.blocks.get('decoder.2.cross').weights[1][3]")
+    assert (state["block"], state["layer"], state["head"], state["token"]) == ("decoder.cross", last, 1, 3)
+    weights = page.evaluate(f"regard.state.numbers.blocks.get('decoder.{last}.cross').weights[1][3]")
     shown = [float(text.rstrip("%")) for text in page.locator(".bars dd span").all_inner_texts()]
     np.testing.assert_allclose(shown, 100 * np.array(weights), atol=0.51)
     assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
