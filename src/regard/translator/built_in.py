@@ -84,7 +84,8 @@ def translate(
     never taught.
 
     ``num_beams`` is the width of the beam search, ``max_new_tokens`` the most characters to write, and
-    ``eos_token_id`` the token that ends a sentence. With ``align=True`` the result also says which English words each character attended to.
+    ``eos_token_id`` the token that ends a sentence. With ``align=True`` the result also says which English
+    words each character attended to.
 
     >>> import regard
     >>> "猫" in regard.translate("The cat sat on the mat.")

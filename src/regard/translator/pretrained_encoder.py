@@ -144,10 +144,10 @@ class EncoderTeacher:
 
     def embeddings(self) -> Tensor:
         """The first embeddings of all pieces, ``(piece, width)``: of length 1 in the mean."""
-        vectors = self.encoder.table.weight[self.ids]
+        vectors: Tensor = self.encoder.table.weight[self.ids]
         known = self.ids != self.ids[UNKNOWN]
         center, directions = principal_directions(vectors[known], self.width, seed=self.seed)
-        found = (vectors - center) @ directions
+        found: Tensor = (vectors - center) @ directions
         found = found / found[known].norm(dim=1).mean()
         # Tokens that the encoder does not have, names among them, must differ from each other.
         chance = torch.Generator().manual_seed(self.seed)
