@@ -93,9 +93,9 @@ WORDS = {
         "commands": "命令",
         "notebook": "本课的笔记本",
         "one-query": "一个查询",
-        "sentence": "一句话",
+        "sentence": "一个句子",
         "masks": "掩码",
-        "transformer": "Transformer",
+        "transformer": "Transformer 模型",
     },
 }
 

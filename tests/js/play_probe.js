@@ -10,6 +10,7 @@ import {
 import { learnErrors } from "../../src/regard/views/play/assets/error_texts.js";
 import { allowedPairs, leadIndices, maskCost, maskRows } from "../../src/regard/views/play/assets/mask_counts.js";
 import { parseMask } from "../../src/regard/views/play/assets/mask_language.js";
+import { plannedPairs } from "../../src/regard/views/play/assets/mask_plan.js";
 import { MaskProblem } from "../../src/regard/views/play/assets/mask_problem.js";
 import { likeness } from "../../src/regard/views/play/assets/python_text.js";
 import { queryResult } from "../../src/regard/views/play/assets/query_state.js";
@@ -50,6 +51,7 @@ globalThis.play = {
   learnErrors,
   likeness,
   multiHeadSteps,
+  plannedPairs: (text, length) => plannedPairs(parseMask(text), length),
   queryResult,
   readMask,
   softmaxRow,

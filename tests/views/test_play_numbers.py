@@ -1,5 +1,6 @@
 """What playables compute in Chromium equals the reference: attention, masks, costs, the transformer."""
 
+import copy
 import json
 import random
 
@@ -374,13 +375,50 @@ COSTED = [
 
 @pytest.mark.parametrize("text", COSTED)
 def test_pairs_and_costs_from_1k_to_128k_are_those_of_regard_cost(engine, text):
-    wanted = regard.cost(LENGTHS, mask=text, ways=["dense", "allowed"])
+    wanted = regard.cost(LENGTHS, mask=text, ways=["dense", "allowed", "regard"])
     (found,) = engine.ask("play.costOf(given.text, given.lengths)", [{"text": text, "lengths": LENGTHS}])
     for one in found:
-        for way in ("dense", "allowed"):
+        assert (one["regard"] is None) == ("dense(" in text)  # its plan is not computed in the page
+        for way in ("dense", "allowed", *(["regard"] if one["regard"] else [])):
             cost = wanted[one["length"], way]
             told = {"pairs": cost.pairs, "operations": cost.operations, "bytes": cost.bytes}
             assert {name: int(value) for name, value in one[way].items()} == told, (one["length"], way)
+
+
+class PlannedTexts(MaskTexts):
+    """Random masks without tables, over lengths at which tiles matter."""
+
+    def small(self):
+        return str(self.rng.choice([0, 1, 3, 17, 63, 64, 65, 100, 200, 511, 700, 1500]))
+
+    def pattern(self):
+        return self.rng.choice(
+            [
+                "causal",
+                f"window({self.small()}, {self.small()})",
+                f"window({self.small()}, None)",
+                f"window(None, {self.small()})",
+                f"prefix({self.small()})",
+                f"span({self.rng.randint(0, 300)}, {self.rng.randint(300, 2000)})",
+                f"every({self.rng.choice([1, 2, 3, 7, 40, 64, 100, 300])})",
+                f"local_global({self.rng.choice([2, 16, 64, 200])})",
+                "everything",
+                "nothing",
+            ]
+        )
+
+
+def test_what_regard_computes_is_what_it_plans(engine):
+    texts = PlannedTexts(11)
+    lengths = [300, 1000, 1024, 1337, 2048, 4500]
+    cases = [[texts.expression(), texts.rng.choice(lengths)] for _ in range(300 * ROUNDS)]
+    found = engine.ask("play.plannedPairs(...given)", cases)
+    paths = set()
+    for (text, length), pairs in zip(cases, found, strict=True):
+        wanted = plan(masks.parse(text), length)
+        paths.add(wanted.path)
+        assert pairs == wanted.computed, (text, length)
+    assert paths >= {"empty", "full", "banded", "block-sparse", "gathered"}
 
 
 @pytest.mark.parametrize(
@@ -433,14 +471,33 @@ def test_the_page_computes_what_the_translator_computes(engine):
 
 
 def test_the_weights_in_the_page_of_the_transformer_sum_to_1():
-    arrays = translator_numbers("I love you.")["arrays"]
+    found = translator_numbers("I love you.")
+    arrays, sizes = found["arrays"], found["sizes"]
     weights = {name: one for name, one in arrays.items() if name.endswith("_weights")}
-    assert len(weights) == 4 + 2 * 3
+    assert len(weights) == sizes["encoder_layers"] + 2 * sizes["decoder_layers"]
     for one in weights.values():
         import base64
 
         values = np.frombuffer(base64.b64decode(one["data"]), "<f4").reshape(one["shape"])
         compare(values.sum(-1), np.ones(one["shape"][:2]), 1e-5)
+
+
+def test_the_stacks_of_a_translator_may_differ():
+    from regard.nn import EncoderLayer
+    from regard.translator import Translator, embedded
+
+    one = embedded()
+    model = copy.deepcopy(one.model)
+    width = model.source.table.weight.shape[1]
+    model.encoder.layers = torch.nn.ModuleList(
+        [EncoderLayer(width, 12, hidden=32, norm="pre") for _ in range(2)]
+    )
+    found = translator_numbers("I love you.", Translator(model.eval(), one.vocabularies))
+    sizes, parameters = found["sizes"], found["parameters"]
+    assert (sizes["encoder_layers"], sizes["encoder_heads"], sizes["encoder_hidden"]) == (2, 12, 32)
+    assert sizes["decoder_heads"] == one.model.decoder.layers[0].attention.heads
+    assert found["arrays"]["encoder.0.attention_weights"]["shape"][0] == 12
+    assert parameters["encoder_feed_forward"] == 2 * 32 * width + 32 + width
 
 
 def test_a_sentence_that_is_too_long_is_refused():

@@ -487,9 +487,13 @@ def test_costs_up_to_128k_are_shown(play):
     rows = page.locator(".cost-table tbody tr").all_inner_texts()
     assert [row.split("\t")[0] for row in rows] == ["1k", "2k", "4k", "8k", "16k", "32k", "64k", "128k"]
     wanted = regard.cost(131072, mask="causal")
-    times = wanted[131072, "dense"].operations / wanted[131072, "allowed"].operations
+    times = wanted[131072, "dense"].operations / wanted[131072, "regard"].operations
     assert rows[-1].endswith(f"{times:.1f}×")
-    assert page.locator(".cost-chart").is_visible()
+    assert page.locator(".cost-chart .name").all_text_contents() == ["all pairs", "only allowed", "regard"]
+    page.fill(".mask-input", "window(4, 0)")
+    page.wait_for_selector(".costs:not(.stale) .cost-table")
+    found = regard.cost(131072, mask="window(4, 0)")[131072, "regard"].operations
+    assert f"{found / 1e9:.0f} G" in page.locator(".cost-table tbody tr").last.inner_text()
 
 
 def test_squares_are_read_out_by_pointer_and_keys(play):
@@ -511,6 +515,7 @@ def test_a_mask_with_a_table_has_its_own_length(play):
     assert not page.get_by_label("Tokens drawn").is_visible()
     page.wait_for_selector(".costs:not(.stale) .cost-table")
     assert page.locator(".cost-table tbody tr").count() == 1
+    assert "What regard computes is not shown for a mask with a table" in page.locator(".costs").inner_text()
     page.get_by_role("button", name="Causal", exact=True).click()
     slider = page.get_by_label("Tokens drawn")
     slider.focus()
@@ -547,12 +552,13 @@ def test_every_block_opens_to_shapes_formula_and_numbers(play):
 def test_layers_heads_and_tokens_can_be_chosen(play):
     page = play("transformer")
     page.get_by_role("button", name="Decoder: cross-attention", exact=True).click()
-    page.get_by_role("group", name="Layer").get_by_role("button", name="2", exact=True).click()
+    page.get_by_role("group", name="Layer").get_by_role("button").last.click()
+    last = page.evaluate("regard.state.numbers.sizes.decoder_layers") - 1
     page.locator(".head-button").nth(1).click()
     page.get_by_role("group", name="Queries").get_by_role("button").nth(3).click()
     state = page.evaluate("({ ...regard.state, numbers: null })")
-    assert (state["block"], state["layer"], state["head"], state["token"]) == ("decoder.cross", 2, 1, 3)
-    weights = page.evaluate("regard.state.numbers.blocks.get('decoder.2.cross').weights[1][3]")
+    assert (state["block"], state["layer"], state["head"], state["token"]) == ("decoder.cross", last, 1, 3)
+    weights = page.evaluate(f"regard.state.numbers.blocks.get('decoder.{last}.cross').weights[1][3]")
     shown = [float(text.rstrip("%")) for text in page.locator(".bars dd span").all_inner_texts()]
     np.testing.assert_allclose(shown, 100 * np.array(weights), atol=0.51)
     assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"

@@ -47,8 +47,8 @@ def translator_numbers(text: str, translator: Translator | None = None) -> dict[
     >>> found = translator_numbers("I love you.")
     >>> found["translation"], found["source"]
     ('我爱你。', ['▁i', '▁love', '▁you', '.', '[END]'])
-    >>> found["sizes"]["width"], found["sizes"]["encoder_layers"]
-    (192, 4)
+    >>> found["sizes"]["width"] == embedded().model.source.table.weight.shape[1]
+    True
     """
     one = embedded() if translator is None else translator
     seen = look(one, text)
@@ -61,7 +61,6 @@ def translator_numbers(text: str, translator: Translator | None = None) -> dict[
     for call in seen.recording.calls:
         heads = np.stack([call.weights(head) for head in range(call.heads)])
         found[WEIGHTS[call.kind].format(call.layer)] = torch.from_numpy(heads)
-    layer: Any = model.encoder.layers[0]
     assert seen.recording.source_tokens is not None
     assert seen.recording.tokens is not None
     return {
@@ -74,9 +73,8 @@ def translator_numbers(text: str, translator: Translator | None = None) -> dict[
             "all": count_parameters(model),
             "source": count_parameters(model.source),
             "target": count_parameters(model.target),
-            "attention": count_parameters(layer.attention),
-            "feed_forward": count_parameters(layer.feed_forward),
-            "norm": count_parameters(layer.attention_norm),
+            **_layer_parameters("encoder", model.encoder.layers[0]),
+            **_layer_parameters("decoder", model.decoder.layers[0]),
         },
         "candidates": _candidates(one, logits[0]),
         "arrays": {name: _packed(name, value) for name, value in found.items()},
@@ -94,15 +92,28 @@ def _check_length(tokens: int) -> None:
         )
 
 
+def _layer_parameters(stack: str, layer: Any) -> dict[str, int]:
+    """The parameters of the blocks of a layer; attention has as many wherever its layer has several."""
+    return {
+        f"{stack}_attention": count_parameters(layer.attention),
+        f"{stack}_feed_forward": count_parameters(layer.feed_forward),
+        f"{stack}_norm": count_parameters(layer.attention_norm),
+    }
+
+
 def _sizes(translator: Translator) -> dict[str, int]:
     model = translator.model
-    first: Any = model.encoder.layers[0]
+    sizes: dict[str, int] = {}
+    for stack, layers in (("encoder", model.encoder.layers), ("decoder", model.decoder.layers)):
+        first: Any = layers[0]
+        sizes |= {
+            "width": first.attention.width,
+            f"{stack}_heads": first.attention.heads,
+            f"{stack}_hidden": first.feed_forward.inner.out_features,
+            f"{stack}_layers": len(layers),
+        }
     return {
-        "width": first.attention.width,
-        "heads": first.attention.heads,
-        "hidden": first.feed_forward.inner.out_features,
-        "encoder_layers": len(model.encoder.layers),
-        "decoder_layers": len(model.decoder.layers),
+        **sizes,
         "source_vocabulary": model.source.vocabulary,
         "target_vocabulary": model.target.vocabulary,
     }

@@ -1,15 +1,17 @@
-// Operations against length, both axes in powers: the whole matrix, and the pairs that a mask allows.
+// Operations against length, both axes in powers: the whole matrix, the pairs that a mask allows, those that regard
+// computes.
 
 import { say } from "../../page/assets/languages.js";
 import { drawn } from "./drawing.js";
 
 const CHART = { width: 640, height: 300, left: 66, right: 150, top: 16, bottom: 40 };
 
-/** A picture of two lines. */
+/** A picture of a line for each way of computing. */
 export function costChart(costs) {
   const { width, height, left, right, top, bottom } = CHART;
   const lengths = costs.map((one) => one.length);
-  const powers = costs.flatMap(({ dense, allowed }) => [dense.operations, allowed.operations]).map(Math.log10);
+  const ways = ["dense", "allowed", "regard"].filter((way) => costs[0][way]);
+  const powers = costs.flatMap((one) => ways.map((way) => Math.log10(one[way].operations)));
   const [low, high] = [Math.floor(Math.min(...powers)), Math.ceil(Math.max(...powers))];
   const across = (length) =>
     left + ((width - left - right) * Math.log2(length / lengths[0])) / Math.log2(lengths.at(-1) / lengths[0]);
@@ -33,10 +35,8 @@ export function costChart(costs) {
     );
   }
   const last = costs.at(-1);
-  // Labels of lines that end close together are moved apart.
-  const ends = [down(last.dense.operations), down(last.allowed.operations)];
-  if (ends[1] - ends[0] < 20) ends[1] = ends[0] + 20;
-  const lines = ["dense", "allowed"].flatMap((way, at) => [
+  const ends = labelHeights(ways.map((way) => down(last[way].operations)));
+  const lines = ways.flatMap((way, at) => [
     drawn("polyline", {
       class: `line ${way}`,
       points: costs.map((one) => `${across(one.length)},${down(one[way].operations)}`).join(" "),
@@ -52,4 +52,14 @@ export function costChart(costs) {
     ...marks,
     ...lines,
   );
+}
+
+/** Heights of labels: where their lines end, but moved down where they would lie on each other. */
+function labelHeights(ends) {
+  const order = ends.map((_, at) => at).sort((one, other) => ends[one] - ends[other]);
+  const heights = [...ends];
+  order.slice(1).forEach((at, place) => {
+    heights[at] = Math.max(heights[at], heights[order[place]] + 20);
+  });
+  return heights;
 }

@@ -2,6 +2,7 @@
 // patterns of the key alone still vary, and those are counted once for all queries.
 
 import { CombinedMask, ConstantMask, NotMask } from "./mask_nodes.js";
+import { plannedPairs } from "./mask_plan.js";
 import { MaskProblem } from "./mask_problem.js";
 import { broadcastShapes } from "./mask_tables.js";
 import { tupleText } from "./python_text.js";
@@ -166,8 +167,8 @@ export const COST_SIZES = { width: 512, heads: 8, bytes: 4 };
 const SOFTMAX_OPERATIONS = 5;
 
 /**
- * Operations and bytes at one length, as regard.cost() counts them: of the whole matrix ("dense") and of the pairs
- * that the mask allows ("allowed").
+ * Operations and bytes at one length, as regard.cost() counts them: of the whole matrix ("dense"), of the pairs that
+ * the mask allows ("allowed"), and of those that regard computes ("regard"; null for a mask with tables).
  * @param {any} mask
  * @param {number} length
  */
@@ -188,9 +189,12 @@ export function maskCost(mask, length) {
   const projections = 4 * 2 * length * width * width;
   const kept = 5 * length * width * bytes; // queries, keys, values, the heads' output, the output
   const operations = (pairs) => projections + pairs * (4 * (width / heads) + 2 + SOFTMAX_OPERATIONS);
+  const fused = (pairs) => ({ pairs, operations: operations(pairs), bytes: kept + heads * length * 4 });
+  const computed = plannedPairs(mask, length);
   return {
     length,
     dense: { pairs: all, operations: operations(all), bytes: kept + all * bytes },
-    allowed: { pairs: allowed, operations: operations(allowed), bytes: kept + heads * length * 4 },
+    allowed: fused(allowed),
+    regard: computed === null ? null : fused(heads * computed),
   };
 }

@@ -198,7 +198,7 @@ class MaskPage {
           { class: "wide", tabindex: 0, role: "region", "aria-label": say("masks.costs.table") },
           costTable(found),
         ),
-        make("p", { class: "caption" }, say("masks.costs.note")),
+        make("p", { class: "caption" }, say(found[0].regard ? "masks.costs.note" : "masks.costs.note.fixed")),
       );
     } catch (problem) {
       if (!(problem instanceof MaskProblem)) throw problem;
@@ -217,23 +217,22 @@ function exactShare(share) {
 }
 
 function costTable(costs) {
+  const ways = costs[0].regard ? ["dense", "allowed", "regard"] : ["dense", "allowed"];
   const columns = [
     "length",
     "share",
-    "operations.dense",
-    "operations.allowed",
+    ...ways.map((way) => `operations.${way}`),
     "bytes.dense",
     "bytes.allowed",
     "times",
   ];
-  const rows = costs.map(({ length, dense, allowed }) => [
-    length % 1024 === 0 ? `${length / 1024}k` : String(length),
-    exactShare(allowed.pairs / dense.pairs),
-    shortNumber(dense.operations),
-    shortNumber(allowed.operations),
-    `${shortNumber(dense.bytes)}B`,
-    `${shortNumber(allowed.bytes)}B`,
-    `${(dense.operations / allowed.operations).toFixed(1)}×`,
+  const rows = costs.map((cost) => [
+    cost.length % 1024 === 0 ? `${cost.length / 1024}k` : String(cost.length),
+    exactShare(cost.allowed.pairs / cost.dense.pairs),
+    ...ways.map((way) => shortNumber(cost[way].operations)),
+    `${shortNumber(cost.dense.bytes)}B`,
+    `${shortNumber(cost.allowed.bytes)}B`,
+    `${(cost.dense.operations / cost[ways.at(-1)].operations).toFixed(1)}×`,
   ]);
   return make(
     "table",

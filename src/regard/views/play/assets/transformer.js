@@ -52,7 +52,7 @@ class TransformerPage {
     this.panel.replaceChildren(
       this.steps(),
       make("h2", {}, blockLabel(block)),
-      make("p", { class: "says" }, say(`transformer.kind.${kind}.says`, this.numbers.sizes)),
+      make("p", { class: "says" }, say(`transformer.kind.${kind}.says`, { heads: this.sizeOf(block, "heads") })),
       make("div", { class: "formula" }, ...BLOCK_FORMULAS[kind]()),
       this.facts(block, kind),
       layers ? this.layerChoice(layers) : "",
@@ -60,6 +60,11 @@ class TransformerPage {
     );
     if (inside)
       /** @type {HTMLElement | null} */ (this.panel.querySelector(`[aria-label="${CSS.escape(inside)}"]`))?.focus();
+  }
+
+  /** A size of the encoder or the decoder, whichever a block is in. */
+  sizeOf(block, name) {
+    return this.numbers.sizes[`${block.split(".")[0]}_${name}`];
   }
 
   /** How many layers a block is in; 0 outside of layers. */
@@ -109,23 +114,25 @@ class TransformerPage {
     const context = start.source.length;
     const vectors = `${length} × ${sizes.width}`;
     const vocabulary = sizes[`${side}_vocabulary`];
-    const each = sizes.width / sizes.heads;
+    const heads = this.sizeOf(block, "heads");
+    const split = `${heads} × ${length} × ${sizes.width / heads}`;
     const shapes = {
       tokens: [`${length}`],
       embedding: [`${length}`, vectors],
       positions: [vectors, vectors],
       norm: [vectors, vectors],
-      attention: [vectors, `${sizes.heads} × ${length} × ${each}`, `${sizes.heads} × ${length} × ${length}`, vectors],
-      masked: [vectors, `${sizes.heads} × ${length} × ${each}`, `${sizes.heads} × ${length} × ${length}`, vectors],
-      cross: [vectors, `${sizes.heads} × ${length} × ${each}`, `${sizes.heads} × ${length} × ${context}`, vectors],
+      attention: [vectors, split, `${heads} × ${length} × ${length}`, vectors],
+      masked: [vectors, split, `${heads} × ${length} × ${length}`, vectors],
+      cross: [vectors, split, `${heads} × ${length} × ${context}`, vectors],
       add: [vectors, vectors],
-      feed_forward: [vectors, `${length} × ${sizes.hidden}`, vectors],
+      feed_forward: [vectors, `${length} × ${this.sizeOf(block, "hidden")}`, vectors],
       logits: [vectors, `${length} × ${vocabulary}`],
       softmax: [`${length} × ${vocabulary}`, `${length} × ${vocabulary}`],
     }[kind];
     const { parameters } = start;
-    const owned = { embedding: parameters[side], norm: parameters.norm, feed_forward: parameters.feed_forward };
-    const own = ["attention", "masked", "cross"].includes(kind) ? parameters.attention : (owned[kind] ?? 0);
+    const stack = block.split(".")[0];
+    const part = ["masked", "cross"].includes(kind) ? "attention" : kind;
+    const own = kind === "embedding" ? parameters[side] : (parameters[`${stack}_${part}`] ?? 0);
     return make(
       "dl",
       { class: "facts" },
