@@ -292,12 +292,12 @@ def test_a_long_text_does_not_flood_the_terminal():
     words = ["the", "cat", "sat", "on", "the", "mat"]
     seen = Recording("model", [])
     seen._tokens = [words * 50_000]
-    shown = _beginning(RecordedText("", "", seen), 80).plain
+    shown = _beginning(seen, "", 80).plain
     assert shown.startswith("the cat sat on the mat the cat")
     assert shown.endswith("…")
     assert len(shown) < 3 * 80
     seen._tokens = [words]
-    assert _beginning(RecordedText("", "", seen), 80).plain == "the cat sat on the mat"
+    assert _beginning(seen, "", 80).plain == "the cat sat on the mat"
 
 
 def test_the_heads_listed_differ():
@@ -307,7 +307,10 @@ def test_the_heads_listed_differ():
     assert sum("spreads over most tokens" in line for line in listed) <= 3
     assert "spreads" not in listed[0]
     assert "→" in listed[0]
-    assert "火 → mat" in shown  # what is written, not what is read
+    crossing = "\n".join(line for line in listed if line.startswith("cross"))
+    # What is written, not what is read: the last row writes the end, and none is the beginning.
+    assert re.search(f"[{regard.translate(CAT)}…] → ", crossing)
+    assert "[START] →" not in crossing
 
 
 # ---- compared with something else ----------------------------------------------------------------
@@ -371,3 +374,68 @@ def test_two_layers_are_compared(model_folders, tmp_path):
     refused = run("look", "the cat sat", "--against-layers", 1)
     assert refused.exit_code == 2
     assert "--against-layers needs --layers" in refused.output
+
+
+def test_an_edited_run_is_compared_with_the_plain_one(model_folders, tmp_path):
+    edit = "remove(layers=0, heads=1) + only(span(1, 3), layers=1)"
+    shown = run("look", "the cat sat on the mat", "--model", model_folders["bert"], "--edit", edit)
+    assert shown.exit_code == 0, shown.output
+    assert "the heads that changed most" in shown.output
+    page = (tmp_path / "look.html").read_text(encoding="utf-8")
+    assert '"side":"unchanged"' in page
+    assert '"side":"remove(layers=[0], heads=[1]) + only(span(1, 3), layers=[1])"' in page
+    assert '"difference"' in page
+
+
+def test_the_edited_run_is_the_edited_run(model_folders, tmp_path):
+    edit = "only(span(1, 2), layers=1)"
+    shown = run("look", "the cat sat", "--model", model_folders["bert"], "--edit", edit, "--no-page")
+    assert shown.exit_code == 0, shown.output
+    listed = shown.output[shown.output.index("the heads that changed most") :].splitlines()[2:]
+    layers = {line.split()[0] for line in listed if line and line.split()[0].isdigit()}
+    assert layers == {"1"}
+
+
+def test_what_is_written_under_an_edit_is_printed(model_folders):
+    edit = "scale(-1e6)"  # small random heads hardly matter
+    asked = ["look", "the cat sat", "--model", model_folders["gpt2"], "--generate", 6, "--no-page"]
+    shown = run(*asked, "--edit", edit, "--lang", "zh")
+    assert shown.exit_code == 0, shown.output
+    assert "\nscale(-1000000.0)\nthe cat sat" in shown.output
+
+
+def test_an_edit_of_the_translator(tmp_path):
+    plain = run("look", "the cat sat on the mat", "--no-page", "--edit", "scale(1.0, layers=0, kind='cross')")
+    assert plain.exit_code == 0, plain.output
+    assert "No head that read the same tokens attends differently." in plain.output
+    kept = run("look", "the cat sat", "--pair", "猫坐着。", "--edit", "remove(kind='cross', layers=0)")
+    assert kept.exit_code == 0, kept.output
+    assert '"difference"' in (tmp_path / "look.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        ("remve(layers=1)", "No edit is called 'remve'. Did you mean remove?"),
+        ("block(spam(1, 2))", "Did you mean span?"),
+        ("remove(layers=99)", "must name layers of the model"),
+    ],
+)
+def test_an_edit_that_cannot_be_made_is_explained(model_folders, edit, says):
+    shown = run("look", "the cat sat", "--model", model_folders["bert"], "--no-page", "--edit", edit)
+    assert shown.exit_code == 1
+    assert says in " ".join(shown.output.split())
+
+
+def test_marks_of_word_pieces_are_not_printed(model_folders):
+    shown = run("look", "the cat sat", "--model", model_folders["gpt2"], "--no-page")
+    assert shown.exit_code == 0, shown.output
+    assert "Ġ" not in shown.output
+
+
+@pytest.mark.parametrize("command", ["look", "why"])
+def test_a_page_with_the_ending_of_another_program_is_refused(command, tmp_path):
+    shown = run(command, CAT, "--out", "page.docx")
+    assert shown.exit_code == 1
+    assert "The file of a page must end in .html, .htm. Got page.docx. Name it page.html." in shown.output
+    assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""The second side of ``regard look``: another text, another model, or other layers of the same recording."""
+"""The second side of ``regard look``: another text, another model, edited attention, or other layers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from regard.app.model_input import RecordedText, record
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from regard.edits import Edit
     from regard.recording import Recording
 
 LONGEST_NAME = 60
@@ -25,16 +26,17 @@ class Comparison:
     text: str | None = None
     model: str | None = None
     layers: Sequence[int] | None = None
+    edit: Edit | None = None
 
     @property
     def wanted(self) -> bool:
         """Whether there is anything to compare with."""
-        return any(one is not None for one in (self.text, self.model, self.layers))
+        return any(one is not None for one in (self.text, self.model, self.layers, self.edit))
 
     @property
     def reads_again(self) -> bool:
         """Whether the second side is another recording."""
-        return self.text is not None or self.model is not None
+        return any(one is not None for one in (self.text, self.model, self.edit))
 
 
 def recorded_layers(layers: Sequence[int] | None, comparison: Comparison) -> Sequence[int] | None:
@@ -70,12 +72,15 @@ def second_side(
         text if comparison.text is None else comparison.text,
         model=model if comparison.model is None else comparison.model,
         pair=pair,
+        edit=comparison.edit,
         lang=lang,
         **reading,
     )
     texts = [] if comparison.text is None else [subject.text, other.text]
     models = [] if comparison.model is None else [subject.model, other.model]
-    names = [" · ".join(map(_short, parts)) for parts in zip(*(side for side in (texts, models) if side))]
+    edits = [] if comparison.edit is None else [TEXTS.say("look.plain", lang), repr(comparison.edit)]
+    named = [side for side in (texts, models, edits) if side]
+    names = [" · ".join(map(_short, parts)) for parts in zip(*named)]
     return other.recording, {**options, "names": names}
 
 

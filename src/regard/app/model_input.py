@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.app.counted_modules import modules_counted
 from regard.app.languages import TEXTS
 from regard.app.unknown_words import warn_of_unknown
 from regard.errors import ArgumentError, reason
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rich.status import Status
     from torch import nn
 
+    from regard.edits import Edit
     from regard.recording import Recording
     from regard.recording.reader import Reader
     from regard.translator import TranslationAlignment
@@ -103,18 +105,24 @@ def record(
     pair: str | None = None,
     generate: int = 0,
     next_tokens: bool = False,
+    edit: Edit | None = None,
     lang: str = "en",
     **watching: Any,
 ) -> RecordedText:
     """Read a text, or the picture in a file, and record it, showing what takes time."""
     if is_picture_file(text):
-        return _of_picture(console, Path(text), model, pair, generate, lang, watching)
+        return _of_picture(console, Path(text), model, pair, generate, edit, lang, watching)
     if model in (None, BUILT_IN):
-        return _by_the_translator(console, text, pair, generate, lang, watching)
+        return _by_the_translator(console, text, pair, generate, edit, lang, watching)
     with busy(console, TEXTS.say("reading.loading", lang, model=model)):
         reader = _loaded_reader(model)
     says = TEXTS.say("reading.reading", lang)
-    with busy(console, says) as sign, progress(says, sign) as report, _steps(reader.model, report):
+    with (
+        busy(console, says) as sign,
+        progress(says, sign) as report,
+        modules_counted(reader.model, report),
+        _edited(reader.model, edit),
+    ):
         seen = reader.read(text, pair=pair, generate=generate, next_tokens=next_tokens, **watching)
     return RecordedText(text, model, seen)
 
@@ -142,6 +150,7 @@ def _of_picture(
     model: str | None,
     pair: str | None,
     generate: int,
+    edit: Edit | None,
     lang: str,
     watching: dict[str, Any],
 ) -> RecordedText:
@@ -169,13 +178,19 @@ def _of_picture(
         ) from error
     with busy(console, TEXTS.say("reading.loading", lang, model=model)):
         reader = load_picture_reader(model)
-    with busy(console, TEXTS.say("reading.reading", lang)):
+    with busy(console, TEXTS.say("reading.reading", lang)), _edited(reader.model, edit):
         seen = reader.read(image, **watching)
     return RecordedText(path.name, model, seen)
 
 
 def _by_the_translator(
-    console: Console, text: str, pair: str | None, generate: int, lang: str, watching: dict[str, Any]
+    console: Console,
+    text: str,
+    pair: str | None,
+    generate: int,
+    edit: Edit | None,
+    lang: str,
+    watching: dict[str, Any],
 ) -> RecordedText:
     if generate:
         raise ArgumentError(
@@ -191,11 +206,19 @@ def _by_the_translator(
     with busy(console, TEXTS.say("reading.translating", lang)):
         translator = embedded()
         warn_of_unknown(translator, [sentence], lang)
-        seen = look(translator, sentence, translation=pair, **watching)
+        with _edited(translator.model, edit):
+            seen = look(translator, sentence, translation=pair, **watching)
         aligned = None
         if "layers" not in watching and "heads" not in watching:
             aligned = alignment_of(seen, translator.vocabularies, embedded_alignment_head())
     return RecordedText(sentence, TEXTS.say("reading.translator", lang), seen.recording, aligned)
+
+
+def _edited(model: nn.Module, edit: Edit | None) -> AbstractContextManager[object]:
+    """The model with its attention edited, or unchanged."""
+    from regard.edits.model_edit import edit as edited
+
+    return nullcontext() if edit is None else edited(model, edit)
 
 
 @contextmanager
@@ -240,23 +263,3 @@ def progress(says: str, sign: Status | None = None) -> Iterator[Callable[[int, i
     finally:
         if task is not None:
             bar.stop()
-
-
-@contextmanager
-def _steps(model: nn.Module, report: Callable[[int, int], None]) -> Iterator[None]:
-    """Every module of the model reports, before it runs, how many have run."""
-    parts = [module for module in model.modules() if next(module.children(), None) is None]
-    done = 0
-
-    def hook(module: nn.Module, args: object) -> None:
-        nonlocal done
-        del module, args
-        done += 1
-        report(min(done, len(parts)), len(parts))
-
-    hooks = [part.register_forward_pre_hook(hook) for part in parts]
-    try:
-        yield
-    finally:
-        for one in hooks:
-            one.remove()

@@ -4,10 +4,11 @@
 >>> edits.block(masks.span(5, 9), layers=range(10, 20)) + edits.remove(layers=3, heads=[1, 4])
 block(span(5, 9), layers=range(10, 20)) + remove(layers=[3], heads=[1, 4])
 
-``regard.edit(model, edit)`` applies them while a block runs.
+``regard.edit(model, edit)`` applies them while a block runs; ``edits.parse`` reads them from a text.
 """
 
 from regard.edits.edit import Edit, each
+from regard.edits.edit_text import parse
 from regard.edits.mask_edits import block, only
 from regard.edits.mean_outputs import MeanOutputs
 from regard.edits.output_edits import average, remove, scale
@@ -22,6 +23,7 @@ __all__ = [
     "each",
     "only",
     "output",
+    "parse",
     "pattern",
     "remove",
     "scale",

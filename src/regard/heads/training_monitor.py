@@ -18,10 +18,9 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 from regard import atomic
 from regard.checks import check_integer
 from regard.errors import ArgumentError, DtypeError, RecordingError
-from regard.interception.call_numbering import CallNumbering
 from regard.interception.model_interception import calls_intercepted
-from regard.interception.module_tracker import ModuleTracker, uncompiled
-from regard.interception.steps import CallPlace, InterceptedCall, Kind
+from regard.interception.pipeline import ModuleTracker, uncompiled
+from regard.interception.steps import CallPlace, InterceptedCall
 from regard.kernels import Statistics, attention_statistics
 from regard.kernels.inputs import Inputs
 from regard.masks import Mask, documents
@@ -356,20 +355,10 @@ class HeadMeasurement:
     calls: dict[tuple[str, int], MeasuredCall] = field(default_factory=dict)
     passes: int = 0  # with gradients
     ended: bool = False
-    _numbering: CallNumbering = field(default_factory=CallNumbering)
 
     def begin(self) -> None:
         """A forward pass begins."""
-        self._numbering.begin()
         self.passes += torch.is_grad_enabled()
-
-    def place(self, name: str, kind: Kind) -> CallPlace:
-        """The place of the next call."""
-        return self._numbering.place(name, kind)
-
-    def kind_before(self, name: str) -> Kind | None:
-        """The kind of the last call of a module; None if it was not called yet."""
-        return self._numbering.kind_before(name)
 
     def edit_inputs(self, place: CallPlace, call: InterceptedCall) -> InterceptedCall:
         """The call itself."""

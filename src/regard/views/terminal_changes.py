@@ -31,7 +31,8 @@ def show_changes(
 ) -> None:
     """Print the heads that changed most, each with the pair of tokens whose weight changed most.
 
-    Recordings of different tokens cannot be compared head by head, which is said instead.
+    Recordings of different tokens cannot be compared head by head, which is said instead. Heads that did not
+    change are not listed.
     """
     check_language(lang)
     try:
@@ -39,9 +40,12 @@ def show_changes(
     except RecordingError:
         console.print(Text(TEXTS.say("changes.apart", lang), "yellow"))
         return
+    rows = [row for row in found if row["divergence"]]
+    if not rows:
+        console.print(Text(TEXTS.say("changes.none", lang), "yellow"))
+        return
     console.print(Text.assemble((TEXTS.say("changes.title", lang), "bold cyan")))
-    rows = list(found)
-    columns = ["kind"] if len(set(found.column("kind"))) > 1 else []
+    columns = ["kind"] if len({row["kind"] for row in rows}) > 1 else []
     columns += ["layer", "head"]
     columns += ["other_layer"] if any(row["layer"] != row["other_layer"] for row in rows) else []
     grid = Grid(box=None, padding=(0, GAP, 0, 0), pad_edge=False)
@@ -50,8 +54,6 @@ def show_changes(
         grid.add_column(Text(text, "dim"), justify="right", no_wrap=True)
     grid.add_column(Text(TEXTS.say("changes.pair", lang), "dim"), no_wrap=True, overflow="ellipsis")
     for row in rows[:most]:
-        if not row["divergence"]:
-            break
         cells = [named(name, str(row[name]), lang) for name in columns]
         grid.add_row(*cells, f"{row['divergence']:.3f}", f"{row['difference']:+.3f}", _pair(recording, row))
     console.print(grid)

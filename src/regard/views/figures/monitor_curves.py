@@ -25,8 +25,10 @@ SIDE = 2.7
 _WIDE = 100.0
 """Numbers that differ by more than this factor get a logarithmic axis."""
 
-Place = tuple[int, int]
-Lines = dict[Place, tuple[NDArray[np.float64], NDArray[np.float64]]]
+LayerHead = tuple[int, int]
+"""The numbers of a layer and of a head."""
+
+Lines = dict[LayerHead, tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 
 def monitor(
@@ -110,7 +112,7 @@ def _panels(
     """The lines of each kind; numbers that are missing or not finite are gaps."""
     if kind is not None:
         check_choice("kind", kind, KINDS)
-    found: dict[str, dict[Place, list[tuple[float, float]]]] = {}
+    found: dict[str, dict[LayerHead, list[tuple[float, float]]]] = {}
     for row in rows:
         if kind in (None, row["kind"]):
             value = np.nan if row[number] is None else row[number]
@@ -167,7 +169,7 @@ def _draw(layout: FigureLayout, axes: Axes, lines: Lines, number: str, named: in
     )
 
 
-def _name_ends(layout: FigureLayout, axes: Axes, ends: Mapping[Place, float], last: float) -> None:
+def _name_ends(layout: FigureLayout, axes: Axes, ends: Mapping[LayerHead, float], last: float) -> None:
     """The names of some lines at their right ends, moved apart where they would touch."""
     heights = axes.transData.transform([(last, value) for value in ends.values()])
     moved, lowest = 0.0, -np.inf
