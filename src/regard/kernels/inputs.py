@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard.checks import check_number, check_positive, check_probability
 from regard.errors import DeviceError, DtypeError, MaskError, ShapeError
-from regard.kernels.biases import Bias, BiasLike, Sum, TensorBias
+from regard.kernels.bias import Bias, BiasLike, Sum, TensorBias
 from regard.kernels.precision import FLOATS, LARGEST_SCALE, STEEP
 from regard.masks import Mask, MaskLike, dense, everything
 from regard.masks.extent import Extent

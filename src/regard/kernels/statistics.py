@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from regard.checks import check_integer
-from regard.kernels.biases import BiasLike
+from regard.kernels.bias import BiasLike
 from regard.kernels.inputs import Inputs, prepare
 from regard.kernels.planner import Plan, plan_extent
 from regard.kernels.precision import full_precision
