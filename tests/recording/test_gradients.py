@@ -327,6 +327,20 @@ def test_a_given_projection():
 # ---- bad input -------------------------------------------------------------------------------------
 
 
+def test_a_projection_of_a_module_that_is_not_there_is_refused():
+    model = torch.nn.TransformerEncoderLayer(6, 2, batch_first=True).eval()
+    given = {"self_attn": model.self_attn.out_proj, "layers.7": model.self_attn.out_proj}
+    with pytest.raises(
+        RecordingError, match=r"Got 'layers\.7', which TransformerEncoderLayer does not have"
+    ) as raised:
+        regard.watch(model, projections=given)
+    assert raised.value.in_words("zh") != str(raised.value)
+    alone = model.self_attn  # recorded under the name of its class
+    with torch.no_grad(), regard.watch(alone, projections={"MultiheadAttention": alone.out_proj}) as seen:
+        alone(*[torch.randn(1, 3, 6)] * 3)
+    assert seen[0].projections.shape == (2, 3, 6)
+
+
 def test_no_backward():
     model, x = small(), torch.randn(1, 5, 12)
     with (

@@ -46,7 +46,7 @@ def test_one_kind_one_number_and_the_axis_that_fits_it():
 
 def test_the_heads_with_the_most_information_are_named():
     (axes,) = figures.monitor(monitored(), "information", kind="cross", named=1).axes
-    assert axes.get_ylabel() == "share of the possible information"
+    assert axes.get_ylabel() == "information (share of the possible)"
     assert [text.get_text() for text in axes.texts] == ["1.1", "layer 0", "layer 1"]
 
 

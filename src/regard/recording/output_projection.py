@@ -29,8 +29,21 @@ class OutputProjections:
         self._model = model
         self._given = {} if given is None else dict(given)
         self._given_weights = {name: given_weight(one) for name, one in self._given.items()}
+        self._check_names()
         self._found: dict[tuple[str, tuple[int, ...], int], Tensor | None] = {}
         self._biases: dict[str, Tensor | None] = {}
+
+    def _check_names(self) -> None:
+        known = {*_modules(self._model), type(self._model).__name__}
+        for name in self._given:
+            if name not in known:
+                raise RecordingError(
+                    "Output projections must be given by the names of attention modules of the model.",
+                    got="{name!r}, which {type} does not have",
+                    do="Use the name of a recorded call: seen[0].name.",
+                    name=name,
+                    type=type(self._model).__name__,
+                )
 
     def by_head(self, name: str, heads: tuple[int, ...], channels: int) -> Tensor | None:
         """W_O of these heads of a module, ``(head, channel, width)``; None if it is not known.
