@@ -20,7 +20,8 @@ os.environ.setdefault("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")
 import matplotlib as mpl
 import torch
 import torch.nn.functional as F
-from harness import THREADS, Row, Work, faster, in_new_process, not_slower, report, seconds
+from comparison import Work
+from harness import THREADS, Row, faster, in_new_process, not_slower, report, seconds
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from torch import Tensor
 

@@ -24,7 +24,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import torch
 import torch.nn.functional as F
 from attention import tensors
-from harness import THREADS, Row, Work, in_new_process, medians, report
+from comparison import Work
+from harness import THREADS, Row, in_new_process, medians, report
 from pages import LICENCE, MINILM
 from row_statistics import from_the_matrix
 

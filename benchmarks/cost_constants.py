@@ -29,7 +29,7 @@ from regard.kernels import layout, tiled
 from regard.kernels.inputs import prepare
 from regard.kernels.layout import MaskPart, Region, RowTile
 from regard.kernels.planner import ElementPlan, Plan
-from regard.kernels.tile_pass import take
+from regard.kernels.tile_pass import HeadGroup, PartTensors
 from regard.masks.extent import Extent
 
 N, HEADS, CHANNELS = 4096, 8, 64
@@ -45,13 +45,13 @@ def planned(mask: masks.Mask, *, length: int) -> tuple[Plan, MaskPart]:
     return Plan(mask, EXTENT, region, (ElementPlan((), "block-sparse", mask, (part,)),)), part
 
 
-def copy_runs(k: Tensor, v: Tensor) -> None:
+def copy_runs(tensors: PartTensors, k: Tensor, v: Tensor) -> None:
     """What a block of 8 × 8 patches in an image of 64 × 64 needs, for a neighbourhood of 13 × 13."""
     runs = tuple((64 * line + 10, 64 * line + 30) for line in range(20))
     row = RowTile(0, 64, runs, runs)
     for _ in range(COPIES):
-        take(k, row)
-        take(v, row)
+        tensors.take(k, row)
+        tensors.take(v, row)
 
 
 def measure(rounds: int) -> dict[str, float]:
@@ -71,12 +71,14 @@ def measure(rounds: int) -> dict[str, float]:
         "shuffled": planned(masks.documents(shuffled), length=512),
     }
     inputs = {name: prepare(q, k, v, mask=plan.mask) for name, (plan, _) in works.items()}
+    part = works["long"][1]
+    tensors = PartTensors(q, k, HeadGroup(slice(0, 1), slice(0, HEADS), False, (part,)), part, EXTENT)
     took: dict[str, list[float]] = {name: [] for name in (*works, "copied")}
     with torch.no_grad():
         for _ in range(rounds + 1):
             for name, (plan, _) in works.items():
                 took[name].append(seconds(partial(tiled.run, inputs[name], plan), time.process_time))
-            took["copied"].append(seconds(partial(copy_runs, k, v), time.process_time))
+            took["copied"].append(seconds(partial(copy_runs, tensors, k, v), time.process_time))
     middle = {name: statistics.median(times[1:]) for name, times in took.items()}
     calls = {name: len(part.rows) for name, (_, part) in works.items()}
     pairs = {name: sum(row.pairs for row in part.rows) for name, (_, part) in works.items()}

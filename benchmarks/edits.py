@@ -24,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from importlib import import_module
 
 import torch
-from harness import Row, Work, medians, report
+from comparison import Work
+from harness import Row, medians, report
 
 import regard
 from regard import edits, masks

@@ -12,7 +12,8 @@ import warnings
 
 import torch
 import torch.nn as theirs
-from harness import THREADS, Row, Work, faster, not_slower, report
+from comparison import Work
+from harness import THREADS, Row, faster, not_slower, report
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from torch import Tensor
 
