@@ -74,7 +74,7 @@ def play_pictures(folder: Path, wanted: Sequence[str] = ()) -> Iterator[Path]:
             page.evaluate(f"() => {{ {act} }}")
             page.evaluate(READY)
             target = folder / f"{name}.png"
-            target.write_bytes(_small(page.screenshot()))
+            target.write_bytes(small(page.screenshot()))
             yield target
         browser.close()
 
@@ -98,7 +98,7 @@ def page_pictures(folder: Path, pages: Mapping[str, Path], wanted: Sequence[str]
         browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         for name, scene in chosen.items():
             target = folder / f"{name}.png"
-            target.write_bytes(_small(taken(browser, pages[scene.recording], scene)))
+            target.write_bytes(small(taken(browser, pages[scene.recording], scene)))
             yield target
         browser.close()
 
@@ -126,7 +126,7 @@ def taken(
     return found
 
 
-def _small(data: bytes) -> bytes:
+def small(data: bytes) -> bytes:
     """The picture with 256 colours, which is a third of the size."""
     from PIL import Image
 
