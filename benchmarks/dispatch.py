@@ -1,7 +1,8 @@
 """Short calls, mask tensors, decoding, documents, images, compiled layers: regard and torch in one run.
 
-python benchmarks/dispatch.py            on one thread and on all
-python benchmarks/dispatch.py --quick    fewer rounds
+python benchmarks/dispatch.py                                  on one thread and on all
+python benchmarks/dispatch.py --quick                          fewer rounds
+python benchmarks/dispatch.py --only tensors --threads 2       some rows, printed only
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from harness import THREADS, Row, faster, medians, not_slower, own_clock, report
+from harness import THREADS, Row, compared, faster, not_slower, report
 from torch import Tensor
 from torch.nn.attention.flex_attention import flex_attention
 
@@ -41,7 +42,7 @@ def mask_tensors(rounds: int) -> Iterator[Row]:
                 partial(regard.attention, q, k, v, mask=mask),
                 partial(sdpa, q, k, v, attn_mask=mask),
                 most=1.05,
-                rounds=rounds if n < 4096 else max(3, rounds // 2),
+                rounds=max(5, rounds * min(4, 2048 // n)),
             )
 
 
@@ -64,14 +65,14 @@ def tiny_calls(rounds: int) -> Iterator[Row]:
         ("float tensor", added, added),
     )
     for name, mask, peer in kinds:
-        mine, theirs = medians(
+        found = compared(
             partial(hundred, partial(regard.attention, q, k, v, mask=mask)),
             partial(hundred, partial(sdpa, q, k, v, attn_mask=peer)),
             rounds=10 * rounds,
-            clock=own_clock(),
         )
-        ours, other = (f"{1e4 * one:.1f} µs" for one in (mine, theirs))
-        yield Row(f"tiny call, 4 × 4, {name}", ours, other, "", "≤ 25 µs", mine <= 25e-4)
+        times = (f"{1e4 * one:.1f} µs" for one in (found.ours, found.peer))
+        met, disturbance = found.ours <= 25e-4, (found.in_words(), found.disturbed)
+        yield Row(f"tiny call, 4 × 4, {name}", *times, "", "≤ 25 µs", met, *disturbance)
 
 
 def short_calls(rounds: int) -> Iterator[Row]:
@@ -84,7 +85,7 @@ def short_calls(rounds: int) -> Iterator[Row]:
             partial(regard.attention, q, k, v, mask=mask),
             partial(sdpa, q, k, v, attn_mask=dense),
             most=1.1,
-            rounds=2 * rounds,
+            rounds=rounds * max(2, 256 // n),
         )
     window = masks.window(256, 0)
     for keys, most in ((1024, 1.6), (4096, 1.5), (8192, 1.5)):
@@ -120,7 +121,7 @@ def documents(rounds: int) -> Iterator[Row]:
         lambda: regard.attention(q, k, v, mask=mask),
         lambda: flex(q, k, v, block_mask=block_mask),
         least=1,
-        rounds=rounds,
+        rounds=2 * rounds,
     )
     shuffled = torch.randint(0, 40, (n,))
     dilated = masks.documents(torch.arange(n) % 4) & masks.window(256, 256)
@@ -135,7 +136,7 @@ def documents(rounds: int) -> Iterator[Row]:
             partial(regard.attention, q, k, v, mask=sparse),
             partial(sdpa, q, k, v, attn_mask=dense),
             least=least,
-            rounds=max(2, rounds // 2),
+            rounds=max(5, rounds // 2),
         )
 
 
@@ -177,22 +178,37 @@ def compiled_layers() -> Iterator[Row]:
         )
 
 
+def layers(rounds: int) -> Iterator[Row]:
+    del rounds
+    with torch.enable_grad():
+        yield from compiled_layers()
+
+
+GROUPS: dict[str, Callable[[int], Iterator[Row]]] = {
+    "tiny": tiny_calls,
+    "tensors": mask_tensors,
+    "short": short_calls,
+    "documents": documents,
+    "layers": layers,
+}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    rounds = 3 if parser.parse_args().quick else 7
-    for threads in (1, THREADS):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    parser.add_argument("--only", nargs="+", choices=GROUPS, help="print only these rows, and write no file")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, THREADS], help="by default 1 and all")
+    given = parser.parse_args()
+    rounds = 3 if given.quick else 7
+    for threads in given.threads:
         torch.set_num_threads(threads)
         with torch.no_grad():
-            rows = [
-                *tiny_calls(rounds),
-                *mask_tensors(rounds),
-                *short_calls(rounds),
-                *documents(rounds),
-            ]
-        rows += compiled_layers()
+            rows = [row for name in given.only or GROUPS for row in GROUPS[name](rounds)]
         name = "dispatch" if threads > 1 else "dispatch_one_thread"
-        report(name, f"Planning and dispatch, torch at {threads} of {THREADS} threads", rows)
+        title = f"Planning and dispatch, torch at {threads} of {THREADS} threads"
+        report(name, title, rows, write=not given.only)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from comparison import Comparison, Work, compare
 from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results"
 THREADS = 2
-Work = Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class Row:
     ratio: str
     wanted: str
     met: bool
+    spread: str = ""  # how much the rounds of a comparison differ, and what disturbed them
+    disturbed: bool = False
 
 
 def seconds(work: Work, clock: Callable[[], float] = time.perf_counter) -> float:
@@ -63,18 +65,25 @@ def medians(
     return statistics.median(t[0] for t in times), statistics.median(t[1] for t in times)
 
 
+def compared(ours: Work, peer: Work, *, rounds: int) -> Comparison:
+    """Both sides in turns, by the clock that fits the number of threads; repeated if disturbed."""
+    return compare(ours, peer, rounds=rounds, clock=own_clock(), finish=finish)
+
+
 def faster(work: str, ours: Work, peer: Work, *, least: float, rounds: int = 5, note: str = "") -> Row:
     """A row that is met when ours is at least ``least`` times as fast as the peer."""
-    mine, theirs = medians(ours, peer, rounds=rounds, clock=own_clock())
-    ratio = theirs / mine
-    return Row(work, _ms(mine), _ms(theirs) + note, f"{ratio:.2f}×", f"≥ {least:g}×", ratio >= least)
+    found = compared(ours, peer, rounds=rounds)
+    ratio = 1 / found.ratio
+    times = (_ms(found.ours), _ms(found.peer) + note)
+    disturbance = (found.in_words(), found.disturbed)
+    return Row(work, *times, f"{ratio:.2f}×", f"≥ {least:g}×", ratio >= least, *disturbance)
 
 
 def not_slower(work: str, ours: Work, peer: Work, *, most: float, rounds: int = 5) -> Row:
     """A row that is met when ours takes at most ``most`` times what the peer takes."""
-    mine, theirs = medians(ours, peer, rounds=rounds, clock=own_clock())
-    ratio = mine / theirs
-    return Row(work, _ms(mine), _ms(theirs), f"{ratio:.3f} of its time", f"≤ {most:g}", ratio <= most)
+    found = compared(ours, peer, rounds=rounds)
+    times, said = (_ms(found.ours), _ms(found.peer)), f"{found.ratio:.3f} of its time"
+    return Row(work, *times, said, f"≤ {most:g}", found.ratio <= most, found.in_words(), found.disturbed)
 
 
 def _ms(value: float) -> str:
@@ -110,28 +119,55 @@ def in_new_process(code: str) -> list[float]:
     return [float(line) for line in done.stdout.split()]
 
 
-def report(name: str, title: str, rows: list[Row], how: str = "Both sides in one run, medians.") -> None:
+IN_TURNS = (
+    "Both sides in one run, in turns; medians, and the median of the ratios of all rounds. The spread is "
+    "half the distance between the quartiles of these ratios. A row that was disturbed (a large spread, or "
+    "other processes on the machine) was measured up to three times; its calmest rounds count, whatever "
+    "their ratio."
+)
+
+
+def report(name: str, title: str, rows: list[Row], how: str = "", *, write: bool = True) -> None:
     """Print the table and write it to ``benchmarks/results/``."""
+    with_spread = any(row.spread for row in rows)
+    how = how or (IN_TURNS if with_spread else "Both sides in one run, medians.")
+    columns = ["work", "regard", "peer", "ratio", *["spread"] * with_spread, "wanted", "met"]
     table = Table(title=title, title_justify="left")
-    for column in ("work", "regard", "peer", "ratio", "wanted", ""):
-        table.add_column(column)
+    for column in columns:
+        table.add_column("" if column == "met" else column)
     for row in rows:
-        table.add_row(row.work, row.ours, row.peer, row.ratio, row.wanted, "✓" if row.met else "✗")
+        table.add_row(*_cells(row, with_spread=with_spread), ("✓" if row.met else "✗") + "?" * row.disturbed)
     Console(width=150).print(table)
+    if not write:
+        return
     threads = torch.get_num_threads()
     lines = [
         f"# {title}",
         "",
         f"{threads} thread{'s' * (threads > 1)}, torch {torch.__version__}, "
-        f"Python {platform.python_version()}, {platform.machine()}, "
+        f"Python {platform.python_version()}, {platform.machine()}, {processor()}, "
         f"{torch.backends.cpu.get_cpu_capability()}. {how}",
         "",
-        "| work | regard | peer | ratio | wanted | met |",
-        "|---|---|---|---|---|---|",
-        *(
-            f"| {r.work} | {r.ours} | {r.peer} | {r.ratio} | {r.wanted} | {'yes' if r.met else '**no**'} |"
-            for r in rows
-        ),
+        "| " + " | ".join(columns) + " |",
+        "|---" * len(columns) + "|",
     ]
+    for row in rows:
+        met = ("yes" if row.met else "**no**") + ", disturbed" * row.disturbed
+        lines.append("| " + " | ".join([*_cells(row, with_spread=with_spread), met]) + " |")
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _cells(row: Row, *, with_spread: bool) -> list[str]:
+    return [row.work, row.ours, row.peer, row.ratio, *[row.spread] * with_spread, row.wanted]
+
+
+def processor() -> str:
+    """What the processor calls itself."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next(
+        (line.split(": ", 1)[1] for line in lines if line.startswith("model name")), "unknown processor"
+    )

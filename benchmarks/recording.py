@@ -17,7 +17,7 @@ from typing import Any
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
-from harness import THREADS, Row, Work, in_new_process, medians, report
+from harness import THREADS, Row, in_new_process, not_slower, report
 
 import regard
 
@@ -43,12 +43,6 @@ def minilm() -> tuple[Any, dict[str, torch.Tensor]]:
     return model, dict(tokenizer(licence, truncation=True, max_length=508, return_tensors="pt"))
 
 
-def ratio_row(name: str, ours: Work, peer: Work, *, most: float, rounds: int) -> Row:
-    mine, theirs = medians(ours, peer, rounds=rounds)
-    times = f"{1000 * mine:.0f} ms", f"{1000 * theirs:.0f} ms"
-    return Row(name, *times, f"{mine / theirs:.2f} of its time", f"≤ {most:g}", mine / theirs <= most)
-
-
 def minilm_rows() -> list[Row]:
     model, inputs = minilm()
 
@@ -63,8 +57,8 @@ def minilm_rows() -> list[Row]:
 
     name = "MiniLM, 508 tokens: {}, against the plain sdpa forward"
     return [
-        ratio_row(name.format("recording"), lambda: watched(False), plain, most=1.5, rounds=15),
-        ratio_row(
+        not_slower(name.format("recording"), lambda: watched(False), plain, most=1.5, rounds=15),
+        not_slower(
             name.format("recording with statistics"), lambda: watched(True), plain, most=1.5, rounds=15
         ),
     ]

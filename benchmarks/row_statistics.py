@@ -1,6 +1,7 @@
 """Benchmarks of attention_statistics: compared with plain SDPA, and with the same from the dense matrix.
 
 python benchmarks/row_statistics.py
+python benchmarks/row_statistics.py --only-sdpa --lengths 2048 --threads 2     some rows, printed only
 
 With the compiled row pass, if it was built, and without it; on one thread and on all.
 """
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
-from harness import THREADS, Row, in_new_process, medians, own_clock, report, seconds
+from harness import THREADS, Row, compared, in_new_process, medians, report, seconds
 from torch import Tensor
 
 import regard
@@ -22,6 +23,7 @@ from regard import masks
 from regard.kernels.compiled_pass import SWITCH, compiled_pass
 
 HEADS, CHANNELS = 8, 64
+PATHS = ("compiled", "torch")
 
 
 def tensors(n: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -73,21 +75,22 @@ def sdpa_row(n: int, *, causal: bool, compiled: bool, threads: int, rounds: int)
     most = (1.3 if causal else 1.4) if compiled else 2.4
     torch.set_num_threads(threads)
     with switched(compiled):
-        mine, plain = medians(
+        found = compared(
             lambda: regard.attention_statistics(q, k, v, mask=mask),
             lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
             rounds=rounds,
-            clock=own_clock(),
         )
     torch.set_num_threads(THREADS)
     return Row(
         f"{'causal' if causal else 'full'}, n = {n}, {'compiled' if compiled else 'torch'}, "
         f"threads: {threads}: all statistics and output, against plain SDPA",
-        f"{1000 * mine:.0f} ms",
-        f"{1000 * plain:.0f} ms",
-        f"{mine / plain:.2f} of its time",
+        f"{1000 * found.ours:.0f} ms",
+        f"{1000 * found.peer:.0f} ms",
+        f"{found.ratio:.2f} of its time",
         f"≤ {most:g}",
-        mine / plain <= most,
+        found.ratio <= most,
+        found.in_words(),
+        found.disturbed,
     )
 
 
@@ -109,12 +112,12 @@ def dense_row(n: int, *, causal: bool) -> Row:
     )
 
 
-def sdpa_rows(lengths: tuple[int, ...]) -> list[Row]:
-    paths = [True, False] if compiled_pass() is not None else [False]
+def sdpa_rows(lengths: list[int], threads: list[int], paths: list[str]) -> list[Row]:
     return [
-        sdpa_row(n, causal=causal, compiled=compiled, threads=threads, rounds=5 if n > 4096 else 7)
-        for compiled in paths
-        for threads in (1, THREADS)
+        sdpa_row(n, causal=causal, compiled=path == "compiled", threads=count, rounds=5 if n > 4096 else 9)
+        for path in paths
+        if path == "torch" or compiled_pass() is not None
+        for count in threads
         for n in lengths
         for causal in (False, True)
     ]
@@ -175,17 +178,20 @@ def main() -> None:
     )
     parser.add_argument("--lengths", type=int, nargs="+", default=[2048, 4096, 8192])
     parser.add_argument("--only-sdpa", action="store_true", help="only the rows against plain SDPA")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, THREADS], help="by default 1 and all")
+    parser.add_argument("--paths", nargs="+", choices=PATHS, default=list(PATHS))
     given = parser.parse_args()
     torch.set_num_threads(THREADS)
-    rows = sdpa_rows(tuple(given.lengths))
+    title = f"Statistics: {HEADS} heads × {CHANNELS}, float32"
+    rows = sdpa_rows(given.lengths, given.threads, given.paths)
     if given.only_sdpa:
-        report("statistics_sdpa", f"Statistics: {HEADS} heads × {CHANNELS}, float32", rows)
+        report("statistics_sdpa", title, rows, write=False)
         return
     rows += [dense_row(4096, causal=causal) for causal in (False, True)]
     rows += [memory_row(4096, causal=causal, most=64) for causal in (False, True)]
     rows += [memory_row(32768, causal=causal, most=400) for causal in (False, True)]
     rows.append(window_row((4096, 8192, 16384, 32768)))
-    report("statistics", f"Statistics: {HEADS} heads × {CHANNELS}, float32", rows)
+    report("statistics", title, rows)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from harness import THREADS, Row, in_new_process, medians, report
+from harness import THREADS, Row, compared, in_new_process, report
 
 from regard.heads.survey import Corpus
 from regard.heads.survey.corpus_batches import BatchPosition
@@ -112,15 +112,17 @@ def cost_row(texts: list[str], rounds: int) -> Row:
             for batch in batches:
                 reader.model(input_ids=batch.ids, attention_mask=batch.real.long())
 
-        mine, theirs = medians(ours, plain, rounds=rounds)
+        found = compared(ours, plain, rounds=rounds)
     tokens = sum(int(batch.real.sum()) for batch in batches)
     return Row(
         f"{len(texts):,} sentences, {tokens:,} tokens, MiniLM: against the plain forward of the same batches",
-        f"{mine:.2f} s",
-        f"{theirs:.2f} s",
-        f"{mine / theirs:.2f} of its time",
+        f"{found.ours:.2f} s",
+        f"{found.peer:.2f} s",
+        f"{found.ratio:.2f} of its time",
         "≤ 1.35",
-        mine / theirs <= 1.35,
+        found.ratio <= 1.35,
+        found.in_words(),
+        found.disturbed,
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from regard.app.languages.command_line import LANGUAGE, LanguageContext, gettext_in
+from regard.app.languages import LANGUAGE, LanguageContext, gettext_in
 from regard.app.main import CONTEXT, main
 
 FOLDER = Path(__file__).parent

@@ -42,6 +42,8 @@ ROOT = DOCS.parent
 LESSONS = DOCS / "lessons"
 ASSETS = DOCS / "site"
 LANGUAGES = ("en", "zh")
+NARROW = 8
+"""The most bars in a row of a table that fits into half of a page."""
 PLAYABLES = ("one-query", "sentence", "masks", "transformer")
 
 ROOMS = (
@@ -143,10 +145,22 @@ def with_results(notebook: nbformat.NotebookNode, name: str, folder: Path) -> st
             continue
         parts.append(f"```python\n{cell.source}\n```")
         title = re.search(r"""title = f?"(.*)\"""", cell.source)
-        for place, output in enumerate(cell.outputs):
+        for place, output in enumerate(_joined(cell.outputs)):
             shown = _result(output, title.group(1) if title else "", folder / f"{name}-{number}-{place}.png")
             parts += [shown] if shown else []
     return "\n\n".join(parts)
+
+
+def _joined(outputs: list[Any]) -> list[Any]:
+    """The outputs of a cell, with what was printed in several pieces as one."""
+    joined: list[Any] = []
+    for output in outputs:
+        name = output.get("name")
+        if output.output_type == "stream" and joined and joined[-1].get("name") == name:
+            joined[-1] = nbformat.from_dict({**joined[-1], "text": joined[-1].text + output.text})
+        else:
+            joined.append(output)
+    return joined
 
 
 def _result(output: Any, title: str, picture: Path) -> str:
@@ -157,8 +171,11 @@ def _result(output: Any, title: str, picture: Path) -> str:
         picture.write_bytes(base64.b64decode(data["image/png"]))
         return f"![{title}]({picture.name})"
     if "text/markdown" in data:
-        # Headings of a result stay below those of the lesson.
-        return re.sub(r"^(#+) ", r"###\1 ", data["text/markdown"], flags=re.MULTILINE)
+        # Headings of a result stay below those of the lesson. Narrow tables are set in two columns.
+        text = re.sub(r"^(#+) ", r"###\1 ", data["text/markdown"], flags=re.MULTILINE)
+        widest = max(line.count("|") for line in text.split("\n"))
+        style = "steps narrow" if widest <= NARROW else "steps"
+        return f'<div class="{style}" markdown>\n\n{text}\n\n</div>'
     return f"``` {{ .text .result }}\n{data['text/plain']}\n```"
 
 
@@ -275,9 +292,10 @@ def stage(site: Site, folder: Path, outputs: Path, written: set[str], *, execute
             into = outputs / site.prefix / path.parent.relative_to(folder)
             into.mkdir(parents=True, exist_ok=True)
             write_notebook(notebook, into / f"{source.stem}.ipynb")
-            text += f"\n\n[{WORDS[site.lang]['notebook']}]({source.stem}.ipynb)\n"
             print(into / f"{source.stem}.html", flush=True)
         text = link_playables(relink(text, page, site, sites()), site, page, written)
+        if execute and source in lessons(site.lang):
+            text += f"\n\n[{WORDS[site.lang]['notebook']}]({source.stem}.ipynb)\n"
         path.write_text(fold(text), encoding="utf-8")
 
 
@@ -363,6 +381,7 @@ def configuration(site: Site, source: Path, folder: Path, nav: list[Any]) -> dic
         "plugins": [{"search": {"lang": ["en"] if site.lang == "en" else ["en", "zh"]}}, "offline"],
         "markdown_extensions": [
             "attr_list",
+            "md_in_html",
             "tables",
             {"toc": {"permalink": True, "toc_depth": 3}},
             "pymdownx.details",
@@ -409,11 +428,25 @@ def finish(page: Path, lang: str) -> None:
     page.write_text(text, encoding="utf-8")
 
 
+FUNCTIONS = "log|sin|cos|exp"
+"""What latex2mathml writes as one word, without the space around it."""
+
+
 def mathml(escaped: str, display: str = "inline") -> str:
     """LaTeX, escaped for HTML, as MathML."""
     from latex2mathml.converter import convert
 
-    return convert(html.unescape(escaped).strip(), display=display)
+    made = convert(html.unescape(escaped).strip(), display=display)
+    # The character ′ is raised already; in a superscript it would be a dot.
+    made = re.sub(
+        r"<msup>(<mi>\w</mi>)<mi>(&#x02032;)</mi></msup>",
+        r'<mrow>\1<mo lspace="0" rspace="0">\2</mo></mrow>',
+        made,
+    )
+    # A name such as log stands apart from its neighbours, but not from a bracket.
+    name, space = f"(<mi>(?:{FUNCTIONS})</mi>)", '<mspace width="0.17em" />'
+    made = re.sub(rf"{name}(?!</|<mo stretchy|<mspace)", rf"\1{space}", made)
+    return re.sub(rf"(</(?:mi|mn|msub|msup)>){name}", rf"\1{space}\2", made)
 
 
 # ---- reference -------------------------------------------------------------------------------------
@@ -450,19 +483,15 @@ def main(folder: Path, *, execute: bool = True) -> None:
     if folder.exists():
         shutil.rmtree(folder)
     every = sites()
-    written = {lang: write_playables(folder / site.prefix, lang) for lang, site in every.items()}
     with tempfile.TemporaryDirectory() as temporary:
-        outputs = Path(temporary) / "outputs"
+        outputs = Path(temporary) / "outputs"  # MkDocs empties the folder before it writes
         for lang, site in every.items():
+            written = write_playables(outputs / site.prefix, lang)
             source = Path(temporary) / lang
             source.mkdir()
-            stage(site, source, outputs, written[lang], execute=execute)
-            keep = {path.name: path.read_bytes() for path in (folder / site.prefix).glob("play-*.html")}
-            build(site, source, folder, written[lang])
-            for name, content in keep.items():  # MkDocs empties the folder before it writes
-                (folder / site.prefix / name).write_bytes(content)
-        if outputs.exists():
-            shutil.copytree(outputs, folder, dirs_exist_ok=True)
+            stage(site, source, outputs, written, execute=execute)
+            build(site, source, folder, written)
+        shutil.copytree(outputs, folder, dirs_exist_ok=True)
     write_reference(folder / "api")
     print(folder / "index.html")
 

@@ -43,6 +43,7 @@ ROOMS = [
     "interception",
     "recording",
     "edits",
+    "model_outcome",
     "metrics",
     "ablation",
     "heads",
@@ -123,11 +124,27 @@ def modules_in(folder: Path) -> dict[str, set[str]]:
     return found
 
 
+def aliases_in(folder: Path) -> dict[str, set[str]]:
+    """Every type alias or type variable of a module, and every class, with what it stands for."""
+    found = classes_in(folder)
+    for file in folder.rglob("*.py"):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+            if isinstance(target, ast.Name) and re.fullmatch("[A-Z]+[a-z]+[A-Za-z]*", target.id):
+                found[target.id].add(ast.unparse(node.value))
+    return found
+
+
 def test_class_names_are_unique():
     names = classes_in(SOURCE)
     assert duplicates(names) == DUPLICATE_CLASSES, {
         name: names[name] for name in duplicates(names) ^ DUPLICATE_CLASSES
     }
+
+
+def test_type_aliases_mean_one_thing():
+    names = aliases_in(SOURCE)
+    assert {name: names[name] for name in duplicates(names)} == {}
 
 
 def test_module_names_are_unique():
@@ -170,14 +187,15 @@ def test_the_tests_of_names_would_notice(tmp_path):
     for path, source in {
         "one/__init__.py": "class Tile: ...",
         "two/__init__.py": "def make():\n    class Tile: ...",
-        "one/plan.py": "class Plan: ...",
-        "two/plan.py": "class Other: ...",
+        "one/plan.py": "class Plan: ...\nNumbers = list[int]\nWords = list[str]",
+        "two/plan.py": "class Other: ...\nNumbers = list[int]\nWords: TypeAlias = str\nPlan = int",
         "two/cost.py": "",
         "app/commands/cost.py": "",
     }.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(source, encoding="utf-8")
     assert duplicates(classes_in(tmp_path)) == {"Tile"}
+    assert duplicates(aliases_in(tmp_path)) == {"Tile", "Words", "Plan"}
     assert duplicates(modules_in(tmp_path)) == {"plan"}
 
 

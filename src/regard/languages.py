@@ -1,4 +1,4 @@
-"""Texts by subject and key, and how wide they are in a terminal."""
+"""Texts by subject and key."""
 
 from __future__ import annotations
 
@@ -7,20 +7,6 @@ from collections.abc import Mapping
 from regard.errors import check_language as check_language
 from regard.texts import LANGUAGES as LANGUAGES
 from regard.texts import read_table
-
-
-def padded(text: str, columns: int) -> str:
-    """The text aligned right in ``columns`` columns of a terminal; aligned left if that is negative.
-
-    A Chinese character takes two columns, a combining accent none.
-
-    >>> padded("键", 4) + "|", padded("键", -4) + "|"
-    ('  键|', '键  |')
-    """
-    from rich.cells import cell_len
-
-    blanks = " " * (abs(columns) - cell_len(text))
-    return blanks + text if columns > 0 else text + blanks
 
 
 class Texts:

@@ -129,6 +129,14 @@ def test_a_page_with_effects_shows_and_sorts_them(tmp_path):
     assert "effect" not in header["statistics"]
 
 
+def test_a_second_text_is_read_once(model_folders, tmp_path):
+    """An @ that was written twice is a sign of the text, not the name of a file."""
+    text = ["the cat sat", "--pair", "@@the mat", "--model", model_folders["bert"]]
+    shown = run("look", *text, "--effects", "--out", "pair.html")
+    assert shown.exit_code == 0, shown.output
+    assert (tmp_path / "pair.html").exists()
+
+
 def test_effects_are_for_pages_of_what_was_read():
     for arguments in (("--no-page",), ("--generate", 3)):
         shown = run("look", CAT, "--effects", *arguments)

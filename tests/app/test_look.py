@@ -431,3 +431,11 @@ def test_marks_of_word_pieces_are_not_printed(model_folders):
     shown = run("look", "the cat sat", "--model", model_folders["gpt2"], "--no-page")
     assert shown.exit_code == 0, shown.output
     assert "Ġ" not in shown.output
+
+
+@pytest.mark.parametrize("command", ["look", "why"])
+def test_a_page_with_the_ending_of_another_program_is_refused(command, tmp_path):
+    shown = run(command, CAT, "--out", "page.docx")
+    assert shown.exit_code == 1
+    assert "The file of a page must end in .html, .htm. Got page.docx. Name it page.html." in shown.output
+    assert not list(tmp_path.iterdir())

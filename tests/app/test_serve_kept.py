@@ -195,3 +195,12 @@ def test_tokens_of_a_text_are_shown_as_they_are():
         assert "&#60;b" not in page  # a browser would read it as <b
         assert "\\u0026#60;b" in page
         assert "猫" in page
+
+
+def test_the_built_in_translator_can_be_named(monkeypatch):
+    from regard.app.server import run_server
+
+    monkeypatch.setattr(run_server, "serve", lambda app, server_address, ready, limits: ready())
+    found = CliRunner().invoke(main, ["serve", "--model", "translator"])
+    assert found.exit_code == 0, found.output
+    assert found.output.count("(built-in)") == 1

@@ -58,6 +58,13 @@ def trained(model, run, steps=4, optimizer=None, **options):
 # ---- numbers -----------------------------------------------------------------------------------
 
 
+def information(weights):
+    """The mutual information of query and key, as a share of the greatest possible, from a dense matrix."""
+    joint = weights.double() / len(weights)
+    apart = joint.sum(0, keepdim=True) * joint.sum(1, keepdim=True)
+    return torch.special.xlogy(joint, joint / apart).sum() / math.log(min(weights.shape))
+
+
 def test_numbers_are_those_of_the_matrix():
     model, x = Small(), texts()
     keep = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 1, 0, 0, 0]]).bool()
@@ -87,13 +94,44 @@ def test_numbers_are_those_of_the_matrix():
             "score": scores[keep].max(),
             "first": weights[..., 0][keep].mean(),
             "gradient": wanted[row["layer"]][1].grad[:, row["head"]].norm(),
+            "information": torch.stack(
+                [information(one[real][:, real]) for one, real in zip(weights, keep)]
+            ).mean(),
         }
         assert row["kind"] == "encoder"
         assert row["step"] == 0
         for name, number in dense.items():
-            assert row[name] == pytest.approx(float(number), rel=1e-5), name
+            assert row[name] == pytest.approx(float(number), rel=1e-5, abs=1e-6), name
     # Over all rows, padding included, the entropy would be another number.
     assert abs(float(entropy.mean()) - float(entropy[keep].mean())) > 1e-3
+
+
+def attended(q, k):
+    """The rows of a monitor for one call with these queries and keys."""
+
+    class Only(nn.Module):
+        def forward(self, v):
+            return F.scaled_dot_product_attention(q, k, v, scale=1.0)
+
+    with regard.monitor(Only(), every=1) as monitored:
+        monitored.model(torch.ones(*k.shape[:3], 2, requires_grad=True)).sum().backward()
+    return monitored.rows
+
+
+def test_information_is_0_for_equal_rows_and_1_for_one_key_each():
+    same = torch.zeros(1, 1, 7, 7)
+    one_key = same.clone()
+    one_key[..., 0] = 60.0
+    turned = 60.0 * torch.eye(7).flip(0)[None, None]
+    q = torch.cat([same, one_key, turned], 1)  # q kᵀ = q: even rows, a sink, one key for each query
+    even, sink, aligned = attended(q, torch.eye(7)[None, None].expand(1, 3, 7, 7))
+    assert even["information"] == pytest.approx(0.0, abs=1e-6)
+    assert sink["information"] == pytest.approx(0.0, abs=1e-6)
+    assert sink["entropy"] == pytest.approx(0.0, abs=1e-6)  # entropy alone cannot tell it from the last
+    assert aligned["information"] == pytest.approx(1.0, abs=1e-6)
+    assert aligned["entropy"] == pytest.approx(0.0, abs=1e-6)
+    (single,) = attended(torch.zeros(2, 1, 1, 3), torch.zeros(2, 1, 5, 3))
+    assert single["information"] is None  # one query decides nothing
 
 
 @pytest.mark.parametrize("name", ["bert", "llama", "gemma2", "gpt_oss", "t5", "bart"])
@@ -114,6 +152,7 @@ def test_every_family_has_a_row_for_each_head(name):
         assert row["score"] <= float(greatest) + 1e-5
         assert 0 <= row["entropy"] <= math.log(call.keys)
         assert row["gradient"] > 0
+        assert -1e-5 <= row["information"] <= 1
 
 
 # ---- nothing changes ---------------------------------------------------------------------------
@@ -306,12 +345,12 @@ def test_rows_go_to_a_file_and_to_any_function(tmp_path):
     for one, other in zip(read, monitored.rows):
         assert one.keys() == other.keys()
         assert one["kind"] == other["kind"]
-        for name in ("step", "layer", "head", "entropy", "score", "first", "gradient"):
+        for name in ("step", "layer", "head", "entropy", "score", "first", "gradient", "information"):
             assert one[name] == pytest.approx(other[name], rel=1e-5)
     assert [entry["step"] for entry in logged] == [0, 2]
     last = monitored.rows[-1]
     assert logged[-1]["score/encoder.1.1"] == last["score"]
-    assert len(logged[0]) == 1 + 4 * 4
+    assert len(logged[0]) == 1 + 4 * 5
     assert all(isinstance(value, int | float) for value in logged[0].values())
 
 
@@ -322,6 +361,23 @@ def test_a_resumed_run_continues_its_file(tmp_path):
     file.write_text(whole[:-7], encoding="utf-8")  # killed while it wrote
     trained(Small(), square, steps=2, every=2, out=file, start=4)
     assert [row["step"] for row in read_monitor(file)] == [0] * 4 + [2] * 4 + [4] * 4
+
+
+def test_a_file_of_an_earlier_version_is_read_and_continued(tmp_path):
+    file = tmp_path / "m.csv"
+    trained(Small(), square, steps=2, every=1, out=file)
+    lines = file.read_text(encoding="utf-8").splitlines()
+    old = "".join(line.rpartition(",")[0] + "\n" for line in lines)
+    assert old.startswith("step,kind,layer,head,entropy,score,first,gradient\n")
+    file.write_text(old, encoding="utf-8")
+    assert [row["information"] for row in read_monitor(file)] == [None] * 8
+    trained(Small(), square, steps=1, every=1, out=file, start=2)
+    read = read_monitor(file)
+    assert [row["step"] for row in read] == [0] * 4 + [1] * 4 + [2] * 4
+    assert [row["information"] is None for row in read] == [True] * 8 + [False] * 4
+    file.write_text(old + "9,encoder,0,0,1,1\n", encoding="utf-8")
+    with pytest.raises(ArgumentError, match="Got something else in"):
+        read_monitor(file)
 
 
 TOKENS, WIDTH, LENGTH = 17, 16, 12

@@ -12,7 +12,7 @@ from regard import masks, nn
 from regard.errors import RecordingError
 from regard.heads import pair_weights
 from regard.heads.pair_weights import allowed_at, same_token, weights_at
-from regard.interception.hf_masks import FunctionMask
+from regard.interception.function_mask import FunctionMask
 from regard.recording import DenseCall, ScoredCall
 
 

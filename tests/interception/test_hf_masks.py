@@ -12,8 +12,8 @@ from transformers import masking_utils as hf
 import regard
 from regard import masks
 from regard.errors import MaskError
-from regard.interception.hf_masks import FunctionMask, TransformersMask
-from regard.interception.hf_registry import mask_function
+from regard.interception.function_mask import FunctionMask
+from regard.interception.hf_attention import TransformersMask, mask_function
 from regard.masks.extent import Extent, TiledAxis
 from regard.masks.mask import ALL, NONE
 from regard.recording.step_masks import MaskRows, StackedMask

@@ -10,9 +10,11 @@ from torch.nn.attention.flex_attention import flex_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import regard
+from kernels.test_statistics import assert_statistics, by_definition
 from parity import assert_close, definition, tensors
 from regard import biases, masks
-from regard.kernels import device_tables, fused_kernel, tile_pass
+from regard.kernels import device_tables, fused_kernel, statistics_pass, statistics_torch, tile_pass
+from regard.kernels.compiled_pass import SWITCH
 
 kernel = import_module("regard.kernels.functional")
 
@@ -110,6 +112,10 @@ def test_tiles_never_wait_for_the_device(monkeypatch, mask, biased):
         output.sum().backward()
     assert reads.count == 0
     assert_close(output, definition(q, k, v, mask=mask, bias=bias).output, torch.float32)
+    monkeypatch.setenv(SWITCH, "0")  # it is for CPUs only
+    with CountsReads() as reads:
+        regard.attention_statistics(q, k, v, mask=mask, bias=bias, top=2)
+    assert reads.count == 0
 
 
 # ---- one copy for each call ----------------------------------------------------------------------
@@ -130,7 +136,9 @@ def copies(monkeypatch):
     monkeypatch.setattr(tile_pass, "HOST", "none")
     monkeypatch.setattr(device_tables, "sent", counted)
     monkeypatch.setattr(fused_kernel, "available", lambda: False)
-    monkeypatch.setattr(tile_pass, "torch", _Torch(refused))
+    monkeypatch.setenv(SWITCH, "0")
+    for module in (tile_pass, statistics_pass, statistics_torch):
+        monkeypatch.setattr(module, "torch", _Torch(refused))
     return sizes
 
 
@@ -173,7 +181,39 @@ def test_a_call_sends_its_masks_in_one_copy(copies, always_tiled, name, options)
         assert_close(own, other, torch.float32)
 
 
+@pytest.mark.parametrize("name", SENT)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"bias": biases.alibi(2)}, {"softcap": 3.0, "sinks": torch.tensor([0.3, -1.0]), "top": 3}],
+    ids=["plain", "bias", "softcap, sinks and top"],
+)
+@pytest.mark.parametrize("rows", [7, 128])
+def test_statistics_send_their_masks_in_one_copy(copies, always_tiled, monkeypatch, name, options, rows):
+    monkeypatch.setattr(statistics_torch.TorchStatistics, "max_scores", rows * 2 * N)
+    q, k, v = tensors(1, heads=2, key_heads=1, queries=N, channels=16)
+    wanted = by_definition(q, k, v, mask=SENT[name], **{x: y for x, y in options.items() if x != "top"})
+    found = regard.attention_statistics(q, k, v, mask=SENT[name], **options)
+    assert len(copies) == 1
+    assert_statistics(found, wanted, 1e-11, top=options.get("top", 0))
+
+
+def test_without_a_mask_statistics_send_nothing(copies):
+    q, k, v = tensors(2, heads=2, queries=N, channels=16)
+    assert_statistics(regard.attention_statistics(q, k, v, top=2), by_definition(q, k, v), 1e-11, top=2)
+    assert not copies
+
+
 def test_tiles_with_equal_masks_are_sent_once(copies, always_tiled):
     q = torch.randn(1, 1, 4000, 16)
     regard.attention(q, q, q, mask=masks.window(9, 3))
     assert sum(copies) < 4000 * 76  # a byte for each pair would be 52 times as much as the first tile
+
+
+@pytest.mark.parametrize("work", [regard.attention, regard.attention_statistics])
+def test_what_is_sent_grows_with_the_length_and_not_with_its_square(copies, work):
+    """Under a causal mask with a bias, only the tiles on the diagonal need a table."""
+    for n in (2000, 4000):
+        q = torch.randn(1, 1, n, 4)
+        work(q, q, q, mask=masks.causal(), bias=biases.alibi(1))
+    assert copies[1] < 2.2 * copies[0]
+    assert copies[1] < 4000 * 600

@@ -12,6 +12,7 @@ from recording.families import FAMILIES
 from regard import biases, masks
 from regard.errors import ArgumentError, DataError, MaskSyntaxError, RecordingError, TextError
 from regard.kernels.reference import attention as reference
+from regard.lessons import model_explanation
 from regard.lessons.facts import TEXTS
 from regard.lessons.model_explanation import SHOWN, explain_recording
 from regard.lessons.sentence_explanation import PROJECTIONS, attend_sentence
@@ -385,3 +386,16 @@ def test_of_a_long_text_only_the_chosen_row_is_told():
     assert [look.word for look in found.looks] == ["13"]
     assert found.looks[0].strongest[0][1] == pytest.approx(trace["weights"][2, 13].max(), abs=1e-6)
     assert "57 hidden" in found["weights"].grids[0].rows
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        ("./my-bert", "./my-bert"),
+        ("bert-base-uncased", "bert-base-uncased"),
+        ("/models/bert", "/models/bert"),
+        ("/home/someone/models/minilm/model", "…/minilm/model"),
+    ],
+)
+def test_a_long_path_is_named_by_its_end(model, shown):
+    assert model_explanation._short(model) == shown

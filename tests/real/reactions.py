@@ -22,6 +22,18 @@ REACTIONS = (
 CONFIDENCES = (0.95656199, 0.97044243, 0.91902351)
 """What the package's own tests say of these reactions."""
 
+OTHERS = (
+    "CC(=O)O.OCC>>CCOC(C)=O",
+    "c1ccccc1Br.OB(O)c1ccccc1>>c1ccc(-c2ccccc2)cc1",
+    "CC(=O)Cl.Nc1ccccc1>>CC(=O)Nc1ccccc1",
+    "O=Cc1ccccc1.NCc1ccccc1>>C(=NCc1ccccc1)c1ccccc1",
+    "CCBr.Oc1ccc(C#N)cc1.O=C([O-])[O-].[K+].[K+]>>CCOc1ccc(C#N)cc1",
+    "COC(=O)c1ccccc1.[Li+].[OH-]>>O=C(O)c1ccccc1",
+    "CC(C)(C)OC(=O)NCc1ccccc1.O=C(O)C(F)(F)F>>NCc1ccccc1",
+    "O=[N+]([O-])c1ccc(Cl)cc1.C1COCCN1>>O=[N+]([O-])c1ccc(N2CCOCC2)cc1",
+)
+"""Eight reactions of textbooks that were not looked at while the score was designed."""
+
 LAYER, HEAD = 10, 5
 """The head that the package maps by."""
 

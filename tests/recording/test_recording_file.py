@@ -18,7 +18,7 @@ import regard
 from recording.families import FAMILIES, LENGTH, SMALL, all_weights, inputs_of, padded
 from recording.kinds import recordings
 from regard.errors import FileError, RecordingError, RecordingFileError
-from regard.interception.hf_masks import FunctionMask
+from regard.interception.function_mask import FunctionMask
 from regard.recording import ScoredCall, recording_file
 
 
@@ -411,7 +411,7 @@ import os, signal, sys
 sys.path.insert(0, {tests!r})
 from recording.test_recording_file import recorded
 from regard.recording import recording_file
-from regard.interception.hf_masks import FunctionMask
+from regard.interception.function_mask import FunctionMask
 from pathlib import Path
 moment = {moment!r}
 write, sync = recording_file.save_file, os.fsync

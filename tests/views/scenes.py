@@ -130,6 +130,7 @@ def monitored(steps=6):
             "score": 1.0 + step,
             "first": 0.1,
             "gradient": 0.5**step,
+            "information": step * (layer + head + 1) / 50,
         }
         for step in range(steps)
         for kind in ("encoder", "decoder", "cross")

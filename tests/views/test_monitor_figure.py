@@ -44,6 +44,12 @@ def test_one_kind_one_number_and_the_axis_that_fits_it():
     assert [text.get_text() for text in axes.texts] == ["layer 0", "layer 1"]
 
 
+def test_the_heads_with_the_most_information_are_named():
+    (axes,) = figures.monitor(monitored(), "information", kind="cross", named=1).axes
+    assert axes.get_ylabel() == "share of the possible information"
+    assert [text.get_text() for text in axes.texts] == ["1.1", "layer 0", "layer 1"]
+
+
 def test_gaps_and_smoothing():
     rows = [dict(row) for row in monitored() if row["kind"] == "cross"]
     rows[4]["entropy"], rows[8]["entropy"] = None, math.inf  # head 0.0 in its second and third measurement
@@ -73,6 +79,11 @@ def test_a_monitor_and_its_file_are_drawn_too(tmp_path):
             lambda: figures.monitor(monitored()[:2], kind="cross"),
             ArgumentError,
             "Got no rows of kind 'cross'.",
+        ),
+        (
+            lambda: figures.monitor([{**row, "information": None} for row in monitored()], "information"),
+            ArgumentError,
+            "must have the number that is drawn (information). Got rows without it.",
         ),
         (lambda: figures.monitor(monitored(), "loss"), ArgumentError, "entropy, score, first"),
         (lambda: figures.monitor(monitored(), kind="both"), ArgumentError, "encoder, decoder"),

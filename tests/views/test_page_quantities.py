@@ -1,6 +1,7 @@
 """Gradients, products and contributions read off the page in Chromium, against the identities in NumPy."""
 
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from views import stage
 from views.axe import violations
 from views.decoding import Decoded
 from views.recordings import CASES, case
-from views.viewing import Page, open_stage
+from views.viewing import SVG, Page, open_stage
 
 WIDTH = 19
 
@@ -461,6 +462,30 @@ def test_steps_end_with_the_residual(tmp_path, opened, change):
     headings = page.page.locator(".steps-body .chapter h2").all_inner_texts()
     assert "Added to what came into the layer" in headings[-1]
     assert "y = Σ o · W_O + b" in headings[-2]
+
+
+def test_the_picture_of_the_steps_goes_on_to_the_residual_too(tmp_path, opened):
+    model = regard.nn.LanguageModel(50, width=24, heads=4, layers=2).eval()
+    with torch.no_grad(), regard.watch(model, projections=True) as seen:
+        model(torch.tensor([[3, 1, 4, 1, 5, 9]]))
+    page = Page(opened(regard.page(seen, tmp_path / "x.html", view="steps", layer=1)), None)
+    root = ElementTree.fromstring(page.run("regard.exportSvg()").encode())
+    words = {"".join(one.itertext()) for one in root.iter(f"{SVG}text")}
+    titles = {"All heads, side by side   o0 … o3", "Added to what came into the layer   x + y"}
+    assert titles | {"head 0", "all heads", "with the bias b", "before", "after"} <= words
+    inks = page.run("[regard.app.inks.positive, regard.app.inks.negative]")
+    bars = [one for one in root.iter(f"{SVG}rect") if one.get("fill") in inks]
+    assert len(bars) == 6 + 6 + 24 * 6  # q, o, all heads, and five lines
+    bottom = max(float(one.get("y")) + float(one.get("height")) for one in bars)
+    assert bottom < float(root.get("height")) - 10
+    # The bars are those of the view: the last line is what leaves the layer.
+    after = seen[1].layer_output(5)[0].double().numpy()
+    last = [
+        float(one.get("height")) * (1 if one.get("fill") == inks[0] else -1)
+        for one in sorted(bars, key=lambda one: float(one.get("y")) + float(one.get("height")))[-24:]
+    ]
+    assert abs(max(map(abs, last)) - 23) < 0.1
+    assert sum(value > 0 for value in last) == sum(after > 0)
 
 
 def test_steps_say_why_there_is_no_residual(tmp_path, opened, monkeypatch):

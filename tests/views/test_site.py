@@ -11,6 +11,12 @@ from docs.scripts import script
 OUTSIDE = re.compile(r"""<(?:script|link|img|iframe)[^>]+(?:src|href)=["']?https?:""")
 
 
+def write_one_playable(folder, lang):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "play-one-query.html").write_text(f"{lang}", encoding="utf-8")
+    return {"play-one-query.html"}
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """Everything but the results of lessons and the reference from docstrings, which have their own tests."""
@@ -18,7 +24,7 @@ def site(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # jieba and MkDocs use what later versions of Python drop
         patch.setattr(made, "write_reference", lambda folder: None)
-        patch.setattr(made, "write_playables", lambda folder, lang: {"play-one-query.html"})
+        patch.setattr(made, "write_playables", write_one_playable)
         made.main(folder, execute=False)
     return folder
 
@@ -58,8 +64,8 @@ def test_links_lead_somewhere(site):
         for link in re.findall(r'<a [^>]*?href="([^"#?]+)[^"]*"', read(page)):
             if not re.match(r"[a-z]+:", link) and not link.startswith(("api/", "../api/", "../../api/")):
                 there = (page.parent / link).resolve()
-                # The reference, playables and notebooks are not made here.
-                assert there.exists() or there.name.startswith("play-"), (page.name, link)
+                # The reference and notebooks are not made here.
+                assert there.exists(), (page.name, link)
 
 
 def test_a_playable_is_linked_where_it_was_written(site):
@@ -67,6 +73,11 @@ def test_a_playable_is_linked_where_it_was_written(site):
     assert '<a href="../../play-one-query.html"><code>regard play one-query</code></a>' in page
     assert "<code>regard play masks</code>" in read(site / "lessons" / "en" / "04-masks.html")
     assert "play-masks.html" not in read(site / "lessons" / "en" / "04-masks.html")
+
+
+@pytest.mark.parametrize(("folder", "lang"), [("", "en"), ("zh", "zh")])
+def test_each_language_has_its_playables(site, folder, lang):
+    assert read(site / folder / "play-one-query.html") == lang
 
 
 @pytest.mark.parametrize(("folder", "word"), [("", "rotary"), ("zh", "旋转")])
@@ -88,3 +99,37 @@ def test_search_works_from_a_disk(site, browser, folder, word, title):
     assert title in page.inner_text(".md-search-result__list")
     assert [url for url in elsewhere if not url.startswith(("file:", "data:"))] == []
     page.close()
+
+
+def test_a_lesson_links_to_its_notebook(tmp_path, monkeypatch):
+    made = script("make_site")
+    monkeypatch.setattr(made, "run", lambda lesson: made.jupytext.read(lesson))
+    (tmp_path / "zh").mkdir()
+    made.stage(made.sites()["zh"], tmp_path / "zh", tmp_path / "outputs", set())
+    for lesson in made.lessons("zh"):
+        page = read(tmp_path / "zh" / "lessons" / "zh" / lesson.name)
+        assert f"[本课的笔记本]({lesson.stem}.ipynb)" in page
+        assert (tmp_path / "outputs" / "zh" / "lessons" / "zh" / f"{lesson.stem}.ipynb").exists()
+
+
+def test_what_a_cell_prints_in_pieces_is_one_block(tmp_path):
+    made = script("make_site")
+    cell = made.nbformat.v4.new_code_cell("print()")
+    pieces = [("stdout", "1\n"), ("stdout", "2\n"), ("stderr", "a warning\n"), ("stdout", "3\n")]
+    cell.outputs = [made.nbformat.v4.new_output("stream", name=name, text=text) for name, text in pieces]
+    page = made.with_results(made.nbformat.v4.new_notebook(cells=[cell]), "small", tmp_path)
+    assert page.count(".result") == 2
+    assert "1\n2\n```" in page
+
+
+@pytest.mark.parametrize(
+    ("tex", "wanted"),
+    [
+        (r"\log 12", '<mi>log</mi><mspace width="0.17em" /><mn>12</mn>'),
+        (r"w_j \log w_j", '</msub><mspace width="0.17em" /><mi>log</mi><mspace width="0.17em" /><msub>'),
+        (r"\cos(a - b)", '<mi>cos</mi><mo stretchy="false">'),
+        ("x' + 1", '<mrow><mi>x</mi><mo lspace="0" rspace="0">&#x02032;</mo></mrow>'),
+    ],
+)
+def test_equations_have_the_spaces_of_a_book(tex, wanted):
+    assert wanted in script("make_site").mathml(tex)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from regard.interception.steps import Kind
 from regard.masks import Mask
 from regard.masks.extent import Bools, Extent
-from regard.metrics import ModelInputs, hidden_of, repeated
+from regard.model_outcome import ModelInputs, hidden_of, repeated
 from regard.recording import Call
 from regard.recording.watcher import listen
 

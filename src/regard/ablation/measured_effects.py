@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from regard.edits import Edit, each
 from regard.edits.model_edit import edit
 from regard.errors import ArgumentError, DtypeError, Phrase
-from regard.metrics import AnyMetric, ModelInputs, Outcome, check_metric, divergence_of, measured, part_of
+from regard.metrics import AnyMetric, check_metric, divergence_of, measured
+from regard.model_outcome import ModelInputs, Outcome, part_of
 from regard.table import Table
 
 TOKENS = 512

@@ -21,7 +21,8 @@ from regard.edits.scope import Scope
 from regard.errors import ArgumentError, DtypeError
 from regard.interception.steps import Kind
 from regard.masks import Mask, span
-from regard.metrics import AnyMetric, name_of, part_of
+from regard.metrics import AnyMetric, name_of
+from regard.model_outcome import part_of
 from regard.table import Table, Value
 
 PLACES = {

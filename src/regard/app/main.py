@@ -27,7 +27,7 @@ from regard.app.commands.survey import survey
 from regard.app.commands.train import train
 from regard.app.commands.translate import translate
 from regard.app.commands.why import why
-from regard.app.languages.command_line import (
+from regard.app.languages import (
     LANGUAGE,
     LanguageContext,
     gettext_in,

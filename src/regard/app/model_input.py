@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.app.counted_modules import modules_counted
 from regard.app.languages import TEXTS
 from regard.app.unknown_words import warn_of_unknown
 from regard.errors import ArgumentError, reason
@@ -119,7 +120,7 @@ def record(
     with (
         busy(console, says) as sign,
         progress(says, sign) as report,
-        _steps(reader.model, report),
+        modules_counted(reader.model, report),
         _edited(reader.model, edit),
     ):
         seen = reader.read(text, pair=pair, generate=generate, next_tokens=next_tokens, **watching)
@@ -262,23 +263,3 @@ def progress(says: str, sign: Status | None = None) -> Iterator[Callable[[int, i
     finally:
         if task is not None:
             bar.stop()
-
-
-@contextmanager
-def _steps(model: nn.Module, report: Callable[[int, int], None]) -> Iterator[None]:
-    """Every module of the model reports, before it runs, how many have run."""
-    parts = [module for module in model.modules() if next(module.children(), None) is None]
-    done = 0
-
-    def hook(module: nn.Module, args: object) -> None:
-        nonlocal done
-        del module, args
-        done += 1
-        report(min(done, len(parts)), len(parts))
-
-    hooks = [part.register_forward_pre_hook(hook) for part in parts]
-    try:
-        yield
-    finally:
-        for one in hooks:
-            one.remove()

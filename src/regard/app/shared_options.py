@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from regard.errors import ArgumentError
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 figure_option = click.option(
@@ -21,6 +23,24 @@ model_option = click.option(
 pair_option = click.option(
     "--pair", metavar="TEXT", help="A second sentence; for an encoder-decoder, the translation to show."
 )
+
+PAGE_ENDINGS = (".html", ".htm")
+
+
+def check_page_file(context: click.Context, option: click.Parameter, page: Path | None) -> Path | None:
+    """Refuse a name that another program would open, before anything is computed."""
+    del context, option
+    if page is not None and page.suffix and page.suffix.lower() not in PAGE_ENDINGS:
+        raise ArgumentError(
+            "The file of a page must end in {known}.",
+            got="{page}",
+            do="Name it {better}.",
+            known=", ".join(PAGE_ENDINGS),
+            page=page,
+            better=page.with_suffix(".html"),
+        )
+    return page
+
 
 force_option = click.option("--force", is_flag=True, help="Write the page even if it is larger than 200 MB.")
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
-from regard.languages import Texts, padded
+from regard.languages import Texts
 
 TEXTS = Texts("diagnosis")
 
@@ -66,7 +66,7 @@ class Diagnosis:
     def __str__(self) -> str:
         widest = max((cell_len(check.title) for check in self.checks), default=0)
         return "\n".join(
-            f"{MARKS[check.status]} {padded(check.title, -widest)}  {check.found}  {check.do}".rstrip()
+            f"{MARKS[check.status]} {set_cell_size(check.title, widest)}  {check.found}  {check.do}".rstrip()
             for check in self.checks
         )
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from regard.errors import MaskError, RegardError
-from regard.interception.head_masks import cell_table
 from regard.interception.placed_mask import EditedMaskView, placed
 from regard.interception.steps import CallPlace, InterceptedCall
 from regard.kernels.biases import Bias
+from regard.kernels.head_masks import cell_table
 from regard.kernels.scaled_bias import ScaledBias, scaled
 from regard.masks import Mask
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import torch
 from torch import Tensor
 
 from regard.edits.edit import Edit, EditStep, HeadEdit
 from regard.edits.edited_call import EditedCall
 from regard.errors import ArgumentError, EditError, ShapeError
-from regard.interception.call_numbering import CallNumbering
 from regard.interception.steps import CallPlace, InterceptedCall, Kind
 
 
@@ -22,7 +23,7 @@ class Editor:
         """The calls that were changed, in order."""
         self._steps = edit.steps()
         self._effective: set[int] = set()  # the numbers of the steps that changed something
-        self._numbering = CallNumbering()
+        self._layers: Counter[Kind] = Counter()  # how many layers of each kind were seen
         self._past = 0
         self._current: list[tuple[HeadEdit, EditedCall]] = []
 
@@ -33,19 +34,11 @@ class Editor:
 
     def begin(self) -> None:
         """A forward pass begins."""
-        self._numbering.begin()
         self._past = 0
-
-    def place(self, name: str, kind: Kind) -> CallPlace:
-        """The place of the next call."""
-        return self._numbering.place(name, kind)
-
-    def kind_before(self, name: str) -> Kind | None:
-        """The kind of the last call of a module; None if it was not called yet."""
-        return self._numbering.kind_before(name)
 
     def edit_inputs(self, place: CallPlace, call: InterceptedCall) -> InterceptedCall:
         """The call to compute in place of this one."""
+        self._layers[place.kind] = max(self._layers[place.kind], place.layer + 1)
         if place.kind != "cross":
             # A cross call does not say where its queries are: they are where those of the last call were.
             self._past = call.past
@@ -111,7 +104,7 @@ class Editor:
 
     def check(self) -> None:
         """Raise if there was nothing that an edit could change."""
-        known = self._numbering.layers
+        known = self._layers
         if not known:
             raise EditError(
                 "An edited model must call attention inside the with block.",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from regard.edits.edit import Edit, HeadEdit
 from regard.edits.edited_call import EditedCall
-from regard.edits.scope import Numbers, Rows, Scope
+from regard.edits.scope import Indices, Rows, Scope
 from regard.interception.placed_mask import sees_none
 from regard.interception.steps import InterceptedCall
 from regard.masks import Mask, MaskLike, as_mask
@@ -39,8 +39,8 @@ class OnlyEdit(HeadEdit):
 def block(
     mask: MaskLike,
     *,
-    layers: Numbers = None,
-    heads: Numbers = None,
+    layers: Indices = None,
+    heads: Indices = None,
     kind: str | None = None,
     rows: Rows = None,
 ) -> Edit:
@@ -59,8 +59,8 @@ def block(
 def only(
     mask: MaskLike,
     *,
-    layers: Numbers = None,
-    heads: Numbers = None,
+    layers: Indices = None,
+    heads: Indices = None,
     kind: str | None = None,
     rows: Rows = None,
 ) -> Edit:

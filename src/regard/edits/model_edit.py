@@ -12,7 +12,7 @@ from regard.edits.edit import Edit
 from regard.edits.editor import Editor, check_layers
 from regard.errors import DtypeError, EditError
 from regard.interception.model_interception import calls_intercepted
-from regard.interception.module_tracker import ModuleTracker, uncompiled
+from regard.interception.pipeline import ModuleTracker, uncompiled
 from regard.recording.memory_estimate import known_layers
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from regard.edits.edit import Edit, HeadEdit
 from regard.edits.edited_call import EditedCall
 from regard.edits.mean_outputs import MeanOutputs
-from regard.edits.scope import Numbers, Rows, Scope
+from regard.edits.scope import Indices, Rows, Scope
 from regard.errors import ArgumentError, DtypeError
 
 
@@ -34,7 +34,7 @@ class ScaleEdit(HeadEdit):
 
 
 def remove(
-    *, layers: Numbers = None, heads: Numbers = None, kind: str | None = None, rows: Rows = None
+    *, layers: Indices = None, heads: Indices = None, kind: str | None = None, rows: Rows = None
 ) -> Edit:
     """Set the output of these heads to 0: nothing of them reaches the output projection.
 
@@ -47,8 +47,8 @@ def remove(
 def scale(
     factor: float,
     *,
-    layers: Numbers = None,
-    heads: Numbers = None,
+    layers: Indices = None,
+    heads: Indices = None,
     kind: str | None = None,
     rows: Rows = None,
 ) -> Edit:
@@ -80,8 +80,8 @@ class AverageEdit(HeadEdit):
 def average(
     mean: MeanOutputs,
     *,
-    layers: Numbers = None,
-    heads: Numbers = None,
+    layers: Indices = None,
+    heads: Indices = None,
     kind: str | None = None,
     rows: Rows = None,
 ) -> Edit:

@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.edits.edit import Edit, HeadEdit
 from regard.edits.edited_call import EditedCall
 from regard.edits.recorded_call import RecordedCall, check_recording, recorded_for
-from regard.edits.scope import Numbers, Rows, Scope
+from regard.edits.scope import Indices, Rows, Scope
 from regard.interception.steps import FixedMaskView, InterceptedCall
 from regard.kernels.biases import Bias, Sum
 from regard.kernels.inputs import Inputs
@@ -78,8 +78,8 @@ def _same(own: Bias | None, other: Bias | None) -> bool:
 def pattern(
     recording: Recording,
     *,
-    layers: Numbers = None,
-    heads: Numbers = None,
+    layers: Indices = None,
+    heads: Indices = None,
     kind: str | None = None,
     rows: Rows = None,
 ) -> Edit:
@@ -113,8 +113,8 @@ class OutputEdit(RecordingEdit):
 def output(
     recording: Recording,
     *,
-    layers: Numbers = None,
-    heads: Numbers = None,
+    layers: Indices = None,
+    heads: Indices = None,
     kind: str | None = None,
     rows: Rows = None,
 ) -> Edit:

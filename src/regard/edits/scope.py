@@ -16,7 +16,7 @@ from regard.masks import Mask, everything, span
 from regard.masks.extent import MAX_LENGTH
 from regard.masks.mask import Either
 
-Numbers = int | Iterable[int] | None
+Indices = int | Iterable[int] | None
 """One number, several, or None for all."""
 
 Rows = int | slice | Iterable[int] | None
@@ -58,7 +58,7 @@ class Scope:
 
     @classmethod
     def of(
-        cls, layers: Numbers = None, heads: Numbers = None, kind: str | None = None, rows: Rows = None
+        cls, layers: Indices = None, heads: Indices = None, kind: str | None = None, rows: Rows = None
     ) -> Scope:
         """The scope that a user asks for, checked."""
         return cls(_numbers("layers", layers), _numbers("heads", heads), _kind(kind), _rows(rows))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.edits.edit import Edit, HeadEdit
 from regard.edits.edited_call import EditedCall
-from regard.edits.scope import Numbers, Rows, Scope
+from regard.edits.scope import Indices, Rows, Scope
 from regard.errors import ArgumentError
 from regard.interception.steps import InterceptedCall
 from regard.kernels import attention, attention_with_lse
@@ -63,7 +63,7 @@ def _plus(bias: Bias | None, more: Bias) -> Bias:
 
 
 def uniform(
-    *, layers: Numbers = None, heads: Numbers = None, kind: str | None = None, rows: Rows = None
+    *, layers: Indices = None, heads: Indices = None, kind: str | None = None, rows: Rows = None
 ) -> Edit:
     """Every key that a query sees gets the same weight, whatever its score and position bias.
 
@@ -122,8 +122,8 @@ class TemperatureEdit(HeadEdit):
 def temperature(
     t: float,
     *,
-    layers: Numbers = None,
-    heads: Numbers = None,
+    layers: Indices = None,
+    heads: Indices = None,
     kind: str | None = None,
     rows: Rows = None,
 ) -> Edit:

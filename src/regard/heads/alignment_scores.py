@@ -40,19 +40,19 @@ AGAINST_PAIRS = ("precision", "auc")
 CELLS = 4_000_000
 """Weights of a head that are in memory at once."""
 
-Span = Positions | Callable[[list[str]], Positions]
+TextSpan = Positions | Callable[[list[str]], Positions]
 """Positions in the text, or a function that finds them among the tokens."""
 
-Pair = tuple[int, int]
+PositionPair = tuple[int, int]
 """A query and the key that belongs to it, as positions in the recording."""
 
 
 def alignment(
     recording: Recording,
     *,
-    queries: Span | None = None,
-    keys: Span | None = None,
-    pairs: Iterable[Pair] | None = None,
+    queries: TextSpan | None = None,
+    keys: TextSpan | None = None,
+    pairs: Iterable[PositionPair] | None = None,
     kind: Kind | None = None,
     batch: int | None = None,
     layers: Chosen = None,
@@ -107,8 +107,8 @@ class AlignedSpans:
 
 def aligning_calls(
     recording: Recording,
-    queries: Span | None,
-    keys: Span | None,
+    queries: TextSpan | None,
+    keys: TextSpan | None,
     kind: Kind | None = None,
     layers: Chosen = None,
     heads: Chosen = None,
@@ -144,7 +144,7 @@ def aligning_calls(
 
 
 def spans_of(
-    recording: Recording, call: Call, batch: int, queries: Span | None, keys: Span | None
+    recording: Recording, call: Call, batch: int, queries: TextSpan | None, keys: TextSpan | None
 ) -> AlignedSpans:
     """The positions of both spans in one text; by default everything that is not padding."""
     i = _positions("queries", queries, recording.query_tokens(call, batch), call.queries)
@@ -170,7 +170,7 @@ def spans_of(
     return AlignedSpans(i, j)
 
 
-def _positions(name: str, span: Span | None, tokens: list[str] | None, length: int) -> Integers:
+def _positions(name: str, span: TextSpan | None, tokens: list[str] | None, length: int) -> Integers:
     if span is None:
         return np.arange(length)
     if callable(span):
@@ -285,7 +285,7 @@ def _rank_correlation(keys: Integers) -> float:
 # ---- known pairs -------------------------------------------------------------------------------
 
 
-def _by_query(pairs: Iterable[Pair]) -> dict[int, set[int]]:
+def _by_query(pairs: Iterable[PositionPair]) -> dict[int, set[int]]:
     found: dict[int, set[int]] = {}
     try:
         for query, key in pairs:

@@ -12,7 +12,7 @@ A share is a number divided by the sum of all sizes, so that the sizes of all sh
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,13 +22,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from regard.ablation.measured_effects import Progress
 from regard.checks import check_choice, is_index, is_integer
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.head_importance import importance, key_importance
 from regard.heads.language_stack import stack_of
 from regard.heads.logit_attribution import attribution
 from regard.heads.token_relevance import relevance
-from regard.metrics import ModelInputs
+from regard.model_outcome import ModelInputs
 from regard.recording import Recording, watch
 from regard.table import Table, Value
 
@@ -38,8 +39,6 @@ COLUMNS = ("kind", "layer", "head", "value", "share")
 
 LONG = 1024
 """Tokens beyond which the layers are computed twice, so that their activations need not be kept."""
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

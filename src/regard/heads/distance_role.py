@@ -12,8 +12,8 @@ from regard.heads.key_sets import looks_back
 from regard.heads.pair_weights import weights_near
 from regard.heads.role_inputs import RoleInputs
 from regard.heads.role_tally import RoleTally
-from regard.heads.significance import Numbers, tail
-from regard.masks.extent import Integers
+from regard.heads.significance import tail
+from regard.masks.extent import Integers, Numbers
 
 
 def by_distance(inputs: RoleInputs) -> RoleTally:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.checks import is_integer
@@ -22,10 +21,9 @@ from regard.errors import ArgumentError, RecordingError
 from regard.heads.head_table import check_batch, check_recording
 from regard.heads.padding import real_queries
 from regard.kernels.plain_kernel import MAX_SCORES
+from regard.masks.extent import Numbers
 from regard.recording import Call, Recording
 from regard.table import Table
-
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import check_batch, check_recording
-from regard.interception.module_tracker import looks_back
 from regard.kernels.plain_kernel import MAX_SCORES
+from regard.masks.pair_patterns import looks_back
 from regard.recording import Recording, ScoredCall
 from regard.table import Table, Value
 from regard.threads import each, spread

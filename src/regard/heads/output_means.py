@@ -11,23 +11,25 @@ from torch import Tensor, nn
 from regard.edits import MeanOutputs
 from regard.edits.model_edit import refuse_hidden
 from regard.errors import ArgumentError, DtypeError, EditError
-from regard.interception.call_numbering import CallNumbering
 from regard.interception.model_interception import calls_intercepted
-from regard.interception.module_tracker import ModuleTracker, uncompiled
+from regard.interception.pipeline import ModuleTracker, uncompiled
 from regard.interception.steps import CallPlace, InterceptedCall, Kind
 from regard.recording.reader import Reader
 
-Place = tuple[Kind, int]
+KindLayer = tuple[Kind, int]
+"""A kind of attention, and the number of a layer of it."""
 
 
-class OutputAverager(CallNumbering):
+class OutputAverager:
     """Adds up the outputs of every head and changes none; a CallEditor."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.sums: dict[Place, Tensor] = {}  # (head, channel)
-        self.counts: dict[Place, int] = {}
+        self.sums: dict[KindLayer, Tensor] = {}  # (head, channel)
+        self.counts: dict[KindLayer, int] = {}
         self.keep: dict[Kind, Tensor | None] = {}  # (batch, query), False at padding
+
+    def begin(self) -> None:
+        """A forward pass begins: nothing to do."""
 
     def edit_inputs(self, place: CallPlace, call: InterceptedCall) -> InterceptedCall:
         """The call itself."""
@@ -40,7 +42,7 @@ class OutputAverager(CallNumbering):
         self._add((place.kind, place.layer), output.detach(), self.keep.get(place.kind))
         return output
 
-    def _add(self, place: Place, output: Tensor, keep: Tensor | None) -> None:
+    def _add(self, place: KindLayer, output: Tensor, keep: Tensor | None) -> None:
         batch, heads, queries, channels = output.shape
         rows = output.transpose(1, 2).reshape(batch * queries, heads, channels)
         if keep is not None and keep.shape == (batch, queries):
@@ -48,7 +50,7 @@ class OutputAverager(CallNumbering):
         self.sums[place] = self.sums.get(place, 0) + rows.double().sum(0)
         self.counts[place] = self.counts.get(place, 0) + len(rows)
 
-    def means(self) -> dict[Place, Tensor]:
+    def means(self) -> dict[KindLayer, Tensor]:
         """The means so far."""
         return {place: total / max(1, self.counts[place]) for place, total in self.sums.items()}
 

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from regard.heads.role_results import Example, Score
-from regard.heads.significance import Numbers, tail
-from regard.masks.extent import Integers
+from regard.heads.significance import tail
+from regard.masks.extent import Integers, Numbers
 
 
 class RoleTally:

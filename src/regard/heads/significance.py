@@ -19,12 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.masks.extent import Integers
-
-Numbers = NDArray[np.float64]
+from regard.masks.extent import Integers, Numbers
 
 LEVEL = 0.05
 """The greatest share of false ones among the roles that are called significant."""

@@ -9,23 +9,20 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from regard.checks import check_choice, check_integer
 from regard.errors import ArgumentError, RecordingError
-from regard.heads.alignment_scores import Span, aligning_calls, alignment, spans_of
+from regard.heads.alignment_scores import TextSpan, aligning_calls, alignment, spans_of
 from regard.heads.head_table import check_batch, check_recording
 from regard.heads.monotone_path import monotone_path
 from regard.interception.steps import Kind
-from regard.masks.extent import Integers
+from regard.masks.extent import Integers, Numbers
 from regard.recording import Call, Recording
 from regard.table import Table
 
 METHODS = ("dtw", "argmax", "mutual")
 
 COLUMNS = ("query", "query_token", "key", "key_token", "weight")
-
-Numbers = NDArray[np.float64]
 
 
 class AlignedPair(NamedTuple):
@@ -92,8 +89,8 @@ def align(
     heads: Sequence[tuple[int, int]] | None = None,
     *,
     method: str = "dtw",
-    queries: Span | None = None,
-    keys: Span | None = None,
+    queries: TextSpan | None = None,
+    keys: TextSpan | None = None,
     kind: Kind | None = None,
     run: int | None = None,
     batch: int = 0,

@@ -26,8 +26,8 @@ from regard.checks import is_integer
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.attention_rollout import layers_of, rollout
 from regard.heads.head_table import check_batch, check_recording
-from regard.interception.module_tracker import looks_back
 from regard.kernels.plain_kernel import MAX_SCORES
+from regard.masks.pair_patterns import looks_back
 from regard.recording import Recording, ScoredCall
 from regard.table import Table
 

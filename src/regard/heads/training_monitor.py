@@ -18,18 +18,22 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 from regard import atomic
 from regard.checks import check_integer
 from regard.errors import ArgumentError, DtypeError, RecordingError
-from regard.interception.call_numbering import CallNumbering
 from regard.interception.model_interception import calls_intercepted
-from regard.interception.module_tracker import ModuleTracker, uncompiled
-from regard.interception.steps import CallPlace, InterceptedCall, Kind
-from regard.kernels import attention_statistics
+from regard.interception.pipeline import ModuleTracker, uncompiled
+from regard.interception.steps import CallPlace, InterceptedCall
+from regard.kernels import Statistics, attention_statistics
+from regard.kernels.inputs import Inputs
+from regard.masks import Mask, documents
 from regard.table import Table
 
-COLUMNS = ("step", "kind", "layer", "head", "entropy", "score", "first", "gradient")
+COLUMNS = ("step", "kind", "layer", "head", "entropy", "score", "first", "gradient", "information")
 """The columns of a row: one head at one step."""
 
-NUMBERS = COLUMNS[4:]
-"""The columns that are measured."""
+OLDEST = COLUMNS[:8]
+"""The columns that every file has; those of earlier versions end here."""
+
+PLACE, NUMBERS = COLUMNS[:4], COLUMNS[4:]
+"""The columns that say what is measured, and those that are measured."""
 
 HeadRow = dict[str, Any]
 Log = Callable[[dict[str, float]], object]
@@ -54,9 +58,12 @@ def monitor(
     ``score``         the greatest score ``max_ij s_ij`` that went into softmax
     ``first``         the weight on the first key, averaged over queries
     ``gradient``      the norm of the gradient that reached the output of the head, ``‖dO‖``
+    ``information``   how much a query decides which key is seen: ``H(mean row) − mean H(row)`` of each text,
+                      as a share of the greatest possible; 0 if all rows are equal, 1 for one key each
     ================  ====================================================================================
 
-    Only queries on which the loss depends count, so padding does not.
+    Only queries on which the loss depends count, so padding does not. Queries and keys of a measured step are
+    kept until it ends.
 
     Args:
         model: any PyTorch module that can be watched.
@@ -276,35 +283,65 @@ def _flat(rows: list[HeadRow]) -> dict[str, float]:
 
 @dataclass(eq=False)
 class MeasuredCall:
-    """The numbers of every query of one call, ``(batch, head, query)``, and the gradient of its output."""
+    """One call: what its weights are computed from, and the gradient of its output."""
 
     place: CallPlace
-    entropy: Tensor
-    score: Tensor  # the greatest of the row; −inf if the query sees no key
-    first: Tensor
+    q: Tensor
+    k: Tensor
+    mask: Mask
+    options: dict[str, Any]  # bias, scale, softcap and sinks
     gradient: Tensor | None = None  # Σ over channels of dO², (batch, head, query)
 
+    @torch.no_grad()
     def rows(self, step: int) -> Iterator[HeadRow]:
         """One row for each head."""
-        sees = self.score > -torch.inf
-        counted = sees if self.gradient is None else sees & (self.gradient != 0)
-        # A head whose output goes nowhere yet, as with W_O = 0, has no gradient at all.
-        counted = torch.where(counted.any((0, 2), keepdim=True), counted, sees)
-        count = counted.sum((0, 2)).clamp(min=1)
-        entropy, first = ((x * counted).sum((0, 2)) / count for x in (self.entropy, self.first))
-        score = self.score.masked_fill(~counted & ~self.score.isnan(), -torch.inf).amax((0, 2))
+        found = self._statistics()
+        sees = found.lse > -torch.inf
+        score = found.lse + found.peak.log()  # the greatest weight of a row is exp(s − lse)
+        count = sees.sum((0, 2)).clamp(min=1)
+        entropy, first = ((x * sees).sum((0, 2)) / count for x in (found.entropy, found.first_weight))
+        greatest = score.masked_fill(~sees & ~score.isnan(), -torch.inf).amax((0, 2))
         norm = None if self.gradient is None else self.gradient.sum((0, 2)).sqrt()
-        for head in range(self.entropy.shape[1]):
+        information = _information(found)
+        for head in range(found.lse.shape[1]):
             yield {
                 "step": step,
                 "kind": self.place.kind,
                 "layer": self.place.layer,
                 "head": head,
                 "entropy": float(entropy[head]),
-                "score": float(score[head]),
+                "score": float(greatest[head]),
                 "first": float(first[head]),
                 "gradient": None if norm is None else float(norm[head]),
+                "information": None if information is None else float(information[head]),
             }
+
+    def _statistics(self) -> Statistics:
+        """Those of the queries on which the loss depends; the others see nothing."""
+        mask, depends = self.mask, None if self.gradient is None else (self.gradient != 0).any(1)
+        # Where no query has a gradient, as with W_O = 0 in all heads, all that see a key count.
+        if depends is not None and depends.any() and not depends.all():
+            mask = mask & documents(depends.long().cpu(), torch.ones(self.k.shape[2], dtype=torch.long))
+        return attention_statistics(self.q, self.k, mask=mask, **self.options)
+
+
+def _information(found: Statistics) -> Tensor | None:
+    """How much the query decides which key is seen, a share for each head; None for texts of one pair.
+
+    ``Σ_j f(mean_i w_ij) − mean_i Σ_j f(w_ij)`` with ``f(w) = −w log w``: the mutual information of query and
+    key if queries are equally likely. It is at most the logarithm of the number of queries, and of keys.
+    """
+    sees = found.lse > -torch.inf
+    count = sees.sum(2)  # (batch, head)
+    most = torch.minimum(count, found.visible.amax(2)).to(found.entropy.dtype)
+    counted = most > 1
+    if not counted.any():
+        return None
+    count = count.clamp(min=1)
+    together = torch.special.entr(found.received / count[..., None]).sum(2)
+    alone = (found.entropy * sees).sum(2) / count
+    share = torch.where(counted, (together - alone) / most.clamp(min=2).log(), 0.0)
+    return share.sum(0) / counted.sum(0).clamp(min=1)
 
 
 @dataclass(eq=False)
@@ -318,20 +355,10 @@ class HeadMeasurement:
     calls: dict[tuple[str, int], MeasuredCall] = field(default_factory=dict)
     passes: int = 0  # with gradients
     ended: bool = False
-    _numbering: CallNumbering = field(default_factory=CallNumbering)
 
     def begin(self) -> None:
         """A forward pass begins."""
-        self._numbering.begin()
         self.passes += torch.is_grad_enabled()
-
-    def place(self, name: str, kind: Kind) -> CallPlace:
-        """The place of the next call."""
-        return self._numbering.place(name, kind)
-
-    def kind_before(self, name: str) -> Kind | None:
-        """The kind of the last call of a module; None if it was not called yet."""
-        return self._numbering.kind_before(name)
 
     def edit_inputs(self, place: CallPlace, call: InterceptedCall) -> InterceptedCall:
         """The call itself."""
@@ -344,7 +371,7 @@ class HeadMeasurement:
         # A second pass in the same step, or one that checkpointing repeats, is not measured again.
         if not output.requires_grad or known in self.calls:
             return output
-        self.calls[known] = measured = _measured(place, call)
+        self.calls[known] = measured = _measured(place, call.inputs)
 
         def receive(gradient: Tensor) -> None:
             if not self.ended and measured.gradient is None:
@@ -359,20 +386,15 @@ class HeadMeasurement:
             yield from call.rows(step)
 
 
-@torch.no_grad()
-def _measured(place: CallPlace, call: InterceptedCall) -> MeasuredCall:
-    inputs = call.inputs
-    found = attention_statistics(
-        inputs.q.detach(),
-        inputs.k.detach(),
-        mask=inputs.mask,
-        bias=None if inputs.bias is None else inputs.bias.detach(),
-        scale=inputs.scale,
-        softcap=inputs.softcap,
-        sinks=None if inputs.sinks is None else inputs.sinks.detach(),
-    )
-    # The greatest weight of a row is exp(s − lse).
-    return MeasuredCall(place, found.entropy, found.lse + found.peak.log(), found.first_weight)
+def _measured(place: CallPlace, inputs: Inputs) -> MeasuredCall:
+    """A call without its graph; a parameter is copied before the optimizer changes it."""
+    options = {
+        "bias": None if inputs.bias is None else inputs.bias.detach(),
+        "scale": inputs.scale,
+        "softcap": inputs.softcap,
+        "sinks": None if inputs.sinks is None else inputs.sinks.detach().clone(),
+    }
+    return MeasuredCall(place, inputs.q.detach(), inputs.k.detach(), inputs.mask, options)
 
 
 # ---- the file ------------------------------------------------------------------------------------
@@ -410,17 +432,17 @@ def read_monitor(path: str | Path) -> list[HeadRow]:
         whole, _, _ = file.read().rpartition("\n")
     lines = csv.reader(io.StringIO(whole))
     found = next(lines, [])
-    if tuple(found) != COLUMNS:
+    if tuple(found) not in (COLUMNS, OLDEST):
         raise ArgumentError(
             "A file of a monitor must have the columns {columns}.",
             got="{found} in {path}",
             do="Pass a file that regard.monitor(model, out=…) or regard train wrote.",
-            columns=", ".join(COLUMNS),
+            columns=", ".join(OLDEST),
             found=", ".join(found)[:60] or "nothing",
             path=path,
         )
     try:
-        return [_read(line) for line in lines]
+        return [_read(line, len(found)) for line in lines]
     except (ValueError, IndexError) as error:
         raise ArgumentError(
             "Every line of the file of a monitor must have a step, a head and its numbers.",
@@ -430,9 +452,11 @@ def read_monitor(path: str | Path) -> list[HeadRow]:
         ) from error
 
 
-def _read(line: list[str]) -> HeadRow:
+def _read(line: list[str], columns: int) -> HeadRow:
     step, kind, layer, head, *numbers = line
     values = [float(number) if number else None for number in numbers]
+    # Files of earlier versions have fewer columns.
+    values += [None] * (len(COLUMNS) - columns)
     return dict(zip(COLUMNS, (int(step), kind, int(layer), int(head), *values), strict=True))
 
 

@@ -13,7 +13,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from regard.errors import RecordingError
-from regard.interception.steps import CallWriter, Kind
+from regard.interception.pipeline import ModuleTracker
+from regard.interception.steps import Kind
 
 FIELDS: dict[str, Kind | None] = {
     "encoder_attentions": "encoder",
@@ -24,7 +25,7 @@ FIELDS: dict[str, Kind | None] = {
 
 
 @contextmanager
-def dense_weights_recorded(model: Any, writer: CallWriter) -> Iterator[None]:
+def dense_weights_recorded(model: Any, tracker: ModuleTracker) -> Iterator[None]:
     """Ask the model for its weights in every forward pass; the user gets the output they asked for."""
     asked: list[tuple[dict[str, Any], int]] = []
 
@@ -37,7 +38,7 @@ def dense_weights_recorded(model: Any, writer: CallWriter) -> Iterator[None]:
     def after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
         del args, kwargs
         wanted, past = asked.pop()
-        _keep(writer, module, output, past)
+        _keep(tracker, module, output, past)
         return _as_wanted(module, output, wanted)
 
     hooks = (
@@ -51,7 +52,7 @@ def dense_weights_recorded(model: Any, writer: CallWriter) -> Iterator[None]:
             hook.remove()
 
 
-def _keep(writer: CallWriter, model: nn.Module, output: Any, past: int) -> None:
+def _keep(tracker: ModuleTracker, model: nn.Module, output: Any, past: int) -> None:
     found = {name: output.get(name) for name in FIELDS if output.get(name) is not None}
     if not any(found.values()):
         raise RecordingError(
@@ -63,8 +64,9 @@ def _keep(writer: CallWriter, model: nn.Module, output: Any, past: int) -> None:
     for name, layers in found.items():
         for number, weights in enumerate(layers):
             _check(type(model).__name__, f"{name}[{number}]", weights, past, cross=FIELDS[name] == "cross")
-            place = writer.place(f"{name}.{number}", FIELDS[name] or _kind(model, weights))
-            writer.add_weights(place, weights.detach(), past)
+            place = tracker.numbering.place(f"{name}.{number}", FIELDS[name] or _kind(model, weights))
+            if tracker.writer is not None:
+                tracker.writer.add_weights(place, weights.detach(), past)
 
 
 def _check(model: str, where: str, weights: Tensor | None, past: int, *, cross: bool) -> None:

@@ -94,8 +94,7 @@ class CallPlace(NamedTuple):
     name: str
     kind: Kind
     layer: int
-    occurrence: int
-    recorded: bool  # whether the writer keeps the calls of this layer
+    occurrence: int  # how many calls of the module came before it in the pass
 
 
 class CallListener(Protocol):
@@ -103,12 +102,6 @@ class CallListener(Protocol):
 
     def begin(self) -> None:
         """A forward pass begins."""
-
-    def place(self, name: str, kind: Kind) -> CallPlace:
-        """The place of the next call."""
-
-    def kind_before(self, name: str) -> Kind | None:
-        """The kind of the last call of a module; None if it was not called yet."""
 
 
 @runtime_checkable
@@ -137,6 +130,9 @@ class CallWriter(CallListener, Protocol):
     @property
     def gradients(self) -> bool:
         """Whether it waits for the gradients of outputs."""
+
+    def records(self, place: CallPlace) -> bool:
+        """Whether it keeps the calls of this layer; it is told of the others too."""
 
     def add(self, place: CallPlace, step: AttentionStep) -> None:
         """Write a call down."""

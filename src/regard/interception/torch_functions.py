@@ -8,22 +8,17 @@ run here with our own attention inside.
 from __future__ import annotations
 
 import inspect
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 from types import FunctionType
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from regard.interception.module_tracker import ModuleTracker, autocast, running_trackers
-from regard.interception.pipeline import attend
+from regard.interception.pipeline import ModuleTracker, attend, autocast, running_trackers
 from regard.interception.steps import InterceptedCall
 from regard.kernels import attention, attention_weights
 from regard.kernels.inputs import Inputs, prepare
@@ -148,53 +143,3 @@ def _with_our_attention(
     copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
     copy.__kwdefaults__ = original.__kwdefaults__
     return copy
-
-
-@contextmanager
-def compiled_runs_eagerly() -> Iterator[None]:
-    """Run compiled models eagerly, because compiled attention cannot be intercepted.
-
-    The stance holds for the whole process, so the first watch sets it and the last one restores it,
-    in whatever order threads leave. If the compiler was never loaded, nothing can have been compiled,
-    and it stays unloaded.
-    """
-    global _eager
-    if "torch._dynamo" not in sys.modules:
-        yield
-        return
-    with _lock:
-        if not _eager:
-            _stance.enter_context(torch.compiler.set_stance("force_eager"))
-        _eager += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _eager -= 1
-            if not _eager:
-                _stance.close()
-
-
-_eager = 0
-_stance = ExitStack()
-_slow = 0
-_fast_before = True
-_lock = threading.Lock()
-
-
-@contextmanager
-def fast_path_off() -> Iterator[None]:
-    """Switch off torch's fused encoder layer, which cannot be intercepted, while any model is watched."""
-    global _slow, _fast_before
-    with _lock:
-        if not _slow:
-            _fast_before = torch.backends.mha.get_fastpath_enabled()
-            torch.backends.mha.set_fastpath_enabled(False)
-        _slow += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _slow -= 1
-            if not _slow:
-                torch.backends.mha.set_fastpath_enabled(_fast_before)

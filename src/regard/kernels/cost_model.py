@@ -38,7 +38,7 @@ from regard.checks import check_integer
 from regard.errors import ArgumentError, DtypeError, Phrase, ShapeError
 from regard.kernels.operations import CostStep, ModelSizes, linear_steps, softmax_steps
 from regard.kernels.planner import plan
-from regard.languages import Texts, padded
+from regard.languages import Texts
 from regard.masks import Mask, MaskLike, as_mask, causal, parse
 from regard.masks.extent import Extent
 from regard.masks.mask import extent_of
@@ -163,7 +163,7 @@ class Cost:
         numbers = (
             [way.name, *(f"{getattr(way, name):,}" for name in COLUMNS if name != "way")] for way in self.ways
         )
-        lines = (" ".join(map(padded, row, COLUMNS.values())) for row in (head, *numbers))
+        lines = (" ".join(map(_aligned, row, COLUMNS.values())) for row in (head, *numbers))
         return "\n".join((self.setting_in_words(lang), *lines))
 
     def setting_in_words(self, lang: str = "en") -> str:
@@ -345,3 +345,11 @@ def _extent(length: int, keys: int | None) -> Extent:
             extent=extent,
         )
     return extent
+
+
+def _aligned(text: str, columns: int) -> str:
+    """A cell of a row of the table; a Chinese character takes two columns."""
+    from rich.cells import cell_len
+
+    width = abs(columns) - cell_len(text) + len(text)
+    return text.ljust(width) if columns < 0 else text.rjust(width)

@@ -17,11 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regard.masks.extent import Numbers as Numbers
 from regard.masks.id_table import as_array
-
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

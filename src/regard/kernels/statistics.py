@@ -28,9 +28,10 @@ from regard.kernels.planner import Plan, plan_extent
 from regard.kernels.precision import full_precision
 from regard.kernels.ring import collect_around, prepare_shard
 from regard.kernels.statistics_pass import MAX_ROWS
-from regard.kernels.statistics_rows import collect
+from regard.kernels.statistics_rows import collect, tiles_to_send
 from regard.kernels.statistics_totals import Statistics, Totals
-from regard.kernels.tiled import head_groups_of, run
+from regard.kernels.tile_pass import tables_for
+from regard.kernels.tiled import head_groups_of, run_call, tiled_call
 from regard.masks import MaskLike
 from regard.threads import spread
 
@@ -95,10 +96,13 @@ def _collect(inputs: Inputs, plan: Plan, *, with_output: bool, top: int) -> Stat
     totals = Totals.blank(inputs, with_output=with_output, top=top)
     # Rows in several parts need the lse of the whole row first; the fused kernel computes it fastest.
     lse_known = any(len(head_group.parts) > 1 for head_group in head_groups)
+    tiles = tiles_to_send(inputs, head_groups)
     if lse_known:
-        output, totals.lse = run(inputs, plan)
+        call = tiled_call(inputs, plan, tiles)
+        tables = call.tables
+        output, totals.lse = run_call(call)
         totals.output = output if with_output else None
-    for head_group in head_groups:
-        for part in head_group.parts:
-            collect(inputs, head_group, part, totals, lse_known=lse_known)
+    else:
+        tables = tables_for(inputs, (), tiles)
+    collect(inputs, head_groups, totals, lse_known=lse_known, tables=tables)
     return totals.finish(inputs)

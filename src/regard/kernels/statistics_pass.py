@@ -18,15 +18,14 @@ from functools import cached_property
 from itertools import accumulate
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from regard.kernels.device_tables import DeviceTables
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MaskPart, RowTile
 from regard.kernels.statistics_totals import Totals
-from regard.kernels.tile_pass import HeadGroup, PartTensors, take
-from regard.masks.extent import Integers
+from regard.kernels.tile_pass import HeadGroup, PartTensors, flatten_lead
 
 MAX_ROWS = 128
 """The most rows computed at once, however short they are."""
@@ -77,8 +76,9 @@ class StatisticsPass(PartTensors, ABC):
         *,
         lse_known: bool,
         scratch: ScoreBuffer,
+        tables: DeviceTables | None = None,
     ) -> None:
-        super().__init__(inputs.q, inputs.k, head_group, part, inputs.extent)
+        super().__init__(inputs.q, inputs.k, head_group, part, inputs.extent, tables)
         self.inputs, self.totals, self.scratch = inputs, totals, scratch
         self.lse_known = lse_known  # whether the lse and the output have been computed already
         wide = totals.lse.dtype
@@ -116,13 +116,7 @@ class StatisticsPass(PartTensors, ABC):
     @cached_property
     def tiles(self) -> list[RowTile]:
         """The rows of the part in tiles of at most ``max_scores`` scores."""
-        found: list[RowTile] = []
-        for row in self.part.rows:
-            scores = max(1, self.batch * self.heads * row.width)
-            step = min(MAX_ROWS, max(1, self.max_scores // scores))
-            starts = range(row.start, row.stop, step)
-            found += (replace(row, start=start, stop=min(start + step, row.stop)) for start in starts)
-        return found
+        return list(score_tiles(self.part, self.batch * self.heads, self.max_scores))
 
     @cached_property
     def buffer_sizes(self) -> tuple[int, int]:
@@ -156,7 +150,7 @@ class StatisticsPass(PartTensors, ABC):
         q = self.q[:, :, tile.start : tile.stop]
         flat = q.reshape(self.batch * self.key_head_count, self.group_size * count, q.shape[-1])
         scores = self._buffer(0, (*flat.shape[:2], tile.width))
-        torch.bmm(flat, take(self.k_columns, tile, axis=-1), out=scores)
+        torch.bmm(flat, self.take(self.k_columns, tile, axis=-1), out=scores)
         scores = scores.view(self.batch, self.key_head_count, self.group_size, count, tile.width)
         if softcap is not None:
             scores.tanh_().mul_(softcap * LOG2_E)
@@ -167,19 +161,30 @@ class StatisticsPass(PartTensors, ABC):
     def _bias(self, tile: RowTile) -> Tensor:
         bias = self.inputs.bias
         assert bias is not None
-        device = self.q.device
-        q = torch.from_numpy(self.q_positions[tile.start : tile.stop]).to(device)
-        k = torch.from_numpy(self._key_positions(tile)).to(device)
+        q, k = self.positions(tile)
         tables = bias.narrow(bias.tables, self.head_group.batch, self.head_group.heads)
         values = bias.tile(tables, q, k, self.inputs.extent)
         return self._by_group(values.to(self.k_columns.dtype) * LOG2_E)
+
+    def _forbidden(self, tile: RowTile) -> Iterator[tuple[slice, Tensor]]:
+        """Columns of a tile, and which of them the mask forbids, with the axes of scores, to be broadcast."""
+        for columns, forbidden in self._tables(tile):
+            yield columns, self._by_group(self.head_group.own(flatten_lead(forbidden, self.inputs.lead)))
+
+    def _tables(self, tile: RowTile) -> Iterator[tuple[slice, Tensor]]:
+        if self.sent_tables is not None:
+            for columns, allowed in self.sent_tables.questions(self.part, tile):
+                yield columns, ~allowed
+            return
+        for columns, evaluated in self.part.questions(tile, self.inputs.extent):
+            yield columns, torch.from_numpy(~evaluated)
 
     def _add_output(self, tile: RowTile, powers: Tensor, factor: Tensor | None = None) -> None:
         """Write ``powers · factor · v``, if it was asked for; without a factor, powers are weights."""
         if self.v is None or self.totals.output is None:
             return
         place = self._place(tile)
-        flat, v = powers.flatten(0, 1).flatten(1, 2), take(self.v, tile, axis=-2)
+        flat, v = powers.flatten(0, 1).flatten(1, 2), self.take(self.v, tile)
         target = self.totals.output[self.head_group.batch, self.head_group.heads]
         alone = factor is None and target.dtype == flat.dtype and len(flat) == self.group_size == 1
         if alone and isinstance(place, slice):
@@ -198,7 +203,7 @@ class StatisticsPass(PartTensors, ABC):
         top, place = weights.shape[-1], self._place(tile)
         found, column = powers.topk(min(top, tile.width), dim=-1)
         found = (found if factor is None else found * factor[..., None]).flatten(1, 2)
-        key = torch.from_numpy(self._key_positions(tile)).to(found.device)[column].flatten(1, 2)
+        key = self.positions(tile)[1][column].flatten(1, 2)
         key = torch.where(found > 0, key, -1)
         both = torch.cat([weights[:, :, place], found], -1)
         both_keys = torch.cat([keys[:, :, place], key], -1)
@@ -220,11 +225,6 @@ class StatisticsPass(PartTensors, ABC):
         rows = slice(tile.start, tile.stop)
         return rows if self.queries is None else self.queries[rows]
 
-    def _key_positions(self, tile: RowTile) -> Integers:
-        """The positions of the keys of a tile, side by side."""
-        runs = [self.k_positions[start:stop] for start, stop in tile.runs]
-        return runs[0] if len(runs) == 1 else np.concatenate(runs)
-
     def _by_group(self, x: Tensor) -> Tensor:
         """``(batch or 1, head or 1, ...)`` with the head axis split into key heads and groups."""
         return x.unsqueeze(2) if x.shape[1] == 1 else x.reshape(x.shape[0], -1, self.group_size, *x.shape[2:])
@@ -235,3 +235,11 @@ class StatisticsPass(PartTensors, ABC):
         if self.store[number].numel() < size:
             self.store[number] = self.store[number].new_empty(size)
         return self.store[number][:size].view(shape)
+
+
+def score_tiles(part: MaskPart, elements: int, max_scores: int) -> Iterator[RowTile]:
+    """The rows of a part in tiles of at most ``max_scores`` scores over all elements, heads of the batch."""
+    for row in part.rows:
+        step = min(MAX_ROWS, max(1, max_scores // max(1, elements * row.width)))
+        for start in range(row.start, row.stop, step):
+            yield replace(row, start=start, stop=min(start + step, row.stop))

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from regard.kernels.layout import RowTile
 from regard.kernels.statistics_pass import LOG2_E, MASKED_SCORE, StatisticsPass
-from regard.kernels.tile_pass import flatten_lead
+from regard.kernels.tile_pass import take_positions
 from regard.masks.extent import Integers
 
 NEAR_KEYS = 128
@@ -36,7 +36,6 @@ class SoftmaxRows(NamedTuple):
     """Some rows before normalisation; the axes are (batch, key head, query head of its group, query, ...)."""
 
     tile: RowTile
-    k_positions: Integers
     powers: Tensor  # 2^(score − highest), (..., key)
     highest: Tensor  # (...)
     sums: Tensor  # Σ powers
@@ -53,11 +52,14 @@ class DistanceSums:
     ``Σ p (k − q) = Σ p k − q Σ p`` loses no precision; nearby, that difference would.
     """
 
-    def __init__(self, queries: Integers, keys: Integers, like: Tensor) -> None:
-        q, k = queries - queries[0], keys - queries[0]
-        self._left = int(np.searchsorted(k, -NEAR_KEYS))
-        self._right = max(self._left, int(np.searchsorted(k, q[-1] + NEAR_KEYS, side="right")))
-        self._own, self._places = (torch.from_numpy(x).to(like.device, like.dtype) for x in (q, k))
+    def __init__(
+        self, queries: Integers, keys: Integers, places: tuple[Tensor, Tensor], like: Tensor
+    ) -> None:
+        """``places`` are the positions of queries and keys on the device of ``like``."""
+        first, last = int(queries[0]), int(queries[-1])
+        self._left = int(np.searchsorted(keys, first - NEAR_KEYS))
+        self._right = max(self._left, int(np.searchsorted(keys, last + NEAR_KEYS, side="right")))
+        self._own, self._places = ((x - first).to(like.dtype) for x in places)
         # The signed place of each far key, and its sign.
         self._far = torch.stack([self._places, torch.ones_like(self._places)])
         self._far[:, : self._left].neg_()
@@ -96,18 +98,16 @@ class TorchStatistics(StatisticsPass):
 
     def _rows(self, tile: RowTile) -> SoftmaxRows:
         """The powers of some rows, and their sums."""
-        k_positions = self._key_positions(tile)
         scores = self._scores(tile)
         visible = self._hide(tile, scores)
         sees = visible > 0
-        (highest, sums, shifted, distances), peak_column = self._powers(tile, k_positions, scores)
+        (highest, sums, shifted, distances), peak_column = self._powers(tile, scores)
         lse = self._lse(tile, highest, sums, sees)
         factor = torch.exp2(highest - torch.where(lse == -torch.inf, 0.0, lse * LOG2_E)) * sees
-        peak_key = torch.from_numpy(k_positions).to(scores.device)[peak_column]
-        self._keep_peaks(tile, visible, factor, peak_key)
-        return SoftmaxRows(tile, k_positions, scores, highest, sums, distances, shifted, factor, sees)
+        self._keep_peaks(tile, visible, factor, self.positions(tile)[1][peak_column])
+        return SoftmaxRows(tile, scores, highest, sums, distances, shifted, factor, sees)
 
-    def _powers(self, tile: RowTile, k_positions: Integers, scores: Tensor) -> tuple[Tensor, Tensor]:
+    def _powers(self, tile: RowTile, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Scores to powers in place; for each row four numbers, and the column of the greatest.
 
         The numbers ``(4, ...)`` are the greatest score, Σ power, Σ power · (score − greatest), and
@@ -118,7 +118,8 @@ class TorchStatistics(StatisticsPass):
         numbers = flat.new_empty(4, *flat.shape[:2])
         moments = flat.new_empty(2, *flat.shape[:2])
         maxima = flat.new_empty(*flat.shape[:2], -(-width // ARGMAX_BLOCK))
-        gaps = DistanceSums(self.q_positions[tile.start : tile.stop], k_positions, flat)
+        own, keys = self.q_positions[tile.start : tile.stop], take_positions(self.k_positions, tile)
+        gaps = DistanceSums(own, keys, self.positions(tile), flat)
         for heads, rows in _chunks(*flat.shape):
             chunk, (highest, sums, shifted, _) = flat[heads, rows], numbers[:, heads, rows]
             _block_maxima(chunk, maxima[heads, rows])
@@ -137,12 +138,10 @@ class TorchStatistics(StatisticsPass):
         if self.inputs.bias is not None:
             scores.clamp_(min=MASKED_SCORE)
         hidden = torch.zeros((1, 1, 1, count), dtype=torch.int64, device=scores.device)
-        for columns, allowed in self.part.questions(tile, self.inputs.extent):
-            forbidden = np.broadcast_to(~allowed, (*allowed.shape[:-2], count, columns.stop - columns.start))
-            flat_lead = flatten_lead(torch.from_numpy(forbidden.copy()), self.inputs.lead)
-            by_head = self._by_group(self.head_group.own(flat_lead)).to(scores.device)
-            scores[..., columns].masked_fill_(by_head, MASKED_SCORE)
-            hidden = hidden + by_head.sum(-1)
+        for columns, forbidden in self._forbidden(tile):
+            scores[..., columns].masked_fill_(forbidden, MASKED_SCORE)
+            width = columns.stop - columns.start
+            hidden = hidden + forbidden.expand(*forbidden.shape[:-1], width).sum(-1)
         if self.inputs.bias is not None:  # a bias may forbid anywhere
             return (scores > 0.5 * MASKED_SCORE).sum(-1)
         return (tile.width - hidden).expand(scores.shape[:-1])
@@ -170,10 +169,10 @@ class TorchStatistics(StatisticsPass):
         self._add("entropy", place, rows.factor * (above * rows.sums - rows.shifted) / LOG2_E)
         self._add("mass", place, rows.factor * rows.sums)
         self._add("far", place, rows.factor * rows.distances)
-        own = self.q_positions[rows.tile.start : rows.tile.stop]
-        self._add("self_weight", place, self._weight_at(rows, own))
-        self._add("previous_weight", place, self._weight_at(rows, own - 1))
-        self._add("first_weight", place, self._weight_at(rows, np.zeros_like(own)))
+        own, keys = self.positions(rows.tile)
+        self._add("self_weight", place, _weight_at(rows, keys, own))
+        self._add("previous_weight", place, _weight_at(rows, keys, own - 1))
+        self._add("first_weight", place, _weight_at(rows, keys, torch.zeros_like(own)))
         self._add_received(rows)
         self._merge_top(rows.tile, rows.powers, rows.factor)
         self._add_output(rows.tile, rows.powers, rows.factor)
@@ -191,14 +190,6 @@ class TorchStatistics(StatisticsPass):
         peak_key[:, :, place] = torch.where(better, key, earlier)
         peak[:, :, place] = torch.maximum(mine, before)
 
-    def _weight_at(self, rows: SoftmaxRows, position: Integers) -> Tensor:
-        """The weight of each row on the key at its own ``position``; 0 if it is not among the keys."""
-        column = np.searchsorted(rows.k_positions, position).clip(max=len(rows.k_positions) - 1)
-        there = torch.from_numpy(rows.k_positions[column] == position).to(rows.powers.device)
-        index = torch.from_numpy(column).to(rows.powers.device)[:, None]
-        found = rows.powers.gather(-1, index.expand(*rows.powers.shape[:-1], 1)).squeeze(-1)
-        return found * rows.factor * there
-
     def _add_received(self, rows: SoftmaxRows) -> None:
         heads = rows.powers.flatten(0, 2)  # (batch · head, query, key)
         found = torch.bmm(rows.factor.flatten(0, 2).unsqueeze(1), heads)
@@ -211,6 +202,13 @@ class TorchStatistics(StatisticsPass):
     def _grouped(self, x: Tensor) -> Tensor:
         grouped: Tensor = x.unflatten(1, (self.key_head_count, self.group_size))
         return grouped
+
+
+def _weight_at(rows: SoftmaxRows, keys: Tensor, position: Tensor) -> Tensor:
+    """The weight of each row on the key at its own ``position``; 0 if it is not among the keys, in order."""
+    column = torch.searchsorted(keys, position).clamp_(max=len(keys) - 1)
+    index = column[:, None].expand(*rows.powers.shape[:-1], 1)
+    return rows.powers.gather(-1, index).squeeze(-1) * rows.factor * (keys[column] == position)
 
 
 def _chunks(heads: int, rows: int, width: int) -> Iterator[tuple[slice, slice]]:

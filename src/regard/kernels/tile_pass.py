@@ -45,6 +45,9 @@ MIN_ROW_TILES = 16
 MIN_TILE_ROWS = 64
 """A row tile of this many rows is not split further."""
 
+PartTiles = dict[MaskPart, tuple[RowTile, ...]]
+"""Row tiles of some parts."""
+
 
 @dataclass(frozen=True, eq=False)
 class HeadGroup:
@@ -106,7 +109,7 @@ class PartTensors:
         extent: Extent,
         tables: DeviceTables | None = None,
     ) -> None:
-        self.head_group, self.part = head_group, part
+        self.head_group, self.part, self.sent_tables = head_group, part, tables
         self.key_heads, self.group_size = key_heads_of(head_group.heads, q.shape[1], k.shape[1])
         if tables is not None:
             self.queries, self.keys = tables.queries(part), tables.keys(part)
@@ -125,6 +128,26 @@ class PartTensors:
     def of_keys(self, x: Tensor) -> Tensor:
         """The entries of ``x (batch, key head, key, ...)`` for the keys of this part."""
         return gather(x[self.head_group.batch, self.key_heads], self.keys)
+
+    def positions(self, row: RowTile) -> tuple[Tensor, Tensor]:
+        """The positions of the queries and of the keys of a row tile."""
+        if self.sent_tables is not None:
+            return self.sent_tables.positions(self.part, row)
+        q, k = self.q_positions[row.start : row.stop], take_positions(self.k_positions, row)
+        return torch.from_numpy(q), torch.from_numpy(k)
+
+    def key_index(self, row: RowTile) -> Tensor:
+        """The keys of a row tile of several runs, one by one."""
+        if self.sent_tables is not None:
+            return self.sent_tables.key_index(self.part, row)
+        return torch.from_numpy(row.key_index)
+
+    def take(self, x: Tensor, row: RowTile, *, axis: int = -2) -> Tensor:
+        """The keys of a row tile side by side, of all keys of the part: a view if they are one run."""
+        if len(row.runs) > MAX_JOINED_RUNS:
+            return x.index_select(axis, self.key_index(row))
+        runs = [x.narrow(axis, start, stop - start) for start, stop in row.runs]
+        return runs[0] if len(runs) == 1 else torch.cat(runs, axis)
 
 
 class TilePass(PartTensors):
@@ -240,10 +263,7 @@ class TilePass(PartTensors):
         """The keys and values of a row tile."""
         both = (self.all_k, self.all_v) if self.gathered is None else self.gathered
         if self.keys is None or self.gathered is not None:
-            if len(row.runs) > MAX_JOINED_RUNS:
-                index = self._key_index(row)
-                return both[0].index_select(2, index), both[1].index_select(2, index)
-            return take(both[0], row), take(both[1], row)
+            return self.take(both[0], row), self.take(both[1], row)
         start, stop = row.runs[0]
         regular = self.part.regular("keys", start, stop)
         if regular is not None:
@@ -281,7 +301,7 @@ class TilePass(PartTensors):
     def _new_additive(self, row: RowTile, masked: bool) -> tuple[Tensor, Tensor | None]:
         if self.call.inputs.bias is None:
             return self._forbidden(row)
-        q, k = self._positions(row)
+        q, k = self.positions(row)
         additive = self.call.inputs.bias.tile(self.tables, q, k, self.call.inputs.extent)
         # In at least float32, and expanded: the kernel does not broadcast queries and keys.
         additive = additive.to(torch.promote_types(self.all_q.dtype, torch.float32))
@@ -317,31 +337,20 @@ class TilePass(PartTensors):
 
     def _sent(self, row: RowTile, tables: DeviceTables) -> tuple[Tensor, Tensor | None]:
         """The same from what was sent to the device."""
-        allowed = self.head_group.own(flatten_lead(tables.allowed(self.part, row), self.call.inputs.lead))
         wide = torch.promote_types(self.all_q.dtype, torch.float32)
-        additive = torch.zeros(allowed.shape, dtype=wide, device=allowed.device)
-        sees = None if tables.all_see(self.part, row) else allowed.any(-1)
-        return additive.masked_fill_(~allowed, -torch.inf), sees
-
-    def _positions(self, row: RowTile) -> tuple[Tensor, Tensor]:
-        """The positions of the queries and of the keys of a row tile."""
-        if self.call.tables is not None:
-            return self.call.tables.positions(self.part, row)
-        q, k = self.q_positions[row.start : row.stop], _take_positions(self.k_positions, row)
-        return torch.from_numpy(q), torch.from_numpy(k)
-
-    def _key_index(self, row: RowTile) -> Tensor:
-        """The keys of a row tile, one by one."""
-        if self.call.tables is not None:
-            return self.call.tables.key_index(self.part, row)
-        return torch.from_numpy(row.key_index)
+        shape = (*self.part.mask.lead, row.stop - row.start, row.width)
+        forbidden = torch.zeros(shape, dtype=wide, device=self.all_q.device)
+        for columns, allowed in tables.questions(self.part, row):
+            forbidden[..., columns].masked_fill_(~allowed, -torch.inf)
+        additive = self.head_group.own(flatten_lead(forbidden, self.call.inputs.lead))
+        return additive, None if tables.all_see(self.part, row) else (additive == 0).any(-1)
 
     def _collector(self, row: RowTile) -> Any:
         """The function to which the plain kernel passes the gradients of the scores, if a bias needs them."""
         bias = self.call.inputs.bias
         if bias is None or not self.of_tables:
             return None
-        q, k = self._positions(row)
+        q, k = self.positions(row)
 
         def collect(rows: slice, grad_scores: Tensor) -> None:
             bias.add_gradient(self.of_tables, grad_scores, self.tables, q[rows], k, self.call.inputs.extent)
@@ -351,7 +360,7 @@ class TilePass(PartTensors):
     def _add_keys(self, total: Tensor, row: RowTile, values: Tensor) -> None:
         """Add what belongs to the keys of a row tile, in the order in which ``_keys_of`` returns them."""
         if len(row.runs) > MAX_JOINED_RUNS:
-            _add(total, self._key_index(row), values)
+            _add(total, self.key_index(row), values)
             return
         done = 0
         for start, stop in row.runs:
@@ -367,12 +376,24 @@ class TilePass(PartTensors):
         return grad if self.group_size == 1 else grad.unflatten(1, (-1, self.group_size)).sum(2)
 
 
-def tables_for(inputs: Inputs, head_groups: tuple[HeadGroup, ...]) -> DeviceTables | None:
-    """What all tiles need on a device, in one copy; None on the CPU, where a tile makes what it needs."""
-    if inputs.q.device.type == HOST:
+def tables_for(
+    inputs: Inputs, head_groups: tuple[HeadGroup, ...], also: PartTiles | None = None
+) -> DeviceTables | None:
+    """What all tiles need on a device, in one copy; None on the CPU, where a tile makes what it needs.
+
+    ``also`` are further tiles for which something must be sent.
+    """
+    if on_host(inputs):
         return None
-    parts = dict.fromkeys(part for head_group in head_groups for part in head_group.parts)
-    return DeviceTables(inputs, {part: rows_of(part, inputs) for part in parts})
+    tiles = dict(also or {})
+    for part in dict.fromkeys(part for head_group in head_groups for part in head_group.parts):
+        tiles[part] = rows_of(part, inputs) + tiles.get(part, ())
+    return DeviceTables(inputs, tiles)
+
+
+def on_host(inputs: Inputs) -> bool:
+    """Whether the tensors are on the CPU, so that nothing has to be sent."""
+    return inputs.q.device.type == HOST
 
 
 def rows_of(part: MaskPart, inputs: Inputs) -> tuple[RowTile, ...]:
@@ -428,15 +449,8 @@ def gather(x: Tensor, index: Tensor | None) -> Tensor:
     return x if index is None else x.index_select(2, index)
 
 
-def take(x: Tensor, row: RowTile, *, axis: int = -2) -> Tensor:
-    """The keys of a row tile side by side: a view if they are one run."""
-    if len(row.runs) > MAX_JOINED_RUNS:
-        return x.index_select(axis, torch.from_numpy(row.key_index).to(x.device))
-    runs = [x.narrow(axis, start, stop - start) for start, stop in row.runs]
-    return runs[0] if len(runs) == 1 else torch.cat(runs, axis)
-
-
-def _take_positions(positions: Integers, row: RowTile) -> Integers:
+def take_positions(positions: Integers, row: RowTile) -> Integers:
+    """The positions of the keys of a row tile side by side: a view if they are one run."""
     return positions[slice(*row.runs[0])] if len(row.runs) == 1 else positions[row.key_index]
 
 

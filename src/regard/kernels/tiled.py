@@ -26,7 +26,7 @@ from regard.kernels.layout import MAX_TILE_ROWS, lay_out
 from regard.kernels.plain_kernel import BackwardRows, add_sinks, finite_lse, merge
 from regard.kernels.planner import ElementPlan, Plan
 from regard.kernels.precision import full_precision
-from regard.kernels.tile_pass import WHOLE, HeadGroup, TiledCall, TilePass, tables_for
+from regard.kernels.tile_pass import WHOLE, HeadGroup, PartTiles, TiledCall, TilePass, tables_for
 from regard.threads import each, spread
 
 MIN_CALL_PAIRS = 1 << 14
@@ -35,13 +35,23 @@ MIN_CALL_PAIRS = 1 << 14
 
 def run(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     """Output ``(batch, head, query, channel)`` and lse ``(batch, head, query)`` of a planned call."""
+    return run_call(tiled_call(inputs, plan))
+
+
+def tiled_call(inputs: Inputs, plan: Plan, also: PartTiles | None = None) -> TiledCall:
+    """What runs a plan. On another device its tables are also those of further tiles."""
     inputs = inputs.with_positive_scale()
     use_fused = _fused_can(inputs)
     # The fused kernel has a built-in causal mask for squares, but cannot combine it with a bias.
     head_groups = tuple(head_groups_of(inputs, plan, own_causal=use_fused and inputs.bias is None))
     # The seed comes from torch's generator, so that torch.manual_seed determines it.
     seed = int(torch.randint(1 << 62, ())) if inputs.dropout else 0
-    call = TiledCall(inputs, head_groups, use_fused, seed, tables_for(inputs, head_groups))
+    return TiledCall(inputs, head_groups, use_fused, seed, tables_for(inputs, head_groups, also))
+
+
+def run_call(call: TiledCall) -> tuple[Tensor, Tensor]:
+    """Output and lse of a call."""
+    inputs = call.inputs
     tables = inputs.bias.tables if inputs.bias is not None else ()
     with full_precision(inputs.q):
         output, lse = _TiledAttention.apply(  # type: ignore[no-untyped-call]

@@ -43,7 +43,7 @@ def explain_model(
     if model is not None:
         seen = load_reader(model).read(text, pair=pair, projections=True)
         return explain_recording(
-            seen, title=text, name=str(model), lang=lang, kind=kind, layer=layer, head=head, token=token
+            seen, title=text, name=_short(model), lang=lang, kind=kind, layer=layer, head=head, token=token
         )
     seen = look(embedded(), text, translation=pair, projections=True).recording
     if kind in (None, "cross") and layer is None and head is None:
@@ -53,6 +53,12 @@ def explain_model(
     return explain_recording(
         seen, title=text, name=name, lang=lang, kind=kind, layer=layer, head=head, token=token
     )
+
+
+def _short(model: str | Path) -> str:
+    """The name of a model for readers: of a long absolute path, its end."""
+    parts = Path(model).parts
+    return f"…/{parts[-2]}/{parts[-1]}" if Path(model).is_absolute() and len(parts) > 3 else str(model)
 
 
 def explain_recording(

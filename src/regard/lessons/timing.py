@@ -47,7 +47,7 @@ EXTRA_MEMORY = {"sparse": 9, "linear": 3}
 Sparse attention gathers parts of Q, K and V and merges their outputs; linear attention joins segments.
 """
 
-Call = Callable[[Tensor, Tensor, Tensor], Tensor]
+TimedFunction = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def _textbook(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ def _textbook(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.matmul(weights, v)
 
 
-CALLS: dict[str, Call] = {
+CALLS: dict[str, TimedFunction] = {
     "textbook": _textbook,
     "standard": attention,
     "causal": lambda q, k, v: attention(q, k, v, mask=causal()),

@@ -20,6 +20,7 @@ Array = Any
 
 Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Numbers = NDArray[np.float64]
 
 
 MAX_LENGTH = 1 << 30

@@ -10,7 +10,8 @@ import numpy as np
 from regard.errors import MaskError, ShapeError
 from regard.masks.extent import Array, Extent, Pairs, TiledAxis
 from regard.masks.id_table import IdTable, aligned, as_array, as_table, with_head, without_head
-from regard.masks.mask import Constant, Mask, Verdicts, verdicts
+from regard.masks.mask import Both, Constant, Either, Mask, Verdicts, verdicts
+from regard.masks.patterns import Window
 from regard.masks.table_text import write_table
 
 
@@ -182,3 +183,15 @@ def dense(table: object) -> Mask:
     dense([[1, 0], [1, 1]]) & causal()
     """
     return Dense(as_table(table))
+
+
+def looks_back(mask: Mask) -> bool:
+    """Whether no query sees a later key, as far as the mask itself shows."""
+    if isinstance(mask, Window):
+        return mask.after == 0
+    if isinstance(mask, Dense):
+        queries, keys = mask.table.values.shape[-2:]
+        return queries > 1 and not np.triu(mask.table.values, keys - queries + 1).any()
+    if isinstance(mask, Both):
+        return any(looks_back(part) for part in mask.parts)
+    return isinstance(mask, Either) and all(looks_back(part) for part in mask.parts)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from regard.interception.hf_masks import FunctionMask
+from regard.interception.function_mask import FunctionMask
 from regard.interception.placed_mask import PlacedMask
 from regard.interception.steps import MaskView
 from regard.masks import Mask, padding

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 Positions = slice | int | Sequence[int]
 """Some positions along an axis."""
 
+Block = Callable[[int, int, Integers, Integers], Tensor]
+"""Computes ``(query, key)`` numbers of one head from batch, index of the head, queries and keys."""
+
 
 @dataclass(frozen=True, eq=False)
 class Call(ABC):
@@ -138,7 +141,7 @@ class Call(ABC):
 
     def _part(
         self,
-        block: Callable[[int, int, Integers, Integers], Tensor],
+        block: Block,
         head: int | None,
         rows: Positions,
         columns: Positions,
@@ -148,7 +151,7 @@ class Call(ABC):
         if head is None:
             return torch.stack([self._part(block, one, rows, columns, batch) for one in self.head_numbers])
         index = self._index_of(head)
-        self._check_batch(batch)
+        check_sequence(batch, self.batch)
         i, j = positions(rows, self.queries, "rows"), positions(columns, self.keys, "columns")
         return block(batch, index, i, j)
 
@@ -166,8 +169,18 @@ class Call(ABC):
         """The gradient of the weights, ``∂L/∂w_ij = dO_i · v_j``, ``(rows, columns)``.
 
         For calls recorded with ``gradients=True``; arguments are those of :meth:`weights`.
+
+        >>> from regard.recording import ScoredCall
+        >>> q = k = torch.zeros(1, 1, 2, 4)  # every weight is 1/2
+        >>> v = torch.tensor([[[[1.0, 0.0], [3.0, 0.0]]]])
+        >>> lse, given = torch.full((1, 1, 2), 2.0).log(), torch.ones(1, 1, 2, 2)
+        >>> call = ScoredCall("attention", "encoder", 0, q, k, lse, v, output_gradient=given)
+        >>> call.gradient(head=0, rows=0)
+        tensor([[1., 3.]])
+        >>> call.score_gradient(head=0, rows=0)  # the output is 2, and so is the mean of the gradients
+        tensor([[-0.5000,  0.5000]])
         """
-        return self.scored().gradient(head, rows, columns, batch)
+        return self._part(self.scored().gradient_block, head, rows, columns, batch)
 
     def score_gradient(
         self,
@@ -180,7 +193,7 @@ class Call(ABC):
 
         Scores are those that go into softmax: after a softcap, with the bias.
         """
-        return self.scored().score_gradient(head, rows, columns, batch)
+        return self._part(self.scored().score_gradient_block, head, rows, columns, batch)
 
     def weights_times_gradient(
         self,
@@ -190,7 +203,7 @@ class Call(ABC):
         batch: int = 0,
     ) -> Tensor:
         """``w_ij · ∂L/∂w_ij``: to first order, what the loss owes to a weight, ``(rows, columns)``."""
-        return self.scored().weights_times_gradient(head, rows, columns, batch)
+        return self._part(self.scored().product_block, head, rows, columns, batch)
 
     def contribution(
         self,
@@ -206,14 +219,14 @@ class Call(ABC):
         For calls recorded with ``projections=True``. ``direction (width,)`` is u, the difference of two rows
         of the unembedding, for example.
         """
-        return self.scored().contribution(head, rows, columns, batch, direction=direction)
+        return self._part(self.scored().contribution_block(direction), head, rows, columns, batch)
 
     def projected(self, head: int | None, rows: Positions = slice(None), batch: int = 0) -> Tensor:
         """``O_i W_O``: what one head adds to the output of the layer, ``(rows, width)``.
 
         For calls recorded with ``projections=True``; None means every head, ``(head, rows, width)``.
         """
-        return self.scored().projected(head, rows, batch)
+        return self._part(self.scored().projected_block, head, rows, slice(None), batch)
 
     def layer_output(self, rows: Positions = slice(None), batch: int = 0) -> Tensor:
         """``x_i + Σ_h O_i W_O + b``: what the attention of the layer leaves behind, ``(rows, width)``.
@@ -306,15 +319,17 @@ class Call(ABC):
             )
         return self.head_numbers.index(head)
 
-    def _check_batch(self, batch: int) -> None:
-        if not is_index(batch, self.batch):
-            raise ArgumentError(
-                "batch must be one of the recorded sequences (0 … {last}).",
-                got="batch = {batch!r}",
-                do="Count from 0.",
-                last=self.batch - 1,
-                batch=batch,
-            )
+
+def check_sequence(batch: object, count: int) -> None:
+    """Raise unless this is the number of one of the sequences that were read together."""
+    if not is_index(batch, count):
+        raise ArgumentError(
+            "batch must be one of the recorded sequences (0 … {last}).",
+            got="batch = {batch!r}",
+            do="Count from 0.",
+            last=count - 1,
+            batch=batch,
+        )
 
 
 def widened(tensor: Tensor) -> Tensor:

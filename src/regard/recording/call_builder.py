@@ -1,5 +1,7 @@
 """A call that grows while a model generates, and the rule of what continues it.
 
+    AttentionStep, one or several → ScoredCallBuilder → ScoredCall
+
 When a model generates, it reads the prompt and then one token after another, each time with the keys
 of everything before in a cache. A step *continues* the earlier call of the same module if
 
@@ -28,27 +30,16 @@ from torch import Tensor
 
 from regard.errors import RecordingError
 from regard.interception.steps import AttentionStep, CallPlace, Kind, MaskView
-from regard.kernels import Statistics, attention_with_lse
+from regard.kernels import attention_with_lse
 from regard.masks import Mask
 from regard.masks.extent import Extent
 from regard.recording.beam_rows import BeamRows, SelectedMaskView, along, parents, without_ended
-from regard.recording.buffer import Buffer
-from regard.recording.kept_statistics import joined, placed
 from regard.recording.output_gradients import OutputGradients
 from regard.recording.scored_call import ScoredCall
 from regard.recording.selection import longer_bias, mask_of_heads
 from regard.recording.step_masks import MaskRows, StackedMask
 from regard.recording.summary_call import SummaryCall
 from regard.recording.watch_options import WatchOptions
-
-
-def begin_call(
-    place: CallPlace, step: AttentionStep, options: WatchOptions, run: int
-) -> ScoredCallBuilder | SummaryCallBuilder:
-    """The call that a step begins: of its statistics where they came with it, otherwise of Q, K and lse."""
-    if step.statistics is not None:
-        return SummaryCallBuilder(place, step, options, run, step.statistics)
-    return ScoredCallBuilder(place, step, options, run)
 
 
 class CallBuilder(ABC):
@@ -137,53 +128,19 @@ class CallBuilder(ABC):
 
     def _described(self) -> dict[str, Any]:
         """What all types of call have in common."""
-        extent = Extent(self.stop - self.start, self.keys)
         return {
             "name": self.place.name,
             "kind": self.kind,
             "layer": self.place.layer,
             "run": self.run,
             "numbers": self.options.heads,
-            "mask": mask_of_heads(self._mask(), self.options.heads, extent),
+            "mask": self._of_heads(self._mask(), Extent(self.stop - self.start, self.keys)),
         }
 
-
-class SummaryCallBuilder(CallBuilder):
-    """The statistics of a call while generation may still append to it, and its last key."""
-
-    def __init__(
-        self, place: CallPlace, step: AttentionStep, options: WatchOptions, run: int, kept: Statistics
-    ) -> None:
-        super().__init__(place, step, options, run)
-        self.kept = kept
-        self.last_key = step.k[:, :, -1:].detach().clone()
-
-    def continued_by(self, step: AttentionStep, past: int, *, last_only: bool = False) -> bool:
-        """Whether the step has statistics and continues this call."""
-        return step.statistics is not None and super().continued_by(step, past, last_only=last_only)
-
-    def searched_by(self, step: AttentionStep, past: int) -> bool:
-        """False: a beam search needs the keys of all positions."""
-        del step, past
-        return False
-
-    def _shared_keys(self, step: AttentionStep, *, last_only: bool) -> tuple[Tensor, Tensor]:
-        del last_only
-        last = self.stop - 1 - step.first_key
-        return self.last_key, step.k.detach()[:, :, last : last + 1]
-
-    def _append_rows(self, step: AttentionStep) -> None:
-        assert step.statistics is not None  # continued_by asked
-        self.kept = joined(self.kept, placed(step.statistics, step.first_key - self.first_key))
-        self.last_key = step.k[:, :, -1:].detach().clone()
-
-    def follow(self, rows: Tensor, prompt: int) -> None:
-        """Nothing to do: no beam search appends to statistics."""
-        del rows, prompt
-
-    def call(self) -> SummaryCall:
-        """The call so far."""
-        return SummaryCall(kept=self.kept, **self._described())
+    def _of_heads(self, mask: Mask, extent: Extent) -> Mask:
+        """The mask of the heads that are kept."""
+        heads = self.options.heads
+        return mask if heads is None else mask_of_heads(mask, heads, extent)
 
 
 class ScoredCallBuilder(CallBuilder):
@@ -350,7 +307,7 @@ class ScoredCallBuilder(CallBuilder):
                     q,
                     k,
                     k,
-                    mask=mask_of_heads(mask, self.options.heads, Extent(stop - start, keys)),
+                    mask=self._of_heads(mask, Extent(stop - start, keys)),
                     bias=None if self.bias is None else self.bias.crop(rows, keys),
                     scale=self.scale,
                     softcap=self.softcap,
@@ -412,3 +369,42 @@ def _exact(computed: torch.dtype, kept: torch.dtype) -> bool:
     Torch's kernel for half precisions rounds inside, so that its lse is off by some 1e-4.
     """
     return computed in (torch.float32, torch.float64) and torch.promote_types(computed, kept) == kept
+
+
+class Buffer:
+    """Rows appended along one axis; the capacity doubles, so that n steps copy O(n) and not O(n²).
+
+    >>> buffer = Buffer(torch.zeros(1, 2, 3), axis=1)
+    >>> buffer.append(torch.ones(1, 1, 3))
+    >>> buffer.rows[0, :, 0]
+    tensor([0., 0., 1.])
+    """
+
+    def __init__(self, rows: Tensor, *, axis: int) -> None:
+        self._axis = axis
+        # A copy, because models may reuse their memory and a view would keep more alive.
+        self._storage = rows.detach().clone(memory_format=torch.contiguous_format)
+        self._length = rows.shape[axis]
+
+    @property
+    def rows(self) -> Tensor:
+        """All rows so far, as a view."""
+        return self._storage.narrow(self._axis, 0, self._length)
+
+    def append(self, rows: Tensor) -> None:
+        """Append rows."""
+        needed = self._length + rows.shape[self._axis]
+        if needed > self._storage.shape[self._axis]:
+            shape = list(self._storage.shape)
+            shape[self._axis] = max(needed, 2 * self._length)
+            larger = self._storage.new_empty(shape)
+            larger.narrow(self._axis, 0, self._length).copy_(self.rows)
+            self._storage = larger
+        self._storage.narrow(self._axis, self._length, rows.shape[self._axis]).copy_(rows.detach())
+        self._length = needed
+
+    def finish(self) -> Tensor:
+        """All rows, without spare capacity."""
+        if self._length < self._storage.shape[self._axis]:
+            self._storage = self.rows.clone(memory_format=torch.contiguous_format)
+        return self._storage

@@ -11,7 +11,7 @@ from msgspec import convert, to_builtins
 from torch import Tensor
 
 from regard.errors import RecordingFileError
-from regard.interception.hf_masks import FunctionMask
+from regard.interception.function_mask import FunctionMask
 from regard.interception.placed_mask import PlacedMask
 from regard.kernels import Statistics
 from regard.kernels.biases import T5, Alibi, Bias, Relative, Sum, TensorBias, relative, t5

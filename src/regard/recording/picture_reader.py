@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 
 from regard.errors import ArgumentError, ModelFileError, RecordingError
+from regard.recording.model_loading import loading_model, model_source, quiet_transformers
 from regard.recording.picture import PICTURE_ENCODERS, Picture
-from regard.recording.reader import first_line, model_source, quiet_transformers
 from regard.recording.recording import Recording
 from regard.recording.watcher import watch
 
@@ -104,31 +103,23 @@ def reads_pictures(name: str | Path) -> bool:
 
 def load_picture_reader(name: str | Path, *, dtype: torch.dtype = torch.float32) -> PictureReader:
     """The encoder of pictures in a folder, or of that name on the hub, with its processor."""
-    with quiet_transformers() as transformers:
-        source = model_source(name)
-        try:
-            config = transformers.AutoConfig.from_pretrained(source)
-            if vision_config(config) is None:
-                raise ModelFileError(
-                    "load_picture_reader needs an encoder of pictures ({known}).",
-                    got="{name!r}, which is a {type}",
-                    do="Use load_reader for text; in a model of both, picture_in_text finds the patches.",
-                    known=", ".join((*PICTURE_ENCODERS, "clip", "siglip")),
-                    name=str(name),
-                    type=config.model_type,
-                )
-            model = transformers.AutoModel.from_pretrained(source, dtype=dtype)
-            processor = transformers.AutoImageProcessor.from_pretrained(source)
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
-            if isinstance(error, ModelFileError):
-                raise
+    with loading_model(
+        name,
+        must="An encoder of pictures needs a folder: config.json, weights, preprocessor_config.json.",
+        do="Save the processor beside the model: processor.save_pretrained(folder).",
+    ) as (transformers, source):
+        config = transformers.AutoConfig.from_pretrained(source)
+        if vision_config(config) is None:
             raise ModelFileError(
-                "An encoder of pictures needs a folder: config.json, weights, preprocessor_config.json.",
-                got="{name!r}: {first_line}",
-                do="Save the processor beside the model: processor.save_pretrained(folder).",
+                "load_picture_reader needs an encoder of pictures ({known}).",
+                got="{name!r}, which is a {type}",
+                do="Use load_reader for text; in a model of both, picture_in_text finds the patches.",
+                known=", ".join((*PICTURE_ENCODERS, "clip", "siglip")),
                 name=str(name),
-                first_line=first_line(error),
-            ) from error
+                type=config.model_type,
+            )
+        model = transformers.AutoModel.from_pretrained(source, dtype=dtype)
+        processor = transformers.AutoImageProcessor.from_pretrained(source)
     return PictureReader(model.eval(), processor, str(name))
 
 

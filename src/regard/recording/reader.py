@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 
 from regard.checks import check_integer
 from regard.errors import ArgumentError, ModelFileError, TextError
+from regard.recording.model_loading import loading_model
 from regard.recording.next_tokens import LastStates, last_states, next_tokens_from_states, next_tokens_of
 from regard.recording.picture import PICTURE_ENCODERS
 from regard.recording.recording import Recording
@@ -225,38 +225,17 @@ def load_reader(name: str | Path, *, dtype: torch.dtype = torch.float32, answeri
 
     With ``answering``, classifiers and masked language models come with the head that they were saved with.
     """
-    with quiet_transformers() as transformers:
-        source = model_source(name)
-        try:
-            config = transformers.AutoConfig.from_pretrained(source)
-            _check_reads_text(config, str(name))
-            model = _kind(transformers, config, answering).from_pretrained(source, dtype=dtype)
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source)
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
-            raise ModelFileError(
-                "A model must be a folder with config.json, weights and tokenizer, or a name on the hub.",
-                got="{name!r}: {first_line}",
-                do="Pass a folder that save_pretrained wrote, or connect to the hub.",
-                name=str(name),
-                first_line=first_line(error),
-            ) from error
+    with loading_model(
+        name,
+        must="A model must be a folder with config.json, weights and tokenizer, or a name on the hub.",
+        do="Pass a folder that save_pretrained wrote, or connect to the hub.",
+    ) as (transformers, source):
+        config = transformers.AutoConfig.from_pretrained(source)
+        _check_reads_text(config, str(name))
+        model = _kind(transformers, config, answering).from_pretrained(source, dtype=dtype)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source)
     check_tokenizer(tokenizer, str(name), source if isinstance(source, Path) else None)
     return Reader(model.eval(), tokenizer, str(name))
-
-
-def model_source(name: str | Path) -> Path | str:
-    """The folder of a model, or its name on the hub; raises if it can be neither."""
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        return folder
-    if folder.exists() or not _is_hub_name(str(name)):
-        raise ModelFileError(
-            "A model must be a folder with config.json, weights and tokenizer, or a name on the hub.",
-            got="{name!r}, which is neither",
-            do="Pass a folder that save_pretrained wrote.",
-            name=str(name),
-        )
-    return str(name)
 
 
 def _check_reads_text(config: Any, name: str) -> None:
@@ -267,12 +246,6 @@ def _check_reads_text(config: Any, name: str) -> None:
             do="Use load_picture_reader, or regard look PICTURE --model FOLDER.",
             name=name,
         )
-
-
-def _is_hub_name(name: str) -> bool:
-    """Whether this can be ``owner/model`` or ``model``; the hub is not asked for a path."""
-    parts: Sequence[str] = name.split("/")
-    return 1 <= len(parts) <= 2 and all(part and part[0] not in "._~" for part in parts) and "\\" not in name
 
 
 def _kind(transformers: Any, config: Any, answering: bool) -> Any:
@@ -287,31 +260,3 @@ def _kind(transformers: Any, config: Any, answering: bool) -> Any:
     if answering and "ForMaskedLM" in names:
         return transformers.AutoModelForMaskedLM
     return transformers.AutoModel
-
-
-def first_line(error: Exception) -> str:
-    """The first line of what an error says."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
-@contextmanager
-def quiet_transformers() -> Iterator[Any]:
-    """transformers, without its reports on weights that a bare encoder does not need."""
-    try:
-        import transformers
-    except ImportError as error:
-        raise ModelFileError(
-            "Models other than the embedded one need the package transformers.",
-            got="an installation without it",
-            do='Install it: pip install "regard[hf]".',
-        ) from error
-    logging = transformers.utils.logging
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield transformers
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()

@@ -1,4 +1,9 @@
-"""The recorder: attention steps come in one by one, and those of one text are joined into one call."""
+"""The recorder: attention steps come in one by one, and those of one text are joined into one call.
+
+    AttentionStep → Recorder.add() → the ScoredCallBuilder that it continues, or a new one
+
+With ``statistics=True`` the builders are SummaryCallBuilders; for dense weights they are DenseCallBuilders.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +15,16 @@ from typing import Protocol
 from torch import Tensor
 
 from regard.errors import ArgumentError, RecordingError
-from regard.interception.call_numbering import CallNumbering, recomputing
-from regard.interception.steps import AttentionStep, CallPlace, Kind
+from regard.interception.pipeline import recomputing
+from regard.interception.steps import AttentionStep, CallPlace
 from regard.recording.call import Call
-from regard.recording.call_builder import ScoredCallBuilder, SummaryCallBuilder, begin_call
+from regard.recording.call_builder import ScoredCallBuilder
 from regard.recording.dense_call_builder import DenseCallBuilder
 from regard.recording.output_gradients import OutputGradients
 from regard.recording.residual_stream import ResidualStream
 from regard.recording.scored_call import ScoredCall
 from regard.recording.selection import check_heads, of_heads
+from regard.recording.summary_call_builder import SummaryCallBuilder
 from regard.recording.watch_options import WatchOptions
 
 
@@ -60,9 +66,8 @@ class Recorder:
         self.options = options
         self.builders: list[AnyCallBuilder] = []
         self.latest: dict[tuple[str, int], AnyCallBuilder] = {}
-        self.steps = 0
+        self.layers = 0  # the greatest number of layers of a kind that was seen
         self.residuals: ResidualStream | None = None  # set while a model runs whose projections are kept
-        self._numbering = CallNumbering()
         self._search: BeamSearch | None = None
         self.begin()
 
@@ -83,28 +88,26 @@ class Recorder:
 
     def begin(self) -> None:
         """A module was called from outside: a forward pass begins."""
-        self._numbering.begin()
         self._past = 0
         self._same_text = False  # whether a layer of this pass has compared all of its keys
 
-    def place(self, name: str, kind: Kind) -> CallPlace:
-        """The place of the next call."""
-        self.steps += 1
-        place, layers = self._numbering.place(name, kind), self.options.layers
-        return place if layers is None or place.layer in layers else place._replace(recorded=False)
+    def records(self, place: CallPlace) -> bool:
+        """Whether the calls of this layer are kept."""
+        return self.options.layers is None or place.layer in self.options.layers
 
     def add(self, place: CallPlace, step: AttentionStep) -> None:
         """Record a step: as the next rows of a call, or as a new one."""
+        self.layers = max(self.layers, place.layer + 1)
         if recomputing():
             self._add_again(place, step)
             return
         if place.kind != "cross":
             self._past = step.past
-        if not place.recorded:
+        if not self.records(place):
             return
         if step.past != self._past:
             step = replace(step, past=self._past)
-        step = of_heads(step, self.options.heads)
+        step = self._of_heads(step)
         if self._search is not None:
             # Statistics sum over all rows of a text, and the search has not chosen its texts yet.
             step = replace(step, statistics=None)
@@ -114,9 +117,18 @@ class Recorder:
             before.append(step)
             self.touch(before)
             return
-        builder = begin_call(place, step, self.options, 0 if before is None else before.run + 1)
+        run = 0 if before is None else before.run + 1
+        builder: ScoredCallBuilder | SummaryCallBuilder
+        if step.statistics is not None:
+            builder = SummaryCallBuilder(place, step, self.options, run, step.statistics)
+        else:
+            builder = ScoredCallBuilder(place, step, self.options, run)
         self._expect_residual(builder, step, 0)
         self.put(place, builder)
+
+    def _of_heads(self, step: AttentionStep) -> AttentionStep:
+        heads = self.options.heads
+        return step if heads is None else of_heads(step, heads)
 
     def _expect_residual(
         self, builder: ScoredCallBuilder | SummaryCallBuilder, step: AttentionStep, first_row: int
@@ -127,7 +139,8 @@ class Recorder:
 
     def add_weights(self, place: CallPlace, weights: Tensor, past: int) -> None:
         """Record dense weights: as the next rows of a call, or as a new one."""
-        if not place.recorded:
+        self.layers = max(self.layers, place.layer + 1)
+        if not self.records(place):
             return
         heads = self.options.heads
         if heads is not None:
@@ -145,9 +158,9 @@ class Recorder:
 
     def _add_again(self, place: CallPlace, step: AttentionStep) -> None:
         """A step that checkpointing repeats: it is recorded, but its output may have the gradient."""
-        if not (place.recorded and self.options.gradients):
+        if not (self.records(place) and self.options.gradients):
             return
-        step = of_heads(step, self.options.heads)
+        step = self._of_heads(step)
         for builder in reversed(self.builders):
             if isinstance(builder, ScoredCallBuilder) and builder.repeated_by(place, step):
                 builder.follow_gradient(step, 0)
@@ -178,10 +191,6 @@ class Recorder:
             search.follow(rows, prompt)
 
     # ---- builders -------------------------------------------------------------------------------
-
-    def kind_before(self, name: str) -> Kind | None:
-        """The kind of the last call of a module; None if it was not called yet."""
-        return self._numbering.kind_before(name)
 
     def put(self, place: CallPlace, builder: AnyCallBuilder) -> None:
         """Keep a new builder."""
@@ -222,10 +231,9 @@ class Recorder:
 
     def check_layers(self) -> None:
         """Raise if a requested layer was in no pass."""
-        known = max(self._numbering.layers.values(), default=0)
-        missing = [layer for layer in self.options.layers or () if layer >= known]
-        if missing and known:
-            raise_unknown_layers(missing, known)
+        missing = [layer for layer in self.options.layers or () if layer >= self.layers]
+        if missing and self.layers:
+            raise_unknown_layers(missing, self.layers)
 
 
 class CallForwarder(Recorder):

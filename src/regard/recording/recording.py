@@ -10,7 +10,7 @@ from regard.checks import is_integer
 from regard.errors import ArgumentError, DtypeError, Phrase, RecordingError, ShapeError
 from regard.interception.steps import Kind
 from regard.notebook_table import html_table
-from regard.recording.call import Call
+from regard.recording.call import Call, check_sequence
 from regard.recording.next_tokens import NextTokens
 from regard.recording.picture import Picture
 from regard.recording.recorder import Recorder
@@ -364,12 +364,5 @@ def _is_token(given: object) -> bool:
 def _at(texts: Tokens | None, batch: int) -> list[str] | None:
     if texts is None:
         return None
-    if not 0 <= batch < len(texts):
-        raise ArgumentError(
-            "batch must be one of the recorded sequences (0 … {last}).",
-            got="batch = {batch!r}",
-            do="Count from 0.",
-            last=len(texts) - 1,
-            batch=batch,
-        )
+    check_sequence(batch, len(texts))
     return texts[batch]

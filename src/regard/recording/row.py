@@ -11,10 +11,9 @@ from torch import Tensor
 
 from regard.checks import is_index
 from regard.errors import ArgumentError, RecordingError
+from regard.masks.extent import Numbers
 from regard.recording.call import Call
 from regard.recording.scored_call import ScoredCall
-
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

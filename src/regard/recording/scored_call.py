@@ -24,8 +24,7 @@ from regard.kernels.precision import full_precision
 from regard.masks import Mask, padding  # noqa: F401 - the inherited fields are documented here
 from regard.masks.extent import Integers
 from regard.masks.mask import MaskLike
-from regard.recording.call import Call, Positions, part_of, widened, widened_on_cpu
-from regard.recording.layer_output import layer_output, projected_block
+from regard.recording.call import Block, Call, Positions, part_of, positions, widened, widened_on_cpu
 from regard.recording.summary_call import SummaryCall
 
 if TYPE_CHECKING:
@@ -161,56 +160,8 @@ class ScoredCall(Call):
 
     # ---- gradients and contributions -----------------------------------------------------------
 
-    def gradient(
-        self,
-        head: int | None,
-        rows: Positions = slice(None),
-        columns: Positions = slice(None),
-        batch: int = 0,
-    ) -> Tensor:
-        """The gradient of the weights, ``∂L/∂w_ij = dO_i · v_j``, ``(rows, columns)``.
-
-        >>> q = k = torch.zeros(1, 1, 2, 4)  # every weight is 1/2
-        >>> v = torch.tensor([[[[1.0, 0.0], [3.0, 0.0]]]])
-        >>> lse = torch.full((1, 1, 2), 2.0).log()
-        >>> call = ScoredCall("attention", "encoder", 0, q, k, lse, v, output_gradient=torch.ones(1, 1, 2, 2))
-        >>> call.gradient(head=0, rows=0)
-        tensor([[1., 3.]])
-        >>> call.score_gradient(head=0, rows=0)  # the output is 2, and so is the mean of the gradients
-        tensor([[-0.5000,  0.5000]])
-        """
-        return self._part(self._gradient_block, head, rows, columns, batch)
-
-    def score_gradient(
-        self,
-        head: int | None,
-        rows: Positions = slice(None),
-        columns: Positions = slice(None),
-        batch: int = 0,
-    ) -> Tensor:
-        """The gradient of the scores, ``∂L/∂s_ij = w_ij (dO_i · v_j − dO_i · O_i)``, ``(rows, columns)``."""
-        return self._part(self._score_gradient_block, head, rows, columns, batch)
-
-    def weights_times_gradient(
-        self,
-        head: int | None,
-        rows: Positions = slice(None),
-        columns: Positions = slice(None),
-        batch: int = 0,
-    ) -> Tensor:
-        """``w_ij · ∂L/∂w_ij``, ``(rows, columns)``."""
-        return self._part(self._product_block, head, rows, columns, batch)
-
-    def contribution(
-        self,
-        head: int | None,
-        rows: Positions = slice(None),
-        columns: Positions = slice(None),
-        batch: int = 0,
-        *,
-        direction: Tensor,
-    ) -> Tensor:
-        """``w_ij · (v_j W_O) · u``: what key j gave to direction u of the output, ``(rows, columns)``."""
+    def contribution_block(self, direction: Tensor) -> Block:
+        """What computes ``w_ij · (v_j W_O) · u`` for some queries and keys."""
         width = self.projections.shape[-1]
         if not isinstance(direction, Tensor) or direction.shape != (width,):
             raise ShapeError(
@@ -226,7 +177,7 @@ class ScoredCall(Call):
             given = self.given_by_keys(direction)[batch, index]  # (key,)
             return weights * _rows(given, j).to(weights)
 
-        return self._part(block, head, rows, columns, batch)
+        return block
 
     def given_by_keys(self, direction: Tensor) -> Tensor:
         """``(v_j W_O) · u``: what each key has to give to a direction, ``(batch, head, key)``."""
@@ -236,26 +187,27 @@ class ScoredCall(Call):
         v = self.values.to(wide).repeat_interleave(group, 1)
         return torch.einsum("bhkc,hc->bhk", v, inside)
 
-    def _gradient_block(self, batch: int, index: int, i: Integers, j: Integers) -> Tensor:
+    def gradient_block(self, batch: int, index: int, i: Integers, j: Integers) -> Tensor:
+        """``∂L/∂w_ij = dO_i · v_j`` for some queries and keys."""
         given = widened(_rows(self.gradients[batch, index], i))
         v = widened(_rows(self.values[batch, self.key_head(index)], j))
         wide = torch.promote_types(given.dtype, v.dtype)
         with full_precision(given):
             return given.to(wide) @ v.to(wide).T
 
-    def _product_block(self, batch: int, index: int, i: Integers, j: Integers) -> Tensor:
-        return self._gradient_block(batch, index, i, j) * self._block(batch, index, i, j)
+    def product_block(self, batch: int, index: int, i: Integers, j: Integers) -> Tensor:
+        """``w_ij · ∂L/∂w_ij`` for some queries and keys."""
+        return self.gradient_block(batch, index, i, j) * self._block(batch, index, i, j)
 
-    def _score_gradient_block(self, batch: int, index: int, i: Integers, j: Integers) -> Tensor:
-        gradient = self._gradient_block(batch, index, i, j)
+    def score_gradient_block(self, batch: int, index: int, i: Integers, j: Integers) -> Tensor:
+        """``∂L/∂s_ij = w_ij (dO_i · v_j − dO_i · O_i)`` for some queries and keys."""
+        gradient = self.gradient_block(batch, index, i, j)
         return self._block(batch, index, i, j) * (gradient - self._mean_gradient(batch, index, i)[:, None])
 
     def _mean_gradient(self, batch: int, index: int, i: Integers) -> Tensor:
         """``dO_i · O_i = Σ_j w_ij ∂L/∂w_ij`` of some rows, a few of them at a time."""
         keys = np.arange(self.keys)
-        return torch.cat(
-            [self._product_block(batch, index, rows, keys).sum(-1) for rows in self.row_steps(i)]
-        )
+        return torch.cat([self.product_block(batch, index, rows, keys).sum(-1) for rows in self.row_steps(i)])
 
     # ---- the output of the layer -----------------------------------------------------------------
 
@@ -276,17 +228,31 @@ class ScoredCall(Call):
             )
         return self.residual
 
-    def projected(self, head: int | None, rows: Positions = slice(None), batch: int = 0) -> Tensor:
-        """``O_i W_O``: what one head adds to the output of the layer, ``(rows, width)``."""
-
-        def block(batch: int, index: int, i: Integers, j: Integers) -> Tensor:
-            return projected_block(self, batch, index, i, j)
-
-        return self._part(block, head, rows, slice(None), batch)
+    def projected_block(self, batch: int, index: int, i: Integers, j: Integers) -> Tensor:
+        """``O_i W_O`` of some rows of the head at this index, ``(rows, width)``."""
+        v, weight = widened(self.values[batch, self.key_head(index)]), self.projections[index]
+        outputs = torch.cat([self._block(batch, index, rows, j) @ v for rows in self.row_steps(i)])
+        wide = torch.promote_types(outputs.dtype, widened(weight).dtype)
+        with full_precision(outputs):
+            return outputs.to(wide) @ weight.to(wide)
 
     def layer_output(self, rows: Positions = slice(None), batch: int = 0) -> Tensor:
         """``x_i + Σ_h O_i W_O + b``: what the attention of the layer leaves behind, ``(rows, width)``."""
-        return layer_output(self, rows, batch)
+        if not self.has_all_heads:
+            raise RecordingError(
+                "The output of a layer needs all of its heads.",
+                got="heads {heads} of {name}",
+                do="Record without heads=.",
+                heads=", ".join(map(str, self.head_numbers)),
+                name=self.name,
+            )
+        residual = self.residuals
+        total = self.projected(None, rows, batch).sum(0)
+        if self.projection_bias is not None:
+            total = total + self.projection_bias.to(total)
+        chosen = torch.from_numpy(positions(rows, self.queries, "rows"))
+        x = residual[batch][chosen.to(residual.device)]
+        return total + x.to(torch.promote_types(total.dtype, x.dtype))
 
     def row_steps(self, i: Integers) -> list[Integers]:
         """Rows, in pieces whose weights take little memory."""

@@ -20,10 +20,8 @@ from regard.recording.kept_statistics import some_heads
 from regard.recording.step_masks import StackedMask
 
 
-def of_heads(step: AttentionStep, heads: tuple[int, ...] | None) -> AttentionStep:
+def of_heads(step: AttentionStep, heads: tuple[int, ...]) -> AttentionStep:
     """The step with these heads only; each of them then has its own key head."""
-    if heads is None:
-        return step
     check_heads(heads, step.q.shape[1])
     group = step.q.shape[1] // step.k.shape[1]
     own = torch.tensor(heads, device=step.q.device)

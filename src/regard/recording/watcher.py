@@ -1,11 +1,14 @@
-"""``watch(model)``: record every attention call of a model while it runs."""
+"""``watch(model)``: record every attention call of a model while it runs.
+
+a model and options → watch() → Watch, a context manager → Recording
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +17,7 @@ from regard.checks import check_integer, check_integers
 from regard.errors import ArgumentError, DtypeError, RecordingError
 from regard.interception.dense_fallback import dense_weights_recorded
 from regard.interception.model_interception import calls_intercepted
-from regard.interception.module_tracker import ModuleTracker, uncompiled
+from regard.interception.pipeline import ModuleTracker, uncompiled
 from regard.kernels.precision import FLOATS
 from regard.recording.call import Call
 from regard.recording.memory_estimate import known_layers
@@ -125,7 +128,7 @@ def listen(
 
 
 def _check_layers(model: nn.Module, options: WatchOptions) -> None:
-    known = known_layers(model)
+    known = known_layers(model) if options.layers else None
     missing = [layer for layer in options.layers or () if known is not None and layer >= known]
     if missing and known is not None:
         raise_unknown_layers(missing, known)
@@ -152,17 +155,16 @@ class Watch:
                 do="Call watch(model) again.",
             )
         with ExitStack() as stack:
-            stack.enter_context(calls_intercepted(ModuleTracker(self._model, self._recorder), self._hidden))
+            tracker = ModuleTracker(self._model, self._recorder)
+            # A part that hides its Q and K is asked for its dense weights.
+            hidden = partial(dense_weights_recorded, tracker=tracker)
+            stack.enter_context(calls_intercepted(tracker, hidden))
             if self._recorder.options.projections is not None:
                 residuals = ResidualStream(self._model, self._recorder.options.projections)
                 stack.enter_context(residuals.followed())
                 self._recorder.residuals = residuals
             self._stack = stack.pop_all()
         return self._recording
-
-    def _hidden(self, part: Any) -> AbstractContextManager[None]:
-        """A part that hides its Q and K is asked for its dense weights."""
-        return dense_weights_recorded(part, self._recorder)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -176,7 +178,7 @@ class Watch:
             self._recording.close()
         if error is not None:
             return
-        if not self._recorder.steps:
+        if not self._recorder.layers:
             self._refuse_nothing()
         self._recorder.check_layers()
         self._recorder.check_gradients()

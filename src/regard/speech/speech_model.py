@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-
-from regard.errors import ArgumentError, ModelFileError
-from regard.recording.reader import first_line, model_source, quiet_transformers
+from regard.errors import ArgumentError
+from regard.recording.model_loading import loading_model
 
 Heads = tuple[tuple[int, int], ...]
 """Pairs of a layer and a head."""
@@ -20,19 +18,13 @@ FIND = "find"
 
 def load_speech_model(name: str | Path) -> tuple[Any, Any]:
     """Load the model and the processor of a folder or a hub name, as :func:`words` needs them."""
-    source = model_source(str(name))
-    try:
-        with quiet_transformers() as transformers:
-            model = transformers.AutoModelForSpeechSeq2Seq.from_pretrained(source)
-            processor = transformers.AutoProcessor.from_pretrained(source)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        raise ModelFileError(
-            "A model of speech must be a folder with a Whisper model and its processor, or a hub name.",
-            got="{name!r}: {reason}",
-            do="Save both there: model.save_pretrained(folder) and processor.save_pretrained(folder).",
-            name=str(name),
-            reason=first_line(error),
-        ) from error
+    with loading_model(
+        name,
+        must="A model of speech must be a folder with a Whisper model and its processor, or a hub name.",
+        do="Save both there: model.save_pretrained(folder) and processor.save_pretrained(folder).",
+    ) as (transformers, source):
+        model = transformers.AutoModelForSpeechSeq2Seq.from_pretrained(source)
+        processor = transformers.AutoProcessor.from_pretrained(source)
     check_model(model)
     return model.eval(), processor
 

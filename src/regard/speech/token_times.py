@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from regard.heads.monotone_path import monotone_path
 from regard.heads.token_alignment import smoothed
-from regard.speech.watched_window import Numbers, WatchedWindow, weights_of_head
+from regard.masks.extent import Numbers
+from regard.speech.watched_window import WatchedWindow, weights_of_head
 
 
 def token_frames(

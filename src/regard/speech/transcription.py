@@ -89,7 +89,7 @@ def transcribe(
         renormalize,
         every_layer,
         options,
-        [Progress(samples) for samples in recordings],
+        [AudioReading(samples) for samples in recordings],
     )
     while waiting := [one for one in run.progress if not one.done]:
         run.next_windows(waiting)
@@ -98,7 +98,7 @@ def transcribe(
 
 
 @dataclass
-class Progress:
+class AudioReading:
     """One recording while it is read: the sample that the next window begins at, and the windows so far."""
 
     samples: Samples
@@ -124,7 +124,7 @@ class Transcriber:
     renormalize: bool
     every_layer: bool
     options: dict[str, Any]
-    progress: list[Progress]
+    progress: list[AudioReading]
     found: bool = False
 
     def __post_init__(self) -> None:
@@ -140,7 +140,7 @@ class Transcriber:
         before = getattr(self.model.generation_config, "no_timestamps_token_id", None)
         return None if before is None else before + 1
 
-    def next_windows(self, waiting: Sequence[Progress]) -> None:
+    def next_windows(self, waiting: Sequence[AudioReading]) -> None:
         """Read the next window of every recording."""
         options = {**({"return_timestamps": True} if self.with_times else {}), **self.options}
         layers = None
@@ -172,7 +172,7 @@ class Transcriber:
         covered = round((window.tokens[pairs[-1] - 1] - first) * window.frame_seconds * self.rate)
         return (pairs[-1], min(covered, samples)) if covered > 0 else (len(window.tokens), samples)
 
-    def transcript(self, one: Progress) -> Transcript:
+    def transcript(self, one: AudioReading) -> Transcript:
         """The words of a recording that was read to its end."""
         assert self.heads is not None
         said: list[SpokenWord] = []

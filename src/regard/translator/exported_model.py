@@ -1,4 +1,4 @@
-"""The result of a training run: averaged weights in half precision with vocabularies, recipe and scores."""
+"""The result of a training run: averaged weights with vocabularies, recipe and scores."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MODEL, SCORES = "model", "scores.json"
 def export(run: TrainingRun, *, num_beams: int = 4, length_penalty: float = 1.0) -> dict[str, Any]:
     """Average the last checkpoints of a run into its ``model`` folder, and measure the result.
 
-    The scores are those of the exported model, half precision included, on the held-out sentences. They
+    The scores are those of the exported model, with its weights in 8 bits, on the held-out sentences. They
     say which files of weights were averaged, and which were ``missing`` although the run wrote them.
     """
     check_integer("num_beams", num_beams)

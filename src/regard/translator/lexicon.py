@@ -108,6 +108,13 @@ def taught_words(pairs: Sequence[Pair], lexicon: Lexicon | None) -> frozenset[st
     return frozenset(found)
 
 
+def taught_forms(lexicon: Lexicon) -> dict[str, float]:
+    """Every form of every taught word, and how common it is: powers of ten above ``RARE``."""
+    words = [word.english.lower() for word in lexicon.taught if " " not in word.english]
+    forms = {form for word in words for form in (word, *_inflected(word))}
+    return {form: weight for form in sorted(forms) if (weight := _weight(form)) > 0}
+
+
 def learned_names(pairs: Sequence[Pair], lexicon: Lexicon) -> tuple[StandIn, ...]:
     """Names that the pairs translate in one way nearly always, the most frequent first: they can stand in."""
     people = [word for word in lexicon.best if word.kind == "person" and word.seen >= OFTEN]

@@ -36,7 +36,8 @@ class PieceDropout:
         self.share, self.seed = share, seed
         self.ids: dict[str, int] = model["vocab"]
         self.pieces = {number: piece for piece, number in self.ids.items()}
-        merges = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in model["merges"]]
+        spelled = model.get("merges", ())  # pieces of a BERT have none
+        merges = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in spelled]
         self.ranks = {(first, second): rank for rank, (first, second) in enumerate(merges)}
         self.known: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
 

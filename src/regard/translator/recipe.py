@@ -16,6 +16,7 @@ LARGEST = 1e30
 """The largest number in a recipe; larger ones would overflow."""
 
 PRECISIONS = ("float32", "bfloat16")
+TEACHERS = ("", "all-MiniLM-L6-v2")
 
 MOST_PARAMETERS = 10_000_000_000
 """Far more than 30,000 pairs can train."""
@@ -59,6 +60,13 @@ class Recipe:
     entries: float = 0.4  # single words and phrases
     similar: int = 0  # a word is replaced by one of this many similar ones; 0: by any of its kind
 
+    # A trained encoder that teaches what English words mean: its pieces of words are the vocabulary, its
+    # embeddings the first embeddings, and its vectors what those of the encoder are pulled towards at first.
+    teacher: str = ""  # "all-MiniLM-L6-v2", or none
+    taught: float = 1.0  # the weight of the distance from its vectors
+    taught_until: float = 0.5  # the share of steps after which that is left out
+    embedding_rate: float = 1.0  # the learning rate of English embeddings, as a share of learning_rate
+
     # The steps: linear warm-up, then a cosine down to a tenth, where averaging still has something to do.
     steps: int = 12000
     warm_up: int = 1000
@@ -89,6 +97,7 @@ class Recipe:
                 self._check_number(field.name, value)
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("norm", self.norm, tuple(NORMS))
+        check_choice("teacher", self.teacher, TEACHERS)
         check_choice("positions", self.positions, tuple(MODEL_POSITIONS))
         if self.width % self.heads:
             raise ArgumentError(
@@ -97,6 +106,14 @@ class Recipe:
                 do="Choose a width that is a multiple of heads.",
                 width=self.width,
                 heads=self.heads,
+            )
+        if self.teacher and self.piece_dropout:
+            raise ArgumentError(
+                "piece_dropout needs byte-pair pieces; a teacher has its own pieces (teacher = {teacher}).",
+                got="piece_dropout = {piece_dropout}",
+                do="Set one of them to 0 or an empty text.",
+                teacher=self.teacher,
+                piece_dropout=self.piece_dropout,
             )
         for name in (
             "dropout", "attention_dropout", "label_smoothing", "piece_dropout", "target_dropout",

@@ -29,8 +29,9 @@ from regard.translator.dictionary import DictionaryEntry
 from regard.translator.epoch_pairs import EpochPairs
 from regard.translator.linear_precision import linear_precision
 from regard.translator.piece_dropout import PieceDropout
+from regard.translator.pretrained_encoder import PRINCIPAL_SENTENCES, EncoderTeacher
 from regard.translator.recipe import Recipe
-from regard.translator.sentence_batches import EncodedPair, encode_pairs, epoch_batches, pad
+from regard.translator.sentence_batches import EncodedPair, SentenceBatch, encode_pairs, epoch_batches, pad
 from regard.translator.sentence_pairs import Pair
 from regard.translator.training_checkpoint import TrainingPosition
 from regard.translator.training_folder import TrainingRun, begin_run, locked_folder, open_run
@@ -184,6 +185,9 @@ class _Training:
         self.held_out = self._encode(told)
         torch.manual_seed(self.recipe.seed)
         self.model = build_model(self.recipe, run.vocabularies)
+        self.teacher = self._taught_by()
+        self.context = torch.empty(0)  # the encoder's vectors in the current step
+        self.model.encoder.register_forward_hook(lambda _module, _inputs, output: self._keep(output))
         self.optimizer = _optimizer(self.model, self.recipe)
         # Every process has its own dropout.
         torch.manual_seed(self.recipe.seed + 1 + processes.own)
@@ -195,6 +199,22 @@ class _Training:
 
     def _encode(self, pairs: Sequence[Pair]) -> list[EncodedPair]:
         return encode_pairs(pairs, self.run.vocabularies, longest=self.recipe.length)
+
+    def _taught_by(self) -> EncoderTeacher | None:
+        """The teacher of the encoder, after it has given the embeddings to start from."""
+        recipe = self.recipe
+        if not recipe.teacher:
+            return None
+        teacher = EncoderTeacher(self.run.vocabularies.english, recipe.width, seed=recipe.seed)
+        self.model.source.table.weight.data.copy_(teacher.embeddings())
+        every = self._encode(self.run.corpus.training)
+        sample = every[:: max(1, len(every) // PRINCIPAL_SENTENCES)]
+        batches = epoch_batches([one.size for one in sample], recipe.tokens_per_batch, seed=0, epoch=0)
+        teacher.prepare([pad([sample[row] for row in rows]).source for rows in batches])
+        return teacher
+
+    def _keep(self, context: Tensor) -> None:
+        self.context = context
 
     def _resumed(self) -> TrainingPosition:
         found = training_checkpoint.load_checkpoint(
@@ -258,17 +278,26 @@ class _Training:
         loss = token_losses(logits, batch.following, smoothing=recipe.label_smoothing) * bool(own)
         if consistent:
             loss = loss / 2 + recipe.consistency * divergence_of_halves(logits, batch.following) * bool(own)
+        if self.teacher is not None and position.step < recipe.taught_until * recipe.steps:
+            with linear_precision(recipe.precision):
+                loss = loss + recipe.taught * self._distance(batch) * bool(own)
         # DistributedDataParallel averages gradients over processes; the loss is per token over all.
         (loss * (count / tokens)).backward()
         if recipe.clip:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(recipe, position.step)
+            group["lr"] = learning_rate(recipe, position.step) * group["share"]
         self.optimizer.step()
         self.optimizer.zero_grad()
         total = self.processes.total(torch.tensor([loss.item(), float(late)], dtype=torch.float64))
         self._advance(total[0].item(), tokens, len(batches))
         return bool(total[1] > 0)
+
+    def _distance(self, batch: SentenceBatch) -> Tensor:
+        """The distance from the teacher's vectors, weighted as if there were a piece for each character."""
+        assert self.teacher is not None
+        characters = (batch.following != PADDING).sum() / (batch.source != PADDING).sum()
+        return characters * self.teacher.distance(self.context, batch.source)
 
     def _advance(self, loss: float, tokens: int, batches: int) -> None:
         position = self.position
@@ -350,13 +379,17 @@ def held_out_loss(model: nn.Seq2Seq, examples: Sequence[EncodedPair], tokens: in
 
 
 def _optimizer(model: nn.Seq2Seq, recipe: Recipe) -> torch.optim.AdamW:
-    """AdamW; only matrices decay, norms and biases do not."""
-    matrices = [parameter for parameter in model.parameters() if parameter.ndim > 1]
+    """AdamW; only matrices decay. English embeddings have their own learning rate."""
+    table = model.source.table.weight
+    matrices = [
+        parameter for parameter in model.parameters() if parameter.ndim > 1 and parameter is not table
+    ]
     others = [parameter for parameter in model.parameters() if parameter.ndim <= 1]
     return torch.optim.AdamW(
         [
-            {"params": matrices, "weight_decay": recipe.weight_decay},
-            {"params": others, "weight_decay": 0.0},
+            {"params": matrices, "weight_decay": recipe.weight_decay, "share": 1.0},
+            {"params": [table], "weight_decay": recipe.weight_decay, "share": recipe.embedding_rate},
+            {"params": others, "weight_decay": 0.0, "share": 1.0},
         ],
         lr=recipe.learning_rate,
         betas=(0.9, 0.98),

@@ -24,8 +24,9 @@ from regard.folder_lock import locked
 from regard.translator.dictionary import DictionaryEntry, digest_of_dictionary
 from regard.translator.epoch_pairs import EpochPairs
 from regard.translator.files import read_text
-from regard.translator.lexicon import Lexicon, learn_lexicon, taught_words
+from regard.translator.lexicon import Lexicon, learn_lexicon, taught_forms, taught_words
 from regard.translator.names import TAUGHT
+from regard.translator.pretrained_encoder import choose_pieces, read_package
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_pairs import CorpusSplit, Pair, split
 from regard.translator.sentence_pairs import digest as digest_of_pairs
@@ -146,8 +147,21 @@ def _learn(corpus: CorpusSplit, recipe: Recipe, lexicon: Lexicon | None = None) 
     # The first epoch stands for all: it has the sentences, and words in the shares of every epoch.
     pairs = EpochPairs(corpus, recipe, lexicon).draw(0)
     return Vocabularies(
-        EnglishTokens.learn((pair.english for pair in pairs), recipe.english_tokens),
+        _learn_english(corpus, pairs, recipe, lexicon),
         ChineseCharacters.learn((pair.chinese for pair in pairs), least=recipe.chinese_least),
+    )
+
+
+def _learn_english(
+    corpus: CorpusSplit, pairs: Sequence[Pair], recipe: Recipe, lexicon: Lexicon | None
+) -> EnglishTokens:
+    if not recipe.teacher:
+        return EnglishTokens.learn((pair.english for pair in pairs), recipe.english_tokens)
+    return choose_pieces(
+        (pair.english for pair in corpus.training),
+        {} if lexicon is None else taught_forms(lexicon),
+        recipe.english_tokens,
+        read_package()[0],
     )
 
 

@@ -18,6 +18,7 @@ from regard.translator.names import StandIn
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_batches import pad_ids
 from regard.translator.sentence_splitting import split_sentences
+from regard.translator.stored_weights import FORMAT, restored_weights, stored_weights
 from regard.translator.training_checkpoint import load_weights
 from regard.translator.vocabulary import (
     END,
@@ -162,11 +163,10 @@ class Translator:
 def save_translator(
     folder: Path, weights: Mapping[str, Tensor], vocabularies: Vocabularies, recipe: Recipe
 ) -> None:
-    """Write weights in half precision, both vocabularies and the recipe into a folder."""
-    half = {name: tensor.half() for name, tensor in weights.items()}
+    """Write weights, both vocabularies and the recipe into a folder."""
     write_vocabularies(folder, vocabularies)
     write_text(folder / RECIPE, recipe.to_json())
-    write_tensors(folder / WEIGHTS, half, {"format": "regard translator 1"})
+    write_tensors(folder / WEIGHTS, stored_weights(weights), {"format": FORMAT})
 
 
 def load_translator(folder: str | Path) -> Translator:
@@ -179,8 +179,8 @@ def load_translator(folder: str | Path) -> Translator:
     folder = Path(folder)
     vocabularies = read_vocabularies(folder)
     model = build_model(Recipe.from_json(read_text(folder / RECIPE)), vocabularies)
-    weights, _ = read_tensors(folder / WEIGHTS, do="Copy or export it again.")
-    load_weights(model, {name: tensor.float() for name, tensor in weights.items()}, folder / WEIGHTS)
+    stored, _ = read_tensors(folder / WEIGHTS, do="Copy or export it again.")
+    load_weights(model, restored_weights(stored), folder / WEIGHTS)
     return Translator(model.eval(), vocabularies)
 
 

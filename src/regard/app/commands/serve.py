@@ -86,6 +86,7 @@ def serve(
             do='Install them: pip install "regard[serve]".',
             name=error.name,
         ) from error
+    from regard.app.model_input import BUILT_IN
     from regard.app.server.served_models import load_models
 
     console = SafeConsole()
@@ -101,7 +102,8 @@ def serve(
                 TEXTS.say("serve.skipped", lang, name=name, reason=error.in_words(lang))
             ),
         )
-        offered = load_models(models)
+        # The built-in translator is always offered, also if it is named.
+        offered = load_models([model for model in models if model != BUILT_IN])
     app = make_app(offered, library, server_address, limits, lang=lang if _asked_for(context) else None)
 
     def ready() -> None:

@@ -13,18 +13,25 @@ import click
 
 from regard.app.device_argument import device_of
 from regard.app.languages import TEXTS, lang_option
+from regard.app.model_input import BUILT_IN
 from regard.app.number_list import NUMBERS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from regard.heads.survey import SurveyProgress
-    from regard.heads.survey.survey_run import Listener
+    from regard.heads.survey.survey_run import SurveyListener
+    from regard.recording.reader import Reader
 
 
 @click.command()
 @click.argument("corpus", type=click.Path(path_type=Path))
-@click.option("--model", required=True, metavar="NAME-OR-PATH", help="A transformers model.")
+@click.option(
+    "--model",
+    required=True,
+    metavar="NAME-OR-PATH",
+    help='A transformers model, or "translator", the built-in one, whose encoder is surveyed.',
+)
 @click.option(
     "--out", "folder", type=click.Path(path_type=Path), required=True, help="Folder for all output."
 )
@@ -103,6 +110,7 @@ def survey(
     are the same.
 
     \b
+    regard survey corpus.txt --model translator --out survey
     regard survey corpus.txt --model ./bert-base-uncased --out survey
     regard survey corpus.jsonl --field body --limit 10000 --model gpt2 --out survey
     torchrun --nproc-per-node 4 -m regard survey corpus.parquet --model gpt2 --out survey
@@ -114,7 +122,6 @@ def survey(
     from regard.heads.survey import Corpus
     from regard.heads.survey.survey_run import prepare
     from regard.processes import joined
-    from regard.recording.reader import load_reader
     from regard.views.report import write_report
     from regard.views.terminal_weights import SafeConsole
 
@@ -122,7 +129,7 @@ def survey(
     with joined() as processes, told_of_an_end(processes.count, lang):
         console = SafeConsole(quiet=not processes.first)
         place = device_of(device)
-        reader = load_reader(model)
+        reader = _reader(model)
         reader.model.to(place)
         run = prepare(
             reader,
@@ -142,6 +149,17 @@ def survey(
             found.save(folder, run.subject.tokens)
             path = write_report(found, run.subject, run.batches, folder, pages=pages, lang=lang)
             _finish(console, found.counts, len(found.places), path, lang)
+
+
+def _reader(model: str) -> Reader:
+    """The built-in translator, or a model of transformers."""
+    if model == BUILT_IN:
+        from regard.translator.source_reader import source_reader
+
+        return source_reader()
+    from regard.recording.reader import load_reader
+
+    return load_reader(model)
 
 
 @contextmanager
@@ -165,7 +183,7 @@ def told_of_an_end(count: int, lang: str = "en") -> Iterator[None]:
 
 
 @contextmanager
-def _progress(console: Console, lang: str) -> Iterator[Listener]:
+def _progress(console: Console, lang: str) -> Iterator[SurveyListener]:
     """A progress bar with the time left; in a file, a line now and then."""
     if console.quiet:
         yield lambda _: None

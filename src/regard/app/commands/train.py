@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     "--dictionary",
     help="A dictionary that teaches words: cc-cedict, or a file in its format.",
 )
-@click.option("--recipe", "recipe_file", type=click.Path(path_type=Path), help="Recipe as a JSON file.")
+@click.option(
+    "--recipe",
+    "recipe_file",
+    type=click.Path(path_type=Path),
+    help="Recipe as a JSON file, or built-in: that of the built-in translator.",
+)
 @click.option("--resume", is_flag=True, help="Continue from the last checkpoint in the folder.")
 @click.option("--steps", type=int, help="Optimizer steps, instead of the recipe's.")
 @click.option("--seed", type=int, help="Random seed, instead of the recipe's.")
@@ -68,6 +73,7 @@ def train(
 
     \b
     regard train cmn.txt --out run --dictionary cc-cedict
+    regard train cmn.txt --out run --dictionary cc-cedict --recipe built-in   # the built-in translator
     regard train cmn.txt --out run --resume          # after an interruption, with the same result
     regard train cmn.txt --out quick --steps 500
     regard train cmn.txt --evaluate run/model        # BLEU, chrF and the table of everyday sentences
@@ -119,9 +125,11 @@ def train(
 def _recipe(file: Path | None, begun: Path | None, changes: dict[str, Any]) -> Recipe:
     """The recipe from the file, from the run to resume, or the default; with changes."""
     from regard.translator import Recipe, recipe_of
+    from regard.translator.built_in import BUILT_IN, FOLDER
+    from regard.translator.translate_text import RECIPE
 
     if file is not None:
-        recipe = Recipe.read(file)
+        recipe = Recipe.read(FOLDER / RECIPE if str(file) == BUILT_IN else file)
     else:
         recipe = (recipe_of(begun) if begun is not None else None) or Recipe()
     return replace(recipe, **changes)
@@ -209,9 +217,7 @@ def _finish(console: Console, run: TrainingRun, num_beams: int, lang: str) -> No
 
 
 def _show_scores(console: Console, scores: dict[str, Any], num_beams: int, lang: str) -> None:
-    from rich.cells import cell_len
-
-    from regard.languages import padded
+    from rich.cells import cell_len, set_cell_size
 
     labels = {
         "greedy": TEXTS.say("train.greedy", lang),
@@ -223,7 +229,7 @@ def _show_scores(console: Console, scores: dict[str, Any], num_beams: int, lang:
     for name, label in labels.items():
         one = scores.get(name)
         if one is not None:
-            said = f"  {padded(label, -width)}  BLEU {one['bleu']:5.2f}   chrF {one['chrf']:5.2f}"
+            said = f"  {set_cell_size(label, width)}  BLEU {one['bleu']:5.2f}   chrF {one['chrf']:5.2f}"
             console.print(said, highlight=False)
 
 

@@ -11,7 +11,7 @@ import click
 from regard import atomic
 from regard.app.languages import TEXTS, lang_option
 from regard.app.output_errors import show
-from regard.app.shared_options import force_option, model_option, pair_option
+from regard.app.shared_options import check_page_file, force_option, model_option, pair_option
 from regard.app.text_argument import HELP, read_argument
 from regard.errors import ArgumentError
 
@@ -42,7 +42,12 @@ if TYPE_CHECKING:
     help="How shares are computed.",
 )
 @click.option("--most", type=click.IntRange(1), default=8, show_default=True, help="Print at most N heads.")
-@click.option("--out", type=click.Path(path_type=Path), help="Also the page, with gradients.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    callback=check_page_file,
+    help="Also the page, with gradients.",
+)
 @click.option("--csv", "as_csv", is_flag=True, help="Print the share of every token as CSV.")
 @click.option("--json", "as_json", is_flag=True, help="Print the shares of tokens and heads as JSON.")
 @lang_option

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 
-from regard.app.languages.command_line import LANGUAGE, ChineseFormatter, LanguageContext, gettext_in
+from regard.app.languages import LANGUAGE, ChineseFormatter, LanguageContext, gettext_in
 from regard.texts import read_table
 
 SOURCE = Path(__file__).parents[2]
@@ -69,7 +69,7 @@ def help_texts(program: click.Group) -> set[str]:
     """Every text in the help of a program and its commands."""
     asked = set()
 
-    class Listener(ChineseFormatter):
+    class Collector(ChineseFormatter):
         def say(self, english: str) -> str:
             asked.add(english)
             return english
@@ -78,9 +78,9 @@ def help_texts(program: click.Group) -> set[str]:
     top = LanguageContext(program, info_name="regard", **program.context_settings)
     top.meta[LANGUAGE] = "zh"
     with gettext_in("zh"):
-        program.format_help(top, Listener())
+        program.format_help(top, Collector())
         for name, command in program.commands.items():
-            command.format_help(LanguageContext(command, parent=top, info_name=name), Listener())
+            command.format_help(LanguageContext(command, parent=top, info_name=name), Collector())
     return asked
 
 

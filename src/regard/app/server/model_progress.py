@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from regard.app.counted_modules import modules_counted
 from regard.app.server.jobs import ProgressReporter
 
 if TYPE_CHECKING:
@@ -27,19 +28,5 @@ def held(lock: threading.Lock, report: ProgressReporter) -> Iterator[None]:
 @contextmanager
 def heard(model: nn.Module, report: ProgressReporter) -> Iterator[None]:
     """Every module of the model reports the progress before it runs, which can also stop the reading."""
-    parts = [module for module in model.modules() if next(module.children(), None) is None]
-    done = 0
-
-    def hook(module: nn.Module, args: Any) -> None:
-        nonlocal done
-        del module, args
-        done += 1
-        # A model that generates runs its modules many times; then only stopping matters.
-        report(min(1.0, done / len(parts)), "reading")
-
-    hooks = [part.register_forward_pre_hook(hook) for part in parts]
-    try:
+    with modules_counted(model, lambda done, total: report(done / total, "reading")):
         yield
-    finally:
-        for one in hooks:
-            one.remove()

@@ -39,10 +39,10 @@ from regard.errors import RegardError
 from regard.version import __version__
 from regard.views.map import TILE, HeadMatrix, Levels, encoded, line_of, peak, strongest_key, tile
 
-Answer = TypeVar("Answer")
+Computed = TypeVar("Computed")
 Parameters = TypeVar("Parameters", bound=Struct)
-Place = TypeVar("Place", bound=HeadParameters)
-Index = TypeVar("Index", int, "int | None")
+AnyHead = TypeVar("AnyHead", bound=HeadParameters)
+CallIndex = TypeVar("CallIndex", int, "int | None")
 
 MEDIA = {"png": "image/png"}
 DAY = 86_400
@@ -89,7 +89,7 @@ class Routes:
         """End the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _in_thread(self, work: Callable[[], Answer]) -> Answer:
+    async def _in_thread(self, work: Callable[[], Computed]) -> Computed:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     # ---- documents -------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ class Routes:
             raise RequestError(404, "This job no longer exists.", do="Start it again.")
         return job
 
-    def _call(self, entry: StoredRecording, call: Index) -> Index:
+    def _call(self, entry: StoredRecording, call: CallIndex) -> CallIndex:
         if call is not None and call >= len(entry.calls):
             raise RequestError(
                 404,
@@ -336,7 +336,7 @@ class Routes:
             )
         return call
 
-    def _place(self, request: Request, kind: type[Place]) -> tuple[StoredRecording, Place]:
+    def _place(self, request: Request, kind: type[AnyHead]) -> tuple[StoredRecording, AnyHead]:
         entry = self._entry(request)
         said = _parameters(request, kind)
         self._call(entry, said.call)

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 WHOLE_PAGE = 24_000_000
 """Bytes up to which a page shows all calls; larger recordings have a page for each call."""
 
-Place = tuple[str, int, int, str, str]
-"""Which map: recording, call, head as the model numbers it, hidden keys, quantity."""
-
 
 class ServerState:
     """The models, recordings and jobs of one server, and their results."""

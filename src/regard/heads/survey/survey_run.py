@@ -50,7 +50,7 @@ class SurveyProgress:
     left: float  # estimated seconds; NaN at the beginning
 
 
-Listener = Callable[[SurveyProgress], None]
+SurveyListener = Callable[[SurveyProgress], None]
 
 
 def survey(
@@ -58,7 +58,7 @@ def survey(
     corpus: Corpus,
     folder: str | Path,
     *,
-    report: Listener | None = None,
+    report: SurveyListener | None = None,
     **options: Any,
 ) -> Survey | None:
     """Read every document of a corpus and add up what each head does; the result, in the first process.
@@ -137,7 +137,7 @@ class SurveyRun:
         self.processes, self.every = processes, every
         self.heads = subject.layout.heads
 
-    def go(self, report: Listener | None = None) -> Survey | None:
+    def go(self, report: SurveyListener | None = None) -> Survey | None:
         """Start or resume, to the end; return the result in the first process."""
         try:
             with ExitStack() as stack:
@@ -148,7 +148,7 @@ class SurveyRun:
                 "the survey continues from its last checkpoint.",
             ) from error
 
-    def _go(self, report: Listener | None, stack: ExitStack) -> Survey | None:
+    def _go(self, report: SurveyListener | None, stack: ExitStack) -> Survey | None:
         position, before = self._begin(stack)
         if not position.complete:
             progress, found = self._work(position, report or (lambda _: None))
@@ -200,7 +200,7 @@ class SurveyRun:
             position, _ = self.folder.load_state()
         return position, before
 
-    def _work(self, position: SurveyPosition, report: Listener) -> tuple[ProcessProgress, Accumulators]:
+    def _work(self, position: SurveyPosition, report: SurveyListener) -> tuple[ProcessProgress, Accumulators]:
         """Compute every remaining batch of this process."""
         own, count = self.processes.own, self.processes.count
         found, done = Accumulators.blank(self.heads), frozenset(position.done)
@@ -289,7 +289,7 @@ def _failure(part: DocumentPart, error: Exception) -> Failure:
 class _ProgressClock:
     """How much of the corpus was read, and how long the rest will take at this pace."""
 
-    def __init__(self, corpus: Corpus, report: Listener) -> None:
+    def __init__(self, corpus: Corpus, report: SurveyListener) -> None:
         self.size, self.limit, self.report = max(1, corpus.size), corpus.limit, report
         self.start = time.monotonic()
         self.begun: float | None = None

@@ -105,14 +105,15 @@ def _plain(value: Any) -> Any:
 def number(value: float | None) -> str:
     """A number for readers.
 
-    >>> number(-1.23456), number(-math.inf), number(1234.5), number(None)
-    ('−1.235', '−∞', '1,234.5', '')
+    >>> number(-1.23456), number(-math.inf), number(1234.5), number(None), number(-0.0001)
+    ('−1.235', '−∞', '1,234.5', '', '0.000')
     """
     if value is None:
         return ""
     if value == -math.inf:
         return "−∞"
-    return (f"{value:.3f}" if abs(value) < 1000 else f"{value:,.1f}").replace("-", "−")
+    text = f"{value:.3f}" if abs(value) < 1000 else f"{value:,.1f}"
+    return "0.000" if text == "-0.000" else text.replace("-", "−")
 
 
 def shape_of(step: Step) -> str:

@@ -14,7 +14,7 @@ from regard.views.figures.bar_rows import MOST, PITCH, draw_bars, listed, rows_o
 from regard.views.figures.figure_layout import FigureLayout, checked_size
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.style import house_style
-from regard.views.figures.weight_matrix import Numbers, checked_labels, numbers_of, one_matrix
+from regard.views.figures.weight_matrix import Floats, checked_labels, numbers_of, one_matrix
 
 
 def bars(
@@ -74,7 +74,7 @@ def _row(
     run: int | None,
     batch: int,
     lang: str,
-) -> tuple[Numbers, Sequence[str] | None, str]:
+) -> tuple[Floats, Sequence[str] | None, str]:
     """The weights, the names of the keys if they have any, and the title of the figure."""
     if isinstance(weights, (Recording, Call)):
         matrix = one_matrix(weights, head=head, layer=layer, kind=kind, run=run, batch=batch, keys=labels)
@@ -108,7 +108,7 @@ def _row(
     return values, checked_labels("keys", labels, len(values)), ""
 
 
-def _checked_values(values: object, keys: int) -> Numbers:
+def _checked_values(values: object, keys: int) -> Floats:
     found = numbers_of(values, "Values")
     if found.ndim not in (1, 2) or len(found) != keys:
         raise ShapeError(

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from regard.views.figures.figure_layout import FigureLayout
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.style import ACCENT, FAINT, QUIET
-from regard.views.figures.weight_matrix import Numbers
+from regard.views.figures.weight_matrix import Floats
 
 MOST = 40
 """Bars of one figure. If there are more keys, the strongest are shown, and the others as one bar."""
@@ -31,9 +31,9 @@ class BarRow:
 
 
 def rows_of(
-    weights: Numbers,
+    weights: Floats,
     names: Sequence[str],
-    values: Numbers | None = None,
+    values: Floats | None = None,
     most: int = MOST,
     *,
     placed: bool = False,
@@ -90,7 +90,7 @@ def draw_bars(layout: FigureLayout, axes: Axes, rows: Sequence[BarRow]) -> None:
         )
 
 
-def listed(values: Numbers | np.floating) -> str:
+def listed(values: Floats | np.floating) -> str:
     """A number, or the first few of several, as text."""
     several = np.atleast_1d(values)
     said = ", ".join(f"{value:.3g}".replace("-", "−") for value in several[:4])

@@ -13,7 +13,7 @@ from regard.errors import ArgumentError, ShapeError
 from regard.views.figures.figure_layout import FigureLayout, checked_size, shortened
 from regard.views.figures.style import FAINT, head_style, house_style
 from regard.views.figures.units import binary, si
-from regard.views.figures.weight_matrix import Numbers, numbers_of
+from regard.views.figures.weight_matrix import Floats, numbers_of
 
 SIDE = 3.1
 """Inches of one panel."""
@@ -81,7 +81,7 @@ def cost(
         return layout.fit()
 
 
-def _checked_lengths(lengths: Sequence[int]) -> Numbers:
+def _checked_lengths(lengths: Sequence[int]) -> Floats:
     found = numbers_of(lengths, "Lengths")
     if found.ndim != 1 or not len(found) or not (found > 0).all() or not (np.diff(found) > 0).all():
         raise ArgumentError(
@@ -93,7 +93,7 @@ def _checked_lengths(lengths: Sequence[int]) -> Numbers:
     return found.astype(np.float64)
 
 
-def _checked(name: str, values: Sequence[float], count: int) -> Numbers:
+def _checked(name: str, values: Sequence[float], count: int) -> Floats:
     found = numbers_of([np.nan if value is None else value for value in values], "Costs").astype(np.float64)
     if found.shape != (count,):
         raise ShapeError(
@@ -118,8 +118,8 @@ def _checked(name: str, values: Sequence[float], count: int) -> Numbers:
 def _panel(
     layout: FigureLayout,
     axes: Axes,
-    lengths: Numbers,
-    series: Mapping[str, Numbers],
+    lengths: Floats,
+    series: Mapping[str, Floats],
     names: Sequence[str],
     unit: Callable[[float], str],
     side: float,
@@ -169,8 +169,8 @@ def _powers(low: float, high: float, base: int) -> list[float]:
 def _name_lines(
     layout: FigureLayout,
     axes: Axes,
-    lengths: Numbers,
-    series: Mapping[str, Numbers],
+    lengths: Floats,
+    series: Mapping[str, Floats],
     names: Sequence[str],
     side: float,
 ) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from regard.masks.extent import Bools
 from regard.views.figures.style import DOTS
-from regard.views.figures.weight_matrix import BLOCK, Bools, Matrix, Numbers
+from regard.views.figures.weight_matrix import BLOCK, Floats, Matrix
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def picture_of(matrix: Matrix, width: float, height: float) -> BlockMaxima:
     return reduced(matrix, rows=max(1, int(height * DOTS)), columns=max(1, int(width * DOTS)))
 
 
-def _greatest(values: Numbers, tall: int, wide: int, hidden: Bools | None) -> Numbers:
+def _greatest(values: Floats, tall: int, wide: int, hidden: Bools | None) -> Floats:
     if hidden is not None:
         # A masked pair is not a candidate where other pairs of the block are visible, whatever their sign.
         values = np.where(hidden, -np.inf, values)
@@ -77,7 +78,7 @@ def _greatest(values: Numbers, tall: int, wide: int, hidden: Bools | None) -> Nu
     return np.where(high == -np.inf, 0.0, high)
 
 
-def _all_hidden(hidden: Bools | None, tall: int, wide: int, values: Numbers) -> Bools:
+def _all_hidden(hidden: Bools | None, tall: int, wide: int, values: Floats) -> Bools:
     if hidden is None:
         return np.zeros((ceil(values.shape[0] / tall), ceil(values.shape[1] / wide)), bool)
     rows = np.logical_and.reduceat(hidden, np.arange(0, hidden.shape[0], tall), axis=0)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from regard.checks import check_choice, check_integer
 from regard.errors import ArgumentError, DtypeError
 from regard.heads import Monitor, read_monitor
-from regard.heads.training_monitor import COLUMNS, NUMBERS
+from regard.heads.training_monitor import NUMBERS, PLACE
 from regard.interception.steps import KINDS
 from regard.views.figures.figure_layout import FigureLayout, checked_size
 from regard.views.figures.style import head_style, house_style
@@ -25,8 +25,10 @@ SIDE = 2.7
 _WIDE = 100.0
 """Numbers that differ by more than this factor get a logarithmic axis."""
 
-Place = tuple[int, int]
-Lines = dict[Place, tuple[NDArray[np.float64], NDArray[np.float64]]]
+LayerHead = tuple[int, int]
+"""The numbers of a layer and of a head."""
+
+Lines = dict[LayerHead, tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 
 def monitor(
@@ -44,7 +46,7 @@ def monitor(
 
     Args:
         found: a monitor, its rows, or the CSV file that it wrote.
-        number: "entropy", "score", "first" or "gradient".
+        number: "entropy", "score", "first", "gradient" or "information".
         kind: only "encoder", "decoder" or "cross"; by default a panel for each.
         smooth: draw means over this many neighbouring measurements; batches of long and of short texts
             have different entropies.
@@ -63,7 +65,7 @@ def monitor(
     ['0.1']
     """
     check_choice("number", number, NUMBERS)
-    panels = _panels(_rows(found), number, kind, check_integer("smooth", smooth, example=5))
+    panels = _panels(_rows(found, number), number, kind, check_integer("smooth", smooth, example=5))
     named = check_integer("named", named, least=0)
     side = checked_size(size, SIDE)
     with house_style():
@@ -87,12 +89,12 @@ def monitor(
         return layout.fit()
 
 
-def _rows(found: object) -> Sequence[Mapping[str, Any]]:
+def _rows(found: object, number: str) -> Sequence[Mapping[str, Any]]:
     if isinstance(found, str | Path):
         return read_monitor(found)
     rows = found.rows if isinstance(found, Monitor) else found
     whole = isinstance(rows, Sequence) and all(
-        isinstance(row, Mapping) and set(COLUMNS) <= row.keys() for row in rows
+        isinstance(row, Mapping) and {*PLACE, number} <= row.keys() for row in rows
     )
     if not whole:
         raise DtypeError(
@@ -110,7 +112,7 @@ def _panels(
     """The lines of each kind; numbers that are missing or not finite are gaps."""
     if kind is not None:
         check_choice("kind", kind, KINDS)
-    found: dict[str, dict[Place, list[tuple[float, float]]]] = {}
+    found: dict[str, dict[LayerHead, list[tuple[float, float]]]] = {}
     for row in rows:
         if kind in (None, row["kind"]):
             value = np.nan if row[number] is None else row[number]
@@ -122,6 +124,13 @@ def _panels(
             got="no rows" if not rows else "no rows of kind {kind!r}",
             do="Train for a few steps, or choose another kind.",
             kind=kind,
+        )
+    if all(row[number] is None for row in rows):
+        raise ArgumentError(
+            "At least one measured step must have the number that is drawn ({number}).",
+            got="rows without it",
+            do="Choose another number; files of earlier versions do not have all of them.",
+            number=number,
         )
     return {
         one: {place: _line(points, smooth) for place, points in sorted(found[one].items())}
@@ -160,7 +169,7 @@ def _draw(layout: FigureLayout, axes: Axes, lines: Lines, number: str, named: in
     )
 
 
-def _name_ends(layout: FigureLayout, axes: Axes, ends: Mapping[Place, float], last: float) -> None:
+def _name_ends(layout: FigureLayout, axes: Axes, ends: Mapping[LayerHead, float], last: float) -> None:
     """The names of some lines at their right ends, moved apart where they would touch."""
     heights = axes.transData.transform([(last, value) for value in ends.values()])
     moved, lowest = 0.0, -np.inf

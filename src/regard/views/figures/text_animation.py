@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from regard import atomic
-from regard.checks import check_integer, is_index
+from regard.checks import check_integer
 from regard.errors import ArgumentError, RecordingError
 from regard.languages import check_language
 from regard.recording import Call, Recording
+from regard.recording.call import check_sequence
 from regard.views.figures.figure_texts import TEXTS, place_name
 from regard.views.figures.fonts import families_for, readable
 from regard.views.figures.style import ACCENT, DOTS, QUIET, TEXT, StyledFigure, house_style
@@ -125,14 +126,7 @@ def _steps_of(
             do="Record with watch(model) instead of watch(model, statistics=True).",
             name=call.name,
         )
-    if not is_index(batch, call.batch):
-        raise ArgumentError(
-            "batch must be one of the recorded sequences (0 … {last}).",
-            got="batch = {batch!r}",
-            do="Count from 0.",
-            last=call.batch - 1,
-            batch=batch,
-        )
+    check_sequence(batch, call.batch)
     cross = call.kind == "cross"
     keys = _text(recording.key_tokens(call, batch), call.keys)
     written = _text(recording.row_tokens(call, batch), call.queries) if cross else None

@@ -18,7 +18,7 @@ from regard.checks import check_number
 from regard.views.figures.figure_layout import POINT, FigureLayout, checked_size, planned, shortened
 from regard.views.figures.fonts import readable
 from regard.views.figures.style import QUIET, head_style, house_style
-from regard.views.figures.weight_matrix import Matrix, Numbers, matrices_of
+from regard.views.figures.weight_matrix import Floats, Matrix, matrices_of
 
 WIDEST = 5.0
 """Width in points of a line of weight 1, if the tokens are far enough apart."""
@@ -39,7 +39,7 @@ class DrawnLines:
 
     queries: NDArray[np.int64]
     keys: NDArray[np.int64]
-    weights: Numbers
+    weights: Floats
 
 
 def lines(
@@ -111,7 +111,7 @@ def lines(
 
 def drawn_lines(matrix: Matrix, least: float, query: int | None = None) -> DrawnLines:
     """The weights of at least ``least``, and of those the strongest :data:`MOST`, in ascending order."""
-    kept: list[tuple[NDArray[np.int64], NDArray[np.int64], Numbers]] = []
+    kept: list[tuple[NDArray[np.int64], NDArray[np.int64], Floats]] = []
     blocks = matrix.blocks() if query is None else [matrix.row(query)]
     for block in blocks:
         rows, columns = np.nonzero((block.values >= least) & (block.values > 0))
@@ -123,8 +123,8 @@ def drawn_lines(matrix: Matrix, least: float, query: int | None = None) -> Drawn
 
 
 def _strongest(
-    kept: list[tuple[NDArray[np.int64], NDArray[np.int64], Numbers]],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Numbers]:
+    kept: list[tuple[NDArray[np.int64], NDArray[np.int64], Floats]],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
     rows, columns, weights = (np.concatenate(part) for part in zip(*kept))
     order = np.argsort(weights, kind="stable")[-MOST:]
     return rows[order], columns[order], weights[order]

@@ -19,7 +19,7 @@ from regard.views.figures.bar_rows import PITCH, draw_bars, rows_of
 from regard.views.figures.figure_layout import FigureLayout, checked_size, shortened
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.style import ACCENT, DOTS, FAINT, QUIET, house_style
-from regard.views.figures.weight_matrix import Numbers, checked_labels, numbers_of
+from regard.views.figures.weight_matrix import Floats, checked_labels, numbers_of
 
 SIDE = 3.6
 """Inches of the space."""
@@ -37,8 +37,8 @@ _QUERY = "#d55e00"
 class VectorSpace:
     """Arrows in three dimensions, and how much of the original vectors they show."""
 
-    query: Numbers  # (3,)
-    keys: Numbers  # (key, 3)
+    query: Floats  # (3,)
+    keys: Floats  # (key, 3)
     channels: int
     share: float  # of the squared lengths
 
@@ -99,7 +99,7 @@ def geometry(
         return layout.fit()
 
 
-def _checked(query: object, keys: object) -> tuple[Numbers, Numbers]:
+def _checked(query: object, keys: object) -> tuple[Floats, Floats]:
     q, k = numbers_of(query, "The query").astype(np.float64), numbers_of(keys, "The keys").astype(np.float64)
     if q.ndim != 1 or k.ndim != 2 or q.shape[0] != k.shape[1] or 0 in k.shape:
         raise ShapeError(
@@ -124,7 +124,7 @@ def _checked(query: object, keys: object) -> tuple[Numbers, Numbers]:
     return q, k
 
 
-def space_of(query: Numbers, keys: Numbers) -> VectorSpace:
+def space_of(query: Floats, keys: Floats) -> VectorSpace:
     """Query and keys in three dimensions: unchanged, or projected on their principal axes through the origin.
 
     >>> space_of(np.array([3.0, 0, 0, 0]), np.array([[0, 0, 0, 4.0]])).share
@@ -147,7 +147,7 @@ def space_of(query: Numbers, keys: Numbers) -> VectorSpace:
 
 
 def _draw_space(
-    layout: FigureLayout, axes: Axes3D, space: VectorSpace, weights: Numbers, names: Sequence[str], name: str
+    layout: FigureLayout, axes: Axes3D, space: VectorSpace, weights: Floats, names: Sequence[str], name: str
 ) -> None:
     tips = np.vstack([space.keys, space.query[None]])
     reach = float(np.abs(tips).max()) or 1.0
@@ -188,15 +188,13 @@ def _title(layout: FigureLayout, axes: Axes3D, filled: Bbox, title: str) -> None
     layout.filled[axes] = Bbox.union([filled, Bbox.from_bounds(filled.x0, bottom, width, height)])
 
 
-def _beyond(tips: Numbers, reach: float) -> Numbers:
+def _beyond(tips: Floats, reach: float) -> Floats:
     """Where the names are: a little beyond the tips."""
     lengths = np.linalg.norm(tips, axis=-1, keepdims=True)
     return tips * (1 + 0.12 * reach / np.where(lengths, lengths, np.inf))
 
 
-def _filled(
-    layout: FigureLayout, axes: Axes3D, names: Sequence[str], places: Numbers, *ends: Numbers
-) -> Bbox:
+def _filled(layout: FigureLayout, axes: Axes3D, names: Sequence[str], places: Floats, *ends: Floats) -> Bbox:
     """What the arrows and names take on the paper, in pixels; matplotlib does not measure text in 3D axes."""
     layout.figure.draw_without_rendering()
     x, y, _ = proj3d.proj_transform(*np.vstack([places, *ends]).T, axes.get_proj())
@@ -208,7 +206,7 @@ def _filled(
 
 
 def _arrow(
-    layout: FigureLayout, axes: Axes3D, tip: Numbers, reach: float, colour: str, width: float, label: str
+    layout: FigureLayout, axes: Axes3D, tip: Floats, reach: float, colour: str, width: float, label: str
 ) -> None:
     # A line down to the plane of the first two axes shows where in space the tip is.
     floor = np.array([tip, tip * [1, 1, 0]])
@@ -232,7 +230,7 @@ def _arrow(
 class Arrow3D(FancyArrowPatch):
     """An arrow from the origin; its width and head are in points, whatever its direction."""
 
-    def __init__(self, tip: Numbers, colour: str, width: float) -> None:
+    def __init__(self, tip: Floats, colour: str, width: float) -> None:
         self.tip = tip
         super().__init__(
             (0, 0),

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from regard.checks import is_index
 from regard.errors import ArgumentError, DtypeError, RecordingError, ShapeError
+from regard.masks.extent import Bools
 from regard.recording import Call, Recording
 from regard.views.figures.figure_texts import place_name
 from regard.views.page.display_tokens import text_of
 
-Numbers = NDArray[np.floating[Any]]
-Bools = NDArray[np.bool_]
+Floats = NDArray[np.floating[Any]]
 
 BLOCK = 2**18
 """How many weights are read at a time."""
@@ -32,7 +32,7 @@ class RowBlock:
     """Some neighbouring rows of a matrix."""
 
     start: int
-    values: Numbers  # (rows, keys)
+    values: Floats  # (rows, keys)
     hidden: Bools | None  # (rows, keys): pairs that may not attend; None if all may
 
     @property
@@ -53,7 +53,7 @@ class Matrix:
     """
 
     shape: tuple[int, int]
-    read: Callable[[slice], tuple[Numbers, Bools | None]]
+    read: Callable[[slice], tuple[Floats, Bools | None]]
     queries: Sequence[str] | None = None
     keys: Sequence[str] | None = None
     head: int | None = None
@@ -223,7 +223,7 @@ def _of_call(
     call.weights(head, rows=slice(0, 0), batch=batch)  # raises now what it would raise later
     mask = call.mask.select((batch, call.head_numbers.index(head)))
 
-    def read(rows: slice) -> tuple[Numbers, Bools | None]:
+    def read(rows: slice) -> tuple[Floats, Bools | None]:
         values = call.weights(head, rows=rows, batch=batch).cpu().numpy()
         positions = np.arange(call.queries)[rows] + call.extent.offset
         allowed = mask.evaluate(call.extent, positions)
@@ -260,8 +260,8 @@ def _of_array(
             )
     rows, columns = _labels(queries, keys, (values.shape[-2], values.shape[-1]))
 
-    def reader(head: int) -> Callable[[slice], tuple[Numbers, Bools | None]]:
-        def read(part: slice) -> tuple[Numbers, Bools | None]:
+    def reader(head: int) -> Callable[[slice], tuple[Floats, Bools | None]]:
+        def read(part: slice) -> tuple[Floats, Bools | None]:
             some = stack[head, part]
             hidden = some == -np.inf  # masked scores
             return (np.where(hidden, 0.0, some), hidden) if hidden.any() else (some, None)
@@ -276,7 +276,7 @@ def _of_array(
     ]
 
 
-def numbers_of(given: object, name: str) -> Numbers:
+def numbers_of(given: object, name: str) -> Floats:
     """An array of floats from a tensor, an array or lists."""
     if isinstance(given, torch.Tensor):
         wide = torch.promote_types(given.dtype, torch.float32)

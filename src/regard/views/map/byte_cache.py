@@ -7,10 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
-Value = TypeVar("Value")
+Cached = TypeVar("Cached")
 
 
-class ByteCache(Generic[Value]):
+class ByteCache(Generic[Cached]):
     """A cache bounded by bytes, for any number of threads.
 
     The newest is kept even if it alone exceeds the bound, because a request is waiting for it.
@@ -22,10 +22,10 @@ class ByteCache(Generic[Value]):
     (True, 'bbbb', 8)
     """
 
-    def __init__(self, limit: int, size: Callable[[Value], int]) -> None:
+    def __init__(self, limit: int, size: Callable[[Cached], int]) -> None:
         self.limit = limit
         self._size = size
-        self._held: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
+        self._held: OrderedDict[Hashable, tuple[Cached, int]] = OrderedDict()
         self._lock = threading.Lock()
         self.nbytes = 0
 
@@ -35,7 +35,7 @@ class ByteCache(Generic[Value]):
     def __contains__(self, key: object) -> bool:
         return key in self._held
 
-    def get(self, key: Hashable) -> Value | None:
+    def get(self, key: Hashable) -> Cached | None:
         """The value of this key, which becomes the most recently used."""
         with self._lock:
             found = self._held.get(key)
@@ -44,7 +44,7 @@ class ByteCache(Generic[Value]):
             self._held.move_to_end(key)
             return found[0]
 
-    def put(self, key: Hashable, value: Value) -> None:
+    def put(self, key: Hashable, value: Cached) -> None:
         """Keep a value, and remove others until all fit."""
         with self._lock:
             self._drop(key)

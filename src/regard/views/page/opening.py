@@ -34,7 +34,7 @@ NEAR = 2
 FAR = 48
 """Pairs farther apart than this are not visible together."""
 
-Place = tuple[str, str, int, int, int]
+HeadKey = tuple[str, str, int, int, int]
 """Kind, module, layer, run and number of a head: what roles and calls both know."""
 
 
@@ -42,7 +42,7 @@ Place = tuple[str, str, int, int, int]
 class HeadRoles:
     """The roles of the heads of a page."""
 
-    found: Mapping[Place, Head]
+    found: Mapping[HeadKey, Head]
 
     def of(self, call: Call) -> list[Head]:
         """The heads of a call."""

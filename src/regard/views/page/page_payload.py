@@ -19,11 +19,11 @@ from torch import Tensor
 
 from regard import heads
 from regard.ablation import Ablation
-from regard.checks import is_index
-from regard.errors import ArgumentError, RecordingError
+from regard.errors import RecordingError
 from regard.masks import Mask
 from regard.masks.extent import Extent
 from regard.recording import Call, Recording, ScoredCall
+from regard.recording.call import check_sequence
 from regard.recording.next_tokens import NextTokens
 from regard.views.page.array_packing import ArrayStore
 from regard.views.page.base85 import DIGITS
@@ -297,14 +297,7 @@ def _effects(found: Ablation, call: Call) -> NDArray[np.float32]:
 
 
 def _check(call: Call, batch: int) -> None:
-    if not is_index(batch, call.batch):
-        raise ArgumentError(
-            "batch must be one of the recorded sequences (0 … {last}).",
-            got="batch = {batch!r}",
-            do="Count from 0.",
-            last=call.batch - 1,
-            batch=batch,
-        )
+    check_sequence(batch, call.batch)
     if not call.has_weights:
         raise RecordingError(
             "A page needs Q and K to compute weights, but {name} has only statistics.",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+Float32Array = NDArray[np.float32]
 
 BITS = (8, 16, 24, 32)
 """Bits per number. 32 is an unchanged float32, without a scale."""
@@ -37,9 +37,9 @@ class Quantised:
 
     bits: int
     codes: NDArray[Any]  # integers, or float32 where there are no scales
-    scales: Floats | None  # (..., row)
+    scales: Float32Array | None  # (..., row)
 
-    def decoded(self) -> Floats:
+    def decoded(self) -> Float32Array:
         """The numbers as the browser has them: a product in float64, rounded to float32."""
         if self.scales is None:
             return self.codes

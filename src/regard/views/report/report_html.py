@@ -34,14 +34,14 @@ COLUMNS = (
 )  # fmt: skip
 """The columns of the table of heads that the report shows; all are in heads.parquet."""
 
-Tokens = Callable[[Sequence[int]], list[str]]
+TokenDecoder = Callable[[Sequence[int]], list[str]]
 
 
 def document(
     survey: Survey,
     examples: Sequence[dict[str, Any]],
     links: Mapping[int, str],
-    tokens: Tokens,
+    tokens: TokenDecoder,
     lang: str = "en",
 ) -> str:
     """The whole report."""
@@ -217,7 +217,7 @@ def _examples(
     survey: Survey,
     examples: Sequence[dict[str, Any]],
     links: Mapping[int, str],
-    tokens: Tokens,
+    tokens: TokenDecoder,
     say: ReportTexts,
 ) -> Iterator[str]:
     """What every head does, with the texts that show it best."""
@@ -235,7 +235,7 @@ def _examples(
         yield "</section>"
 
 
-def _example(one: dict[str, Any], link: str | None, tokens: Tokens, say: ReportTexts) -> Iterator[str]:
+def _example(one: dict[str, Any], link: str | None, tokens: TokenDecoder, say: ReportTexts) -> Iterator[str]:
     shown = text_of(tokens(one["ids"])).tokens
     query, key = text_of(tokens(one["pair"])).tokens
     yield f'<div class="example"><p class="text">{"… " if one["first_shown"] else ""}'

@@ -8,7 +8,7 @@ const STRIP_HEIGHT = 20;
 const FIRST_NUMBERS = 8;
 
 /** A token as displayed: without the sign for a space before a word. */
-export const shownToken = (token) => token.replace(/^▁/, "") || "␣";
+export const shownToken = (token) => token.replace(/^(▁|##)/, "") || "␣";
 
 /**
  * @param {string[]} tokens

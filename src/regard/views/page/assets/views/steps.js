@@ -6,7 +6,7 @@ import { say } from "../languages.js";
 import { numberText } from "../numbers.js";
 import { vectorRow } from "../vector.js";
 import { chapter } from "./chapter.js";
-import { layerChapters } from "./steps_layer.js";
+import { layerChapters, layerSteps } from "./steps_layer.js";
 import { drawSteps, stepsPaper } from "./steps_picture.js";
 import { formulaOf, StepsTable } from "./steps_table.js";
 
@@ -116,14 +116,21 @@ export class StepsView {
 
   // ---- export -----------------------------------------------------------------------------------
 
+  /** The steps behind the head, as far as the view shows them. */
+  get layer() {
+    const { call, now } = this.app.state;
+    return this.steps?.keys.some((key) => key.allowed) ? layerSteps(call, this.query, now.head) : [];
+  }
+
   pictureSize() {
-    return stepsPaper(this.steps, this.table);
+    return stepsPaper(this.steps, this.table, this.layer);
   }
 
   draw(surface) {
     drawSteps(surface, {
       steps: this.steps,
       table: this.table,
+      layer: this.layer,
       query: this.query,
       call: this.app.state.call,
       inks: this.app.inks,

@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from parity import assert_close, definition, tensors
-from regard.interception import head_masks
-from regard.interception.head_masks import cell_groups, cell_table, output_and_lse
-from regard.kernels import biases
+from regard.kernels import biases, head_masks
+from regard.kernels.head_masks import cell_groups, cell_table, output_and_lse
 from regard.kernels.inputs import prepare
 from regard.masks import causal, padding, span, window
 
