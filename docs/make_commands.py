@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from regard.app.languages import LANGUAGE, LanguageContext, gettext_in
+from regard.app.languages import click_in
 from regard.app.main import CONTEXT, main
 
 FOLDER = Path(__file__).parent
@@ -33,14 +33,13 @@ What `regard COMMAND --help` says, of every command; written by `python docs/mak
 
 def context_of(command: click.Command, name: str, parent: click.Context | None = None) -> click.Context:
     """Where the help of a command is written: as wide as the page, whatever the terminal."""
-    return LanguageContext(command, parent, name, terminal_width=WIDTH, **CONTEXT)
+    return click.Context(command, parent, name, terminal_width=WIDTH, **CONTEXT)
 
 
 def reference(lang: str) -> str:
     """The whole page of a language."""
     top = context_of(main, "regard")
-    top.meta[LANGUAGE] = lang
-    with gettext_in(lang):
+    with click_in(lang):
         sections = [HEADS[lang], f"```text\n{main.get_help(top)}\n```\n"]
         for name, command in sorted(main.commands.items()):
             shown = command.get_help(context_of(command, name, top))

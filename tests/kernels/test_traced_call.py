@@ -137,10 +137,41 @@ def test_a_second_derivative_of_tiles_is_refused_by_name():
         grad.sum().backward()
 
 
+@pytest.mark.usefixtures("always_tiled")
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # torch's own call
+def test_forward_mode_derivatives_of_tiles_are_refused_by_name():
+    q, k, v = tensors(1, queries=150)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(q, q)
+        with pytest.raises(regard.errors.ArgumentError, match="forward-mode derivatives"):
+            regard.attention(dual, k, v, mask=masks.window(2, 0))
+
+
+def test_statistics_under_vmap_are_refused_by_name():
+    q, k, v = tensors(2, 3, queries=50)
+    with pytest.raises(regard.errors.ArgumentError, match="leading axes"):
+        torch.vmap(lambda q, k, v: regard.attention_statistics(q, k, v).entropy)(q, k, v)
+
+
+@pytest.mark.parametrize("values", [5, 7])
 @pytest.mark.parametrize("mask", [None, masks.causal(), masks.window(9, 0), masks.every(3)], ids=str)
-def test_tensors_without_data(mask):
-    q, k, v = (x.to("meta") for x in tensors(2, heads=4, key_heads=2, queries=300, values=7))
-    assert regard.attention(q, k, v, mask=mask).shape == (2, 4, 300, 7)
+def test_tensors_without_data(mask, values):
+    q, k, v = (x.to("meta") for x in tensors(2, heads=4, key_heads=2, queries=300, values=values))
+    assert regard.attention(q, k, v, mask=mask).shape == (2, 4, 300, values)
+    found = regard.attention_statistics(q, k, v, mask=mask, top=3)
+    assert (found.output.shape, found.output.device.type) == ((2, 4, 300, values), "meta")
+    assert found.entropy.shape == (2, 4, 300)
+    assert found.top_keys.shape == (2, 4, 300, 3)
     with FakeTensorMode():
         q, k, v = (torch.randn(2, 4, 300, 8) for _ in range(3))
         assert regard.attention(q, k, v, mask=mask).shape == (2, 4, 300, 8)
+        assert regard.attention_statistics(q, k, v, mask=mask).entropy.shape == (2, 4, 300)
+
+
+@pytest.mark.parametrize("additive", [False, True])
+def test_a_mask_without_data_is_refused_by_name(additive):
+    q, k, v = tensors(2, queries=30)
+    mask = torch.empty(30, 30, dtype=q.dtype if additive else torch.bool, device="meta")
+    for work in (regard.attention, regard.attention_statistics):
+        with pytest.raises(regard.errors.DeviceError, match="without data"):
+            work(*(x.to("meta") for x in (q, k, v)), mask=mask)

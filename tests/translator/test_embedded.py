@@ -51,6 +51,16 @@ def test_case_and_spaces_do_not_matter():
     assert regard.translate("  the CAT  sat on the mat. ") == regard.translate("The cat sat on the mat.")
 
 
+def test_another_token_can_end_a_sentence():
+    characters = embedded().vocabularies.chinese
+    stop = characters.encode("。")[0]
+    whole = regard.translate("The cat sat on the mat.")
+    assert whole.endswith("。")
+    assert regard.translate("The cat sat on the mat.", eos_token_id=stop) == whole.removesuffix("。")
+    aligned = regard.translate("The cat sat on the mat.", eos_token_id=stop, align=True)
+    assert aligned.translation == whole.removesuffix("。")
+
+
 def test_its_cross_attention_aligns():
     heads = measure_heads(embedded())
     assert heads[0] == embedded_alignment_head()

@@ -10,7 +10,7 @@ import torch
 
 from parity import definition
 from regard.kernels import attention_with_lse
-from regard.kernels.biases import TensorBias
+from regard.kernels.bias import TensorBias
 from regard.masks import Mask, padding
 from regard.recording import Call, Recording, ScoredCall
 

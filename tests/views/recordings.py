@@ -92,7 +92,7 @@ CASES: dict[str, Callable[[], tuple[Recording, np.ndarray]]] = {
 
 def bias_of_tensors(*shape: int) -> tuple[Recording, np.ndarray]:
     """A bias that is not a function of distance."""
-    from regard.kernels.biases import TensorBias
+    from regard.kernels.bias import TensorBias
 
     q, k, v = tensors(2, heads=6, queries=13, keys=11, channels=7, dtype=torch.float32)
     table = 5 * _table(*shape)

@@ -1,6 +1,8 @@
 """Effects as figures and in the terminal, in both languages, and what is refused."""
 
+import inspect
 import io
+import re
 
 import numpy as np
 import pytest
@@ -149,3 +151,17 @@ def test_a_page_shows_effects_in_the_table_and_on_the_cards(decoder, opened, tmp
     shown.wait_for_selector(".overview .card")
     numbers = shown.locator(".card .caption .number").all_inner_texts()
     assert len(numbers) == 6  # a badge on every head
+
+
+def test_a_notebook_has_every_option_of_a_page(decoder):
+    of_page, of_show = (inspect.signature(one).parameters for one in (regard.page, regard.show))
+    assert of_page.keys() - of_show.keys() == {"path"}
+    assert of_show.keys() - of_page.keys() == {"height", "compact"}
+    for name in (of_show.keys() & of_page.keys()) - {"other"}:  # which may be a path of page()
+        assert of_show[name] == of_page[name]
+    with torch.no_grad(), regard.watch(decoder) as seen:
+        decoder(IDS)
+    shown = regard.show(seen, effects=regard.ablate(decoder, IDS, metrics.loss))
+    assert re.search(r'"sort":\s*"effect"', shown.data)
+    with pytest.raises(ArgumentError, match="effects must be the result of"):
+        regard.show(seen, effects=3)

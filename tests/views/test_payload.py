@@ -170,7 +170,7 @@ def test_more_bits_where_sixteen_are_too_few(tmp_path, size, bits):
 
 
 def test_an_infinite_bias_travels_as_it_is(tmp_path):
-    from regard.kernels.biases import TensorBias
+    from regard.kernels.bias import TensorBias
 
     q, k, _ = tensors(1, heads=2, queries=5, dtype=torch.float32)
     table = torch.zeros(1, 1, 5, 5)

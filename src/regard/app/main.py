@@ -27,14 +27,7 @@ from regard.app.commands.survey import survey
 from regard.app.commands.train import train
 from regard.app.commands.translate import translate
 from regard.app.commands.why import why
-from regard.app.languages import (
-    LANGUAGE,
-    LanguageContext,
-    gettext_in,
-    lang_option,
-    language_of,
-    usage_message,
-)
+from regard.app.languages import LANGUAGE, click_in, lang_option, language_of, usage_message
 from regard.errors import RegardError
 from regard.printing import safe
 from regard.version import __version__
@@ -48,16 +41,13 @@ class _CommandGroup(click.Group):
     Errors and help are in the language of the command line.
     """
 
-    context_class = LanguageContext
-
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
         """Run a command line; its output can go anywhere, in any encoding."""
         lang = language_of(sys.argv[1:] if args is None else args)
-        with gettext_in(lang), output_errors.guarded(lambda error: _refusal(error, lang).show()):
+        with click_in(lang), output_errors.guarded(lambda error: _refusal(error, lang).show()):
             return super().main(args, *rest, **options)
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        cmd.context_class = LanguageContext
         cmd.short_help = inspect.cleandoc(cmd.help or "").partition("\n\n")[0]  # click would cut it
         super().add_command(cmd, name)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.errors import MaskError, RegardError
 from regard.interception.placed_mask import EditedMaskView, placed
 from regard.interception.steps import CallPlace, InterceptedCall
-from regard.kernels.biases import Bias
+from regard.kernels.bias import Bias
 from regard.kernels.head_masks import cell_table
 from regard.kernels.scaled_bias import ScaledBias, scaled
 from regard.masks import Mask

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.edits.edited_call import EditedCall
 from regard.errors import DtypeError, EditError, RecordingError
-from regard.kernels.biases import Bias
+from regard.kernels.bias import Bias
 from regard.kernels.functional import attention
 from regard.kernels.inputs import Inputs
 from regard.masks import Mask

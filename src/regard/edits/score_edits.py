@@ -15,7 +15,7 @@ from regard.edits.scope import Indices, Rows, Scope
 from regard.errors import ArgumentError
 from regard.interception.steps import InterceptedCall
 from regard.kernels import attention, attention_with_lse
-from regard.kernels.biases import Bias, TensorBias
+from regard.kernels.bias import Bias, TensorBias
 from regard.kernels.capped_bias import CappedBias
 from regard.kernels.inputs import Inputs
 from regard.kernels.precision import LARGEST_SCALE

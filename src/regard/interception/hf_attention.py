@@ -27,7 +27,8 @@ from regard.interception.mask_tensor import MaskTensor
 from regard.interception.pipeline import ModuleTracker, attend, autocast, trackers_of
 from regard.interception.steps import InterceptedCall, Kind, MaskView
 from regard.kernels import attention_weights
-from regard.kernels.biases import Bias, t5
+from regard.kernels.bias import Bias
+from regard.kernels.biases import t5
 from regard.kernels.inputs import Inputs, prepare
 from regard.masks import Mask, MaskLike, causal, documents, everything, padding, window
 from regard.masks.mask import Both, Constant, Either

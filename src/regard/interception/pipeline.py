@@ -29,7 +29,7 @@ from regard.interception.steps import (
     Kind,
 )
 from regard.kernels import Statistics, attention_statistics
-from regard.kernels.biases import Bias
+from regard.kernels.bias import Bias
 from regard.kernels.head_masks import output_and_lse
 from regard.kernels.inputs import Inputs
 from regard.masks.pair_patterns import looks_back
@@ -158,7 +158,7 @@ def uncompiled(model: nn.Module) -> nn.Module:
 
 
 class CallNumbering:
-    """The places of the calls of a model, pass by pass.
+    """The places of the calls of a model: layers are numbered by kind, in the order of a forward pass.
 
     >>> numbering = CallNumbering()
     >>> numbering.place("layers.0.attention", "encoder").layer, numbering.place("layers.1", "encoder").layer
@@ -169,8 +169,6 @@ class CallNumbering:
     """
 
     def __init__(self) -> None:
-        self.layers: Counter[Kind] = Counter()
-        """The greatest number of layers of each kind in a pass."""
         self._kinds: dict[str, Kind] = {}
         self._places: dict[tuple[str, int], CallPlace] = {}
         self.begin()
@@ -190,7 +188,6 @@ class CallNumbering:
         layer = self._layers[kind]
         self._layers[kind] += 1
         self._kinds[name] = kind
-        self.layers[kind] = max(self.layers[kind], layer + 1)
         place = self._places[name, occurrence] = CallPlace(name, kind, layer, occurrence)
         return place
 

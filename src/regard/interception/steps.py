@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 from torch import Tensor, nn
 
 from regard.kernels import Statistics
-from regard.kernels.biases import Bias
+from regard.kernels.bias import Bias
 from regard.kernels.inputs import Inputs
 from regard.masks import Mask, causal, everything
 

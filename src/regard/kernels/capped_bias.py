@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import ShapeError
-from regard.kernels.biases import Bias, Index, Tables, TensorBias
+from regard.kernels.bias import Bias, Index, Tables, TensorBias
 from regard.kernels.plain_kernel import ScoreOptions, scores_of
 from regard.masks.extent import Extent
 

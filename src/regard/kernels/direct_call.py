@@ -84,7 +84,8 @@ def _ordinary(q: Tensor, k: Tensor, v: Tensor, scale: float | None) -> bool:
         and q.device == k.device == v.device
         and q.stride(3) == k.stride(3) == v.stride(3) == 1
         and (scale is None or (type(scale) is float and 1e-30 < scale <= STEEP))
-        and not torch.is_autocast_enabled(q.device.type)
+        and (device := q.device.type) != "meta"
+        and not torch.is_autocast_enabled(device)
     )
 
 

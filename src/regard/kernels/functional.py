@@ -19,7 +19,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import is_fake
 from torch.overrides import handle_torch_function, has_torch_function
 
-from regard.kernels.biases import BiasLike
+from regard.kernels.bias import BiasLike
 from regard.kernels.direct_call import allowed_by, dense_mask, direct_call
 from regard.kernels.inputs import Inputs, prepare
 from regard.kernels.plain_kernel import ScoreOptions, add_sinks, exp, scores_of

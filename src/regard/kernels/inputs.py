@@ -13,11 +13,12 @@ from math import prod
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import is_fake
 
 from regard.checks import check_number, check_positive, check_probability
 from regard.errors import DeviceError, DtypeError, MaskError, ShapeError
-from regard.kernels.biases import Bias, BiasLike, Sum, TensorBias
-from regard.kernels.precision import FLOATS, LARGEST_SCALE, STEEP
+from regard.kernels.bias import Bias, BiasLike, Sum, TensorBias
+from regard.kernels.precision import FLOATS, LARGEST_SCALE, STEEP, autocasts
 from regard.masks import Mask, MaskLike, dense, everything
 from regard.masks.extent import Extent
 from regard.masks.id_table import is_causal_bias
@@ -125,7 +126,7 @@ def _as_sdpa_takes_them(*tensors: Tensor) -> tuple[Tensor, ...]:
     if 2 < min(axes) < max(axes):
         tensors = tuple(x[(None,) * (max(axes) - x.ndim)] for x in tensors)
     kinds, device = {x.dtype for x in tensors}, tensors[0].device.type
-    if len(kinds) > 1 and kinds <= set(FLOATS[1:]) and torch.is_autocast_enabled(device):
+    if len(kinds) > 1 and kinds <= set(FLOATS[1:]) and autocasts(device):
         tensors = tuple(x.to(torch.get_autocast_dtype(device)) for x in tensors)
     return tensors
 
@@ -249,6 +250,12 @@ def _mask_of(
     rest: Tensor | None = None
     if isinstance(given, Tensor) and not is_causal_bias(given):
         _check_device("mask", given, device)
+        if device.type == "meta" or is_fake(given):
+            raise DeviceError(
+                "A mask tensor must have data, which decides what is computed.",
+                got="a mask tensor without data",
+                do="Build the mask with regard.masks, such as masks.causal().",
+            )
         if 2 < given.ndim <= len(lead) + 3 and prod(given.shape[:-2]) == 1:
             given = given.reshape(given.shape[-2:])  # one mask for all, which can be planned
         if given.is_floating_point():

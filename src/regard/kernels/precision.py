@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 
@@ -14,6 +16,12 @@ LARGEST_SCALE = 1e8
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
-def full_precision(x: Tensor) -> torch.autocast:
+def autocasts(device: str) -> bool:
+    """Whether autocast is on for a type of device; tensors without data have none."""
+    return device != "meta" and torch.is_autocast_enabled(device)
+
+
+def full_precision(x: Tensor) -> AbstractContextManager[object]:
     """Disable autocast: scores rounded to bfloat16 would make the weights wrong."""
-    return torch.autocast(x.device.type, enabled=False)
+    device = x.device.type
+    return nullcontext() if device == "meta" else torch.autocast(device, enabled=False)

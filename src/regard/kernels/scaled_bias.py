@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from regard.kernels.biases import Bias, DistanceBias, Index, Sum, Tables, TensorBias
+from regard.kernels.bias import Bias, Index, Sum, Tables, TensorBias
+from regard.kernels.biases import DistanceBias
 from regard.masks.extent import Extent
 
 

@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from regard.checks import check_integer
-from regard.kernels.biases import BiasLike
+from regard.errors import ArgumentError
+from regard.kernels.bias import BiasLike
 from regard.kernels.inputs import Inputs, prepare
 from regard.kernels.planner import Plan, plan_extent
 from regard.kernels.precision import full_precision
@@ -31,7 +32,7 @@ from regard.kernels.statistics_pass import MAX_ROWS
 from regard.kernels.statistics_rows import collect, tiles_to_send
 from regard.kernels.statistics_totals import Statistics, Totals
 from regard.kernels.tile_pass import tables_for
-from regard.kernels.tiled import head_groups_of, run_call, tiled_call
+from regard.kernels.tiled import head_groups_of, run_call, tiled_call, writes_all
 from regard.masks import MaskLike
 from regard.threads import spread
 
@@ -67,6 +68,12 @@ def attention_statistics(
     >>> s.distance[0, 0]  # (0 + 1 + 2 + 3) / 4
     tensor(1.5000)
     """
+    if any(torch._C._functorch.is_batchedtensor(x) for x in (q, k, v) if isinstance(x, Tensor)):
+        raise ArgumentError(
+            "regard.attention_statistics cannot run inside torch.vmap.",
+            got="a tensor with an axis that vmap hides",
+            do="Pass the batch as leading axes of q, k and v.",
+        )
     top = check_integer("top", top, least=0, example=5)
     options: dict[str, Any] = {
         "mask": mask,
@@ -93,7 +100,8 @@ def attention_statistics(
 
 def _collect(inputs: Inputs, plan: Plan, *, with_output: bool, top: int) -> Statistics:
     head_groups = list(head_groups_of(inputs, plan, own_causal=False, max_rows=MAX_ROWS))
-    totals = Totals.blank(inputs, with_output=with_output, top=top)
+    written = bool(head_groups) and all(map(writes_all, head_groups))
+    totals = Totals.blank(inputs, with_output=with_output, top=top, all_written=written)
     # Rows in several parts need the lse of the whole row first; the fused kernel computes it fastest.
     lse_known = any(len(head_group.parts) > 1 for head_group in head_groups)
     tiles = tiles_to_send(inputs, head_groups)

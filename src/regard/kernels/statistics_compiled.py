@@ -52,7 +52,7 @@ class CompiledStatistics(StatisticsPass):
     ) -> None:
         super().__init__(inputs, head_group, part, totals, lse_known=lse_known, scratch=scratch)
         self.columns, self.compiled = columns, compiled
-        own = {name: getattr(totals, name)[head_group.batch, head_group.heads] for name in TOTALS}
+        own = {name: totals.of_queries(name)[head_group.batch, head_group.heads] for name in TOTALS}
         assert len({x.stride() for x in own.values()}) == 1
         assert own["lse"].stride(-1) == 1
         self.arguments = RowPassArguments(

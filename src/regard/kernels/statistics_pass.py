@@ -84,8 +84,10 @@ class StatisticsPass(PartTensors, ABC):
         wide = totals.lse.dtype
         k = self.of_keys(inputs.k).to(wide)
         self.batch, self.key_head_count = k.shape[:2]
-        # Keys as columns: the product is a quarter faster than with a transposed view.
-        self.k_columns = k.transpose(-1, -2).contiguous().flatten(0, 1)  # (batch · key head, channel, key)
+        # Keys as columns: the product is a quarter faster than with a transposed view. Transposing takes a
+        # third of the time if the keys of a head are contiguous, which those of a model are not.
+        columns = k.contiguous().transpose(-1, -2).contiguous()
+        self.k_columns = columns.flatten(0, 1)  # (batch · key head, channel, key)
         scale = inputs.scale * LOG2_E if inputs.softcap is None else inputs.scale / inputs.softcap
         self.q = self.q.to(wide) * scale
         without_values = totals.output is None or lse_known

@@ -9,7 +9,7 @@ products happens to so few scores at once that they stay in the cache.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -36,6 +36,7 @@ class SoftmaxRows(NamedTuple):
     """Some rows before normalisation; the axes are (batch, key head, query head of its group, query, ...)."""
 
     tile: RowTile
+    positions: tuple[Tensor, Tensor]  # of the queries and of the keys
     powers: Tensor  # 2^(score − highest), (..., key)
     highest: Tensor  # (...)
     sums: Tensor  # Σ powers
@@ -64,10 +65,11 @@ class DistanceSums:
         self._far = torch.stack([self._places, torch.ones_like(self._places)])
         self._far[:, : self._left].neg_()
         self._far[:, self._left : self._right] = 0
+        self._far_rows = self._far.unbind()
 
     def add_moments(self, powers: Tensor, moments: Tensor) -> None:
         """Write what products say of the far keys of some rows ``(row, key)`` to ``moments (2, row)``."""
-        for far, moment in zip(self._far, moments):  # one product with two columns is slower
+        for far, moment in zip(self._far_rows, moments):  # one product with two columns is slower
             torch.mv(powers, far, out=moment)
 
     def sums(self, powers: Tensor, moments: Tensor) -> Tensor:
@@ -81,8 +83,9 @@ class TorchStatistics(StatisticsPass):
     """One part for one head group, in torch operations on a few rows at a time."""
 
     # Many at once, since each tile takes dozens of operations; between the products they run in chunks.
-    max_scores = 1 << 21
-    split_scores = 1 << 21
+    # Threads also hand each other Python's lock at every operation, so fewer and larger ones scale better.
+    max_scores = 1 << 22
+    split_scores = 1 << 22
 
     @cached_property
     def buffer_sizes(self) -> tuple[int, int]:
@@ -98,16 +101,18 @@ class TorchStatistics(StatisticsPass):
 
     def _rows(self, tile: RowTile) -> SoftmaxRows:
         """The powers of some rows, and their sums."""
-        scores = self._scores(tile)
+        scores, positions = self._scores(tile), self.positions(tile)
         visible = self._hide(tile, scores)
         sees = visible > 0
-        (highest, sums, shifted, distances), peak_column = self._powers(tile, scores)
+        (highest, sums, shifted, distances), peak_column = self._powers(tile, positions, scores)
         lse = self._lse(tile, highest, sums, sees)
         factor = torch.exp2(highest - torch.where(lse == -torch.inf, 0.0, lse * LOG2_E)) * sees
-        self._keep_peaks(tile, visible, factor, self.positions(tile)[1][peak_column])
-        return SoftmaxRows(tile, scores, highest, sums, distances, shifted, factor, sees)
+        self._keep_peaks(tile, visible, factor, positions[1][peak_column])
+        return SoftmaxRows(tile, positions, scores, highest, sums, distances, shifted, factor, sees)
 
-    def _powers(self, tile: RowTile, scores: Tensor) -> tuple[Tensor, Tensor]:
+    def _powers(
+        self, tile: RowTile, positions: tuple[Tensor, Tensor], scores: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Scores to powers in place; for each row four numbers, and the column of the greatest.
 
         The numbers ``(4, ...)`` are the greatest score, Σ power, Σ power · (score − greatest), and
@@ -119,11 +124,12 @@ class TorchStatistics(StatisticsPass):
         moments = flat.new_empty(2, *flat.shape[:2])
         maxima = flat.new_empty(*flat.shape[:2], -(-width // ARGMAX_BLOCK))
         own, keys = self.q_positions[tile.start : tile.stop], take_positions(self.k_positions, tile)
-        gaps = DistanceSums(own, keys, self.positions(tile), flat)
+        gaps = DistanceSums(own, keys, positions, flat)
         for heads, rows in _chunks(*flat.shape):
             chunk, (highest, sums, shifted, _) = flat[heads, rows], numbers[:, heads, rows]
-            _block_maxima(chunk, maxima[heads, rows])
-            torch.amax(maxima[heads, rows], -1, out=highest)
+            of_blocks = maxima[heads, rows]
+            _block_maxima(chunk, of_blocks)
+            torch.amax(of_blocks, -1, out=highest)
             shift = torch.sub(chunk, highest[..., None], out=self._buffer(1, chunk.shape))
             torch.exp2(shift, out=chunk)
             torch.sum(chunk, -1, out=sums)
@@ -166,20 +172,19 @@ class TorchStatistics(StatisticsPass):
         lse = self._grouped(self.totals.lse[self.head_group.batch, self.head_group.heads][:, :, place])
         # Σ w (lse − s), with lse − s = (lse − highest) − (s − highest); from bits back to nats.
         above = torch.where(rows.sees, lse * LOG2_E - rows.highest, 0.0)
-        self._add("entropy", place, rows.factor * (above * rows.sums - rows.shifted) / LOG2_E)
-        self._add("mass", place, rows.factor * rows.sums)
-        self._add("far", place, rows.factor * rows.distances)
-        own, keys = self.positions(rows.tile)
-        self._add("self_weight", place, _weight_at(rows, keys, own))
-        self._add("previous_weight", place, _weight_at(rows, keys, own - 1))
-        self._add("first_weight", place, _weight_at(rows, keys, torch.zeros_like(own)))
+        entropy = (above * rows.sums - rows.shifted) / LOG2_E
+        sums = torch.stack([entropy, rows.sums, rows.distances, *_powers_on_special_keys(rows)])
+        target = self.totals.sums[:, self.head_group.batch, self.head_group.heads]
+        target[:, :, :, place] += (sums * rows.factor).flatten(2, 3)
         self._add_received(rows)
         self._merge_top(rows.tile, rows.powers, rows.factor)
         self._add_output(rows.tile, rows.powers, rows.factor)
 
     def _keep_peaks(self, tile: RowTile, visible: Tensor, factor: Tensor, key: Tensor) -> None:
         place = self._place(tile)
-        self._add("visible", place, visible)
+        self.totals.visible[self.head_group.batch, self.head_group.heads][:, :, place] += visible.flatten(
+            1, 2
+        )
         peak = self.totals.peak[self.head_group.batch, self.head_group.heads]
         peak_key = self.totals.peak_key[self.head_group.batch, self.head_group.heads]
         # The greatest power is 1, so the greatest weight equals the factor.
@@ -195,20 +200,18 @@ class TorchStatistics(StatisticsPass):
         found = torch.bmm(rows.factor.flatten(0, 2).unsqueeze(1), heads)
         self._receive(rows.tile, found.view(self.batch, -1, rows.tile.width))
 
-    def _add(self, name: str, place: slice | Tensor, value: Tensor) -> None:
-        target: Tensor = getattr(self.totals, name)[self.head_group.batch, self.head_group.heads]
-        target[:, :, place] += value.flatten(1, 2)
-
     def _grouped(self, x: Tensor) -> Tensor:
         grouped: Tensor = x.unflatten(1, (self.key_head_count, self.group_size))
         return grouped
 
 
-def _weight_at(rows: SoftmaxRows, keys: Tensor, position: Tensor) -> Tensor:
-    """The weight of each row on the key at its own ``position``; 0 if it is not among the keys, in order."""
-    column = torch.searchsorted(keys, position).clamp_(max=len(keys) - 1)
-    index = column[:, None].expand(*rows.powers.shape[:-1], 1)
-    return rows.powers.gather(-1, index).squeeze(-1) * rows.factor * (keys[column] == position)
+def _powers_on_special_keys(rows: SoftmaxRows) -> Iterable[Tensor]:
+    """Each row's powers on the key at its own position, on the one before, and on the first; 0 for no key."""
+    own, keys = rows.positions
+    wanted = torch.stack([own, own - 1, torch.zeros_like(own)], -1)  # (row, 3)
+    column = torch.searchsorted(keys, wanted).clamp_(max=len(keys) - 1)
+    found = rows.powers.gather(-1, column.expand(*rows.powers.shape[:-1], 3))
+    return (found * (keys[column] == wanted)).unbind(-1)
 
 
 def _chunks(heads: int, rows: int, width: int) -> Iterator[tuple[slice, slice]]:

@@ -50,28 +50,36 @@ class Statistics:
         return Statistics(**{name: narrower(name, x) for name, x in vars(self).items()})  # type: ignore[arg-type]
 
 
+SUMS = ("entropy", "mass", "far", "self_weight", "previous_weight", "first_weight")
+"""Totals that are sums over the keys of a query: ``mass`` is Σ weight, 1 or less if a sink took some,
+and ``far`` is Σ weight · distance."""
+
+
 @dataclass(eq=False)
 class Totals:
     """Partial sums of the statistics, ``(batch, head, query or key)``, to which each pass adds."""
 
     output: Tensor | None
     lse: Tensor
-    entropy: Tensor
     visible: Tensor
     received: Tensor
-    self_weight: Tensor
-    previous_weight: Tensor
-    first_weight: Tensor
-    far: Tensor  # Σ weight · distance
-    mass: Tensor  # Σ weight: 1, or less if a sink took some
+    sums: Tensor  # (6, batch, head, query): those of SUMS, side by side, so that one operation adds to all
     peak: Tensor
     peak_key: Tensor
     top_weights: Tensor
     top_keys: Tensor
 
+    def of_queries(self, name: str) -> Tensor:
+        """One of the totals of queries, ``(batch, head, query)``."""
+        found: Tensor = self.sums[SUMS.index(name)] if name in SUMS else getattr(self, name)
+        return found
+
     @classmethod
-    def blank(cls, inputs: Inputs, *, with_output: bool, top: int) -> Totals:
-        """The totals before any pair has been computed."""
+    def blank(cls, inputs: Inputs, *, with_output: bool, top: int, all_written: bool = False) -> Totals:
+        """The totals before any pair has been computed.
+
+        ``all_written`` says that every row of the output will be written, so that it needs no zeros.
+        """
         batch, heads, queries, _ = inputs.q.shape
         wide = torch.promote_types(inputs.q.dtype, torch.float32)
 
@@ -82,17 +90,14 @@ class Totals:
         lse = numbers(queries, value=-torch.inf)
         if inputs.sinks is not None:
             lse = lse.copy_(inputs.sinks.detach().to(wide)[:, None])
+        shape = (batch, heads, queries, inputs.v.shape[-1] if with_output else 0)
+        output = inputs.q.new_empty(shape) if all_written else inputs.q.new_zeros(shape)
         return cls(
-            output=inputs.q.new_zeros((batch, heads, queries, inputs.v.shape[-1])) if with_output else None,
+            output=output if with_output else None,
             lse=lse,
-            entropy=numbers(queries),
             visible=numbers(queries, dtype=torch.int64),
             received=numbers(inputs.k.shape[2]),
-            self_weight=numbers(queries),
-            previous_weight=numbers(queries),
-            first_weight=numbers(queries),
-            far=numbers(queries),
-            mass=numbers(queries),
+            sums=torch.zeros((len(SUMS), batch, heads, queries), dtype=wide, device=inputs.q.device),
             peak=numbers(queries),
             peak_key=numbers(queries, value=-1, dtype=torch.int64),
             top_weights=numbers(queries, top),
@@ -102,17 +107,19 @@ class Totals:
     def finish(self, inputs: Inputs) -> Statistics:
         """The statistics, with the leading axes of the user's tensors."""
         top = self.top_weights.shape[-1]
+        # What users get shares no memory: a file format may refuse that.
+        entropy, mass, far, own, previous, first = (x.clone() for x in self.sums)
         return Statistics(
             output=None if self.output is None else inputs.restore(self.output),
             lse=inputs.restore(self.lse),
             # Rounding can leave it slightly below 0 if one key takes all the weight.
-            entropy=inputs.restore(self.entropy.clamp_(min=0)),
+            entropy=inputs.restore(entropy.clamp_(min=0)),
             visible=inputs.restore(self.visible),
             received=inputs.restore(self.received),
-            self_weight=inputs.restore(self.self_weight),
-            previous_weight=inputs.restore(self.previous_weight),
-            first_weight=inputs.restore(self.first_weight),
-            distance=inputs.restore(self.far / torch.where(self.mass > 0, self.mass, 1.0)),
+            self_weight=inputs.restore(own),
+            previous_weight=inputs.restore(previous),
+            first_weight=inputs.restore(first),
+            distance=inputs.restore(far / torch.where(mass > 0, mass, 1.0)),
             peak=inputs.restore(self.peak),
             peak_key=inputs.restore(self.peak_key),
             top_weights=inputs.restore(self.top_weights) if top else None,

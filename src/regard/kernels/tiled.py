@@ -160,6 +160,15 @@ class _TiledAttention(torch.autograd.Function):
         ctx.mark_non_differentiable(output[1])
 
     @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> None:
+        del ctx, tangents
+        raise ArgumentError(
+            "regard.attention has no forward-mode derivatives.",
+            got="a forward-mode derivative of a masked or capped call",
+            do="Compute it with regard.attention_weights(...) @ v, which torch differentiates.",
+        )
+
+    @staticmethod
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         return None, *_TiledGradient.apply(ctx.call, grad, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
 
@@ -226,7 +235,7 @@ def _forward(
     wide = torch.float64 if q.dtype == torch.float64 else torch.float32
     merged = any(len(head_group.parts) > 1 for head_group in call.head_groups)
     shape, dtype = (*q.shape[:-1], v.shape[-1]), wide if merged else q.dtype
-    written = bool(call.head_groups) and all(map(_writes_all, call.head_groups))
+    written = bool(call.head_groups) and all(map(writes_all, call.head_groups))
     output = q.new_empty(shape, dtype=dtype) if written else q.new_zeros(shape, dtype=dtype)
     lse = q.new_full(q.shape[:-1], -torch.inf, dtype=wide)
     alone: list[Callable[[], None]] = []
@@ -287,7 +296,7 @@ def _backward(
     return *(g.to(x.dtype) for g, x in zip(grads, (q, k, v))), of_sinks, *of_tables
 
 
-def _writes_all(head_group: HeadGroup) -> bool:
+def writes_all(head_group: HeadGroup) -> bool:
     """Whether the tiles write every row, so that the output needs no zeros."""
     if len(head_group.parts) != 1:
         return False

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.errors import ArgumentError
-from regard.kernels.biases import BiasLike
+from regard.kernels.bias import BiasLike
 from regard.kernels.functional import planned
 from regard.kernels.inputs import Inputs, check_tensors, prepare
 from regard.kernels.planner import plan_extent

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.checks import check_choice, check_integer, check_probability
-from regard.kernels.biases import BiasLike
+from regard.kernels.bias import BiasLike
 from regard.masks import MaskLike
 from regard.nn.cache import KeyValueCache
 from regard.nn.dropout import Dropout

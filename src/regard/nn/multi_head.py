@@ -9,7 +9,7 @@ from regard import masks
 from regard.checks import check_choice, check_integer, check_probability
 from regard.errors import ArgumentError, ShapeError
 from regard.kernels import attention, attention_weights, biases
-from regard.kernels.biases import BiasLike
+from regard.kernels.bias import BiasLike
 from regard.masks import MaskLike
 from regard.nn.cache import KeyValueCache
 from regard.nn.head_projections import ProjectedHeads

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from regard import masks
 from regard.checks import check_integer
 from regard.errors import ArgumentError
-from regard.kernels.biases import BiasLike
+from regard.kernels.bias import BiasLike
 from regard.masks import MaskLike
 from regard.nn.cache import Cache, check_layers
 from regard.nn.layers import DecoderLayer, EncoderLayer

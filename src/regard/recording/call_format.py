@@ -14,7 +14,8 @@ from regard.errors import RecordingFileError
 from regard.interception.function_mask import FunctionMask
 from regard.interception.placed_mask import PlacedMask
 from regard.kernels import Statistics
-from regard.kernels.biases import T5, Alibi, Bias, Relative, Sum, TensorBias, relative, t5
+from regard.kernels.bias import Bias, Sum, TensorBias
+from regard.kernels.biases import T5, Alibi, Relative, relative, t5
 from regard.kernels.capped_bias import CappedBias
 from regard.kernels.scaled_bias import ScaledBias
 from regard.masks import Mask, dense, parse

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import Phrase, RecordingFileError
-from regard.kernels.biases import Bias
+from regard.kernels.bias import Bias
 from regard.recording.call import Call
 from regard.recording.recording_schema import LARGEST
 from regard.recording.scored_call import ScoredCall

@@ -1,4 +1,7 @@
-"""The recording: the attention calls of a model, in order, with their tokens."""
+"""The recording: the attention calls of a model, in order, with their tokens.
+
+Recorder, while the block runs → Recording → one Call, by number, name or layer
+"""
 
 from __future__ import annotations
 

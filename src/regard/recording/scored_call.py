@@ -1,5 +1,7 @@
 """A call with Q, K and lse: its whole matrix, of which any part is computed on demand.
 
+    ScoredCall and some rows and columns → weights() → Tensor (rows, columns)
+
 With ``s_ij = cap(scale · q_i · k_j) + bias_ij`` the weight of key j for query i is ``exp(s_ij − lse_i)``.
 So Q, K and one number per row are the matrix. The weight on a set of keys M needs no weights at all:
 it is ``exp(lse_i(M) − lse_i)``, where lse(M) is the log-sum-exp over the keys of M alone.
@@ -18,7 +20,7 @@ from torch import Tensor
 from regard.errors import RecordingError, ShapeError
 from regard.interception.steps import Kind  # noqa: F401 - the inherited fields are documented here
 from regard.kernels import Statistics, attention_statistics, attention_with_lse
-from regard.kernels.biases import WHOLE, Bias
+from regard.kernels.bias import WHOLE, Bias
 from regard.kernels.plain_kernel import MAX_SCORES, ScoreOptions, scores_of, weights_of
 from regard.kernels.precision import full_precision
 from regard.masks import Mask, padding  # noqa: F401 - the inherited fields are documented here

@@ -9,7 +9,7 @@ import torch
 
 from regard.errors import ArgumentError, RecordingError
 from regard.interception.steps import AttentionStep
-from regard.kernels.biases import Bias
+from regard.kernels.bias import Bias
 from regard.masks import Mask, dense
 from regard.masks.extent import Extent
 from regard.masks.id_table import IdTable

@@ -26,7 +26,7 @@ from regard.translator.files import read_text
 from regard.translator.names import PLACEHOLDERS, HiddenNames
 from regard.translator.sentence_splitting import split_sentences
 from regard.translator.translate_text import Translator
-from regard.translator.vocabulary import EnglishTokens, Vocabularies
+from regard.translator.vocabulary import END, EnglishTokens, Vocabularies
 from regard.translator.watched_translation import WatchedTranslation, look
 
 FILE = "alignment.json"
@@ -156,6 +156,7 @@ def align(
     *,
     num_beams: int = 4,
     max_new_tokens: int | None = None,
+    eos_token_id: int = END,
 ) -> TranslationAlignment:
     """Translate a text and take its alignment from one head.
 
@@ -165,7 +166,9 @@ def align(
     """
     parts = []
     for sentence in split_sentences(text):
-        translation = translator.translate(sentence, num_beams=num_beams, max_new_tokens=max_new_tokens)
+        translation = translator.translate(
+            sentence, num_beams=num_beams, max_new_tokens=max_new_tokens, eos_token_id=eos_token_id
+        )
         parts.append(
             alignment_of(look(translator, sentence, translation=translation), translator.vocabularies, by)
         )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from regard.deprecation import renamed_arguments
 from regard.translator.alignment import AlignmentHead, TranslationAlignment, read_alignment_head
 from regard.translator.alignment import align as align_text
 from regard.translator.translate_text import Translator, load_translator
+from regard.translator.vocabulary import END
 
 FOLDER = Path(__file__).parent / "weights"
 BUILT_IN = "built-in"
@@ -52,23 +53,39 @@ def embedded_alignment_head() -> AlignmentHead:
 
 @overload
 def translate(
-    text: str, *, align: Literal[False] = False, num_beams: int = 4, max_new_tokens: int | None = None
+    text: str,
+    *,
+    align: Literal[False] = False,
+    num_beams: int = 4,
+    max_new_tokens: int | None = None,
+    eos_token_id: int = END,
 ) -> str: ...
 @overload
 def translate(
-    text: str, *, align: Literal[True], num_beams: int = 4, max_new_tokens: int | None = None
+    text: str,
+    *,
+    align: Literal[True],
+    num_beams: int = 4,
+    max_new_tokens: int | None = None,
+    eos_token_id: int = END,
 ) -> TranslationAlignment: ...
 @renamed_arguments(beams="num_beams")
 def translate(
-    text: str, *, align: bool = False, num_beams: int = 4, max_new_tokens: int | None = None
+    text: str,
+    *,
+    align: bool = False,
+    num_beams: int = 4,
+    max_new_tokens: int | None = None,
+    eos_token_id: int = END,
 ) -> str | TranslationAlignment:
     """Translate an English text to Chinese with the built-in translator, sentence by sentence.
 
     Names that it does not know are copied; an :class:`UnknownWordsWarning` names other words that it was
     never taught.
 
-    ``num_beams`` is the width of the beam search, ``max_new_tokens`` the most characters to write. With
-    ``align=True`` the result also says which English words each character attended to.
+    ``num_beams`` is the width of the beam search, ``max_new_tokens`` the most characters to write, and
+    ``eos_token_id`` the token that ends a sentence. With ``align=True`` the result also says which English
+    words each character attended to.
 
     >>> import regard
     >>> "猫" in regard.translate("The cat sat on the mat.")
@@ -80,8 +97,9 @@ def translate(
     if unknown and embedded().reads(text):
         said = f"The translator was never taught: {', '.join(unknown)}. The translation is a guess there."
         warnings.warn(said, UnknownWordsWarning, stacklevel=3)  # renamed_arguments is in between
+    options: dict[str, Any] = {
+        "num_beams": num_beams, "max_new_tokens": max_new_tokens, "eos_token_id": eos_token_id,
+    }  # fmt: skip
     if align:
-        return align_text(
-            embedded(), text, embedded_alignment_head(), num_beams=num_beams, max_new_tokens=max_new_tokens
-        )
-    return embedded().translate(text, num_beams=num_beams, max_new_tokens=max_new_tokens)
+        return align_text(embedded(), text, embedded_alignment_head(), **options)
+    return embedded().translate(text, **options)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import torch
 from safetensors.torch import load
@@ -58,6 +59,8 @@ class PretrainedEncoder(nn.Module):
     Shapes: ``(batch, length)`` → ``(batch, length, 384)``. 0 is padding.
     """
 
+    positions: Tensor
+
     def __init__(self, tensors: Mapping[str, Tensor], layers: int = LAYERS) -> None:
         super().__init__()
         table = tensors["embeddings.word_embeddings.weight"].float()
@@ -67,7 +70,7 @@ class PretrainedEncoder(nn.Module):
         self.register_buffer("positions", tensors["embeddings.position_embeddings.weight"].float() + kinds[0])
         self.norm = nn.LayerNorm(width, eps=EPSILON)
         hidden = tensors["encoder.layer.0.intermediate.dense.weight"].shape[0]
-        options = {"hidden": hidden, "activation": "gelu", "norm": "post", "eps": EPSILON}
+        options: dict[str, Any] = {"hidden": hidden, "activation": "gelu", "norm": "post", "eps": EPSILON}
         self.encoder = Encoder([EncoderLayer(width, HEADS, **options) for _ in range(layers)])
         self._fill(tensors)
         self.requires_grad_(False).eval()
@@ -78,7 +81,8 @@ class PretrainedEncoder(nn.Module):
                 getattr(module, kind).data.copy_(torch.cat([tensors[f"{name}.{kind}"] for name in names]))
 
         copy(self.norm, "embeddings.LayerNorm")
-        for number, layer in enumerate(self.encoder.layers):
+        layers: Iterable[Any] = self.encoder.layers
+        for number, layer in enumerate(layers):
             at = f"encoder.layer.{number}"
             parts = [f"{at}.attention.self.{part}" for part in ("query", "key", "value")]
             copy(layer.attention.projection, *parts)
@@ -140,10 +144,10 @@ class EncoderTeacher:
 
     def embeddings(self) -> Tensor:
         """The first embeddings of all pieces, ``(piece, width)``: of length 1 in the mean."""
-        vectors = self.encoder.table.weight[self.ids]
+        vectors: Tensor = self.encoder.table.weight[self.ids]
         known = self.ids != self.ids[UNKNOWN]
         center, directions = principal_directions(vectors[known], self.width, seed=self.seed)
-        found = (vectors - center) @ directions
+        found: Tensor = (vectors - center) @ directions
         found = found / found[known].norm(dim=1).mean()
         # Tokens that the encoder does not have, names among them, must differ from each other.
         chance = torch.Generator().manual_seed(self.seed)
@@ -159,7 +163,8 @@ class EncoderTeacher:
 
     def states(self, source: Tensor) -> Tensor:
         """What the encoder of a translator should give for these pieces, ``(batch, length, width)``."""
-        return (self._states(source) - self.center) @ self.directions
+        out: Tensor = (self._states(source) - self.center) @ self.directions
+        return out
 
     @torch.no_grad()
     def _states(self, source: Tensor) -> Tensor:
@@ -170,7 +175,8 @@ class EncoderTeacher:
     def distance(self, context: Tensor, source: Tensor) -> Tensor:
         """The mean square difference of an encoder's vectors from those taught, summed over all pieces."""
         squares = (context - self.states(source)).square().mean(-1)  # (batch, length)
-        return squares[source != PADDING].sum()
+        out: Tensor = squares[source != PADDING].sum()
+        return out
 
 
 def principal_directions(vectors: Tensor, width: int, *, seed: int) -> tuple[Tensor, Tensor]:

@@ -69,11 +69,21 @@ class Translator:
 
     @renamed_arguments(beams="num_beams")
     def translate(
-        self, text: str, *, num_beams: int = 4, max_new_tokens: int | None = None, length_penalty: float = 1.0
+        self,
+        text: str,
+        *,
+        num_beams: int = 4,
+        max_new_tokens: int | None = None,
+        length_penalty: float = 1.0,
+        eos_token_id: int = END,
     ) -> str:
         """The Chinese translation of an English text, sentence by sentence; unknown names are copied."""
         return self.translate_all(
-            [text], num_beams=num_beams, max_new_tokens=max_new_tokens, length_penalty=length_penalty
+            [text],
+            num_beams=num_beams,
+            max_new_tokens=max_new_tokens,
+            length_penalty=length_penalty,
+            eos_token_id=eos_token_id,
         )[0]
 
     @renamed_arguments(beams="num_beams")
@@ -84,16 +94,22 @@ class Translator:
         num_beams: int = 4,
         max_new_tokens: int | None = None,
         length_penalty: float = 1.0,
+        eos_token_id: int = END,
     ) -> list[str]:
-        """The Chinese translations of many texts, in their order."""
+        """The Chinese translations of many texts, in their order. ``eos_token_id`` ends a sentence."""
         split = [split_sentences(text) for text in texts]
         sentences = list(dict.fromkeys(sentence for text in split for sentence in text))
-        made = self._sentences(sentences, num_beams, max_new_tokens, length_penalty)
+        made = self._sentences(sentences, num_beams, max_new_tokens, length_penalty, eos_token_id)
         found = dict(zip(sentences, made, strict=True))
         return ["".join(found[sentence] for sentence in text) for text in split]
 
     def _sentences(
-        self, sentences: Sequence[str], num_beams: int, max_new_tokens: int | None, length_penalty: float
+        self,
+        sentences: Sequence[str],
+        num_beams: int,
+        max_new_tokens: int | None,
+        length_penalty: float,
+        eos_token_id: int,
     ) -> list[str]:
         sources = [self.encode(sentence) for sentence in sentences]
         # Sentences of similar length together, so that there is little padding.
@@ -106,11 +122,11 @@ class Translator:
                 pad_ids([sources[row] for row in rows]),
                 max_new_tokens=self._room(max(len(sources[row]) for row in rows), max_new_tokens),
                 start=START,
-                eos_token_id=END,
+                eos_token_id=eos_token_id,
                 num_beams=num_beams,
                 length_penalty=length_penalty,
             )
-            for row, ids in zip(rows, made.lists(END), strict=True):
+            for row, ids in zip(rows, made.lists(eos_token_id), strict=True):
                 hidden = self.vocabularies.hide_names(sentences[row])
                 found[row] = hidden.restore(self.vocabularies.chinese.decode(ids))
         return found

@@ -62,10 +62,10 @@ class _Template(str):
 
 
 @contextmanager
-def gettext_in(lang: str) -> Iterator[None]:
-    """Click gets all its messages from gettext; inside this block, gettext returns them in this language."""
+def click_in(lang: str) -> Iterator[None]:
+    """Inside this block, click writes its messages, which it gets from gettext, and help in this language."""
     table = {**read_table("errors", lang), **read_table("click", lang)}
-    plain = gettext.dgettext, gettext.dngettext
+    plain = gettext.dgettext, gettext.dngettext, click.Context.formatter_class
 
     def say(text: str) -> str:
         return _Template(table[text]) if text in table else text
@@ -73,10 +73,11 @@ def gettext_in(lang: str) -> Iterator[None]:
     if lang == "zh":
         gettext.dgettext = lambda domain, message: say(message)
         gettext.dngettext = lambda domain, msgid1, msgid2, n: say(msgid1 if n == 1 else msgid2)
+        click.Context.formatter_class = ChineseFormatter
     try:
         yield
     finally:
-        gettext.dgettext, gettext.dngettext = plain
+        gettext.dgettext, gettext.dngettext, click.Context.formatter_class = plain
 
 
 def usage_message(error: click.UsageError, lang: str) -> str:
@@ -96,15 +97,6 @@ _BREAK = re.compile(rf"[{_WIDE}](?!\0)((?<![：（《「『【])(?![，。、；
 _WHOLE = re.compile(r'\[[^\[\]]*\]|"[^"]*"')  # stays on one line: [默认：4], "window(1, 1)"
 _TEXT = re.compile(r"^(?!\[).+?(?=(?:\s*\[[^\[\]]*\])*$)", re.DOTALL)  # without [default: 4; x>=1]
 _NAMES = re.compile(r"(?<![\w-])[A-Z]{2,}(?:-[A-Z]+)*(?: RANGE)?(?!\w)")
-
-
-class LanguageContext(click.Context):
-    """A context that writes help in the language of its command line."""
-
-    def make_formatter(self) -> click.HelpFormatter:
-        """What the help is written into."""
-        kind = ChineseFormatter if self.meta.get(LANGUAGE) == "zh" else click.HelpFormatter
-        return kind(width=self.terminal_width, max_width=self.max_content_width)
 
 
 class ChineseFormatter(click.HelpFormatter):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 
-from regard.app.languages import LANGUAGE, ChineseFormatter, LanguageContext, gettext_in
+from regard.app.languages import ChineseFormatter, click_in
 from regard.texts import read_table
 
 SOURCE = Path(__file__).parents[2]
@@ -74,13 +74,13 @@ def help_texts(program: click.Group) -> set[str]:
             asked.add(english)
             return english
 
-    # With its settings: click keeps the help option that it first made for a command.
-    top = LanguageContext(program, info_name="regard", **program.context_settings)
-    top.meta[LANGUAGE] = "zh"
-    with gettext_in("zh"):
-        program.format_help(top, Collector())
+    with click_in("zh"):
+        click.Context.formatter_class = Collector
+        # With its settings: click keeps the help option that it first made for a command.
+        top = click.Context(program, info_name="regard", **program.context_settings)
+        program.get_help(top)
         for name, command in program.commands.items():
-            command.format_help(LanguageContext(command, parent=top, info_name=name), Collector())
+            command.get_help(click.Context(command, parent=top, info_name=name))
     return asked
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.kernels.biases import Bias
+from regard.kernels.bias import Bias
 from regard.kernels.plain_kernel import ScoreOptions, scores_of
 from regard.masks import Mask
 from regard.masks.extent import Extent

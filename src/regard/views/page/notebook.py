@@ -14,10 +14,12 @@ from regard.recording import Recording
 from regard.views.page.page_html import document
 from regard.views.page.page_payload import TokenDisplay
 from regard.views.page.page_relevance import rows_asked
-from regard.views.page.write_page import PageOptions, PageStart, payload_for
+from regard.views.page.write_page import PageOptions, PageStart, by_head, payload_for
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from regard.ablation import Ablation
 
 
 class Display:
@@ -73,6 +75,7 @@ def show(
     head: int | None = None,
     words: Sequence[int] | None = None,
     source_words: Sequence[int] | None = None,
+    effects: Ablation | None = None,
     what: str | None = None,
     direction: Tensor | None = None,
     relevance: int | Sequence[int] | None = None,
@@ -103,6 +106,7 @@ def show(
         lang=lang,
         start=PageStart(view, kind, layer, head, compact=compact, what=what),
         wording=TokenDisplay(words, source_words),
+        effects=by_head(effects),
         direction=direction,
         relevance=rows_asked(relevance),
         force=force,

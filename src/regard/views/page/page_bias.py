@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.kernels.biases import Bias, DistanceBias, Sum, TensorBias, relative
+from regard.kernels.bias import Bias, Sum, TensorBias
+from regard.kernels.biases import DistanceBias, relative
 from regard.masks.extent import Extent
 from regard.views.page.array_packing import ArrayStore
 from regard.views.page.quantisation import Quantised, quantise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.kernels.biases import Bias
+from regard.kernels.bias import Bias
 from regard.recording import Call
 
 

@@ -1,7 +1,9 @@
 """A small picture of every head: the greatest weight of each block, at most 32 × 32 of them.
 
 The greatest weight of a row in a block is ``exp(max s − lse)``, so only one number of each row and
-block goes through the exponential, and a few rows of scores exist at a time.
+block goes through the exponential, and a few rows of scores exist at a time. The compiled pass of the kernels
+makes a weight of every score, which is more work: 10 ms instead of 7 for 12 heads of 508 tokens, and 52
+instead of 27 for 9 heads of 2,048. So it is not used here.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def page(
         lang=lang,
         start=PageStart(view, kind, layer, head, what=what),
         wording=TokenDisplay(words, source_words),
-        effects=_by_head(effects),
+        effects=by_head(effects),
         direction=direction,
         relevance=rows_asked(relevance),
         force=force,
@@ -317,7 +317,8 @@ def _side_names(one: Recording, other: Recording, names: Sequence[str] | None) -
     return names
 
 
-def _by_head(effects: Ablation | None) -> Ablation | None:
+def by_head(effects: Ablation | None) -> Ablation | None:
+    """The effects, which must be those of single heads."""
     if effects is None or (isinstance(effects, Ablation) and effects.by == "head"):
         return effects
     raise ArgumentError(
