@@ -24,6 +24,7 @@ from regard.translator.sentence_pairs import CorpusSplit, Pair, split
 from regard.translator.training_checkpoint import expected_snapshots, load_position
 from regard.translator.training_folder import TrainingRun, locked_folder
 from regard.translator.translate_text import (
+    LENGTH_PENALTY,
     RECIPE,
     count_parameters,
     load_translator,
@@ -37,7 +38,7 @@ MODEL, SCORES = "model", "scores.json"
 
 
 @renamed_arguments(beams="num_beams")
-def export(run: TrainingRun, *, num_beams: int = 4, length_penalty: float = 1.0) -> dict[str, Any]:
+def export(run: TrainingRun, *, num_beams: int = 4, length_penalty: float = LENGTH_PENALTY) -> dict[str, Any]:
     """Average the last checkpoints of a run into its ``model`` folder, and measure the result.
 
     The scores are those of the exported model, with its weights in 8 bits, on the held-out sentences. They
@@ -83,7 +84,7 @@ def evaluate_model(
     *,
     dictionary: Sequence[DictionaryEntry] | None = None,
     num_beams: int = 4,
-    length_penalty: float = 1.0,
+    length_penalty: float = LENGTH_PENALTY,
 ) -> dict[str, Any]:
     """Measure the model in a folder with the pairs that it was trained on, and rewrite its scores and card.
 

@@ -31,6 +31,10 @@ from regard.translator.vocabulary import (
 
 WEIGHTS, ENGLISH, CHINESE, RECIPE = "model.safetensors", "english.json", "chinese.json", "recipe.json"
 WORDS, NAMES = "words.txt", "names.json"
+LENGTH_PENALTY = 3.0
+"""The power of its length by which the log probability of a translation is divided. Short translations leave
+words out; of 0.5, 1, 1.5, 2 and 3, this was the best on validation sentences."""
+
 TOGETHER = 64
 """The number of sentences translated at once."""
 
@@ -74,7 +78,7 @@ class Translator:
         *,
         num_beams: int = 4,
         max_new_tokens: int | None = None,
-        length_penalty: float = 1.0,
+        length_penalty: float = LENGTH_PENALTY,
         eos_token_id: int = END,
     ) -> str:
         """The Chinese translation of an English text, sentence by sentence; unknown names are copied."""
@@ -93,7 +97,7 @@ class Translator:
         *,
         num_beams: int = 4,
         max_new_tokens: int | None = None,
-        length_penalty: float = 1.0,
+        length_penalty: float = LENGTH_PENALTY,
         eos_token_id: int = END,
     ) -> list[str]:
         """The Chinese translations of many texts, in their order. ``eos_token_id`` ends a sentence."""
