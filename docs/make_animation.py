@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -57,12 +57,14 @@ def recordings() -> tuple[Any, Any]:
 
 
 @contextmanager
-def served(path: Path) -> Iterator[str]:
-    """The app with one recording, on a free port."""
+def served(recordings: Sequence[Path], models: Sequence[Path] = ()) -> Iterator[str]:
+    """The app with some recordings and models, on a free port; ready when it answers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "regard", "serve", "--recording", str(path), "--port", str(port)]
+    command = [sys.executable, "-m", "regard", "serve", "--port", str(port)]
+    command += [word for path in recordings for word in ("--recording", str(path))]
+    command += [word for path in models for word in ("--model", str(path))]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:  # noqa: S603 - this project's own app
         try:
             yield f"http://127.0.0.1:{port}"
@@ -139,17 +141,23 @@ def point_at_words(film: Film, path: Path) -> None:
     film.shot(1500)
 
 
-def zoom_into_the_map(film: Film, address: str) -> None:
-    """The map: from the whole head to single pairs of tokens."""
+def reach(page: Any, address: str) -> None:
+    """Open an address of the app, which may still be starting."""
     from playwright.sync_api import Error
 
-    page = film.page
     for _ in range(240):
         try:
             page.goto(address)
-            break
-        except Error:  # the app is still starting
+            return
+        except Error:  # noqa: PERF203 - it is not called in a loop that matters
             time.sleep(0.5)
+    raise SystemExit(f"Nothing answers at {address}.")
+
+
+def zoom_into_the_map(film: Film, address: str) -> None:
+    """The map: from the whole head to single pairs of tokens."""
+    page = film.page
+    reach(page, address)
     until(page, "window.regard?.app?.margins && regard.app.layer.idle")
     page.wait_for_timeout(200)
     film.shot(1200)
@@ -181,7 +189,7 @@ def main() -> None:
         context = browser.new_context(viewport=SIZE, color_scheme="light", reduced_motion="reduce")
         film = Film(context.new_page())
         point_at_words(film, page_path)
-        with served(folder / "licence.safetensors") as base:
+        with served([folder / "licence.safetensors"]) as base:
             zoom_into_the_map(film, f"{base}/map/licence#call=2&head=3")
         browser.close()
         size = film.write(TARGET)

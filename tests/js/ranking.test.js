@@ -31,3 +31,14 @@ test("filtered by kind and by every word", () => {
   assert.deepEqual(named(filterHeads(HEADS, "encoder 2.1", "", describe)), ["2.1"]);
   assert.deepEqual(filterHeads(HEADS, "nothing", "", describe), []);
 });
+
+test("roles of more heads first, the one that says least last, heads without a role after all", () => {
+  const heads = ["broad", "next", null, "broad", "previous", "broad", "previous"].map((role, head) => ({
+    call: { layer: 0, heads: [0, 1, 2, 3, 4, 5, 6], roles: { [head]: role && { role, score: head } } },
+    head,
+  }));
+  const roles = (way) => sortHeads(heads, "role", way).map(({ call: { roles: found }, head }) => found[head]?.role);
+  assert.deepEqual(roles(true), ["previous", "previous", "next", "broad", "broad", "broad", undefined]);
+  assert.deepEqual(roles(false), ["next", "previous", "previous", "broad", "broad", "broad", undefined]);
+  assert.equal(sortHeads(heads, "role", true)[0].head, 6);
+});

@@ -389,7 +389,9 @@ def test_the_text_is_shaded_by_relevance(browser, tmp_path):
     shown = np.array(page.run("Array.from(regard.app.view.now.shown)"))
     assert shown[6] == 0
     np.testing.assert_allclose(np.delete(shown, 6), np.delete(found, 6), rtol=1e-5, atol=1e-7)
+    assert page.page.locator('[data-control="what"]').count() == 0  # relevance has no other quantity
     page.set(group="head")
+    assert page.page.locator('[data-control="what"]').count() > 0
     assert "head" in page.text(".text-caption")
     page.opened.check()
 

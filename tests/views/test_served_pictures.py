@@ -97,3 +97,11 @@ def test_it_speaks_chinese(home):
     home.page.select_option("select", "model-0")
     home.page.click("text=中文")
     assert "把图像拖到这里" in home.page.inner_text(".picture-input")
+
+
+def test_a_small_picture_is_shown_large_and_a_click_opens_a_file(home):
+    drop(home, png(24, 24))
+    home.until("regard.home.picture.content")
+    home.until("regard.home.picture.preview.getBoundingClientRect().height >= 128")
+    with home.page.expect_file_chooser():
+        home.page.click(".picture-input")

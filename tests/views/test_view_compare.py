@@ -122,7 +122,7 @@ def test_cards_below_the_text_show_the_heads_that_changed(same):
     same.set(view="text")
     cards = same.page.locator(".side-pane:not(.second) .role-card")
     assert cards.count() == 2
-    assert cards.nth(0).inner_text().startswith("Layer")
+    assert cards.nth(0).inner_text().startswith("Encoder · Layer 0 · head 2\n")
     same.page.locator(".second .role-card").nth(1).click()
     assert [same.now("call"), same.now("head")] == same.run("regard.recording.changed[1]")
 
@@ -383,3 +383,47 @@ def test_arrays_that_both_have_are_kept_once(tmp_path):
         for given in ([one], [one, one], [one, language([f"w{i}" for i in range(60)], heads=8, seed=1)])
     ]
     assert sizes[1] - sizes[0] < 0.3 * (sizes[2] - sizes[0])
+
+
+@pytest.mark.parametrize(("width", "text"), [(390, "Rows attend"), (1200, "Rows: queries")])
+def test_the_axes_of_the_matrix_are_named_in_full(browser, tmp_path, width, text):
+    shown, other, _ = changed_stage()
+    screen = {"width": width, "height": 844}
+    compared = open_compared(browser, tmp_path, shown.recording, other, screen=screen)
+    compared.set(view="matrix", call=2, head=0)
+    svg = ElementTree.fromstring(compared.run("regard.exportSvg()"))
+    said = [element for element in svg.iter("{http://www.w3.org/2000/svg}text") if element.text]
+    axes = [element for element in said if element.text.startswith(text)]
+    assert axes
+    assert [element.text for element in axes if not element.text.endswith(".")] == []  # not cut off
+    masked = [element for element in said if element.text == "masked"]
+    room = compared.run("regard.app.view.size.width")
+    ends = [float(element.get("x")) + 40 for element in masked]
+    assert ends
+    margin = 32  # around the picture
+    assert min(ends) < room + margin
+    assert max(ends) < float(svg.get("width"))
+    compared.opened.check()
+    compared.page.context.close()
+
+
+def test_both_strips_of_steps_show_the_query(browser, tmp_path):
+    words = [f"somewhat{number}" for number in range(40)]
+    found = open_compared(browser, tmp_path, language(words), language(words, seed=1), view="steps")
+    found.set(view="text", query=30)
+    found.set(view="steps")
+    inside = """[...document.querySelectorAll(".token-strip .tokens")].map((list) => {
+      const boxOf = (one) => one.getBoundingClientRect();
+      const [box, chosen] = [list, list.querySelector("[aria-pressed=true]")].map(boxOf);
+      return chosen.left >= box.left && chosen.right <= box.right;
+    })"""
+    assert found.run(inside) == [True, True]
+    found.opened.check()
+    found.page.context.close()
+
+
+def test_the_differences_of_a_row_add_up_to_nothing(same):
+    same.set(view="steps", call=0, head=2, query=3, what="difference")
+    total = same.page.locator(".steps-table tr.total td").all_inner_texts()
+    assert "0" in total
+    assert not any("e−" in text for text in total)

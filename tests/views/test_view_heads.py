@@ -101,3 +101,24 @@ def test_the_spread_of_weights_is_explained_in_its_columns(page):
     page.set(view="heads")
     said = page.page.locator('th button[data-sort="entropy"]').get_attribute("aria-description")
     assert "Whether a head looks at few tokens or at many" in said
+
+
+def test_another_order_begins_at_its_beginning(page):
+    page.page.set_viewport_size({"width": 900, "height": 420})
+    page.set(view="overview", call=5, head=3)
+    page.run("(regard.app.view.body.scrollTop = 1e6, 0)")
+    assert page.run("regard.app.view.body.scrollTop") > 100
+    page.page.select_option(".overview select", "entropy")
+    assert page.run("regard.app.view.body.scrollTop") == 0
+    page.set(call=0, head=0)
+    page.run("(regard.app.view.body.scrollTop = 1e6, 0)")
+    page.page.select_option(".overview select", "")
+    assert page.run("regard.app.view.body.scrollTop") == 0
+    page.page.set_viewport_size({"width": 1100, "height": 760})
+
+
+def test_cards_of_heads_name_their_kind(page):
+    page.set(view="text")
+    places = page.page.locator(".role-card small").all_inner_texts()
+    assert places
+    assert {place.split(" · ")[0] for place in places} <= {"Encoder", "Decoder", "Cross"}

@@ -172,3 +172,13 @@ def test_nobody_is_kept_out(flowing):
     flowing.set_viewport_size({"width": 390, "height": 844})
     assert flowing.evaluate("document.documentElement.scrollWidth") <= 390
     assert violations(flowing) == []
+
+
+def test_the_tab_of_the_view_is_in_sight_on_a_phone(opened, seen, tmp_path):
+    path = regard.page(seen, tmp_path / "phone.html")
+    page = opened(path, viewport={"width": 390, "height": 844}).page
+    page.wait_for_selector('.tabs [aria-selected="true"]')
+    page.wait_for_timeout(100)
+    tab, row = (page.locator(where).bounding_box() for where in ('.tabs [aria-selected="true"]', ".tabs"))
+    assert tab["x"] >= row["x"]
+    assert tab["x"] + tab["width"] <= row["x"] + row["width"] + 1

@@ -89,3 +89,23 @@ def test_steps_of_dense_weights_say_why_not(browser, tmp_path):
     assert "The model returned" in page.run("(regard.state.set({ view: 'steps' }), regard.exportSvg())")
     page.opened.check()
     page.page.context.close()
+
+
+def test_steps_open_on_a_word(page):
+    # The last row of cross-attention writes a token that nobody has read, and has no name.
+    for call, token in ((0, "paper"), (2, "上"), (4, "上")):
+        page.set(view="steps", call=call, query=None)
+        assert page.page.locator(".token-strip [aria-pressed=true] bdi").inner_text() == token
+
+
+def test_the_total_is_below_the_weights_on_a_phone(browser, tmp_path):
+    phone = open_stage(browser, tmp_path, stage.everything(), screen={"width": 390, "height": 844})
+    phone.set(view="steps", call=0, query=3)
+    total, weight = (
+        phone.page.locator(where).first.bounding_box()
+        for where in ('[data-total="total"]', ".steps-table td.weight")
+    )
+    assert abs(total["x"] + total["width"] - weight["x"] - weight["width"]) < 1
+    assert phone.text('[data-total="total"]') == "1.0000"
+    phone.opened.check()
+    phone.page.context.close()

@@ -19,7 +19,7 @@ class Home {
     this.look = { theme: "auto", palette: "blue", ...chosenLook(), language: firstLanguage() };
     this.text = stored("regard.text", "");
     this.running = null;
-    this.picture = new PictureInput();
+    this.picture = new PictureInput(() => this.file.click());
   }
 
   build() {

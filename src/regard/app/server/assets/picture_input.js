@@ -6,27 +6,34 @@ import { say } from "/assets/page/languages.js";
 /** Models look at a few hundred pixels, so more need not be sent. */
 const LONGEST_SIDE = 768;
 const PREVIEW_SIDE = 260;
+const SMALL_SIDE = 128; // smaller pictures are shown larger, pixel by pixel
 
 /** Whether a file says that it is a picture. */
 export function isPicture(file) {
   return file.type.startsWith("image/");
 }
 
-/** The picture of the form: nothing, or one that can be sent. */
+/** The picture of the form: nothing, or one that can be sent. A click on its place opens a file. */
 export class PictureInput {
-  constructor() {
+  /** @param {() => void} choose */
+  constructor(choose) {
     this.name = "";
     this.content = ""; // base 64
-    this.preview = make("canvas", { class: "preview", role: "img", hidden: true });
-    this.hint = make("p", { class: "hint" });
-    this.root = make("div", { class: "picture-input", hidden: true }, this.preview, this.hint);
+    this.preview = make("canvas", { class: "preview", "aria-hidden": "true", hidden: true });
+    this.hint = make("span", { class: "hint" });
+    this.root = make(
+      "button",
+      { type: "button", class: "picture-input", hidden: true, on: { click: choose } },
+      this.preview,
+      this.hint,
+    );
   }
 
   /** Shows the place for a picture, or hides it. */
   show(shown) {
     this.root.hidden = !shown;
     this.hint.textContent = this.content ? this.name : say("home.picture");
-    this.preview.setAttribute("aria-label", this.name);
+    this.root.title = say("home.picture");
   }
 
   /**
@@ -43,6 +50,8 @@ export class PictureInput {
     this.content = inBase64(new Uint8Array(await blob.arrayBuffer()));
     this.name = file.name;
     drawn(this.preview, image, PREVIEW_SIDE);
+    const small = Math.max(image.width, image.height) < SMALL_SIDE;
+    this.preview.classList.toggle("small", small);
     this.preview.hidden = false;
     this.show(true);
   }

@@ -5,7 +5,7 @@ import { say } from "/assets/page/languages.js";
 import { quantityText, shareText } from "/assets/page/numbers.js";
 import { pairParts } from "/assets/page/roles.js";
 import { Shading } from "/assets/page/shading.js";
-import { greatestPlaces, greatestSizeOf, restingKeys, strongestColour } from "/assets/page/text_weights.js";
+import { greatestPlaces, greatestSizeOf, restsOnFirst, strongestColour } from "/assets/page/text_weights.js";
 import { getNumbers } from "./client.js";
 
 export const TEXT_WINDOW = 1500; // tokens
@@ -102,6 +102,7 @@ export class TextWindow {
     const { spaces } = texts[state.call.keyText];
     const parts = [];
     this.elements = [];
+    this.colours = []; // of the elements
     for (let at = this.from; at < Math.min(this.from + TEXT_WINDOW, keyTokens.length); at += 1) {
       const kind = keySpecial.has(at) ? "token special" : "token";
       const element = make("span", { class: kind, role: "option", id: `token-${at}`, "data-token": at }, keyTokens[at]);
@@ -190,11 +191,17 @@ export class TextWindow {
     this.tell();
   }
 
-  /** The keys that weight rests on: special tokens, and the first one if this query puts much there. */
-  get rests() {
+  /** The number of every token of the text, 0 where none is shaded: masked pairs, and keys that weight rests on. */
+  numbersOf({ values, direction }) {
     const { keySpecial, keyTokens } = this.app;
-    const marks = keyTokens.map((_, token) => keySpecial.has(token));
-    return restingKeys(marks, this.line.values[0]);
+    const shown = new Float32Array(keyTokens.length);
+    const first = direction === "from" ? 0 : this.offset;
+    for (let at = first; at < shown.length; at += 1) shown[at] = values[at - first] || 0;
+    if (direction === "from") {
+      for (const token of keySpecial) shown[token] = 0;
+      if (restsOnFirst(values[0])) shown[0] = 0;
+    }
+    return shown;
   }
 
   paint() {
@@ -202,13 +209,8 @@ export class TextWindow {
     if (!this.elements) return;
     this.shown = null;
     if (line) {
-      const { keyTokens, state, inks } = this.app;
-      const rests = line.direction === "from" ? this.rests : null;
-      this.shown = Float32Array.from(keyTokens, (_, token) => {
-        const at = line.direction === "from" ? token : token - this.offset;
-        const value = at < 0 ? 0 : line.values[at];
-        return Number.isNaN(value) || rests?.[token] ? 0 : value;
-      });
+      const { state, inks } = this.app;
+      this.shown = this.numbersOf(line);
       const { what, scale } = state.now;
       const signed = what === "gradient" || what === "product";
       const greatest = what === "weight" ? strongestColour(this.shown) : greatestSizeOf(this.shown);
@@ -220,10 +222,11 @@ export class TextWindow {
       const value = this.shown ? this.shown[token] : 0;
       const strength = value === 0 ? 0 : this.shading.strength(value, DECADES);
       const place = strength > 0.02 ? this.shading.place(value, DECADES) : -1;
-      Object.assign(element.style, {
-        background: place < 0 ? "" : this.shading.colour(place),
-        color: place < 0 ? "" : this.shading.ink(place),
-      });
+      const background = place < 0 ? "" : this.shading.colour(place);
+      if (background !== (this.colours[index] ?? "")) {
+        this.colours[index] = background;
+        Object.assign(element.style, { background, color: place < 0 ? "" : this.shading.ink(place) });
+      }
       element.classList.toggle("here", token === here);
       element.classList.toggle("shaded", token === here && place >= 0);
       if (token === this.pinned) element.setAttribute("aria-selected", "true");

@@ -90,7 +90,9 @@ function compareControls({ recording, state }) {
 export function quantityControls({ recording, state }) {
   const offered = recording.what.filter((what) => what !== "difference"); // it has its own switch
   const { view, group } = state.now;
-  if (offered.length < 2 || (view === "text" && group === "relevance")) return []; // relevance has no other quantity
+  // What goes through all layers has no other quantity.
+  const through = ["text", "picture"].includes(view) && ["relevance", "rollout"].includes(group);
+  if (offered.length < 2 || through) return [];
   const keys = offered.map((what) => [what, quantityKey(recording, what)]);
   const control = field(
     "what",

@@ -141,6 +141,9 @@ class App extends Pane {
     const focused = [...this.tabs.children].indexOf(document.activeElement);
     this.tabs.replaceChildren(...tabs);
     this.tabs.children[focused]?.focus();
+    const shown = this.tabs.querySelector('[aria-selected="true"]');
+    // On a narrow screen the tabs scroll.
+    if (shown) this.tabs.scrollLeft = shown.offsetLeft - (this.tabs.clientWidth - shown.offsetWidth) / 2;
     renderControls(this.bar, this);
     this.shown.textContent = `${say("layer.n", { layer: call.layer })} · ${say("head.n", { head: call.heads[now.head] })}`;
     const facts = [

@@ -38,8 +38,23 @@ export function filterHeads(heads, text, kind, describe) {
   });
 }
 
+/** The role that says least: heads without a preference. */
+const LEAST_TELLING = "broad";
+
 /**
- * Heads by role: the role with the most heads first (or last), in each role the clearest head first; heads without a role last.
+ * Roles in order of their heads, the one with the most first (−1) or last; the one that says least comes after all others.
+ * @template {{ role: string, count: number }} Role
+ * @param {Role[]} roles
+ * @param {number} way
+ * @returns {Role[]}
+ */
+export function orderRoles(roles, way = -1) {
+  const last = ({ role }) => (role === LEAST_TELLING ? 1 : 0);
+  return [...roles].sort((a, b) => last(a) - last(b) || way * (a.count - b.count));
+}
+
+/**
+ * Heads by role, in each role the clearest head first; heads without a role last.
  * @param {{ call: any, head: number }[]} heads
  * @param {number} way −1: the role with the most heads first
  */
@@ -52,7 +67,7 @@ function rolesInOrder(heads, way) {
   const rest = groups.get(null) ?? [];
   groups.delete(null);
   const score = ({ call, head }) => call.roles[head].score;
-  const ordered = [...groups.values()].sort((a, b) => way * (a.length - b.length));
-  for (const group of ordered) group.sort((a, b) => score(b) - score(a));
-  return [...ordered.flat(), ...rest];
+  const counted = [...groups].map(([role, group]) => ({ role, group, count: group.length }));
+  const ordered = orderRoles(counted, way).flatMap(({ group }) => group.sort((a, b) => score(b) - score(a)));
+  return [...ordered, ...rest];
 }

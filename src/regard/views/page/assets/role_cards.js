@@ -4,7 +4,7 @@ import { roleFrom } from "./data/call.js";
 import { make, press } from "./elements.js";
 import { say } from "./languages.js";
 import { numberText } from "./numbers.js";
-import { exampleParts } from "./roles.js";
+import { exampleParts, headPlace } from "./roles.js";
 import { Shading } from "./shading.js";
 import { paintThumbnail, thumbnailOf } from "./thumbnails.js";
 
@@ -34,7 +34,7 @@ function changedSection(app) {
     const canvas = make("canvas", { width: 1, height: 1, "aria-hidden": "true" });
     const what = state.now.what === "difference" ? "difference" : "weight";
     paintThumbnail(canvas, thumbnailOf(call, head, what), app.shading());
-    const where = `${say("layer.n", { layer: call.layer })} · ${say("text.head.n", { head: call.heads[head] })}`;
+    const where = headPlace(recording, call, head);
     const role = call.roles[head] ? say(`role.${call.roles[head].role}`) : "";
     return press(
       [
@@ -61,7 +61,7 @@ function roleCard(app, call, head, found) {
   const canvas = make("canvas", { width: 1, height: 1, "aria-hidden": "true" });
   // Roles are about weights.
   paintThumbnail(canvas, thumbnailOf(call, head), new Shading({ ramp: inks.ramp, scale: state.now.scale }));
-  const where = `${say("layer.n", { layer: call.layer })} · ${say("text.head.n", { head: call.heads[head] })}`;
+  const where = headPlace(app.recording, call, head);
   const open = () => state.set({ call: call.index, head, group: "head", direction: "from", query, key: null });
   return press(
     [

@@ -3,14 +3,15 @@
 import { choice, datum, make } from "./elements.js";
 import { say } from "./languages.js";
 import { shareText } from "./numbers.js";
+import { orderRoles } from "./ranking.js";
 
-/** The roles that any head of the recording plays, in order of how many heads play them. */
+/** The roles that any head of the recording plays: the one of most heads first, the one that says least last. */
 export function rolesOf(recording) {
   const counts = new Map();
   for (const call of recording.calls) {
     for (const found of call.roles) if (found) counts.set(found.role, (counts.get(found.role) ?? 0) + 1);
   }
-  return [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a));
+  return orderRoles([...counts].map(([role, count]) => ({ role, count }))).map(({ role }) => role);
 }
 
 /** The heads that play a role and read the same text as a call: { call, head }. */
@@ -30,6 +31,12 @@ export function headName({ calls }, call, head) {
   const runs = new Set(calls.map((one) => one.run)).size > 1 ? [say("run.n", { run: call.run })] : [];
   const place = say("overview.open", { layer: call.layer, head: call.heads[head] });
   return [place, ...kinds, ...runs].join(", ");
+}
+
+/** "Layer 3 · head 5", with its kind in front where there are several. */
+export function headPlace({ calls }, call, head) {
+  const kinds = new Set(calls.map((one) => one.kind)).size > 1 ? [say(`kind.${call.kind}`)] : [];
+  return [...kinds, say("layer.n", { layer: call.layer }), say("text.head.n", { head: call.heads[head] })].join(" · ");
 }
 
 /** "it → tired 73%", in its parts; `said` is how a quantity other than a weight is written. */

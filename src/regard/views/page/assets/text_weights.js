@@ -46,7 +46,15 @@ export function meanOf(rows) {
  * @param {number} firstWeight the mean weight that the heads put on the first key
  */
 export function restingKeys(special, firstWeight) {
-  return special.map((is, key) => is || (key === 0 && firstWeight >= RESTING));
+  return special.map((is, key) => is || (key === 0 && restsOnFirst(firstWeight)));
+}
+
+/**
+ * Whether so much weight is on the first key that it rests there.
+ * @param {number} firstWeight
+ */
+export function restsOnFirst(firstWeight) {
+  return firstWeight >= RESTING;
 }
 
 /**
@@ -94,13 +102,14 @@ export function sumOverUnits(values, units) {
  */
 export function greatestPlaces(weights, count, counts = () => true) {
   const places = [];
-  const size = (place) => Math.abs(weights[place]);
+  let least = 0; // what a number must exceed; nearly all of a long text end at this comparison
   for (let at = 0; at < weights.length; at += 1) {
-    if (!(size(at) > 0) || !counts(at)) continue;
-    if (places.length === count && size(at) <= size(places[count - 1])) continue;
-    const before = places.findIndex((place) => size(place) < size(at));
+    const size = Math.abs(weights[at]);
+    if (!(size > least) || !counts(at)) continue;
+    const before = places.findIndex((place) => Math.abs(weights[place]) < size);
     places.splice(before < 0 ? places.length : before, 0, at);
     places.length = Math.min(places.length, count);
+    if (places.length === count) least = Math.abs(weights[places[count - 1]]);
   }
   return places;
 }

@@ -20,6 +20,9 @@ const MOST_RECTANGLES = 4096;
 const LONGEST_LABEL = 104;
 const LONG_MATRIX = 128; // tokens from which there is a minimap, where the view is wide enough
 const MINIMAP_FROM = 720;
+const SCALE_WIDTH = 220;
+const AXES_LINE = 22; // pixels of a second line of the legend
+const SWATCH_WIDTH = 28; // a hatched area and the space after it
 const CLOSE_ENOUGH = 14; // pixels of a cell whose tokens can be read
 
 export class MatrixView extends TiledView {
@@ -103,7 +106,9 @@ export class MatrixView extends TiledView {
     const long = Math.max(rows.count, columns.count) >= LONG_MATRIX && width >= MINIMAP_FROM;
     this.minimap.root.hidden = !long;
     const right = Math.max(this.space.top * 0.6, long ? MINIMAP_SIDE + 24 : 0);
-    const area = { left, top, width: width - left - right, height: height - top - LEGEND_HEIGHT };
+    this.legend = legendPlan(this.look, left, width);
+    const legendHeight = LEGEND_HEIGHT + (this.legend.below ? AXES_LINE : 0);
+    const area = { left, top, width: width - left - right, height: height - top - legendHeight };
     this.viewport = new Viewport(rows.count, columns.count, area, this.app.state.now.zoom);
     this.minimap.root.style.top = `${top}px`;
     this.tell(this.marked);
@@ -263,21 +268,24 @@ export class MatrixView extends TiledView {
     }
     drawAxes(surface, { viewport, space, inks, look, marked });
     drawMatches(surface, viewport, inks, matches);
-    const legend = Math.min(220, width);
-    drawLegend(surface, { x: left, y: top + height + 16, width: legend, inks, shading: this.shading });
-    const swatch = left + legend + 24;
-    const word = say("matrix.masked");
-    if (masked.length) {
-      surface.hatch([[swatch, top + height + 13, 22, 12]], inks.hatch);
-      surface.text(swatch + 28, top + height + 20, word, { fill: inks.soft, size: 12 });
+    this.drawCaption(surface, masked.length > 0);
+  }
+
+  /** Below the matrix: the colours, the hatched area, and which axis is which. */
+  drawCaption(surface, masked) {
+    const { left, top, width, height } = this.viewport;
+    const { inks } = this.app;
+    const { bar, word, axes, below } = this.legend;
+    const [across, y] = [Math.min(bar, width), top + height + 16];
+    drawLegend(surface, { x: left, y, width: across, inks, shading: this.shading });
+    const swatch = left + across + 24;
+    if (masked) {
+      surface.hatch([[swatch, y - 3, 22, 12]], inks.hatch);
+      surface.text(swatch + SWATCH_WIDTH, y + 4, word, { fill: inks.soft, size: 12 });
     }
-    const beside = masked.length ? swatch + 28 + textWidth(word, 12) + 24 : swatch;
-    const room = this.size.width - beside;
-    const axes = say(
-      room < 260 ? "matrix.axes.short" : look.call.kind === "cross" ? "matrix.axes.cross" : "matrix.axes",
-    );
-    if (textWidth(axes, 12) <= room || room >= 260)
-      surface.text(beside, top + height + 20, axes, { fill: inks.soft, size: 12, limit: room });
+    const beside = masked ? swatch + SWATCH_WIDTH + textWidth(word, 12) + 24 : swatch;
+    const x = below ? Math.max(0, Math.min(left, this.size.width - textWidth(axes, 12))) : beside;
+    surface.text(x, below ? y + 36 : y + 4, axes, { fill: inks.soft, size: 12, limit: this.size.width - x });
   }
 
   /** Where pairs are masked, in pixels. */
@@ -314,6 +322,17 @@ export class MatrixView extends TiledView {
     this.coarse ??= thumbnailOf(this.look.call, this.tiles.head, this.look.what);
     this.drawPicture(surface, this.coarse, 0, 0, this.coarse.down, this.coarse.across);
   }
+}
+
+/** What is below the matrix, which begins at `left` of a stage: the axes get a line of their own if one is too narrow. */
+function legendPlan({ call }, left, width) {
+  const word = say("matrix.masked");
+  const beside = 24 + SWATCH_WIDTH + textWidth(word, 12);
+  const bar = Math.max(80, Math.min(SCALE_WIDTH, width - left - beside));
+  const whole = say(call.kind === "cross" ? "matrix.axes.cross" : "matrix.axes");
+  const below = left + bar + beside + 24 + textWidth(whole, 12) > width;
+  const axes = textWidth(whole, 12) <= width ? whole : say("matrix.axes.short");
+  return { bar, word, axes, below };
 }
 
 /** Ticks along the axes where the searched text is. */

@@ -44,7 +44,10 @@ export class OverviewView {
     for (const card of this.cards) {
       card.root.setAttribute("aria-current", String(card.call.index === now.call && card.head === now.head));
     }
-    if (changed?.has("call")) this.reveal();
+    if (!changed) return;
+    // Another order begins at its beginning.
+    if (["sort", "descending", "role"].some((name) => changed.has(name))) this.body.scrollTop = 0;
+    else if (changed.has("call")) this.reveal();
   }
 
   mounted() {

@@ -11,6 +11,7 @@ import { drawSteps, stepsPaper } from "./steps_picture.js";
 import { formulaOf, StepsTable } from "./steps_table.js";
 
 const NEIGHBOURS = 40;
+const WORD = /[\p{L}\p{N}]/u;
 const MATTERS = ["call", "head", "query", "key", "palette", "find", ...SHOWN];
 
 export class StepsView {
@@ -22,11 +23,16 @@ export class StepsView {
     this.root = make("section", { class: "view steps" }, this.strip, this.body);
   }
 
-  /** The query shown: the pinned one, else the last that is not a special token. */
+  /** The query shown: the pinned one, else the last word, neither a special token nor a sign nor a row without a name. */
   get query() {
     const { call, now } = this.app.state;
-    const last = call.querySpecial.lastIndexOf(false);
+    const word = call.queryTokens.findLastIndex((token, at) => !call.querySpecial[at] && WORD.test(token));
+    const last = word < 0 ? call.querySpecial.lastIndexOf(false) : word;
     return now.query ?? (last < 0 ? call.queries - 1 : last);
+  }
+
+  mounted() {
+    this.showChosen(); // before, the strip had no width
   }
 
   update(now, changed) {
@@ -62,8 +68,14 @@ export class StepsView {
       list,
       press("›", () => go(query + 1), { "aria-label": say("steps.next"), disabled: query === call.queries - 1 }),
     );
-    const chosen = tokens[query - from];
-    list.scrollLeft = chosen.offsetLeft - list.offsetLeft - (list.clientWidth - chosen.offsetWidth) / 2;
+    this.showChosen();
+  }
+
+  /** Brings the query into the middle of the strip. */
+  showChosen() {
+    const list = this.strip.querySelector(".tokens");
+    const chosen = list?.querySelector('[aria-pressed="true"]');
+    if (chosen) list.scrollLeft = chosen.offsetLeft - (list.clientWidth - chosen.offsetWidth) / 2;
   }
 
   chapters(call, steps) {

@@ -9,6 +9,7 @@ import { greatestSize, vectorCanvas } from "../vector.js";
 
 const FIRST_KEYS = 10;
 const MORE_KEYS = 200;
+const ROUNDING = 1e-5; // of the sizes of what is added: a smaller sum is 0
 
 /** The formula of the scores as this call computes it. */
 export function formulaOf(steps) {
@@ -160,7 +161,9 @@ export class StepsTable {
   /** The sum of a quantity over all keys, where it means something: gradients do not add up. */
   totalOf(line, name) {
     if (line !== "total" || name === "gradient") return "";
-    return datum(valueText(this.steps.keys.reduce((sum, key) => sum + (key[name] || 0), 0)));
+    const values = this.steps.keys.map((key) => key[name] || 0);
+    const [sum, size] = values.reduce(([total, all], value) => [total + value, all + Math.abs(value)], [0, 0]);
+    return datum(valueText(Math.abs(sum) < ROUNDING * size ? 0 : sum));
   }
 
   /** What is folded away, the learned sink, the total. */
@@ -171,7 +174,8 @@ export class StepsTable {
       make(
         "tr",
         { class: name },
-        make("td", { class: "text", colspan: columns.length + 1 }, text),
+        make("td", { class: "text" }, text), // it continues above the empty cells
+        ...columns.map(() => make("td")),
         make("td", { "data-total": name }, datum(weightText(weight))),
         ...quantityColumns(this.steps).map((column) => make("td", {}, this.totalOf(name, column.name))),
         this.hasValues ? make("td") : null,
