@@ -185,3 +185,18 @@ def test_models_and_tokens_that_cannot_be_explained(model_folders):
     shown = run("the cat", "--model", model_folders["gpt2"], "--target", "the mat")
     assert shown.exit_code == 1
     assert "exactly one token of the model" in shown.output
+
+
+def test_an_encoder_decoder_that_writes_nothing(model_folders, tmp_path):
+    """Its first token ends the text: there is nothing to explain, unless a row is chosen."""
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    silent = AutoModelForSeq2SeqLM.from_pretrained(model_folders["bart"])
+    silent.final_logits_bias[0, silent.config.eos_token_id] = 100.0
+    silent.save_pretrained(tmp_path / "silent")
+    AutoTokenizer.from_pretrained(model_folders["bart"]).save_pretrained(tmp_path / "silent")
+    shown = run("the cat sat", "--model", tmp_path / "silent")
+    assert shown.exit_code == 1
+    assert "Got a model that ended its text at once" in " ".join(shown.output.split())
+    chosen = run("the cat sat", "--model", tmp_path / "silent", "--row", 0)
+    assert chosen.exit_code == 0, chosen.output

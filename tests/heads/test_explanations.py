@@ -324,6 +324,21 @@ def test_figures(lang, tmp_path):
     assert (tmp_path / "heads.png").exists()
 
 
+def test_the_figure_of_relevance_shows_what_attention_added():
+    """R begins as 1 for the row itself; beside it the others would be bars of no length."""
+    seen, *_ = watched("bert")
+    found = regard.relevance(seen, row=0)
+    wanted = found.own.clone()
+    wanted[0] -= 1
+    axes = regard.figures.relevance(found, most=len(wanted)).axes[0]
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx(wanted.tolist())
+    largest = axes.texts[int(wanted.argmax())].get_text().replace("−", "-")
+    assert float(largest) == pytest.approx(float(wanted.max()), rel=0.05)
+    flow = regard.relevance(seen, row=0, gradients=False)  # rollout: its rows sum to 1
+    shown = [bar.get_width() for bar in regard.figures.relevance(flow, most=len(wanted)).axes[0].patches]
+    assert shown == pytest.approx(flow.own.tolist())
+
+
 def test_figures_refuse():
     for draw in (regard.figures.importance, regard.figures.relevance, regard.figures.attribution):
         with pytest.raises(DtypeError, match=f"figures.{draw.__name__} needs the result"):

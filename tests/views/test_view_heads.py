@@ -13,6 +13,30 @@ def test_the_overview_shows_every_head_by_kind_and_opens_one(page):
     assert (page.now("view"), page.now("call"), page.now("head"), page.now("heads")) == ("matrix", 5, 2, [2])
 
 
+def test_the_overview_paints_the_heads_in_sight_first(page):
+    page.set(view="overview")
+    page.page.set_viewport_size({"width": 900, "height": 420})
+    order = page.run(
+        """new Promise((done) => {
+          const view = regard.app.view;
+          view.body.scrollTop = view.body.scrollHeight;
+          const inSight = view.cards.map(({ root }) => {
+            const [card, body] = [root.getBoundingClientRect(), view.body.getBoundingClientRect()];
+            return card.bottom > body.top && card.top < body.bottom;
+          });
+          const painted = [];
+          const paint = view.paintCard;
+          view.paintCard = (card, picture) => painted.push(inSight[view.cards.indexOf(card)]);
+          view.paintAll();
+          view.ready().then(() => ((view.paintCard = paint), done(painted)));
+        })"""
+    )
+    page.page.set_viewport_size({"width": 1280, "height": 800})
+    first = order[: 5 * 2 + 4 * 4]  # the thumbnails; finer pictures follow
+    assert {True, False} == set(first)
+    assert first == sorted(first, reverse=True)
+
+
 def entropies(page):
     found = []
     for trace in page.shown.traces:

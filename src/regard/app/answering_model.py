@@ -218,4 +218,10 @@ def _all_written(written: Sequence[int], target: str | None, against: str | None
             got="a target without a position",
             do="Choose the position with --row.",
         )
+    if not written:
+        raise ArgumentError(
+            "Without --row, the decoder must write at least one token.",
+            got="a model that ended its text at once",
+            do="Try another text, or explain why it ended with --row 0.",
+        )
     return [Question(row, token) for row, token in enumerate(written)]

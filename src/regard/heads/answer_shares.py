@@ -317,9 +317,7 @@ def _explained(model: nn.Module, inputs: Any, seen: Recording, read: _ReadAnswer
 def _by_relevance(seen: Recording, row: int) -> tuple[Tensor, Tensor | None]:
     """R − I: every position is relevant to itself before any attention."""
     found = relevance(seen, row=row)
-    own = found.own.clone()
-    own[row] -= 1
-    return own, found.source
+    return found.added, found.source
 
 
 def _by_gradient(seen: Recording) -> tuple[Tensor, Tensor | None]:

@@ -17,7 +17,7 @@ vector goes up through them. So a row costs a few passes, whatever the length: n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -51,6 +51,19 @@ class Relevance:
     source: Tensor | None = None  # (token of the source,)
     tokens: tuple[str, ...] | None = None
     source_tokens: tuple[str, ...] | None = None
+    gradients: bool = True  # False for rollout
+
+    @property
+    def added(self) -> Tensor:
+        """R − I, what attention added to ``own``: a position begins with a relevance of 1 for itself.
+
+        Rollout has no such 1: its rows are shares, and this is ``own``.
+        """
+        if not self.gradients:
+            return self.own
+        found = self.own.clone()
+        found[self.row] -= 1
+        return found
 
     def table(self) -> Table:
         """One row per token."""
@@ -87,7 +100,8 @@ def relevance(
     recording = _closed(recording)
     if not gradients:
         flow = rollout(recording, batch, rows=[row], run=run)
-        return _named(recording, batch, row, flow.own[0], None if flow.source is None else flow.source[0])
+        source = None if flow.source is None else flow.source[0]
+        return replace(_named(recording, batch, row, flow.own[0], source), gradients=False)
     stacks = {
         kind: [call.scored() for call in layers_of(recording, run, kind)]
         for kind in ("encoder", "decoder", "cross")

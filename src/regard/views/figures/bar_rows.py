@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -77,8 +78,9 @@ def draw_bars(layout: FigureLayout, axes: Axes, rows: Sequence[BarRow]) -> None:
         min(weights, default=0.0) >= 0
     )  # bars begin there, unless some are negative
     axes.set_xticks([])
+    style = _number_format(max(map(abs, weights), default=0.0))
     for place, row in enumerate(rows):
-        number = f"{row.weight:.3f}".replace("-", "−")
+        number = f"{row.weight:{style}}".replace("-", "−")
         axes.annotate(
             f"{number} × {row.value}" if row.value else number,
             (max(row.weight, 0.0), place),
@@ -88,6 +90,18 @@ def draw_bars(layout: FigureLayout, axes: Axes, rows: Sequence[BarRow]) -> None:
             fontsize=9,
             color=QUIET,
         )
+
+
+def _number_format(greatest: float) -> str:
+    """Three decimals, or more where the greatest number is small.
+
+    >>> [format(x / 3, _number_format(x)) for x in (1.0, 0.004, 0.0000004)]
+    ['0.333', '0.00133', '1.3e-07']
+    """
+    if greatest == 0 or greatest >= 0.1:
+        return ".3f"
+    digits = 2 - math.floor(math.log10(greatest))
+    return f".{digits}f" if digits <= 6 else ".1e"
 
 
 def listed(values: Floats | np.floating) -> str:

@@ -71,6 +71,8 @@ def relevance(
 ) -> Figure:
     """The relevance of every token for one position as bars, those of the source first.
 
+    Shown is what attention added, R − I: the 1 with which a position begins for itself is left out.
+
     Args:
         found: the result of ``regard.relevance(seen, row=…)``.
         labels, source_labels: the tokens of the text and of the source; by default those of the recording.
@@ -92,7 +94,7 @@ def relevance(
             do="Pass regard.relevance(seen, row=0).",
             type=type(found).__name__,
         )
-    rows = _token_rows(found.own.numpy(), labels or found.tokens)
+    rows = _token_rows(found.added.numpy(), labels or found.tokens)
     if found.source is not None:
         rows = _token_rows(found.source.numpy(), source_labels or found.source_tokens) + rows
     return _bars(rows, most, "relevance", {"row": found.row}, title, size, lang)

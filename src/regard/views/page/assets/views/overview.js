@@ -245,11 +245,25 @@ export class OverviewView {
   // ---- pictures ---------------------------------------------------------------------------------
 
   paintAll() {
-    this.slices.run(this.pictures(this.cards), () => {});
+    this.slices.run(this.pictures(), () => {});
+  }
+
+  /** The cards in sight first, each group in its order; before the view is laid out, all in their order. */
+  inSight() {
+    const sight = this.body.getBoundingClientRect();
+    const [top, bottom] = [Math.max(sight.top, 0), Math.min(sight.bottom, innerHeight)];
+    const seen = new Set(
+      this.cards.filter(({ root }) => {
+        const place = root.getBoundingClientRect();
+        return place.bottom > top && place.top < bottom;
+      }),
+    );
+    return [...seen, ...this.cards.filter((card) => !seen.has(card))];
   }
 
   /** First the thumbnails, then finer pictures; through a lens the thumbnails are not right. */
-  *pictures(cards) {
+  *pictures() {
+    const cards = this.inSight();
     for (const card of cards) {
       card.root.classList.toggle("waiting", !this.app.lookAt(card.call.index).plain);
       this.paintCard(card, thumbnailOf(card.call, card.head, this.app.state.now.what));
