@@ -1,5 +1,8 @@
 """Models behind the server: transformers from a folder, and a translator; named, checked, stopped."""
 
+import json
+import shutil
+
 import pytest
 import torch
 from tokenizers import Tokenizer, pre_tokenizers
@@ -52,6 +55,38 @@ def translator():
     vocabularies = Vocabularies(english, chinese)
     torch.manual_seed(0)
     return TranslatorModel(Translator(build_model(recipe, vocabularies).eval(), vocabularies))
+
+
+def test_a_model_is_called_by_its_name_and_not_by_the_folder_that_says_nothing(folder, tmp_path):
+    config = json.loads((folder / "config.json").read_text())
+
+    def kept(place, **changed):
+        path = tmp_path / place
+        shutil.copytree(folder, path)
+        (path / "config.json").write_text(json.dumps({**config, **changed}))
+        return str(path)
+
+    places = [
+        kept("small/model"),
+        kept("other/model", _name_or_path="openai-community/gpt2-medium"),
+        kept("third/model", _name_or_path="/home/somebody/private/tuned-gpt/model"),
+        kept("run/checkpoint-20", _name_or_path="gpt2"),
+        kept("run/checkpoint-40"),
+        kept(f"models--our--tiny-gpt/snapshots/{'0a' * 20}"),
+        kept("again/small/model"),
+    ]
+    found = [one for one in load_models(places) if isinstance(one, ReaderModel)]
+    wanted = [
+        "small",
+        "gpt2-medium",
+        "tuned-gpt",
+        "run · checkpoint-20",
+        "run · checkpoint-40",
+        "tiny-gpt",
+        "small (2)",
+    ]
+    assert [one.label for one in found] == wanted
+    assert [one.reader.name for one in found] == wanted
 
 
 def test_a_model_of_a_folder_reads_over_http(model, folder):
