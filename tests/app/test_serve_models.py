@@ -68,23 +68,18 @@ def test_a_model_is_called_by_its_name_and_not_by_the_folder_that_says_nothing(f
 
     places = [
         kept("small/model"),
-        kept("other/model", _name_or_path="openai-community/gpt2-medium"),
-        kept("third/model", _name_or_path="/home/somebody/private/tuned-gpt/model"),
+        kept("tuned/model", _name_or_path="openai-community/gpt2-medium"),
+        kept("models/model", _name_or_path="openai-community/gpt2-medium"),
+        kept("output/model", _name_or_path="/home/somebody/private/tiny-gpt/model"),
         kept("run/checkpoint-20", _name_or_path="gpt2"),
         kept("run/checkpoint-40"),
-        kept(f"models--our--tiny-gpt/snapshots/{'0a' * 20}"),
+        kept("output/checkpoint-60", _name_or_path="gpt2"),
+        kept(f"models--our--hub-gpt/snapshots/{'0a' * 20}", _name_or_path="gpt2"),
         kept("again/small/model"),
     ]
+    wanted = ["small", "tuned", "gpt2-medium", "tiny-gpt"]
+    wanted += ["run · checkpoint-20", "run · checkpoint-40", "gpt2 · checkpoint-60", "hub-gpt", "small (2)"]
     found = [one for one in load_models(places) if isinstance(one, ReaderModel)]
-    wanted = [
-        "small",
-        "gpt2-medium",
-        "tuned-gpt",
-        "run · checkpoint-20",
-        "run · checkpoint-40",
-        "tiny-gpt",
-        "small (2)",
-    ]
     assert [one.label for one in found] == wanted
     assert [one.reader.name for one in found] == wanted
 

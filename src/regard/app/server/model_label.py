@@ -9,15 +9,17 @@ from pathlib import Path
 _HUB_FOLDER = re.compile(r"models--(?:.+--)?(?P<name>[^/]+)")
 _CHECKPOINT = re.compile(r"checkpoint[-_]?\d*|(?:step|epoch)[-_]?\d+")
 _SAYS_NOTHING = re.compile(
-    r"models?|weights|snapshots|outputs?|final|best|last|latest|hf|[0-9a-f]{40}|" + _CHECKPOINT.pattern
+    r"models?|weights|snapshots|outputs?|final|best|last|latest|hf|tmp|temp|data|home|root|downloads|[0-9a-f]{40}|"
+    + _CHECKPOINT.pattern
 )
 
 
 def model_label(name: str) -> str:
     """The name of a model from its folder, or from its name on the hub.
 
-    A folder called *model* or *checkpoint-500* says nothing: its config may know the model's name, and
-    otherwise the folder above it does. The number of a checkpoint is kept.
+    A folder called *model* or *checkpoint-500* says nothing, so the folder above it names the model, or else
+    its config; a config comes second, because that of a tuned model often names the model it was tuned from.
+    The number of a checkpoint is kept.
 
     >>> model_label("sentence-transformers/all-MiniLM-L6-v2"), model_label("runs/little-gpt/model")
     ('all-MiniLM-L6-v2', 'little-gpt')
@@ -27,13 +29,10 @@ def model_label(name: str) -> str:
     folder = Path(name).expanduser()
     if folder.is_dir():
         folder = folder.resolve()
-    if not _SAYS_NOTHING.fullmatch(folder.name.lower()):
-        return _shown(folder.name) or name
-    checkpoint = bool(_CHECKPOINT.fullmatch(folder.name.lower()))
-    # The name in the config of a checkpoint is that of the model whose training it continued.
-    own = "" if checkpoint else _named_in_config(folder)
-    label = own or _telling(folder.parent)
-    if checkpoint and label:
+    if not folder.name or _telling(folder.name):
+        return folder.name or name
+    label = _from_hub(folder) or _telling(folder.parent.name) or _named_in_config(folder) or _above(folder)
+    if label and _CHECKPOINT.fullmatch(folder.name.lower()):
         return f"{label} · {folder.name}"
     return label or folder.name
 
@@ -56,18 +55,20 @@ def _named_in_config(folder: Path) -> str:
     except (OSError, ValueError):
         return ""
     found = config.get("_name_or_path") if isinstance(config, dict) else None
-    return _telling(Path(found)) if isinstance(found, str) and found else ""
+    return _above(Path(found) / "config.json") if isinstance(found, str) and found else ""
 
 
-def _telling(path: Path) -> str:
-    """The last part of a path that says something, or nothing."""
-    for part in (path, *path.parents):
-        if part.name and not _SAYS_NOTHING.fullmatch(part.name.lower()):
-            return _shown(part.name)
-    return ""
+def _from_hub(folder: Path) -> str:
+    """The name in a folder of the hub's cache: ``models--owner--name/snapshots/…``."""
+    found = (_HUB_FOLDER.fullmatch(part) for part in reversed(folder.parts))
+    return next((one["name"] for one in found if one), "")
 
 
-def _shown(name: str) -> str:
-    """The name of a folder; those of the hub's cache hold the name of the model."""
-    found = _HUB_FOLDER.fullmatch(name)
-    return found["name"] if found else name
+def _above(path: Path) -> str:
+    """The name of the nearest folder above that says something, or nothing."""
+    return next(filter(None, (_telling(part.name) for part in path.parents)), "")
+
+
+def _telling(name: str) -> str:
+    """A name that says something, or nothing."""
+    return "" if _SAYS_NOTHING.fullmatch(name.lower()) else name

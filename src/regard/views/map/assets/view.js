@@ -1,6 +1,6 @@
 // The map itself: tiles on a canvas, a crosshair and margins. It moves and zooms like a street map.
 
-import { drawAxes, widestLabel } from "/assets/page/axes.js";
+import { drawAxes, LEAST_ROOM, widestLabel } from "/assets/page/axes.js";
 import { make } from "/assets/page/elements.js";
 import { say } from "/assets/page/languages.js";
 import { drawLegend, LEGEND_HEIGHT } from "/assets/page/legend.js";
@@ -17,6 +17,7 @@ import { TILE_SIDE } from "./tile_layer.js";
 const LONGEST_NAME = 92;
 const ASK_AFTER = 70;
 const CLOSE_CELL = 18;
+const NUMBERS_ABOVE = 26;
 
 export class MapView extends TiledView {
   constructor(app) {
@@ -77,11 +78,15 @@ export class MapView extends TiledView {
       left: Math.min(names, widest(this.app.queryTokens)),
       top: Math.min(names, widest(this.app.keyTokens)),
     };
-    const [left, top] = [this.space.left + 14, this.space.top * 0.8 + 14];
+    const left = this.space.left + 14;
+    const across = width - left - this.depth - MARGIN_NAME;
+    // The whole of a long text has numbers above it, which need less room than tokens.
+    const numbered = now.zoom === null && across / call.keys < LEAST_ROOM;
+    const top = numbered ? NUMBERS_ABOVE : this.space.top * 0.8 + 14;
     const area = {
       left,
       top,
-      width: width - left - this.depth - MARGIN_NAME,
+      width: across,
       height: height - top - LEGEND_HEIGHT - this.depth - 10,
       fills: true,
     };
