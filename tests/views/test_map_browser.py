@@ -396,7 +396,7 @@ def test_the_map_is_exported(book, tmp_path):
 def test_the_map_fills_the_window_and_names_its_margins(visit, width, height):
     visitor = visit(viewport={"width": width, "height": height}).open("/map/book").settled()
     across, down = visitor.ask(
-        "(({ viewport, size }) => ['width', 'height'].map((way) => viewport[way] / size[way]))(regard.app.view)"
+        "['width', 'height'].map((way) => regard.app.view.viewport[way] / regard.app.view.size[way])"
     )
     assert across > 0.7
     assert down > 0.7
