@@ -84,6 +84,16 @@ def test_a_model_is_called_by_its_name_and_not_by_the_folder_that_says_nothing(f
     assert [one.reader.name for one in found] == wanted
 
 
+def test_a_decoder_keeps_what_comes_next_for_texts_of_moderate_length(model, monkeypatch):
+    seen = model.read(ReadingRequest(model.id, "the cat sat", generate=3), Limits(), hears)
+    assert seen.next_tokens is not None
+    assert seen.next_tokens.best.shape[0] == len(seen.tokens[0])
+    monkeypatch.setattr(served_models, "VALUES_UP_TO", 5)
+    assert (
+        model.read(ReadingRequest(model.id, "the cat sat", generate=3), Limits(), hears).next_tokens is None
+    )
+
+
 def test_a_model_of_a_folder_reads_over_http(model, folder):
     assert model.described() == {
         "id": "model-0",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from regard.recording import Reader, Recording
 
 VALUES_UP_TO = 2048
-"""Tokens up to which V is recorded too, so that the steps show the output."""
+"""Tokens up to which V is recorded too, for the steps, and what a decoder expects next."""
 
 
 EXAMPLES = {
@@ -118,8 +118,13 @@ class ReaderModel:
                     size=size,
                 )
         with held(self._lock, report), heard(self.reader.model, report):
+            moderate = count <= VALUES_UP_TO
             return self.reader.read(
-                request.text, pair=request.pair, generate=request.generate, values=count <= VALUES_UP_TO
+                request.text,
+                pair=request.pair,
+                generate=request.generate,
+                next_tokens=moderate,
+                values=moderate,
             )
 
 
