@@ -1,5 +1,8 @@
 """Models behind the server: transformers from a folder, and a translator; named, checked, stopped."""
 
+import json
+import shutil
+
 import pytest
 import torch
 from tokenizers import Tokenizer, pre_tokenizers
@@ -52,6 +55,43 @@ def translator():
     vocabularies = Vocabularies(english, chinese)
     torch.manual_seed(0)
     return TranslatorModel(Translator(build_model(recipe, vocabularies).eval(), vocabularies))
+
+
+def test_a_model_is_called_by_its_name_and_not_by_the_folder_that_says_nothing(folder, tmp_path):
+    config = json.loads((folder / "config.json").read_text())
+
+    def kept(place, **changed):
+        path = tmp_path / place
+        shutil.copytree(folder, path)
+        (path / "config.json").write_text(json.dumps({**config, **changed}))
+        return str(path)
+
+    places = [
+        kept("small/model"),
+        kept("tuned/model", _name_or_path="openai-community/gpt2-medium"),
+        kept("models/model", _name_or_path="openai-community/gpt2-medium"),
+        kept("output/model", _name_or_path="/home/somebody/private/tiny-gpt/model"),
+        kept("run/checkpoint-20", _name_or_path="gpt2"),
+        kept("run/checkpoint-40"),
+        kept("output/checkpoint-60", _name_or_path="gpt2"),
+        kept(f"models--our--hub-gpt/snapshots/{'0a' * 20}", _name_or_path="gpt2"),
+        kept("again/small/model"),
+    ]
+    wanted = ["small", "tuned", "gpt2-medium", "tiny-gpt"]
+    wanted += ["run · checkpoint-20", "run · checkpoint-40", "gpt2 · checkpoint-60", "hub-gpt", "small (2)"]
+    found = [one for one in load_models(places) if isinstance(one, ReaderModel)]
+    assert [one.label for one in found] == wanted
+    assert [one.reader.name for one in found] == wanted
+
+
+def test_a_decoder_keeps_what_comes_next_for_texts_of_moderate_length(model, monkeypatch):
+    seen = model.read(ReadingRequest(model.id, "the cat sat", generate=3), Limits(), hears)
+    assert seen.next_tokens is not None
+    assert seen.next_tokens.best.shape[0] == len(seen.tokens[0])
+    monkeypatch.setattr(served_models, "VALUES_UP_TO", 5)
+    assert (
+        model.read(ReadingRequest(model.id, "the cat sat", generate=3), Limits(), hears).next_tokens is None
+    )
 
 
 def test_a_model_of_a_folder_reads_over_http(model, folder):

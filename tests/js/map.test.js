@@ -29,6 +29,7 @@ test("an address says what it says, and nonsense is dropped", () => {
     zoom: [1.5, 2, 3],
   });
   assert.deepEqual(readAddress("#layer=2&kind=cross"), { layer: 2, kind: "cross" });
+  assert.deepEqual(readAddress("#view=lines&heads=all"), { view: "lines", heads: null });
   assert.deepEqual(readAddress("#call=-1&head=x&heads="), { heads: [] });
   assert.deepEqual(readAddress(""), {});
 });

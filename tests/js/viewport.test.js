@@ -70,3 +70,28 @@ test("a matrix without rows or columns has no pairs", () => {
   assert.equal(none.pairAt(100, 100), null);
   assert.equal(none.zoom, null);
 });
+
+test("a square matrix may fill an area that is not square", () => {
+  const all = new Viewport(1009, 1009, { ...AREA, fills: true }, null);
+  assert.ok(Math.abs(all.width - 600) < 1e-6);
+  assert.ok(Math.abs(all.height - 400) < 1e-6);
+  assert.equal(all.zoom, null);
+  const tall = new Viewport(1009, 1009, { left: 40, top: 30, width: 200, height: 500, fills: true }, null);
+  assert.ok(Math.abs(tall.width - 200) < 1e-6 && Math.abs(tall.height - 500) < 1e-6);
+  const flat = new Viewport(1009, 1009, { left: 0, top: 0, width: 2000, height: 200, fills: true }, null);
+  assert.ok(Math.abs(flat.cellWidth - 3 * flat.cellHeight) < 1e-9);
+});
+
+test("cells that were stretched become square when they are magnified, and the point under the pointer stays", () => {
+  let view = new Viewport(1009, 1009, { ...AREA, fills: true }, null);
+  for (let step = 0; step < 40; step += 1) {
+    const [row, column] = view.cellAt(333, 222);
+    const next = view.zoomed(1.3, 333, 222);
+    const [againRow, againColumn] = next.cellAt(333, 222);
+    assert.ok(Math.abs(againRow - row) < 1e-6 && Math.abs(againColumn - column) < 1e-6);
+    assert.ok(next.cellWidth >= view.cellWidth && next.cellHeight >= view.cellHeight);
+    view = next;
+  }
+  assert.ok(Math.abs(view.cellWidth - view.cellHeight) < 1e-9);
+  assert.ok(Math.abs(view.cellWidth - 72) < 1e-9);
+});

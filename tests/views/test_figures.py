@@ -1,8 +1,10 @@
 """Figures: the numbers in the artists are the weights of the reference."""
 
+import re
 import subprocess
 import sys
 import tracemalloc
+from io import BytesIO
 from itertools import pairwise
 from math import ceil
 
@@ -13,6 +15,7 @@ import torch
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.axes3d import Axes3D
+from PIL import Image
 
 import regard
 from heads.synthetic_heads import recording_of
@@ -539,6 +542,28 @@ def test_the_same_figure_is_the_same_file(name, tmp_path):
     assert (tmp_path / "one.pdf").read_bytes()[:5] == b"%PDF-"
     if name != "distance":
         assert ">t0</text>" in (tmp_path / "one.svg").read_text(encoding="utf-8")
+
+
+def _fonts_of_pdf(figure):
+    with BytesIO() as file:
+        figure.savefig(file, format="pdf")
+        return set(re.findall(rb"/Subtype /(Type3|CIDFontType2)", file.getvalue()))
+
+
+def test_matplotlibs_own_savefig_embeds_truetype_fonts_and_honours_the_user():
+    figure = every_figure()["heatmap"]()
+    before = dict(mpl.rcParams)
+    assert _fonts_of_pdf(figure) == {b"CIDFontType2"}
+    assert dict(mpl.rcParams) == before
+    # Settings of files are the user's, also those set after the figure was made.
+    with mpl.rc_context({"savefig.dpi": 50}):
+        small = BytesIO()
+        figure.savefig(small, format="png")
+    large = BytesIO()
+    figure.savefig(large, format="png")
+    widths = [Image.open(file).width for file in (small, large)]
+    assert widths[0] == pytest.approx(50 * figure.get_figwidth(), abs=1)
+    assert widths[1] > widths[0]
 
 
 def test_a_notebook_shows_the_figure():

@@ -19,6 +19,15 @@ from views.axe import violations
 from views.browser import Heard
 from views.exact_weights import exact
 
+DRAWN_WORDS = """(() => {
+  const words = [];
+  const paper = new Proxy({}, { get: (_, name) => (...given) => {
+    if (name === "text") words.push(given[2]);
+    if (name === "clip") given[4]();
+  } });
+  regard.app.view.drawAll(paper);
+  return words;
+})()"""
 SETTLED = "window.regard?.app?.margins && regard.app.layer.idle"
 
 
@@ -381,6 +390,28 @@ def test_the_map_is_exported(book, tmp_path):
     picture = np.asarray(Image.open(file).convert("L"))
     assert picture.shape[1] > 1000
     assert picture.std() > 5
+
+
+@pytest.mark.parametrize(("width", "height"), [(1200, 760), (1400, 900), (390, 844)])
+def test_the_map_fills_the_window_and_names_its_margins(visit, width, height):
+    visitor = visit(viewport={"width": width, "height": height}).open("/map/book").settled()
+    across, down = visitor.ask(
+        "['width', 'height'].map((way) => regard.app.view.viewport[way] / regard.app.view.size[way])"
+    )
+    assert across > 0.7
+    assert down > 0.7
+    share = visitor.ask(
+        "(({ viewport: { width, height } }) => width * height / innerWidth / innerHeight)(regard.app.view)"
+    )
+    assert share > 0.4
+    words = visitor.ask(DRAWN_WORDS)
+    assert {"attention received by each key", "entropy of each query"} <= set(words)
+    # Zooming makes the cells square.
+    for _ in range(4):
+        visitor.page.click(".zoom-tools button:last-child")
+    visitor.until("regard.app.layer.idle")
+    sizes = visitor.ask("(({ cellWidth, cellHeight }) => [cellWidth, cellHeight])(regard.app.view.viewport)")
+    assert sizes[0] == pytest.approx(sizes[1])
 
 
 def test_a_phone(visit, wanted):

@@ -63,3 +63,30 @@ def test_lines_of_a_long_text_show_a_window_and_the_weight_outside(longer):
     first, last = longer.run("regard.app.view.right.window")
     hidden = np.where(np.arange(701) < 460, row, 0)
     assert first <= int(hidden.argmax()) < last
+
+
+def test_an_address_of_lines_that_names_a_head_shows_that_head_alone(page):
+    lit = "[...document.querySelectorAll('.chip[aria-pressed=true]')].map((chip) => chip.textContent)"
+    page.run("void (location.hash = '#view=lines&call=0&head=1')")
+    page.wait("regard.state.now.view === 'lines'")
+    assert page.now("heads") == [1]
+    assert page.run(lit) == ["1"]
+    page.page.click(".chips >> text=All")
+    page.wait("location.hash.includes('heads=all')")
+    # The address that was written shows all heads again, also to somebody who begins with it.
+    assert page.run(
+        "regard.state.beginning({ view: 'lines', head: 1, heads: null }).heads === null"
+        " && regard.state.beginning({ view: 'lines', head: 1, heads: [0, 2] }).heads.length === 2"
+    )
+    written = page.run("location.hash")
+    page.run("void (location.hash = '#view=lines&call=0&head=2')")
+    page.wait("regard.state.now.head === 2")
+    assert page.now("heads") == [2]
+    page.run("void (location.hash = given)", written)
+    page.wait("regard.state.now.head === 1")
+    assert page.now("heads") is None
+    assert len(page.run(lit)) == len(page.run("regard.app.look().call.heads"))
+    # Other views name a head without choosing lines.
+    page.run("void (location.hash = '#view=matrix&head=3')")
+    page.wait("regard.state.now.view === 'matrix'")
+    assert page.now("heads") is None

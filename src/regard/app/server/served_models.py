@@ -9,12 +9,12 @@ import contextlib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from regard.app.server.api_types import LARGEST, ReadingRequest
 from regard.app.server.jobs import ProgressReporter
 from regard.app.server.limits import Limits
+from regard.app.server.model_label import model_label, unique_labels
 from regard.app.server.model_progress import heard, held
 from regard.app.server.served_pictures import PictureModel, check_no_picture
 from regard.app.server.token_count import TokenCount, fitting
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from regard.recording import Reader, Recording
 
 VALUES_UP_TO = 2048
-"""Tokens up to which V is recorded too, so that the steps show the output."""
+"""Tokens up to which V is recorded too, for the steps, and what a decoder expects next."""
 
 
 EXAMPLES = {
@@ -118,8 +118,13 @@ class ReaderModel:
                     size=size,
                 )
         with held(self._lock, report), heard(self.reader.model, report):
+            moderate = count <= VALUES_UP_TO
             return self.reader.read(
-                request.text, pair=request.pair, generate=request.generate, values=count <= VALUES_UP_TO
+                request.text,
+                pair=request.pair,
+                generate=request.generate,
+                next_tokens=moderate,
+                values=moderate,
             )
 
 
@@ -193,9 +198,9 @@ def load_models(names: Sequence[str]) -> list[ServedModel]:
     translator = _embedded()
     if translator is not None:
         found.append(TranslatorModel(translator))
-    for number, name in enumerate(names):
-        # The path of a folder is private, also in errors that mention the model.
-        label = Path(name).name or name
+    # The path of a folder is private, also in errors that mention the model.
+    labels = unique_labels([model_label(name) for name in names])
+    for number, (name, label) in enumerate(zip(names, labels, strict=True)):
         if reads_pictures(name):
             pictures = replace(load_picture_reader(name), name=label)
             found.append(PictureModel(f"model-{number}", label, pictures))

@@ -143,6 +143,14 @@ class StyledFigure(Figure):
         with house_style(self.own):
             super().draw(renderer)
 
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """Write a file as matplotlib does, with TrueType fonts: it embeds them once the drawing has ended."""
+        with _ONE_AT_A_TIME, mpl.rc_context():
+            for name in ("pdf.fonttype", "ps.fonttype"):
+                if mpl.rcParams[name] == mpl.rcParamsDefault[name]:
+                    mpl.rcParams[name] = STYLE[name]
+            super().savefig(fname, **options)
+
     def _repr_png_(self) -> bytes:
         """The figure in a notebook, whether or not pyplot was ever imported there."""
         from io import BytesIO

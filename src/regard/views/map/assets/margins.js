@@ -1,6 +1,9 @@
 // The margins of the map: attention received by every key below it, entropy of every query beside it.
 
 export const MARGIN_DEPTH = 34;
+/** Room for the name of the margin beside the map. */
+export const MARGIN_NAME = 20;
+const NAME_SIZE = 11;
 
 /**
  * Numbers along an axis as one number per pixel: the greatest of those that share it.
@@ -19,8 +22,8 @@ export function perPixel(values, from, size, pixels) {
   return found;
 }
 
-/** Draws both margins. `received` is squeezed by a square root, because sinks receive thousands. */
-export function drawMargins(surface, { viewport, inks, received, entropy, depth }) {
+/** Draws both margins, with `names` { received, entropy } beside them. `received` is squeezed by a square root, because sinks receive thousands. */
+export function drawMargins(surface, { viewport, inks, received, entropy, depth, names }) {
   const { left, top, width, height } = viewport;
   const columns = perPixel(received, viewport.column, viewport.cellWidth, Math.round(width));
   const rows = perPixel(entropy, viewport.row, viewport.cellHeight, Math.round(height));
@@ -36,4 +39,7 @@ export function drawMargins(surface, { viewport, inks, received, entropy, depth 
     const size = Math.min(1, value / widest) * depth;
     if (size > 0) surface.rect(right, top + y, size, 1, inks.negative, { opacity: 0.55 });
   });
+  const name = { size: NAME_SIZE, fill: inks.faint };
+  surface.text(left + width, below + depth + 7, names.received, { ...name, anchor: "end", limit: width });
+  surface.text(right + depth + 9, top, names.entropy, { ...name, turn: 90, limit: height });
 }

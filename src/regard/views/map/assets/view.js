@@ -1,6 +1,6 @@
 // The map itself: tiles on a canvas, a crosshair and margins. It moves and zooms like a street map.
 
-import { drawAxes, widestLabel } from "/assets/page/axes.js";
+import { drawAxes, LEAST_ROOM, widestLabel } from "/assets/page/axes.js";
 import { make } from "/assets/page/elements.js";
 import { say } from "/assets/page/languages.js";
 import { drawLegend, LEGEND_HEIGHT } from "/assets/page/legend.js";
@@ -10,13 +10,14 @@ import { middleFirst } from "/assets/page/tile_places.js";
 import { TiledView } from "/assets/page/tiled_view.js";
 import { Viewport } from "/assets/page/viewport.js";
 import { getJson } from "./client.js";
-import { drawMargins, MARGIN_DEPTH } from "./margins.js";
+import { drawMargins, MARGIN_DEPTH, MARGIN_NAME } from "./margins.js";
 import { PairReadout } from "./readout.js";
 import { TILE_SIDE } from "./tile_layer.js";
 
 const LONGEST_NAME = 92;
 const ASK_AFTER = 70;
 const CLOSE_CELL = 18;
+const NUMBERS_ABOVE = 26;
 
 export class MapView extends TiledView {
   constructor(app) {
@@ -72,17 +73,22 @@ export class MapView extends TiledView {
     const small = width < 560;
     this.depth = small ? 22 : MARGIN_DEPTH;
     this.size = { width, height };
-    const names = small ? Math.min(64, width * 0.18) : Math.min(LONGEST_NAME, width * 0.16);
+    const names = small ? Math.min(48, width * 0.14) : Math.min(LONGEST_NAME, width * 0.16);
     this.space = {
       left: Math.min(names, widest(this.app.queryTokens)),
       top: Math.min(names, widest(this.app.keyTokens)),
     };
-    const [left, top] = [this.space.left + 14, this.space.top * 0.8 + 14];
+    const left = this.space.left + 14;
+    const across = width - left - this.depth - MARGIN_NAME;
+    // The whole of a long text has numbers above it, which need less room than tokens.
+    const numbered = now.zoom === null && across / call.keys < LEAST_ROOM;
+    const top = numbered ? NUMBERS_ABOVE : this.space.top * 0.8 + 14;
     const area = {
       left,
       top,
-      width: width - left - this.depth - 8,
-      height: height - top - LEGEND_HEIGHT - this.depth - 4,
+      width: across,
+      height: height - top - LEGEND_HEIGHT - this.depth - 10,
+      fills: true,
     };
     this.viewport = viewportAt(call.queries, call.keys, area, now.zoom);
     this.paint();
@@ -111,7 +117,7 @@ export class MapView extends TiledView {
   /** Goes to a query, a key or both, close enough to read the tokens. */
   goTo(query, key) {
     const { viewport } = this;
-    const cell = Math.max(CLOSE_CELL, viewport.cellWidth);
+    const cell = Math.max(CLOSE_CELL, viewport.cellSide);
     const [row, column] = viewport.cellAt(viewport.left + viewport.width / 2, viewport.top + viewport.height / 2);
     this.app.state.set({
       query: query ?? this.app.state.now.query,
@@ -246,7 +252,8 @@ export class MapView extends TiledView {
       if (marked) this.drawCrosshair(surface, marked.query, marked.key, { ink: inks.negative, opacity: 0.8, thin: 3 });
     });
     if (margins) {
-      drawMargins(surface, { viewport, inks, ...margins, depth: this.depth });
+      const names = { received: say("map.margin.received"), entropy: say("map.margin.entropy") };
+      drawMargins(surface, { viewport, inks, ...margins, depth: this.depth, names });
       this.drawMatches(surface);
     }
     const at = marked ? { row: marked.query, column: marked.key } : null;
@@ -307,7 +314,7 @@ export class MapView extends TiledView {
 export function viewportAt(rows, columns, area, zoom) {
   const all = new Viewport(rows, columns, area, null);
   if (!zoom) return all;
-  const near = new Viewport(rows, columns, area, [0, 0, (zoom[2] / all.cellWidth) * all.magnification]);
+  const near = new Viewport(rows, columns, area, [0, 0, zoom[2] / all.cellSide]);
   return near.moved(zoom[0] - near.height / near.cellHeight / 2, zoom[1] - near.width / near.cellWidth / 2);
 }
 
@@ -316,7 +323,7 @@ export function middleOf(viewport) {
   if (viewport.zoom === null) return null;
   return [
     ...viewport.cellAt(viewport.left + viewport.width / 2, viewport.top + viewport.height / 2),
-    viewport.cellWidth,
+    viewport.cellSide,
   ];
 }
 

@@ -6,11 +6,17 @@ const LISTS = ["heads", "zoom"];
 const STEPS = ["view", "call", "head"];
 
 /** The part of the address after "#". */
-function addressOf(state, first) {
+function addressOf(state) {
+  const { now, first } = state;
   const parts = new URLSearchParams();
-  for (const [name, value] of Object.entries(state)) {
-    if (String(value) === String(first[name])) continue;
-    parts.set(name, Array.isArray(value) ? value.map(written).join(" ") : value === null ? "none" : String(value));
+  const differs = (name, from) => String(now[name]) !== String(from[name]);
+  const named = Object.keys(now).filter((name) => name !== "heads" && differs(name, first));
+  // A head that the address names may already say which lines are drawn.
+  const implied = state.beginning(Object.fromEntries(named.map((name) => [name, now[name]])));
+  for (const name of [...named, ...(differs("heads", implied) ? ["heads"] : [])]) {
+    const value = now[name];
+    const nothing = name === "heads" ? "all" : "none";
+    parts.set(name, Array.isArray(value) ? value.map(written).join(" ") : value === null ? nothing : String(value));
   }
   return parts.toString();
 }
@@ -19,7 +25,7 @@ function addressOf(state, first) {
 export function readAddress(hash) {
   const raw = {};
   for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
-    if (text === "none") raw[name] = null;
+    if (text === "none" || (name === "heads" && text === "all")) raw[name] = null;
     else if (NUMBERS.includes(name)) raw[name] = /^\d+$/.test(text) ? Number(text) : undefined;
     else if (LISTS.includes(name)) raw[name] = text === "" ? [] : text.split(" ").map(Number);
     else if (name === "descending") raw[name] = text === "true";
@@ -35,7 +41,7 @@ export function followAddress(state) {
   let later = 0;
   const write = (how) => {
     try {
-      history[how](null, "", `#${addressOf(state.now, state.first)}`);
+      history[how](null, "", `#${addressOf(state)}`);
     } catch {
       // A page inside a notebook does not have its own address.
     }

@@ -4,7 +4,8 @@ import { textWidth } from "./surface.js";
 
 const LABEL_SIZE = 12;
 
-const LEAST_ROOM = 12;
+/** Pixels of a cell from which every token is named; positions are numbered where cells are smaller. */
+export const LEAST_ROOM = 12;
 const TURN = -52;
 
 /** Labels on the left and on top, at most `space` { left, top } pixels long; the marked pair in front. */

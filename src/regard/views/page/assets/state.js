@@ -120,7 +120,10 @@ export class PageState extends Store {
 
   /** What is shown if a page begins with these values. */
   beginning(patch) {
-    return { ...this.first, ...withHead(this.first, withCall(this.recording, patch)) };
+    const begun = { ...this.first, ...withHead(this.first, withCall(this.recording, patch)) };
+    // Who asks for the lines of a head means that head alone.
+    const alone = begun.view === "lines" && patch.head !== undefined && patch.heads === undefined;
+    return alone ? { ...begun, heads: [patch.head] } : begun;
   }
 
   /** Whether a pinned token of one call means the same in another. */

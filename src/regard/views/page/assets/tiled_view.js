@@ -126,8 +126,7 @@ export class TiledView {
 
   /** The level whose tiles are drawn at this zoom. */
   get level() {
-    const { cellWidth, cellHeight } = this.viewport;
-    return levelFor(Math.min(cellWidth, cellHeight) * (window.devicePixelRatio || 1), this.coarsest);
+    return levelFor(this.viewport.cellSide * (window.devicePixelRatio || 1), this.coarsest);
   }
 
   /** The tiles in sight. */

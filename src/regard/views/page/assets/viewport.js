@@ -7,7 +7,8 @@ const LONGEST_CELL = 3;
 const OBLONG = 2;
 
 /**
- * @typedef {{ left: number, top: number, width: number, height: number }} Area
+ * @typedef {{ left: number, top: number, width: number, height: number, fills?: boolean }} Area `fills`: cells are
+ *   stretched where that fills it better, and become square again when they are magnified
  * @typedef {[row: number, column: number, magnification: number]} Zoom
  * @typedef {{ top: number, bottom: number, left: number, right: number }} Range rows and columns, the ends exclusive
  * @typedef {{ row: number, column: number }} Pair
@@ -27,12 +28,15 @@ export class Viewport {
     this.area = area;
     const [row, column, wanted] = zoom ?? [0, 0, 1];
     const [across, down] = [area.width / Math.max(columns, 1), area.height / Math.max(rows, 1)];
-    const longest = Math.max(rows, columns) > OBLONG * Math.min(rows, columns) ? LONGEST_CELL : 1;
+    const oblong = area.fills || Math.max(rows, columns) > OBLONG * Math.min(rows, columns);
+    const longest = oblong ? LONGEST_CELL : 1;
     const fitWidth = Math.min(LARGEST_CELL, across, longest * down);
     const fitHeight = Math.min(LARGEST_CELL, down, longest * fitWidth);
-    this.magnification = Math.min(Math.max(1, CLOSEST_CELL / Math.min(fitWidth, fitHeight)), Math.max(1, wanted));
-    this.cellWidth = fitWidth * this.magnification;
-    this.cellHeight = fitHeight * this.magnification;
+    const shorter = Math.min(fitWidth, fitHeight);
+    this.magnification = Math.min(Math.max(1, CLOSEST_CELL / shorter), Math.max(1, wanted));
+    const magnified = (fit) => (area.fills ? Math.max(fit, shorter * this.magnification) : fit * this.magnification);
+    this.cellWidth = magnified(fitWidth);
+    this.cellHeight = magnified(fitHeight);
     this.row = Math.max(0, Math.min(row, rows - area.height / this.cellHeight));
     this.column = Math.max(0, Math.min(column, columns - area.width / this.cellWidth));
     // A small matrix is centred.
@@ -77,6 +81,11 @@ export class Viewport {
       left: Math.floor(this.column),
       right: Math.min(this.columns, Math.ceil(this.column + this.width / this.cellWidth - 1e-6)),
     };
+  }
+
+  /** The shorter side of a cell. */
+  get cellSide() {
+    return Math.min(this.cellWidth, this.cellHeight);
   }
 
   get roomForValues() {
