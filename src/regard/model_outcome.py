@@ -123,7 +123,7 @@ class Outcome:
     >>> ids = torch.tensor([[5, 6, 7]])
     >>> with torch.no_grad():
     ...     outcome = Outcome(model(ids), ModelInputs.of(model, ids), model(ids))
-    >>> abs(kl.of(outcome).item()) < 1e-6  # nothing was changed
+    >>> abs(regard.metrics.kl.of(outcome).item()) < 1e-6  # nothing was changed
     True
     """
 

@@ -194,8 +194,8 @@ def test_a_reading_with_nan_is_not_lost(tmp_path):
 def test_commands_say_it_before_they_compute(monkeypatch, tmp_path):
     monkeypatch.setattr("regard.app.model_input.record", lambda *_, **__: pytest.fail("computed"))
     (tmp_path / "file").write_text("")
-    for option in ("--out", "--save", "--figure"):
-        shown = run("look", CAT, option, tmp_path / "file" / "x.png")
+    for option, name in (("--out", "x.html"), ("--save", "x.safetensors"), ("--figure", "x.png")):
+        shown = run("look", CAT, option, tmp_path / "file" / name)
         assert shown.exit_code == 1
         assert "must be writable" in shown.output
 

@@ -142,6 +142,7 @@ def test_a_page_shows_effects_in_the_table_and_on_the_cards(decoder, opened, tmp
     found = regard.ablate(decoder, IDS, metrics.loss)
     shown = opened(regard.page(seen, tmp_path / "effects.html", effects=found, view="heads")).page
     wanted = sorted((row["difference"] for row in found.table), reverse=True)
+    shown.wait_for_selector('td[data-name="effect"]')
     cells = [
         float(text.replace("−", "-")) for text in shown.locator('td[data-name="effect"]').all_inner_texts()
     ]

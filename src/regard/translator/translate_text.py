@@ -31,9 +31,10 @@ from regard.translator.vocabulary import (
 
 WEIGHTS, ENGLISH, CHINESE, RECIPE = "model.safetensors", "english.json", "chinese.json", "recipe.json"
 WORDS, NAMES = "words.txt", "names.json"
-LENGTH_PENALTY = 3.0
+LENGTH_PENALTY = 1.5
 """The power of its length by which the log probability of a translation is divided. Short translations leave
-words out; of 0.5, 1, 1.5, 2 and 3, this was the best on validation sentences."""
+words out, long ones repeat themselves: on 500 validation sentences, BLEU is 43.3 with 1, 43.7 with 1.5 and 44.4
+with 3, and 20, 23 and 35 translations repeat two characters (10 of the references do)."""
 
 TOGETHER = 64
 """The number of sentences translated at once."""
