@@ -86,7 +86,8 @@ def test_the_card_is_that_of_the_scores():
     assert "CC BY 2.0 FR" in written
     assert f"| 4 beams | {scores['beam']['bleu']:.1f} |" in written
     assert scores["held_out_sentences"] == 1000
-    assert scores["beam"]["bleu"] >= 40
+    assert scores["beam"]["bleu"] >= 44
+    assert scores["everyday"]["good"] > 110
 
 
 def test_everyday_translations_are_all_read():
@@ -98,19 +99,19 @@ def test_everyday_translations_are_all_read():
 
 
 def test_names_are_copied_and_other_unknown_words_are_named():
-    assert regard.translate("Anna is my sister.").startswith("Anna")
-    found = regard.translate("Zoltan's cat sat. Anna ran.", align=True)
+    assert regard.translate("Anna is my sister.").startswith("安娜")  # which the dictionary has
+    found = regard.translate("Zoltan's cat is black. Xanthe ran.", align=True)
     assert found.weights.shape == (len(found.translation), len(found.words))
-    assert found.words == ("Zoltan's", "cat", "sat", "Anna", "ran")
+    assert found.words == ("Zoltan's", "cat", "is", "black", "Xanthe", "ran")
     assert found.strongest(0) == "Zoltan's"
-    assert found.strongest(found.translation.index("Anna")) == "Anna"
+    assert found.strongest(found.translation.index("Xanthe")) == "Xanthe"
     with pytest.warns(UnknownWordsWarning, match="never taught: blorf"):
         regard.translate("The blorf is red.")
 
 
 def test_a_recording_names_the_names():
     seen = look(embedded(), "Zoltan is here.")
-    assert seen.recording.source_tokens[0][0] == "▁Zoltan"
+    assert seen.recording.source_tokens[0][0] == "Zoltan"
     assert seen.recording.tokens[0][1] == "Zoltan"
     assert len(seen.recording.tokens[0]) == seen.recording[-1].weights(0).shape[0]
 

@@ -490,13 +490,13 @@ def test_the_stacks_of_a_translator_may_differ():
     model = copy.deepcopy(one.model)
     width = model.source.table.weight.shape[1]
     model.encoder.layers = torch.nn.ModuleList(
-        [EncoderLayer(width, 12, hidden=32, norm="pre") for _ in range(2)]
+        [EncoderLayer(width, 8, hidden=32, norm="pre") for _ in range(2)]
     )
     found = translator_numbers("I love you.", Translator(model.eval(), one.vocabularies))
     sizes, parameters = found["sizes"], found["parameters"]
-    assert (sizes["encoder_layers"], sizes["encoder_heads"], sizes["encoder_hidden"]) == (2, 12, 32)
+    assert (sizes["encoder_layers"], sizes["encoder_heads"], sizes["encoder_hidden"]) == (2, 8, 32)
     assert sizes["decoder_heads"] == one.model.decoder.layers[0].attention.heads
-    assert found["arrays"]["encoder.0.attention_weights"]["shape"][0] == 12
+    assert found["arrays"]["encoder.0.attention_weights"]["shape"][0] == 8
     assert parameters["encoder_feed_forward"] == 2 * 32 * width + 32 + width
 
 

@@ -24,7 +24,7 @@ TRANSLATED = "The cat is sleeping on the bed."
 """The sentence that the page shows by default."""
 
 MOST_TOKENS = 24
-"""The most tokens on either side: each adds about 30 kB to the page."""
+"""The most tokens on either side: each adds about 40 kB to the page."""
 
 CANDIDATES = 5
 """How many next characters are shown at each step."""
@@ -46,7 +46,7 @@ def translator_numbers(text: str, translator: Translator | None = None) -> dict[
 
     >>> found = translator_numbers("I love you.")
     >>> found["translation"], found["source"]
-    ('我爱你。', ['▁i', '▁love', '▁you', '.', '[END]'])
+    ('我爱你。', ['i', 'love', 'you', '.', '[END]'])
     >>> found["sizes"]["width"] == embedded().model.source.table.weight.shape[1]
     True
     """

@@ -37,7 +37,7 @@ class SourceTokenizer:
 
     >>> tokenizer = SourceTokenizer(embedded().vocabularies)
     >>> tokenizer.convert_ids_to_tokens(tokenizer("I see.")["input_ids"])
-    ['▁i', '▁see', '.', '[END]']
+    ['i', 'see', '.', '[END]']
     """
 
     vocabularies: Vocabularies
