@@ -31,7 +31,7 @@ from regard.translator.watched_translation import WatchedTranslation, look
 
 FILE = "alignment.json"
 TYPED_WORD = re.compile(rf"[\w{''.join(PLACEHOLDERS)}]+(?:['’]\w+)*|[^\w\s]")
-"""A word as it is typed, with its apostrophes, or a punctuation mark."""
+"""A word with its apostrophes, or a punctuation mark."""
 
 
 class SourceWord(NamedTuple):

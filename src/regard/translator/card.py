@@ -37,7 +37,7 @@ Traditional script was folded to simplified.
 {_dictionary(scores)}{_teacher(recipe)}
 ## Training
 
-`{_command(recipe, scores)}`: {scores["steps"]:,} steps in {scores["minutes"]:.0f} minutes on 2 cores
+`{_command(recipe, scores)}`: {scores["steps"]:,} steps in {scores["minutes"]:.0f} minutes
 without a GPU, seed {recipe.seed}; dropout {recipe.dropout}, label smoothing {recipe.label_smoothing};
 {_averaged(scores)}. The whole recipe is in `recipe.json`.
 

@@ -24,7 +24,7 @@ MOST_PARAMETERS = 10_000_000_000
 
 @dataclass(frozen=True)
 class Recipe:
-    """Sizes, dropout and steps of a training run; the default is that of the built-in translator.
+    """Sizes, dropout and steps of a training run; the built-in translator has its own.
 
     >>> small = Recipe(width=64, heads=2, steps=100)
     >>> Recipe.from_json(small.to_json()) == small
