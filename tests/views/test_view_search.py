@@ -144,7 +144,9 @@ def test_the_keyboard_stays_where_a_head_was_opened(page):
 def test_a_row_of_the_matrix_as_a_table(page):
     page.set(view="matrix", call=0, head=1, query=2, key=None)
     page.page.click(".row-table summary")
-    rows = page.page.locator(".row-table tbody tr").all_inner_texts()
+    table = page.page.locator(".row-table tbody tr")
+    table.first.wait_for()  # the page fills the table after the click
+    rows = table.all_inner_texts()
     weights = page.shown.weights(0, 1)[2]
     order = np.argsort(-weights, kind="stable")
     position, _, weight = rows[0].split("\t")
