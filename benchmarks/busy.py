@@ -199,10 +199,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="2 rounds instead of 5, and no flex_attention")
     quick = parser.parse_args().quick
     torch.set_num_threads(THREADS)
-    rows = [page_row(508, most=1.5)]
-    for case in cases(flex=not quick):
-        rows.append(row(case, rounds=2 if quick else 5))
-        print(rows[-1].work, rows[-1].ratio, flush=True)
+    rounds = 2 if quick else 5
+    rows = [page_row(508, most=1.5), *(row(case, rounds=rounds) for case in cases(flex=not quick))]
     report("busy", "A busy machine: the ratios of attention and statistics beside busy processes", rows)
 
 

@@ -22,7 +22,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 
 import torch
-from harness import Row, in_new_process, report
+from harness import Row, in_new_process, report, say
 
 GIBIBYTES = 7.45
 """The most memory that a process may take at its peak: 8 GB."""
@@ -111,11 +111,12 @@ def rows(n: int, layers: int, *, checkpointing: bool, dense: bool) -> list[Row]:
     tests = str(Path(__file__).parent.parent / "tests")
     sizes = {"n": n, "layers": layers, "tests": tests, "checkpointing": checkpointing}
     start = MODEL.format(**sizes)
-    plain, plain_peak = in_new_process(start + PLAIN)
-    recording, importance, relevance, peak, kept = in_new_process(start + OURS.format(**sizes))
     name = f"SmolLM2-135M, {n:,} tokens" + (", checkpointing" if checkpointing else "")
     if layers != 30:
         name += f", {layers} layers"
+    plain, plain_peak = in_new_process(start + PLAIN)
+    say(f"{name}: plain forward + backward: {plain:.1f} s, peak {plain_peak:.2f} GiB")
+    recording, importance, relevance, peak, kept = in_new_process(start + OURS.format(**sizes))
     found = [
         Row(
             f"{name}: {what}",

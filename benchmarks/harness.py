@@ -22,7 +22,10 @@ THREADS = 2
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: what was measured, on both sides, and the goal."""
+    """One line of a table: what was measured, on both sides, and the goal.
+
+    It is printed to stderr as soon as it is made: a whole benchmark can take a quarter of an hour.
+    """
 
     work: str
     ours: str
@@ -32,6 +35,15 @@ class Row:
     met: bool
     spread: str = ""  # how much the rounds of a comparison differ, and what disturbed them
     disturbed: bool = False
+
+    def __post_init__(self) -> None:
+        goal = f"{self.wanted} {'met' if self.met else 'missed'}" if self.wanted != "–" else ""
+        say(" | ".join(filter(None, (self.work, self.ours, self.peer, self.ratio, self.spread, goal))))
+
+
+def say(*words: object) -> None:
+    """Tell how far a benchmark is; the table itself goes to stdout."""
+    print(*words, file=sys.stderr, flush=True)
 
 
 def seconds(work: Work, clock: Callable[[], float] = time.perf_counter) -> float:

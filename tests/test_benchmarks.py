@@ -112,3 +112,19 @@ def test_other_processes_are_seen_in_the_machines_own_account(comparison, monkey
     monkeypatch.setattr(comparison.time, "perf_counter", lambda: next(now))
     monkeypatch.setattr(comparison.os, "cpu_count", lambda: 4)
     assert comparison.watch_others()() == pytest.approx((30 - 10) / (10 * 4))
+
+
+def test_a_row_is_told_as_soon_as_it_is_measured(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import harness
+
+    harness.Row("work", "1 ms", "2 ms", "2.00×", "≥ 3×", False)
+    harness.Row("other work", "1 GB", "–", "–", "–", True)
+    shown = capsys.readouterr()
+    assert shown.err.splitlines() == [
+        "work | 1 ms | 2 ms | 2.00× | ≥ 3× missed",
+        "other work | 1 GB | – | –",
+    ]
+    assert shown.out == ""  # the table goes there
+    for name in ("harness", "comparison"):
+        sys.modules.pop(name, None)

@@ -44,7 +44,7 @@ def test_a_decoder_explains_its_next_token(model_folders):
     shown = run("the cat sat on the", "--model", model_folders["gpt2"])
     assert shown.exit_code == 0, shown.output
     answer, words, numbers = (shown.output.splitlines()[line] for line in (0, 3, 4))
-    assert re.fullmatch(r"\S+ +probability \d+\.\d%", answer)
+    assert re.fullmatch(r'"\S+" +probability \d+\.\d%', answer)
     assert words.split() == ["the", "cat", "sat", "on", "the"]
     assert sum(int(number) for number in numbers.split() if number != "·") == pytest.approx(100, abs=3)
 
@@ -54,7 +54,7 @@ def test_signed_shares_can_be_read_without_colours(model_folders):
     for method in ("attribution", "gradient"):
         shown = run("the cat sat on the", *options, method)
         assert shown.exit_code == 0, shown.output
-        assert "mat   rather than dog: logits differ by" in shown.output
+        assert '"mat"   rather than "dog": logits differ by' in shown.output
         numbers = shown.output.splitlines()[4].split()
         assert all(number == "·" or number[0] in "+−" for number in numbers)
         assert sum(int(number[1:]) for number in numbers if number != "·") == pytest.approx(100, abs=3)
@@ -136,6 +136,52 @@ def test_a_page_opens_on_what_the_method_reads(method, shows, model_folders, tmp
     header = Decoded(tmp_path / "why.html").header
     assert header["start"].get("what", "weight") == shows
     assert ("relevance" in json.dumps(header["start"])) == (method == "relevance")
+
+
+@pytest.fixture(scope="module")
+def spaced_folder(model_folders, tmp_path_factory):
+    """A decoder whose tokens keep the space in front of them, as those of GPT-2 do."""
+    import shutil
+
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("spaced") / "model"
+    shutil.copytree(model_folders["gpt2"], folder)
+    pieces = ["[PAD]", "[UNK]", "[S]", "[E]", "the", "Ġcat", "Ġsat", "cat", "-", "Ġthe"]
+    made = Tokenizer(models.WordLevel({piece: number for number, piece in enumerate(pieces)}, "[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", eos_token="[E]"
+    ).save_pretrained(folder)
+    return folder
+
+
+def test_a_token_with_a_space_and_one_without_can_be_told_apart(spaced_folder, tmp_path):
+    asked = ("the cat sat", "--model", spaced_folder, "--method", "attribution", "--against", "-")
+    for target in ("cat", " cat"):
+        shown = run(*asked, "--target", target, "--out", "why.html")
+        assert shown.exit_code == 0, shown.output
+        assert f'"{target}"   rather than "-": logits differ by' in shown.output
+        title = Decoded(tmp_path / "why.html").header["title"]
+        assert title == f'"{target}" − "-" ← the cat sat'
+        assert json.loads(run(*asked, "--target", target, "--json").stdout)["answers"][0]["answer"] == target
+
+
+def test_attribution_on_a_classifier_says_what_works_there(model_folders):
+    asked = ("the cat sat", "--model", model_folders["classifier"], "--method")
+    refused = run(*asked, "attribution")
+    said = " ".join(refused.output.split())
+    assert refused.exit_code == 1
+    assert "Got BertForSequenceClassification, a classifier" in said
+    assert "regard why --method relevance or gradient" in said
+    assert "AutoModelForCausalLM" not in said
+    chinese = " ".join(run(*asked, "attribution", "--lang", "zh").output.split())
+    assert "BertForSequenceClassification，这是分类模型" in chinese
+    assert "--method relevance 或 gradient" in chinese
+    for method in ("relevance", "gradient"):
+        assert run(*asked, method).exit_code == 0
 
 
 def test_in_chinese(model_folders):

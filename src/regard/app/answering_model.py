@@ -37,6 +37,14 @@ class AnsweringModel(ABC):
     def name(self, number: int) -> str:
         """The token or class of this number."""
 
+    def label(self, number: int) -> str:
+        """The name as people see it."""
+        return self.name(number)
+
+    def text(self, numbers: Sequence[int]) -> str:
+        """What these answers say one after the other."""
+        return "".join(map(self.name, numbers))
+
     @abstractmethod
     def questions(self, row: int | None, target: str | None, against: str | None) -> list[Question]:
         """What is asked: one answer, or all that were written."""
@@ -54,9 +62,23 @@ class TokenAnswers(AnsweringModel):
         return token_id(answer, self.reader.tokenizer)
 
     def name(self, number: int) -> str:
+        from regard.views.page.display_tokens import typed_token
+
+        return typed_token(self._token(number))
+
+    def label(self, number: int) -> str:
+        """In quotes, since " Paris" and "Paris" are two tokens."""
+        return f'"{self.name(number)}"'
+
+    def text(self, numbers: Sequence[int]) -> str:
         from regard.views.page.display_tokens import text_of
 
-        return text_of([str(self.reader.tokenizer.convert_ids_to_tokens(number))]).tokens[0]
+        shown = text_of([*map(self._token, numbers)])
+        parts = (" " * space + token for token, space in zip(shown.tokens, shown.spaces, strict=True))
+        return "".join(parts).strip()
+
+    def _token(self, number: int) -> str:
+        return str(self.reader.tokenizer.convert_ids_to_tokens(number))
 
     def questions(self, row: int | None, target: str | None, against: str | None) -> list[Question]:
         if self.reader.two_sided and row is None:

@@ -44,12 +44,7 @@ def stack_of(model: nn.Module) -> LanguageStack:
     if head is None and hasattr(model, "encoder") and hasattr(model, "decoder"):
         raise unknown_family(named)
     if head is None:
-        raise RecordingError(
-            "Attribution needs the logits of a language model.",
-            got="{model}, which has no language head",
-            do="Load it with AutoModelForCausalLM.",
-            model=named,
-        )
+        raise _no_language_head(model)
     inner: Any = getattr(model, "model", None)
     if all(hasattr(inner, name) for name in ("layers", "norm", "embed_tokens")):
         return _built(named, head, inner.layers, "self_attn", "mlp", inner.norm)
@@ -67,6 +62,21 @@ def unknown_family(model: str) -> RecordingError:
         got="{model}",
         do="Use regard.relevance or gradients, which work for any model.",
         model=model,
+    )
+
+
+def _no_language_head(model: nn.Module) -> RecordingError:
+    """The error for a model without logits of tokens, with what its user can do instead."""
+    classifies = any("Classification" in one.__name__ for one in type(model).__mro__)
+    return RecordingError(
+        "Attribution needs the logits of a language model.",
+        got="{model}, a classifier" if classifies else "{model}, which has no language head",
+        do="For a classifier, use relevance or gradients: regard why --method relevance or gradient, "
+        "regard.relevance, weights_times_gradient."
+        if classifies
+        else "Load a language model with AutoModelForCausalLM. For any other model, use regard.relevance "
+        "or gradients.",
+        model=type(model).__name__,
     )
 
 

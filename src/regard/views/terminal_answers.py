@@ -120,7 +120,8 @@ def _one(
     answer = found.answers[0]
     said = TEXTS.say("answer.probability", lang, probability=answer.probability)
     if against is not None:
-        said = TEXTS.say("answer.against", lang, other=against, logit=answer.logit).replace("-", "−")
+        logit = f"{answer.logit:+.2f}".replace("-", "−")
+        said = TEXTS.say("answer.against", lang, other=against, logit=logit)
     console.print(Text.assemble((name, "bold"), "   ", said))
     console.print(Text(TEXTS.say(f"answer.{found.method}", lang), "dim"))
     sides = [words_of(tokens, answer.own.tolist())]

@@ -98,9 +98,9 @@ def why(
     elif as_json:
         show(_json(subject, found, names))
     else:
-        _say(quiet, subject, found, names, against, most, lang)
+        _say(quiet, subject, found, most, lang)
     if out is not None:
-        _write_page(quiet, found, typed, out, force=force, lang=lang)
+        _write_page(quiet, subject, found, typed, out, force=force, lang=lang)
 
 
 def _shares(
@@ -127,8 +127,6 @@ def _say(
     console: Console,
     subject: AnsweringModel,
     found: AnswerShares,
-    names: list[str],
-    against: str | None,
     most: int,
     lang: str,
 ) -> None:
@@ -139,15 +137,18 @@ def _say(
     looks: Roles | None = None
     with progress(TEXTS.say("reading.roles", lang)) as report:
         looks = roles(found.recording, progress=report)
-    if len(names) > 1:
-        console.print("".join(names), style="bold", markup=False, highlight=False)
+    numbers = [answer.target for answer in found.answers]
+    several = len(numbers) > 1
+    if several:
+        console.print(subject.text(numbers), style="bold", markup=False, highlight=False)
+    against = found.answers[0].against
     show_answers(
         console,
         found,
-        names,
+        [subject.name(number).strip() if several else subject.label(number) for number in numbers],
         tokens=subject.tokens,
         source_tokens=subject.source_tokens,
-        against=None if against is None else subject.name(subject.number(against)),
+        against=None if against is None else subject.label(against),
         roles=looks,
         most=most,
         lang=lang,
@@ -178,7 +179,14 @@ def _json(subject: AnsweringModel, found: AnswerShares, names: list[str]) -> str
 
 
 def _write_page(
-    console: Console, found: AnswerShares, text: str, path: Path, *, force: bool, lang: str
+    console: Console,
+    subject: AnsweringModel,
+    found: AnswerShares,
+    text: str,
+    path: Path,
+    *,
+    force: bool,
+    lang: str,
 ) -> None:
     """The page opened on the text, on what the method reads, at the head that carried the answer most."""
     from regard.app.commands.look import name_file
@@ -195,12 +203,21 @@ def _write_page(
             largest=LARGEST / 1e6,
             in_words=size.in_words(lang),
         )
-    title = text if len(text) <= 80 else f"{text[:79]}…"
+    title = _asked(subject, found) + (text if len(text) <= 80 else f"{text[:79]}…")
     best: dict[str, Any] = max(found.heads, key=lambda head: abs(float(head["share"])))  # type: ignore[arg-type]
     start = {name: best[name] for name in ("kind", "layer", "head")} | _shown(found)
     with busy(console, TEXTS.say("look.writing", lang)):
         written = page(found.recording, path, title=title, view="text", force=force, lang=lang, **start)
     name_file(console, written, TEXTS.say("look.written", lang, megabytes=written.stat().st_size / 1e6))
+
+
+def _asked(subject: AnsweringModel, found: AnswerShares) -> str:
+    """The one answer that the page explains, for its title; nothing if there are several."""
+    answer = found.answers[0]
+    if len(found.answers) > 1:
+        return ""
+    other = "" if answer.against is None else f" − {subject.label(answer.against)}"
+    return f"{subject.label(answer.target)}{other} ← "
 
 
 def _shown(found: AnswerShares) -> dict[str, Any]:

@@ -59,6 +59,19 @@ def text_of(
     return SideTokens(tuple(shown), special, tuple(of_words), tuple(spaces))
 
 
+def typed_token(token: str) -> str:
+    """A token as one would type it: with the space that belongs to it, so that two tokens never look alike.
+
+    >>> [typed_token(token) for token in ("ĠParis", "Paris", "▁Paris", "Paris</w>", "##is", "Par@@", "Ġ")]
+    [' Paris', 'Paris', ' Paris', 'Paris ', '##is', 'Par@@', '␣']
+    """
+    if _SPECIAL.fullmatch(token) or (len(token) > 2 and (token.startswith("##") or token.endswith("@@"))):
+        return _visible(token)
+    shown = _readable([token], [False])[0]
+    before = len(token) - len(token.lstrip("Ġ▁"))
+    return shown if before == len(token) else " " * before + shown + " " * token.endswith("</w>")
+
+
 def numbered(count: int) -> SideTokens:
     """Positions, where there are no tokens.
 
