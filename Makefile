@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 # In CI the same run of the tests also measures coverage, and fails below the share in pyproject.toml.
 COVERAGE := $(if $(filter true,$(CI)),--cov --cov-report=term)
 
-.PHONY: help demo install test test-js test-real coverage fuzz browser voice node lint lint-js format bench docs clean
+.PHONY: help demo install test test-js test-real coverage fuzz browser voice node lint lint-js format bench docs pictures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -106,6 +106,13 @@ bench: $(VENV)/.tools ## compare regard with other tools; prints tables and writ
 	$(BIN)/python benchmarks/survey.py
 	$(BIN)/python benchmarks/map.py
 	$(BIN)/python benchmarks/map_load.py
+
+pictures: $(VENV)/.real browser voice ## make the pictures and the animation of the docs again, in Chromium
+	$(BIN)/python docs/make_diagram.py
+	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python docs/make_app_pictures.py
+	$(BIN)/python docs/make_speech_picture.py
+	$(BIN)/python docs/make_animation.py
 
 docs: $(VENV)/.tools ## build the site into build/docs: course, guides, reference
 	$(BIN)/python docs/make_site.py

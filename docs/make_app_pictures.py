@@ -3,43 +3,49 @@
 python docs/make_app_pictures.py [app-home | app-picture | map | map-text | page-picture …]
 
 Needs what ``make test-real`` installs: SmolLM2-135M reads the licence for the map, and a small ViT is trained
-on digits first, which takes about a minute.
+on digits first.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from make_animation import reach, served
-from page_pictures import READY, chromium, small_png
+from picture_browser import opened, painted, served, started, until, write_picture
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent / "tests"))
 
-SCREEN = {"width": 1200, "height": 760}
 LONG_TEXT = 1800
 """Tokens of the text on the map."""
 
+EPOCHS = 28
+"""Of the training on digits: enough for a picture in which the digit is what counts."""
+
 
 class AppScene(NamedTuple):
-    """One picture of the app: the address, and what is done before it is taken."""
+    """One picture of the app: its address, when it is ready, what is then done, and when that is done."""
 
     address: str
-    act: str
     ready: str
+    act: str = "0"
+    done: str = "true"
 
 
-MAP_READY = "window.regard?.app?.layer?.built && regard.app.layer.idle"
+MAP_READY = "window.regard?.app?.layer?.built && regard.app.layer.idle && regard.app.margins"
 SCENES: Mapping[str, AppScene] = {
-    "app-home": AppScene("/", "regard.home.fill('She gave the apple to him.')", "window.regard?.home"),
-    "app-picture": AppScene("/", "", "window.regard?.home"),
-    "map": AppScene("/map/text#call=0&head=3", "", MAP_READY),
-    "map-text": AppScene("/map/text#call=0&head=3&view=text&query=930", "", "window.regard?.app?.text?.line"),
+    "app-home": AppScene(
+        "/",
+        "window.regard?.home",
+        "regard.home.fill('She gave the apple to him.')",
+        "document.body.innerText.includes(' of 128 tokens')",  # they are counted a moment later
+    ),
+    "app-picture": AppScene("/", "window.regard?.home", done="regard.home.picture.content"),
+    "map": AppScene("/map/text#call=0&head=3", MAP_READY),
+    "map-text": AppScene("/map/text#call=0&head=3&view=text&query=930", "window.regard?.app?.text?.line"),
 }
 
 
@@ -52,7 +58,7 @@ def write_digits(folder: Path) -> tuple[Path, Path]:
 
     learn, others = digits.data()
     model = folder / "digits"
-    digits.trained(learn).save_pretrained(model)
+    digits.trained(learn, EPOCHS).save_pretrained(model)
     side = {"height": digits.SIDE, "width": digits.SIDE}
     transformers.ViTImageProcessor(size=side, do_normalize=False).save_pretrained(model)
     picture = folder / "six.png"
@@ -77,43 +83,29 @@ def write_long_text(path: Path) -> None:
     seen.save(path)
 
 
-@contextmanager
-def opened(address: str) -> Iterator[Any]:
-    """A page of Chromium at an address."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        page = browser.new_page(viewport=SCREEN, color_scheme="light", reduced_motion="reduce", locale="en")
-        reach(page, address)
-        yield page
-        browser.close()
-
-
-def wait(page: Any, ready: str) -> None:
-    """Until something holds in the page; its policy forbids waiting inside."""
-    while not page.evaluate(f"Boolean({ready})"):
-        page.wait_for_timeout(50)
-
-
-def app_picture(base: str, name: str, digit: Path | None) -> bytes:
+def app_picture(browser: Any, base: str, name: str, digit: Path | None) -> bytes:
     """A scene of the app as a PNG."""
     scene = SCENES[name]
-    with opened(base + scene.address) as page:
-        wait(page, scene.ready)
+    with opened(browser, base + scene.address) as page:
+        until(page, scene.ready)
         if name == "app-picture" and digit is not None:
             page.set_input_files("input[type=file]", digit)
-            wait(page, "regard.home.picture.content")
-        if scene.act:
-            page.evaluate(scene.act)
-        page.wait_for_timeout(900)  # tokens are counted, and margins are drawn, a moment later
-        page.evaluate(READY)
+        page.evaluate(scene.act)
+        until(page, scene.done)
+        painted(page)
         found: bytes = page.screenshot()
     return found
 
 
-def picture_view(model: Path, digit: Path) -> bytes:
-    """The Picture view of the digit."""
+OVERLAY = """(value) => {
+  const slider = document.querySelector("input[type=range]");
+  slider.value = value;
+  slider.dispatchEvent(new Event("input"));
+}"""
+
+
+def picture_view(browser: Any, model: Path, digit: Path) -> bytes:
+    """The Picture view of the digit, which shines through what the rollout paints over it."""
     from PIL import Image
 
     import regard
@@ -121,10 +113,13 @@ def picture_view(model: Path, digit: Path) -> bytes:
 
     seen = load_picture_reader(str(model)).read(Image.open(digit).convert("RGB"))
     path = regard.page(seen, digit.with_suffix(".html"), layer=1, title="a ViT that reads digits")
-    with opened(path.as_uri()) as page:
-        wait(page, "window.regard?.app")
+    with opened(browser, path.as_uri()) as page:
+        until(page, "window.regard?.app")
         page.evaluate("(regard.state.set({ group: 'rollout' }), regard.ready())")
-        page.evaluate(READY)
+        until(page, "document.querySelector('input[type=range]')")
+        page.evaluate(OVERLAY, 0.5)
+        page.evaluate("regard.ready()")
+        painted(page)
         found: bytes = page.screenshot()
     return found
 
@@ -132,24 +127,22 @@ def picture_view(model: Path, digit: Path) -> bytes:
 def main(wanted: list[str]) -> None:
     """Write the pictures, or those named."""
     names = wanted or [*SCENES, "page-picture"]
-    with tempfile.TemporaryDirectory() as place:
+    if unknown := {*names} - {*SCENES} - {"page-picture"}:
+        raise SystemExit(f"Not a picture of this script: {', '.join(sorted(unknown))}.")
+    with tempfile.TemporaryDirectory() as place, started() as browser:
         folder = Path(place)
-        pictures = {"app-picture", "page-picture"} & {*names}
-        model, digit = write_digits(folder) if pictures else (None, None)
+        model, digit = write_digits(folder) if {"app-picture", "page-picture"} & {*names} else (None, None)
+        if "page-picture" in names and model and digit:
+            write_picture("page-picture", picture_view(browser, model, digit))
         text = folder / "text.safetensors"
         maps = {"map", "map-text"} & {*names}
         if maps:
             write_long_text(text)
-        found = {}
-        if {*names} & {*SCENES}:
-            with served(recordings=[text] if maps else [], models=[model] if model else []) as base:
-                found = {name: app_picture(base, name, digit) for name in names if name in SCENES}
-        if "page-picture" in names and model and digit:
-            found["page-picture"] = picture_view(model, digit)
-    for name, data in found.items():
-        target = DOCS / "pictures" / f"{name}.png"
-        target.write_bytes(small_png(data))
-        print(f"{target.relative_to(DOCS)}  {target.stat().st_size / 1000:.0f} kB")
+        in_app = [name for name in names if name in SCENES]
+        if in_app:
+            with served([text] if maps else [], [model] if model else []) as base:
+                for name in in_app:
+                    write_picture(name, app_picture(browser, base, name, digit))
 
 
 if __name__ == "__main__":

@@ -130,29 +130,36 @@ def page_with_gradients(names: dict[str, Any], path: Path) -> Path:
     return regard.page(seen, path, title="all-MiniLM-L6-v2", what="product")
 
 
-def main(wanted: list[str]) -> None:
-    """Run the pages and write their pictures, or those named."""
-    import torch
-    from page_pictures import PLAY_SCENES, SCENES, page_pictures, play_pictures
-
-    torch.set_num_threads(1)
-    if not wanted or any(name in PLAY_SCENES for name in wanted):
-        for path in play_pictures(DOCS / "pictures", wanted):
-            print(f"{path.relative_to(DOCS)}  {path.stat().st_size / 1000:.0f} kB")
-    if wanted and all(name in PLAY_SCENES for name in wanted):
-        return
-    names = known_names()
-    pages_alone = bool(wanted) and all(name in SCENES for name in wanted)
-    for block in () if pages_alone else (*blocks(PAGE), *blocks(GALLERY)):
+def figure_pictures(names: dict[str, Any], wanted: list[str]) -> None:
+    """Run the pages of figures and write their pictures, or those named."""
+    for block in (*blocks(PAGE), *blocks(GALLERY)):
         figure = run(block, names)
         if block.picture and (not wanted or Path(block.picture).stem in wanted):
             data = png(figure)
             (DOCS / block.picture).write_bytes(data)
-            print(f"{block.picture}  {len(data) / 1000:.0f} kB")
-    if not wanted or any(name in SCENES for name in wanted):
+            print(f"{block.picture}  {len(data) / 1000:.0f} kB", flush=True)
+
+
+def main(wanted: list[str]) -> None:
+    """Write all pictures, or those named."""
+    import torch
+    from page_pictures import PLAY_SCENES, SCENES, page_pictures, play_pictures
+    from picture_browser import chromium
+
+    chromium()  # if it is missing, say so before the work begins
+    torch.set_num_threads(1)
+    figures = {
+        Path(block.picture).stem for page in (PAGE, GALLERY) for block in blocks(page) if block.picture
+    }
+    if unknown := {*wanted} - figures - {*SCENES} - {*PLAY_SCENES}:
+        raise SystemExit(f"Not a picture of this script: {', '.join(sorted(unknown))}.")
+    play_pictures(wanted)
+    names = known_names()
+    if not wanted or figures & {*wanted}:
+        figure_pictures(names, wanted)
+    if not wanted or {*SCENES} & {*wanted}:
         with tempfile.TemporaryDirectory() as folder:
-            for path in page_pictures(DOCS / "pictures", recorded_pages(names, Path(folder)), wanted):
-                print(f"{path.relative_to(DOCS)}  {path.stat().st_size / 1000:.0f} kB")
+            page_pictures(recorded_pages(names, Path(folder)), wanted)
 
 
 if __name__ == "__main__":

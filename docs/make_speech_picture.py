@@ -1,8 +1,9 @@
 """Make the picture of docs/speech.md: the page of a sentence that espeak-ng says after a second of silence.
 
-    python docs/make_speech_picture.py whisper-tiny.en
+python docs/make_speech_picture.py [whisper-tiny.en]
 
-The argument is the folder of a Whisper model and its processor.
+The argument is the folder of a Whisper model and its processor; by default it is the model that
+``make test-real`` installs.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from page_pictures import Scene, chromium, small_png, taken
+from page_pictures import Scene, taken
+from picture_browser import started, write_picture
 
-DOCS = Path(__file__).parent
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
 SENTENCE = "The animal didn't cross the street because it was too tired."
-SCREEN = (1200, 620)
+SCREEN = {"width": 1200, "height": 620}
 
 
 def spoken(folder: Path) -> Path:
@@ -36,29 +39,28 @@ def spoken(folder: Path) -> Path:
     return file
 
 
-def main(model_folder: str) -> None:
+def main(folder: str | None = None) -> None:
     """Write pictures/page-speech.png."""
-    from playwright.sync_api import sync_playwright
-
     from regard import speech
     from regard.views.page import speech_page
 
-    model, processor = speech.load_speech_model(model_folder)
-    with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
+    with tempfile.TemporaryDirectory() as name, started() as browser:
         file = spoken(Path(name))
+        if folder is None:
+            from real import whisper
+
+            model, processor = whisper.parts()
+        else:
+            model, processor = speech.load_speech_model(folder)
         found = speech.transcribe(model, processor, file, every_layer=True)
         assert isinstance(found, speech.Transcript)
         for word, start, end, probability in found.words:
             print(f"{start:6.2f}–{end:.2f}  {word}  {probability:.0%}")
         page = speech_page(found, Path(name) / "talk.html", title="talk.wav")
-        browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         first = found.windows[0].words[3][0]
-        picture = taken(browser, page, Scene("speech", {"query": first}), screen=SCREEN)
-        browser.close()
-    target = DOCS / "pictures" / "page-speech.png"
-    target.write_bytes(small_png(picture))
-    print(f"{target.relative_to(DOCS)}  {target.stat().st_size / 1000:.0f} kB")
+        scene = Scene("speech", {"query": first})
+        write_picture("page-speech", taken(browser, page, scene, screen=SCREEN))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:2])

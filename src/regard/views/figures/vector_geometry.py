@@ -164,12 +164,11 @@ def _draw_space(
         axes.plot(*line.T, color=FAINT, linewidth=0.6)
     named = np.argsort(-weights, kind="stable")[:MOST_NAMES]
     names = [layout.text(one) if i in named else "" for i, one in enumerate(names)]
-    for key, weight, label in zip(space.keys, weights, names):
-        _arrow(layout, axes, key, reach, ACCENT, THINNEST + WIDEST * float(weight), label)
-    _arrow(layout, axes, space.query, reach, _QUERY, 2.0, layout.text(name))
-    layout.filled[axes] = _filled(
-        layout, axes, [*names, name], _beyond(tips, reach), np.diag(low), np.diag(high)
-    )
+    places = _beyond(tips, reach)
+    for key, place, weight, label in zip(space.keys, places, weights, names):
+        _arrow(layout, axes, key, place, ACCENT, THINNEST + WIDEST * float(weight), label)
+    _arrow(layout, axes, space.query, places[-1], _QUERY, 2.0, layout.text(name))
+    layout.filled[axes] = _filled(layout, axes, [*names, name], places, np.diag(low), np.diag(high))
 
 
 def _title(layout: FigureLayout, axes: Axes3D, filled: Bbox, title: str) -> None:
@@ -189,9 +188,12 @@ def _title(layout: FigureLayout, axes: Axes3D, filled: Bbox, title: str) -> None
 
 
 def _beyond(tips: Floats, reach: float) -> Floats:
-    """Where the names are: a little beyond the tips."""
+    """Where the names are: a little beyond the tips; that of the query, the last, beyond one at the same tip."""
     lengths = np.linalg.norm(tips, axis=-1, keepdims=True)
-    return tips * (1 + 0.12 * reach / np.where(lengths, lengths, np.inf))
+    by = np.full_like(lengths, 0.12 * reach)
+    if np.linalg.norm(tips[:-1] - tips[-1], axis=-1).min() < 0.15 * reach:
+        by[-1] = 0.3 * reach
+    return tips * (1 + by / np.where(lengths, lengths, np.inf))
 
 
 def _filled(layout: FigureLayout, axes: Axes3D, names: Sequence[str], places: Floats, *ends: Floats) -> Bbox:
@@ -206,7 +208,7 @@ def _filled(layout: FigureLayout, axes: Axes3D, names: Sequence[str], places: Fl
 
 
 def _arrow(
-    layout: FigureLayout, axes: Axes3D, tip: Floats, reach: float, colour: str, width: float, label: str
+    layout: FigureLayout, axes: Axes3D, tip: Floats, place: Floats, colour: str, width: float, label: str
 ) -> None:
     # A line down to the plane of the first two axes shows where in space the tip is.
     floor = np.array([tip, tip * [1, 1, 0]])
@@ -215,7 +217,7 @@ def _arrow(
     if not label:
         return
     axes.text(
-        *_beyond(tip, reach),
+        *place,
         shortened(label),
         color=colour,
         fontsize=9,

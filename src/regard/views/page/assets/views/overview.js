@@ -59,7 +59,7 @@ export class OverviewView {
   /** Brings the current head into sight. */
   reveal() {
     const current = this.cards.find(({ root }) => root.getAttribute("aria-current") === "true");
-    current?.root.scrollIntoView({ block: "center" });
+    current?.root.scrollIntoView({ block: "nearest" });
   }
 
   build(now) {
