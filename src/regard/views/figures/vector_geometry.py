@@ -30,6 +30,9 @@ MOST, MOST_NAMES, MOST_BARS = 40, 12, 16
 THINNEST, WIDEST = 0.8, 6.0
 """Width in points of an arrow of weight 0, and what weight 1 adds."""
 
+NAME = 0.5, 0.18
+"""Inches across and down that two names must be apart."""
+
 _QUERY = "#d55e00"
 
 
@@ -164,7 +167,7 @@ def _draw_space(
         axes.plot(*line.T, color=FAINT, linewidth=0.6)
     named = np.argsort(-weights, kind="stable")[:MOST_NAMES]
     names = [layout.text(one) if i in named else "" for i, one in enumerate(names)]
-    places = _beyond(tips, reach)
+    places = _name_places(layout, axes, tips, reach)
     for key, place, weight, label in zip(space.keys, places, weights, names):
         _arrow(layout, axes, key, place, ACCENT, THINNEST + WIDEST * float(weight), label)
     _arrow(layout, axes, space.query, places[-1], _QUERY, 2.0, layout.text(name))
@@ -187,20 +190,32 @@ def _title(layout: FigureLayout, axes: Axes3D, filled: Bbox, title: str) -> None
     layout.filled[axes] = Bbox.union([filled, Bbox.from_bounds(filled.x0, bottom, width, height)])
 
 
-def _beyond(tips: Floats, reach: float) -> Floats:
-    """Where the names are: a little beyond the tips; that of the query, the last, beyond one at the same tip."""
+def _name_places(layout: FigureLayout, axes: Axes3D, tips: Floats, reach: float) -> Floats:
+    """Where the names are: a little beyond the tips; that of the query, the last, where no other one is."""
+    layout.figure.draw_without_rendering()
     lengths = np.linalg.norm(tips, axis=-1, keepdims=True)
-    by = np.full_like(lengths, 0.12 * reach)
-    if np.linalg.norm(tips[:-1] - tips[-1], axis=-1).min() < 0.15 * reach:
-        by[-1] = 0.3 * reach
-    return tips * (1 + by / np.where(lengths, lengths, np.inf))
+    steps = reach * tips / np.where(lengths, lengths, np.inf)
+    places: Floats = tips + 0.12 * steps
+    for by in (0.12, 0.24, 0.36, 0.48):
+        places[-1] = tips[-1] + by * steps[-1]
+        points = _on_paper(axes, places)
+        apart = np.abs(points[:-1] - points[-1]) / (np.array(NAME) * DOTS)
+        if apart.max(-1).min() >= 1:
+            break
+    return places
+
+
+def _on_paper(axes: Axes3D, places: Floats) -> Floats:
+    """Points in space as pixels."""
+    x, y, _ = proj3d.proj_transform(*places.T, axes.get_proj())
+    points: Floats = axes.transData.transform(np.column_stack([x, y]))
+    return points
 
 
 def _filled(layout: FigureLayout, axes: Axes3D, names: Sequence[str], places: Floats, *ends: Floats) -> Bbox:
     """What the arrows and names take on the paper, in pixels; matplotlib does not measure text in 3D axes."""
     layout.figure.draw_without_rendering()
-    x, y, _ = proj3d.proj_transform(*np.vstack([places, *ends]).T, axes.get_proj())
-    points = axes.transData.transform(np.column_stack([x, y]))
+    points = _on_paper(axes, np.vstack([places, *ends]))
     room = np.zeros_like(points)
     room[: len(names), 0] = [layout.width_of(shown, 9) * DOTS / 2 for shown in map(shortened, names)]
     room[: len(names), 1] = 8.5 * DOTS / 72 / 2
