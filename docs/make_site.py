@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 import jupytext
 import nbformat
 from nbclient import NotebookClient
+from pymdownx.slugs import slugify
 
 import regard
 
@@ -250,6 +251,8 @@ def relink(text: str, page: str, site: Site, all_sites: dict[str, Site]) -> str:
         if there == "docs/lessons/README.md":  # which only asks for the language
             there = f"docs/lessons/{site.lang}/README.md"
         own = PurePosixPath(site.pages[page]).parent
+        if label == PurePosixPath(path).name and any(there in other.pages for other in all_sites.values()):
+            label = title_of(ROOT / there).partition(":")[0]  # pages of a site have titles, not file names
         if there in site.pages:
             return f"{mark}[{label}]({relpath(f'/{site.pages[there]}', f'/{own}')}{hash_}{anchor})"
         for other in all_sites.values():
@@ -404,6 +407,7 @@ def build(site: Site, source: Path, folder: Path, written: set[str]) -> None:
         json.dumps(configuration(site, source, folder, navigation(site, written))), encoding="utf-8"
     )
     config = load_config(str(told))
+    config.mdx_configs["toc"]["slugify"] = slugify(case="lower")  # as on GitHub: it keeps all scripts
     config.plugins.run_event("startup", command="build", dirty=False)
     make(config)
     for page in (folder / site.prefix).rglob("*.html"):
@@ -456,7 +460,9 @@ def write_reference(folder: Path) -> None:
     """The docstrings of every public room."""
     import pdoc
 
-    pdoc.render.configure(docformat="google", search=True, show_source=False)
+    pdoc.render.configure(
+        docformat="google", search=True, show_source=False, template_directory=DOCS / "reference_style"
+    )
     # pdoc would go into every file of a package; a name is public where a room shows it, not where it lives.
     specs = (spec for room in ROOMS for spec in (room, rf"!{re.escape(room)}\."))
     with loaded(regard):

@@ -3,6 +3,8 @@
 import json
 import re
 import warnings
+from html import unescape
+from urllib.parse import unquote
 
 import pytest
 
@@ -58,14 +60,26 @@ def test_nothing_is_loaded_from_elsewhere(site):
 
 
 def test_links_lead_somewhere(site):
-    for page in site.rglob("*.html"):
+    anchors = {page: set(re.findall(r'\bid="([^"]+)"', read(page))) for page in site.rglob("*.html")}
+    checked = 0
+    for page in anchors:
         if page.name == "404.html":
             continue
-        for link in re.findall(r'<a [^>]*?href="([^"#?]+)[^"]*"', read(page)):
-            if not re.match(r"[a-z]+:", link) and not link.startswith(("api/", "../api/", "../../api/")):
-                there = (page.parent / link).resolve()
+        for link in re.findall(r'<a [^>]*?href="([^"?]+)"', read(page)):
+            path, _, anchor = unquote(unescape(link)).partition("#")
+            if not re.match(r"[a-z]+:", link) and not path.startswith(("api/", "../api/", "../../api/")):
+                there = (page.parent / path).resolve() if path else page
                 # The reference and notebooks are not made here.
                 assert there.exists(), (page.name, link)
+                assert not anchor or anchor in anchors[there], (page.name, link)
+                checked += bool(anchor)
+    assert checked > 100
+
+
+def test_pages_are_named_by_their_titles(site):
+    index = read(site / "index.html")
+    assert '<a href="why.html">Why</a>' in index
+    assert not re.search(r">\w+\.md</a>", index)
 
 
 def test_a_playable_is_linked_where_it_was_written(site):
