@@ -159,7 +159,7 @@ def test_code_is_in_the_language_of_its_lesson(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_code_is_shown_some_lines_at_a_time(name):
     for source in cells("en", name, "code"):
-        assert len([line for line in source.splitlines() if line]) <= 13, source
+        assert len([line for line in source.splitlines() if line]) <= 10, source
         assert max(map(len, source.splitlines())) <= 110
         assert "demonstration(" not in source  # which would hide what is taught
 
@@ -173,6 +173,7 @@ def test_the_prose_is_complete_in_both_languages(name):
         assert not BROKEN.search(there), BROKEN.findall(there)
         for mark in ("\n#", "```", "$$", "<details>", "</details>", "**"):
             assert here.count(mark) == there.count(mark), (mark, there)
+    assert sum(text.count("$$") for text in english) >= 2  # the equation
     assert not [word for word in FIXED if word in page("zh", name)]
     # 10 to 15 minutes: a thousand words of prose, and code to read along.
     words = sum(len(text.split()) for text in english)
