@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -33,7 +34,8 @@ What `regard COMMAND --help` says, of every command; written by `python docs/mak
 
 def context_of(command: click.Command, name: str, parent: click.Context | None = None) -> click.Context:
     """Where the help of a command is written: as wide as the page, whatever the terminal."""
-    return click.Context(command, parent, name, terminal_width=WIDTH, **CONTEXT)
+    settings: dict[str, Any] = {**CONTEXT, "terminal_width": WIDTH}
+    return click.Context(command, parent, name, **settings)
 
 
 def reference(lang: str) -> str:

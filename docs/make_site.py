@@ -118,7 +118,7 @@ def title_of(page: Path) -> str:
 
 def run(lesson: Path, *, seconds: int = 600) -> nbformat.NotebookNode:
     """The lesson as a notebook with its results."""
-    notebook = jupytext.read(lesson)
+    notebook: nbformat.NotebookNode = jupytext.read(lesson)
     NotebookClient(notebook, timeout=seconds, kernel_name="python3").execute()
     return notebook
 
