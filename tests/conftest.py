@@ -33,7 +33,7 @@ _keep_memory()
 
 @pytest.hookimpl(optionalhook=True)  # only pytest-xdist asks
 def pytest_xdist_auto_num_workers():
-    """One worker more than there are cores, as some wait for a browser or a process; each takes up to 2 GB."""
+    """One worker more than there are cores, as some wait for a browser or a process; each takes 2 GB."""
     own = getattr(os, "sched_getaffinity", None)  # not on every system
     cores = len(own(0)) if own else os.cpu_count() or 1
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**33

@@ -457,7 +457,7 @@ def test_an_address_of_nonsense_shows_the_map(book):
 
 def test_a_reading_is_cancelled_and_a_closed_page_ends_its_job(visit, kept, monkeypatch):
     model = kept["model"]
-    monkeypatch.setattr(model, "pause", 0.3)
+    monkeypatch.setattr(model, "pause", 1.0)  # longer than a busy browser needs to be closed
     read_before = list(model.read_texts)
     visitor = visit().open("/").until("window.regard?.home")
     file = {"name": "text.txt", "mimeType": "text/plain", "buffer": b"to be cancelled"}
