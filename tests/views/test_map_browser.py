@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Error
 
 from app.served import Words, running, served, translation
 from app.served import book as book_of
@@ -16,7 +15,7 @@ from regard.app.server.assets import assets
 from regard.app.server.safety import ServerAddress
 from regard.texts import read_table
 from views.axe import violations
-from views.browser import Heard
+from views.browser import Heard, go_to, until
 from views.exact_weights import exact
 
 DRAWN_WORDS = """(() => {
@@ -55,24 +54,22 @@ class Visitor:
     def ask(self, expression):
         return self.page.evaluate(f"() => ({expression})")
 
-    def until(self, expression, seconds=20):
-        """Wait until an expression is true. The page's policy forbids the browser's own way of waiting."""
-        end = time.monotonic() + seconds
-        while not self._is(expression):
-            assert time.monotonic() < end, (expression, self.problems, self.page.inner_text("body")[:500])
-            self.page.wait_for_timeout(40)
+    def until(self, expression):
+        until(self.page, expression)
         return self
-
-    def _is(self, expression):
-        try:
-            return self.ask(f"Boolean({expression})")
-        except Error as error:
-            if "context was destroyed" in str(error):  # the page goes somewhere else
-                return False
-            raise
 
     def settled(self):
         return self.until(SETTLED)
+
+    def map(self, name, place):
+        """The map of a recording at some place; one that is open already is moved there."""
+        self.page.mouse.move(5, 5)
+        path = f"/map/{name}"
+        if self.page.url.partition("#")[0] == self.base + path:
+            go_to(self.page, place)
+        else:
+            self.open(f"{path}#{place}")
+        return self.settled()
 
 
 @pytest.fixture(scope="module")
@@ -119,10 +116,8 @@ def book(one_page):
     """The map of the book at some place, in one page for many tests."""
 
     def at(place):
-        one_page.page.mouse.move(5, 5)
         one_page.ask("document.activeElement?.blur()")
-        one_page.page.goto(f"{one_page.base}/map/book#{place}")
-        return one_page.settled()
+        return one_page.map("book", place)
 
     yield at
     assert not one_page.problems
@@ -462,7 +457,7 @@ def test_an_address_of_nonsense_shows_the_map(book):
 
 def test_a_reading_is_cancelled_and_a_closed_page_ends_its_job(visit, kept, monkeypatch):
     model = kept["model"]
-    monkeypatch.setattr(model, "pause", 0.3)
+    monkeypatch.setattr(model, "pause", 1.0)  # longer than a busy browser needs to be closed
     read_before = list(model.read_texts)
     visitor = visit().open("/").until("window.regard?.home")
     file = {"name": "text.txt", "mimeType": "text/plain", "buffer": b"to be cancelled"}
