@@ -1,4 +1,4 @@
-"""Pictures and statistics of all heads of a long text, call by call, against exact weights and ordinary pages."""
+"""Pictures and statistics of all heads, call by call, against exact weights and the pages of all calls."""
 
 from dataclasses import replace
 
@@ -66,7 +66,9 @@ def test_statistics_alone_have_no_picture(seen):
     (found,) = call_summaries(Recording("Toy", [seen.calls[0].summary(0)]))
     assert found.pictures is None
     assert found.described()["thumbnails"] is None
-    assert found.statistics["visible"] == [row["visible"] for row in heads.table(Recording("Toy", seen.calls[:1]))]
+    assert found.statistics["visible"] == [
+        row["visible"] for row in heads.table(Recording("Toy", seen.calls[:1]))
+    ]
 
 
 def test_statistics_roles_and_cards_are_those_of_a_page_of_all_calls(seen):
@@ -140,6 +142,8 @@ def test_a_page_of_one_call_names_all_others(seen):
 def _intervals(payload, call):
     """The text of the arrays of a call's masks."""
     return [
-        None if place is None else tuple(payload.arrays.texts[one] for one in payload.header["masks"][place].values())
+        None
+        if place is None
+        else tuple(payload.arrays.texts[one] for one in payload.header["masks"][place].values())
         for place in call["masks"]
     ]

@@ -27,6 +27,7 @@ DRAWN_WORDS = """(() => {
   return words;
 })()"""
 
+
 @pytest.fixture(scope="module")
 def kept():
     return {}

@@ -45,6 +45,7 @@ export class OverviewView {
     const rebuilt = !changed || ["sort", "descending", "role", "what"].some((name) => changed.has(name));
     if (rebuilt) this.build(now);
     if (!rebuilt && (changed.has("scale") || changed.has("palette"))) this.showLegend();
+    if (!rebuilt && SHOWN.some((name) => changed.has(name))) this.buildBar(now);
     if (rebuilt || changed.has("find")) this.markFound();
     const repaint = ["scale", "palette", ...SHOWN];
     if (rebuilt || repaint.some((name) => changed.has(name))) this.paintAll();
@@ -313,7 +314,9 @@ export class OverviewView {
     for (const card of cards.filter(({ call }) => call.present)) {
       const look = this.app.lookAt(card.call.index);
       const slow = look.effort * look.rows.count * look.columns.count > QUICK;
-      if (look.rows.count && look.columns.count && !(look.plain && slow))
+      // Those of a long text are as fine as they need be.
+      const fine = look.plain && (slow || !this.app.recording.layers.whole);
+      if (look.rows.count && look.columns.count && !fine)
         this.paintCard(card, yield* new Tiles(look, card.head).whole());
       card.root.classList.remove("waiting");
     }
