@@ -7,6 +7,7 @@ used as it stands; ``font.size`` alone changes all of them in proportion.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.font_manager import FontProperties
@@ -72,4 +73,5 @@ def text_sizes() -> TextSizes:
 
 def _points(name: str) -> float:
     """A setting in points; it may be a word such as "small"."""
-    return float(FontProperties(size=mpl.rcParams[name]).get_size_in_points())
+    settings: Any = mpl.rcParams
+    return float(FontProperties(size=settings[name]).get_size_in_points())
