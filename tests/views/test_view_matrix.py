@@ -129,8 +129,17 @@ def test_values_stand_in_cells_that_are_large_enough(page):
     assert f"{weight:.2f}"[1:] in words_of(picture.encode())
 
 
+@pytest.fixture
+def resized(longer):
+    """A page whose window a test may make smaller."""
+    size = longer.page.viewport_size
+    yield longer
+    longer.page.set_viewport_size(size)
+
+
 @pytest.mark.parametrize("width", [1400, 1024, 900, 700])
-def test_what_the_axes_are_is_written_out_at_every_width(longer, width):
+def test_what_the_axes_are_is_written_out_at_every_width(resized, width):
+    longer = resized
     longer.page.set_viewport_size({"width": width, "height": 768})
     longer.set(view="matrix")
     longer.wait(f"Math.abs(regard.app.view.size.width - {width}) < 100")
