@@ -216,9 +216,9 @@ def _put_calls(
     return texts
 
 
-def _described(payload: Payload, call: Call, rows: SideTokens, columns: SideTokens) -> dict[str, Any]:
-    """A call of one sequence without its numbers: its name, its texts, its masks."""
-    described = {
+def call_identity(call: Call) -> dict[str, Any]:
+    """Which call it is, and its size, as browsers know it."""
+    return {
         "name": call.name,
         "layer": call.layer,
         "kind": call.kind,
@@ -226,6 +226,13 @@ def _described(payload: Payload, call: Call, rows: SideTokens, columns: SideToke
         "heads": list(call.head_numbers),
         "queries": call.queries,
         "keys": call.keys,
+    }
+
+
+def _described(payload: Payload, call: Call, rows: SideTokens, columns: SideTokens) -> dict[str, Any]:
+    """A call of one sequence without its numbers: its name, its texts, its masks."""
+    described = {
+        **call_identity(call),
         "queryText": payload.put_text(rows),
         "keyText": payload.put_text(columns),
     }
