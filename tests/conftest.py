@@ -1,4 +1,7 @@
+import ctypes
 import gc
+import os
+import sys
 
 from regard import machine
 
@@ -15,6 +18,26 @@ settings.load_profile("regard")
 
 # Thousands of tiny calls: waking a second thread costs more than it helps, and far more on a busy machine.
 torch.set_num_threads(1)
+
+
+def _keep_memory():
+    """Let glibc keep what tests free: matrices of megabytes come and go, and fresh memory is slow."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        mallopt(-3, 32 * 2**20)  # M_MMAP_THRESHOLD: above it, a block is given back to the system at once
+        mallopt(-1, 256 * 2**20)  # M_TRIM_THRESHOLD: how much free memory at the end of the heap is kept
+
+
+_keep_memory()
+
+
+@pytest.hookimpl(optionalhook=True)  # only pytest-xdist asks
+def pytest_xdist_auto_num_workers():
+    """One worker more than there are cores, as some wait for a browser or a process; each takes 2 GB."""
+    own = getattr(os, "sched_getaffinity", None)  # not on every system
+    cores = len(own(0)) if own else os.cpu_count() or 1
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**33
+    return max(1, min(cores + 1, memory // (5 * 2**29)))
 
 
 def pytest_collection_finish():

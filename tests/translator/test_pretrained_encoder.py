@@ -15,12 +15,24 @@ from regard.translator.pretrained_encoder import (
     EncoderTeacher,
     PretrainedEncoder,
     choose_pieces,
+    encoder_ids,
     principal_directions,
     read_package,
+    start_from_pretrained,
 )
+from regard.translator.recipe import TRAINED_ENCODERS
 from regard.translator.training_folder import recipe_of
-from regard.translator.vocabulary import END, PADDING, UNKNOWN, EnglishTokens
+from regard.translator.translate_text import build_model
+from regard.translator.vocabulary import (
+    END,
+    PADDING,
+    UNKNOWN,
+    ChineseCharacters,
+    EnglishTokens,
+    Vocabularies,
+)
 
+NAME = "all-MiniLM-L6-v2"
 WORDS = ["i", "you", "tom", "mary", "we", "they", "like", "see", "eat", "want", "buy", "cat", "dog", "tea"]
 VOCABULARY = (
     "[PAD]", "[UNK]", "[CLS]", "[SEP]", *CHARACTERS, *(f"##{one}" for one in CHARACTERS), *MARKS, *WORDS,
@@ -48,6 +60,8 @@ def package(bert, monkeypatch):
     tensors = {name: tensor.detach() for name, tensor in bert.state_dict().items()}
     for room in ("pretrained_encoder", "training_folder"):
         monkeypatch.setattr(f"regard.translator.{room}.read_package", lambda: (VOCABULARY, tensors))
+    shape = {**TRAINED_ENCODERS[NAME], "width": 48, "hidden": 56}
+    monkeypatch.setitem(TRAINED_ENCODERS, NAME, shape)
     return tensors
 
 
@@ -118,11 +132,74 @@ def test_principal_directions_keep_what_is_there():
     )
 
 
-def test_a_taught_training_resumes_bit_for_bit(package, pairs, tiny, tmp_path):
+@pytest.fixture
+def started(package, english, tiny):
+    """A model that starts from the small BERT."""
+    recipe = dataclasses.replace(tiny, pretrained=NAME, encoder_layers=3, width=40, length=20)
+    model = build_model(recipe, Vocabularies(english, ChineseCharacters.learn(["你好。"], least=1)))
+    start_from_pretrained(model, english, seed=0)
+    return model.eval()
+
+
+def test_the_encoder_starts_as_the_trained_one(bert, started, english):
+    """Without its first token, on which all others could rest, BERT computes the same."""
+    source = torch.tensor(
+        [[*english.encode("I like cats."), END], [*english.encode("dog"), END, *[PADDING] * 4]]
+    )
+    keep = source != PADDING
+    places = torch.arange(1, 1 + source.shape[1])[None]
+    ids = encoder_ids(english, VOCABULARY)[source]
+    wanted = bert(ids, attention_mask=keep.long(), position_ids=places, output_hidden_states=True)
+    seen = []
+    hook = started.encoder.register_forward_hook(lambda _module, _inputs, output: seen.append(output))
+    with torch.no_grad():
+        context = started.encode(source).context
+    hook.remove()
+    torch.testing.assert_close(seen[0][keep], wanted.hidden_states[3][keep], atol=1e-5, rtol=1e-5)
+    assert context.shape == (2, source.shape[1], 40)  # the width of the decoder
+
+
+def test_pieces_that_the_encoder_lacks_start_at_random(package, started, english):
+    vectors = started.source.table.weight
+    lacking = encoder_ids(english, VOCABULARY) == VOCABULARY.index("[UNK]")
+    lacking[UNKNOWN] = False
+    assert lacking.sum() > 1  # names, and the tokens that only the translator has
+    assert len(torch.unique(vectors[lacking], dim=0)) == int(lacking.sum())
+    table = package["embeddings.word_embeddings.weight"]
+    assert vectors[lacking].std().item() == pytest.approx(table.std().item(), rel=0.2)
+
+
+def test_a_training_that_starts_from_it_resumes_bit_for_bit(package, pairs, tiny, tmp_path):
+    torch.set_num_threads(1)
+    recipe = dataclasses.replace(tiny, pretrained=NAME, steps=12, english_tokens=120, length=20)
+    run = train(pairs, tmp_path / "whole", recipe)
+    assert run.vocabularies.english.pieces("I like cats.") == ["i", "like", "cat", "##s", "."]
+    train(pairs, tmp_path / "halves", dataclasses.replace(recipe), minutes=0)
+    train(pairs, tmp_path / "halves", recipe_of(tmp_path / "halves"), resume=True)
+    last = [
+        read_tensors(tmp_path / name / "weights-0000012.safetensors", do="")[0]
+        for name in ("whole", "halves")
+    ]
+    assert all(torch.equal(last[0][name], last[1][name]) for name in last[0])
+
+
+def test_the_trained_encoder_has_its_own_learning_rate(package, pairs, tiny, tmp_path):
     torch.set_num_threads(1)
     recipe = dataclasses.replace(
-        tiny, teacher="all-MiniLM-L6-v2", embedding_rate=0.2, steps=12, english_tokens=120
+        tiny, pretrained=NAME, pretrained_rate=0.0, steps=5, english_tokens=120, length=20
     )
+    run = train(pairs, tmp_path / "still", recipe)
+    found = read_tensors(tmp_path / "still" / "weights-0000005.safetensors", do="")[0]
+    start = build_model(recipe, run.vocabularies)
+    start_from_pretrained(start, run.vocabularies.english, seed=recipe.seed)
+    still = {name for name, tensor in start.state_dict().items() if torch.equal(tensor, found[name])}
+    own = {name for name in found if name.startswith(("own_source.", "encoder."))}
+    assert still == own
+
+
+def test_a_taught_training_resumes_bit_for_bit(package, pairs, tiny, tmp_path):
+    torch.set_num_threads(1)
+    recipe = dataclasses.replace(tiny, teacher=NAME, embedding_rate=0.2, steps=12, english_tokens=120)
     run = train(pairs, tmp_path / "whole", recipe)
     assert run.vocabularies.english.pieces("I like cats.") == ["i", "like", "cat", "##s", "."]
     train(pairs, tmp_path / "halves", dataclasses.replace(recipe), minutes=0)
@@ -136,7 +213,7 @@ def test_a_taught_training_resumes_bit_for_bit(package, pairs, tiny, tmp_path):
 
 def test_the_teacher_makes_a_difference_as_long_as_it_teaches(package, pairs, tiny, tmp_path):
     torch.set_num_threads(1)
-    recipe = dataclasses.replace(tiny, teacher="all-MiniLM-L6-v2", steps=5, english_tokens=120)
+    recipe = dataclasses.replace(tiny, teacher=NAME, steps=5, english_tokens=120)
     found = {}
     for name, until in (("never", 0.0), ("first", 0.2), ("always", 1.0)):
         train(pairs, tmp_path / name, dataclasses.replace(recipe, taught_until=until))
@@ -148,9 +225,7 @@ def test_the_teacher_makes_a_difference_as_long_as_it_teaches(package, pairs, ti
 
 def test_embeddings_have_their_own_learning_rate(package, pairs, tiny, tmp_path):
     torch.set_num_threads(1)
-    recipe = dataclasses.replace(
-        tiny, teacher="all-MiniLM-L6-v2", steps=5, english_tokens=120, embedding_rate=0.0
-    )
+    recipe = dataclasses.replace(tiny, teacher=NAME, steps=5, english_tokens=120, embedding_rate=0.0)
     run = train(pairs, tmp_path / "still", recipe)
     found = read_tensors(tmp_path / "still" / "weights-0000005.safetensors", do="")[0]
     first = EncoderTeacher(run.vocabularies.english, recipe.width, seed=recipe.seed).embeddings()
@@ -173,4 +248,12 @@ def test_recipes_that_cannot_be():
     with pytest.raises(ArgumentError, match="teacher"):
         Recipe(teacher="my-own")
     with pytest.raises(ArgumentError, match="piece_dropout needs byte-pair pieces"):
-        Recipe(teacher="all-MiniLM-L6-v2", piece_dropout=0.1)
+        Recipe(teacher=NAME, piece_dropout=0.1)
+    with pytest.raises(ArgumentError, match="piece_dropout needs byte-pair pieces"):
+        Recipe(pretrained=NAME, piece_dropout=0.1)
+    with pytest.raises(ArgumentError, match="pretrained"):
+        Recipe(pretrained="my-own")
+    with pytest.raises(ArgumentError, match="only 6 layers"):
+        Recipe(pretrained=NAME, encoder_layers=7)
+    with pytest.raises(ArgumentError, match="either the teacher or"):
+        Recipe(pretrained=NAME, teacher=NAME)

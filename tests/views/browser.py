@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from playwright.sync_api import Error
 
 from regard.views.page.page_html import ASSETS
 from regard.views.script_bundle import bundle
@@ -20,6 +22,59 @@ window.written = (bytes) => {
   return btoa(letters);
 };
 """
+
+
+# The page hears of another address after it has changed, and may still write its own in between.
+GO_TO = """(place) => new Promise((done) => {
+  const wanted = new URL(place, location.href).hash;
+  const go = () => {
+    window.addEventListener("hashchange", () => (location.hash === wanted ? done(0) : go()), { once: true });
+    if (location.hash === wanted) history.replaceState(null, "", "#elsewhere");
+    location.hash = wanted;
+  };
+  go();
+})"""
+
+
+def until(page: Any, expression: str, seconds: float = 30) -> None:
+    """Wait until a JavaScript expression is true: what a page does not do at once is read in this way only.
+
+    The policy of the pages forbids the browser's own way of waiting.
+    """
+    end = time.monotonic() + seconds
+    while not _holds(page, expression):
+        assert time.monotonic() < end, f"never: {expression}; the page says: {page.inner_text('body')[:500]}"
+        page.wait_for_timeout(20)
+
+
+def _holds(page: Any, expression: str) -> bool:
+    try:
+        return page.evaluate(f"() => Boolean({expression})")
+    except Error as error:
+        if "context was destroyed" in str(error):  # the page goes somewhere else
+            return False
+        raise
+
+
+def go_to(page: Any, place: str) -> None:
+    """Another place of the same page, by the part of its address after ``#``; the page has followed."""
+    page.evaluate(GO_TO, f"#{place}")
+
+
+LATE_PAGE = Path(__file__).parents[1] / "js" / "late_page.js"
+
+
+def come_late(browser: Any, delay: int) -> None:
+    """From now on the pages of a browser do late what they do not do at once: see the script."""
+    new_context = browser.new_context
+    script = f"{LATE_PAGE.read_text(encoding='utf-8')}\ncomeLate({delay});"
+
+    def late_context(**options: Any) -> Any:
+        context = new_context(**options)
+        context.add_init_script(script)
+        return context
+
+    browser.new_context = late_context
 
 
 class Tabs:

@@ -21,6 +21,10 @@ def browser():
 
     with sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        if delay := int(os.environ.get("REGARD_LATE_PAGES", "0")):
+            from views.browser import come_late
+
+            come_late(chromium, delay)
         yield chromium
         chromium.close()
 

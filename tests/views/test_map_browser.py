@@ -72,10 +72,8 @@ def book(one_page):
     """The map of the book at some place, in one page for many tests."""
 
     def at(place):
-        one_page.page.mouse.move(5, 5)
         one_page.ask("document.activeElement?.blur()")
-        one_page.page.goto(f"{one_page.base}/map/book#{place}")
-        return one_page.settled()
+        return one_page.map("book", place)
 
     yield at
     assert not one_page.problems
@@ -415,7 +413,7 @@ def test_an_address_of_nonsense_shows_the_map(book):
 
 def test_a_reading_is_cancelled_and_a_closed_page_ends_its_job(visit, kept, monkeypatch):
     model = kept["model"]
-    monkeypatch.setattr(model, "pause", 0.3)
+    monkeypatch.setattr(model, "pause", 1.0)  # longer than a busy browser needs to be closed
     read_before = list(model.read_texts)
     visitor = visit().open("/").until("window.regard?.home")
     file = {"name": "text.txt", "mimeType": "text/plain", "buffer": b"to be cancelled"}

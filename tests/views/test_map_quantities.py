@@ -14,7 +14,8 @@ from regard.errors import ArgumentError
 from regard.recording import Recording
 from regard.views.map import HeadMatrix, build, peak, tile
 from views.exact_weights import exact, made
-from views.test_map_browser import Visitor, place_of
+from views.test_map_browser import place_of
+from views.visiting import Visitor
 
 LENGTH = 700
 QUANTITIES = ["gradient", "product", "contribution"]
@@ -136,12 +137,6 @@ def visitor(tabs, base):
     assert not found.problems
 
 
-def at(visitor, place, name="why"):
-    visitor.page.mouse.move(5, 5)
-    visitor.page.goto(f"{visitor.base}/map/{name}#{place}")
-    return visitor.settled()
-
-
 def test_the_server_tells_what_there_is():
     from starlette.testclient import TestClient
 
@@ -166,11 +161,12 @@ def test_the_server_tells_what_there_is():
 
 @pytest.mark.parametrize("what", QUANTITIES)
 def test_the_map_shows_what_was_chosen(visitor, what):
-    at(visitor, "head=1&zoom=300.5 200.5 40")
+    visitor.map("why", "head=1&zoom=300.5+200.5+40")
     visitor.page.select_option('select[data-control="what"]', what)
     visitor.settled()
     numbers = wanted(book()[0], what, 1)
     visitor.page.mouse.move(*place_of(visitor, 300, 200))
+    visitor.until("document.querySelector('.pair-readout').dataset.weight")
     told = visitor.ask("({...document.querySelector('.pair-readout').dataset})")
     assert (told["query"], told["key"]) == ("300", "200")
     assert float(told["weight"]) == pytest.approx(numbers[300, 200], rel=1e-3, abs=1e-6)
@@ -178,11 +174,11 @@ def test_the_map_shows_what_was_chosen(visitor, what):
     assert visitor.ask("regard.app.layer.greatest") == pytest.approx(np.nanmax(np.abs(numbers)), rel=1e-3)
     signed = visitor.ask("regard.app.view.shading.signed")
     assert signed == (what != "contribution")  # without a direction contributions are sizes
-    assert f"what={what}" in visitor.page.url
+    visitor.until(f"location.hash.includes('what={what}')")
 
 
 def test_masked_pairs_and_far_out_blocks(visitor):
-    at(visitor, "head=0&what=gradient")
+    visitor.map("why", "head=0&what=gradient")
     level = visitor.ask("regard.app.view.level")
     assert level > 0
     numbers = wanted(book()[0], "gradient", 0)
@@ -197,11 +193,11 @@ def test_masked_pairs_and_far_out_blocks(visitor):
 
 
 def test_the_keyboard_and_recordings_without_gradients(visitor):
-    at(visitor, "head=0&what=product")
+    visitor.map("why", "head=0&what=product")
     visitor.page.keyboard.press("w")
     visitor.until("regard.state.now.what === 'contribution'")
     visitor.page.keyboard.press("?")
     assert "Weight × gradient" in visitor.page.inner_text(".help")
-    at(visitor, "what=gradient", name="book")
+    visitor.map("book", "what=gradient")
     assert visitor.page.locator('[data-control="what"]').count() == 0
     assert visitor.ask("regard.state.now.what") == "weight"

@@ -96,7 +96,8 @@ def test_another_program_in_the_place_of_the_page_s_does_not_run(opened, tmp_pat
     own = re.search('data-regard="program">([^<]*)<', text)[1]
     path.write_text(text.replace(own, other), encoding="utf-8")
     page = opened(path, bypass_csp=False)
-    page.page.wait_for_timeout(300)
+    if not page.problems:
+        page.page.wait_for_event("console")
     assert page.ask("window.ran") is None
     assert page.problems
     assert all("Content Security Policy" in problem for problem in page.problems)

@@ -448,16 +448,40 @@ def test_the_likeness_of_words_is_difflib_s(engine):
 # ---- the transformer -------------------------------------------------------------------------
 
 
-def test_the_page_computes_what_the_translator_computes(engine):
+def two_shapes():
+    """A translator whose encoder has the shape of a trained BERT, with random weights."""
+    from regard.nn import Seq2Seq
+    from regard.translator import Translator, embedded
+
+    torch.manual_seed(3)
+    one = embedded()
+    model = Seq2Seq(
+        one.model.source.vocabulary, one.model.target.vocabulary, width=24, heads=2, encoder_layers=2,
+        decoder_layers=2, length=128,
+        encoder={
+            "width": 40, "heads": 5, "hidden": 56, "norm": "post", "activation": "gelu",
+            "positions": "learned", "eps": 1e-12, "embedding_norm": True,
+        },
+    )  # fmt: skip
+    with torch.no_grad():
+        for parameter in model.parameters():  # also norms and biases, which begin as ones and zeros
+            parameter += 0.2 * torch.randn_like(parameter)
+    return Translator(model.eval(), one.vocabularies)
+
+
+@pytest.mark.parametrize("built_in", [True, False])
+def test_the_page_computes_what_the_translator_computes(engine, built_in):
     """Norms, residual sums and positions are computed in the page; they end where the model ends."""
     from regard.translator import embedded
 
-    model = embedded().model
-    start = translator_numbers(TRANSLATED)
+    translator = embedded() if built_in else two_shapes()
+    text = TRANSLATED if built_in else "Go."
+    model = translator.model
+    start = translator_numbers(text, translator)
     code = "(({ context, final }) => ({ context, final }))(new play.TransformerNumbers(given))"
     (found,) = engine.ask(code, [json.loads(json.dumps(start))])
-    source = torch.tensor([embedded().encode(TRANSLATED)])
-    target = torch.tensor([[1, *embedded().encode_translation(TRANSLATED, start["translation"])]])
+    source = torch.tensor([translator.encode(text)])
+    target = torch.tensor([[1, *translator.encode_translation(text, start["translation"])]])
     ends = {}
     hook = model.decoder.register_forward_hook(lambda _module, _given, out: ends.setdefault("final", out))
     with torch.no_grad():

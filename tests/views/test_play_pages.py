@@ -546,6 +546,7 @@ def test_every_block_opens_to_shapes_formula_and_numbers(play):
         assert "NaN" not in text
         assert "undefined" not in text
         assert "transformer." not in text
+        assert "{" not in text  # a number that nobody filled in
     assert len(titles) == 25
 
 

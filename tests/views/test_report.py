@@ -15,6 +15,7 @@ from regard.views import column_headings
 from regard.views.report.report_file import write_report
 from regard.views.report.report_html import ASSETS, COLUMNS
 from regard.views.report.report_texts import TEXTS, ReportTexts
+from views.browser import until
 
 ENGLISH = re.compile("[A-Za-z]{2,}")
 HAN = re.compile("[\u3400-\u9fff]")
@@ -170,7 +171,7 @@ def test_the_chinese_report_fits(reports, opened):
     tall = [heads.nth(index).bounding_box()["height"] for index in range(heads.count())]
     assert max(tall) == min(tall)  # no name of a column is broken
     page.set_viewport_size({"width": 390, "height": 800})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    until(page, "document.documentElement.scrollWidth <= 390")
 
 
 def test_no_place_is_left_over(reports):

@@ -96,8 +96,8 @@ def test_search_works_from_a_disk(site, browser, folder, word, title):
         page.goto((site / f"{folder}glossary.html").as_uri())
         page.click("input.md-search__input")
         page.keyboard.type(word)
-        for _ in range(20):
-            page.wait_for_timeout(250)
+        for _ in range(100):
+            page.wait_for_timeout(50)
             if page.locator(".md-search-result__item").count():
                 break
         else:

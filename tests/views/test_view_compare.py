@@ -338,18 +338,23 @@ def test_no_serious_violation_in_the_dark(same, view):
     assert violations(same.page, "color-contrast") == []
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_phone_shows_both_above_each_other(browser, tmp_path, view):
+@pytest.fixture(scope="module")
+def phone(browser, tmp_path_factory):
     shown, other, _ = changed_stage()
     screen = {"width": 390, "height": 844}
-    found = open_compared(browser, tmp_path, shown.recording, other, view=view, screen=screen)
-    found.set(query=2, key=1)
-    assert found.run("document.documentElement.scrollWidth") <= 390
-    tops = found.run("[...document.querySelectorAll('.side-pane')].map((one) => one.offsetTop)")
-    assert tops[1] > tops[0] + 200
-    assert violations(found.page) == []
-    found.opened.check()
+    found = open_compared(browser, tmp_path_factory.mktemp("phone"), shown.recording, other, screen=screen)
+    yield found
     found.page.context.close()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_phone_shows_both_above_each_other(phone, view):
+    phone.set(view=view, query=2, key=1)
+    assert phone.run("document.documentElement.scrollWidth") <= 390
+    tops = phone.run("[...document.querySelectorAll('.side-pane')].map((one) => one.offsetTop)")
+    assert tops[1] > tops[0] + 200
+    assert violations(phone.page) == []
+    phone.opened.check()
 
 
 # ---- what is refused ------------------------------------------------------------------------------

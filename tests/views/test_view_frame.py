@@ -99,12 +99,11 @@ def test_steps_open_on_a_word(page):
 
 
 def test_an_address_may_name_the_layer(page):
-    read = (
-        "(location.hash = given, new Promise((done) => setTimeout(() => done(regard.state.now.call), 300)))"
-    )
-    assert page.run(read, "#layer=1&kind=cross") == 5
-    assert page.run(read, "#layer=99") == 0
-    page.run("(location.hash = '', new Promise((done) => setTimeout(() => done(0), 300)))")
+    page.go_to("layer=1&kind=cross")
+    assert page.now("call") == 5
+    page.go_to("layer=99")
+    assert page.now("call") == 0
+    page.go_to("")
 
 
 def test_the_matrix_says_who_attends_to_whom(page):

@@ -10,6 +10,7 @@ from PIL import Image
 import regard
 from heads.synthetic_heads import recording_of
 from views.axe import violations
+from views.browser import until
 
 ROWS, COLUMNS, HOSTILE = 2, 3, "</script><b>"
 
@@ -170,15 +171,14 @@ def test_nobody_is_kept_out(flowing):
         flowing.evaluate("(group) => regard.state.set({ group })", group)
         assert violations(flowing) == []
     flowing.set_viewport_size({"width": 390, "height": 844})
-    assert flowing.evaluate("document.documentElement.scrollWidth") <= 390
+    until(flowing, "document.documentElement.scrollWidth <= 390")
     assert violations(flowing) == []
 
 
 def test_the_tab_of_the_view_is_in_sight_on_a_phone(opened, seen, tmp_path):
     path = regard.page(seen, tmp_path / "phone.html")
     page = opened(path, viewport={"width": 390, "height": 844}).page
-    page.wait_for_selector('.tabs [aria-selected="true"]')
-    page.wait_for_timeout(100)
+    until(page, "window.regard?.app")
     tab, row = (page.locator(where).bounding_box() for where in ('.tabs [aria-selected="true"]', ".tabs"))
     assert tab["x"] >= row["x"]
     assert tab["x"] + tab["width"] <= row["x"] + row["width"] + 1

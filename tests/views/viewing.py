@@ -1,12 +1,11 @@
 """A page with its views in the browser, and how to look at them from a test."""
 
-import time
 from xml.etree import ElementTree
 
 import numpy as np
 
 import regard
-from views.browser import Opened
+from views.browser import Opened, go_to, until
 
 CLOSE = 2e-3
 VIEWS = ["text", "overview", "lines", "matrix", "heads", "steps"]
@@ -25,11 +24,10 @@ class Page:
         return self.page.evaluate(f"(given) => ({code})", *given)
 
     def wait(self, code):
-        """Until something holds; asked from outside, because the page's own policy forbids eval."""
-        end = time.monotonic() + 20
-        while not self.run(f"Boolean({code})"):
-            assert time.monotonic() < end, f"never: {code}"
-            time.sleep(0.02)
+        until(self.page, code)
+
+    def go_to(self, place):
+        go_to(self.page, place)
 
     def set(self, **values):
         """Changes the state and waits until everything has its place and is drawn."""

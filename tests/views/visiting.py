@@ -1,10 +1,6 @@
 """A visitor of the served app in Chromium."""
 
-import time
-
-from playwright.sync_api import Error
-
-from views.browser import Heard
+from views.browser import Heard, go_to, until
 
 SETTLED = "window.regard?.app?.margins && regard.app.layer.idle"
 
@@ -33,21 +29,19 @@ class Visitor:
     def ask(self, expression):
         return self.page.evaluate(f"() => ({expression})")
 
-    def until(self, expression, seconds=20):
-        """Wait until an expression is true. The page's policy forbids the browser's own way of waiting."""
-        end = time.monotonic() + seconds
-        while not self._is(expression):
-            assert time.monotonic() < end, (expression, self.problems, self.page.inner_text("body")[:500])
-            self.page.wait_for_timeout(40)
+    def until(self, expression):
+        until(self.page, expression)
         return self
-
-    def _is(self, expression):
-        try:
-            return self.ask(f"Boolean({expression})")
-        except Error as error:
-            if "context was destroyed" in str(error):  # the page goes somewhere else
-                return False
-            raise
 
     def settled(self):
         return self.until(SETTLED)
+
+    def map(self, name, place):
+        """The map of a recording at some place; one that is open already is moved there."""
+        self.page.mouse.move(5, 5)
+        path = f"/map/{name}"
+        if self.page.url.partition("#")[0] == self.base + path:
+            go_to(self.page, place)
+        else:
+            self.open(f"{path}#{place}")
+        return self.settled()

@@ -1,7 +1,8 @@
 """The numbers of one sentence on its way through the built-in translator, for the page of the transformer.
 
 What every attention and every feed-forward block adds is taken from the running model, with the weights of
-all heads. The page computes the rest: positions, residual sums and layer norms.
+all heads. The page computes the rest: waves of positions, residual sums and layer norms. ``kinds`` says how
+each stack is built: where its norms are, its activation and its positions.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import TextError
+from regard.nn.layers import ACTIVATIONS
+from regard.nn.positions import LearnedPositions
 from regard.translator import Translator, embedded, look
 from regard.translator.translate_text import count_parameters
 from regard.translator.vocabulary import SPECIALS, START
@@ -37,7 +40,7 @@ WEIGHTS = {
 """The names of the weights of each kind of attention, with a place for the layer."""
 
 LEVELS = 65535
-"""Steps between 0 and the greatest number inside a feed-forward block."""
+"""Steps between the least and the greatest number inside a feed-forward block."""
 
 
 @torch.no_grad()
@@ -47,7 +50,7 @@ def translator_numbers(text: str, translator: Translator | None = None) -> dict[
     >>> found = translator_numbers("I love you.")
     >>> found["translation"], found["source"]
     ('我爱你。', ['i', 'love', 'you', '.', '[END]'])
-    >>> found["sizes"]["width"] == embedded().model.source.table.weight.shape[1]
+    >>> found["sizes"]["encoder_width"] == embedded().model.source.table.weight.shape[1]
     True
     """
     one = embedded() if translator is None else translator
@@ -69,12 +72,14 @@ def translator_numbers(text: str, translator: Translator | None = None) -> dict[
         "source": list(seen.recording.source_tokens[0]),
         "target": list(seen.recording.tokens[0]),
         "sizes": _sizes(one),
+        "kinds": _kinds(one),
         "parameters": {
             "all": count_parameters(model),
             "source": count_parameters(model.source),
             "target": count_parameters(model.target),
             **_layer_parameters("encoder", model.encoder.layers[0]),
             **_layer_parameters("decoder", model.decoder.layers[0]),
+            **_projection_parameters(model),
         },
         "candidates": _candidates(one, logits[0]),
         "arrays": {name: _packed(name, value) for name, value in found.items()},
@@ -101,13 +106,36 @@ def _layer_parameters(stack: str, layer: Any) -> dict[str, int]:
     }
 
 
+def _projection_parameters(model: Any) -> dict[str, int]:
+    found = model.context_projection
+    return {} if found is None else {"encoder_projection": count_parameters(found.linear)}
+
+
+def _kinds(translator: Translator) -> dict[str, dict[str, Any]]:
+    """How the stacks are built."""
+    model = translator.model
+    found: dict[str, dict[str, Any]] = {}
+    for stack, embedding in (("encoder", model.source), ("decoder", model.target)):
+        layer: Any = getattr(model, stack).layers[0]
+        learned = isinstance(embedding.positions, LearnedPositions)
+        found[stack] = {
+            "norm": layer.norm,
+            "eps": layer.attention_norm.eps,
+            "activation": layer.feed_forward.activation,
+            "positions": "learned" if learned else "sinusoidal",
+            "embedding_norm": embedding.norm is not None,
+            "projected": stack == "encoder" and model.context_projection is not None,
+        }
+    return found
+
+
 def _sizes(translator: Translator) -> dict[str, int]:
     model = translator.model
     sizes: dict[str, int] = {}
     for stack, layers in (("encoder", model.encoder.layers), ("decoder", model.decoder.layers)):
         first: Any = layers[0]
         sizes |= {
-            "width": first.attention.width,
+            f"{stack}_width": first.attention.width,
             f"{stack}_heads": first.attention.heads,
             f"{stack}_hidden": first.feed_forward.inner.out_features,
             f"{stack}_layers": len(layers),
@@ -135,18 +163,25 @@ def _outputs(model: Any) -> Iterator[dict[str, Tensor]]:
         bias = torch.zeros_like(norm.weight) if norm.bias is None else norm.bias
         found[name] = torch.stack([norm.weight, bias])
 
-    keep("source.embedding", model.source.table, lambda value: value * model.source.scale)
-    keep("target.embedding", model.target.table, lambda value: value * model.target.scale)
-    for stack in ("encoder", "decoder"):
-        layers = getattr(model, stack)
+    for stack, side in (("encoder", "source"), ("decoder", "target")):
+        layers, embedding = getattr(model, stack), getattr(model, side)
+        keep(f"{side}.embedding", embedding.table, lambda value, scale=embedding.scale: value * scale)
+        if isinstance(embedding.positions, LearnedPositions):
+            found[f"{side}.positions"] = embedding.positions.table[:MOST_TOKENS]
+        if embedding.norm is not None:
+            keep_norm(f"{side}.norm", embedding.norm)
         for index, layer in enumerate(layers.layers):
             place = f"{stack}.{index}"
             for name in ("attention", "cross", "feed_forward"):
                 if hasattr(layer, name):
                     keep(f"{place}.{name}", getattr(layer, name))
                     keep_norm(f"{place}.{name}_norm", getattr(layer, f"{name}_norm"))
-            keep(f"{place}.hidden", layer.feed_forward.inner, torch.relu)
-        keep_norm(f"{stack}.norm", layers.norm)
+            keep(f"{place}.hidden", layer.feed_forward.inner, ACTIVATIONS[layer.feed_forward.activation])
+        if layers.norm is not None:
+            keep_norm(f"{stack}.norm", layers.norm)
+    if model.context_projection is not None:
+        keep("encoder.projection", model.context_projection.linear)
+        keep_norm("encoder.projection_norm", model.context_projection.norm)
     try:
         yield found
     finally:
@@ -170,10 +205,12 @@ def _packed(name: str, value: Tensor) -> dict[str, Any]:
     if not name.endswith(".hidden"):
         data = numbers.astype("<f4").tobytes()
         return {"shape": list(numbers.shape), "data": base64.b64encode(data).decode("ascii")}
-    greatest = float(numbers.max()) or 1.0
-    data = np.rint(numbers / greatest * LEVELS).astype("<u2").tobytes()
+    least, greatest = float(numbers.min()), float(numbers.max())
+    span = (greatest - least) or 1.0
+    data = np.rint((numbers - least) / span * LEVELS).astype("<u2").tobytes()
     return {
         "shape": list(numbers.shape),
-        "greatest": greatest,
+        "least": least,
+        "span": span,
         "data": base64.b64encode(data).decode("ascii"),
     }

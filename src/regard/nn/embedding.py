@@ -18,6 +18,8 @@ MODEL_POSITIONS = ("sinusoidal", "learned", "rotary", "alibi", "relative", "none
 class TokenEmbedding(nn.Module):
     """Token ids to vectors with positions: ``dropout(table[token] · √width + position)``.
 
+    With ``norm=True``, as in BERT: ``dropout(LayerNorm(table[token] + position))``.
+
     Shapes: ``(batch, length)`` → ``(batch, length, width)``.
 
     >>> import torch
@@ -34,10 +36,13 @@ class TokenEmbedding(nn.Module):
         positions: str = "sinusoidal",
         length: int = 512,
         dropout: float = 0.1,
+        norm: bool = False,
+        eps: float = 1e-5,
     ) -> None:
         super().__init__()
         check_choice("positions", positions, MODEL_POSITIONS)
-        self.vocabulary, self.scale = check_integer("vocabulary", vocabulary), math.sqrt(width)
+        self.vocabulary = check_integer("vocabulary", vocabulary)
+        self.scale = 1.0 if norm else math.sqrt(width)
         self.table = nn.Embedding(vocabulary, width)
         nn.init.normal_(self.table.weight, std=width**-0.5)
         self.positions: SinusoidalPositions | LearnedPositions | None = None
@@ -45,6 +50,7 @@ class TokenEmbedding(nn.Module):
             self.positions = SinusoidalPositions(width, length=length)
         elif positions == "learned":
             self.positions = LearnedPositions(width, length=length)
+        self.norm = nn.LayerNorm(width, eps=eps) if norm else None
         self.dropout = Dropout(check_probability("dropout", dropout))
 
     def forward(self, tokens: Tensor, offset: Offset = 0) -> Tensor:
@@ -52,6 +58,8 @@ class TokenEmbedding(nn.Module):
         x = self.table(tokens) * self.scale
         if self.positions is not None:
             x = self.positions(x, offset)
+        if self.norm is not None:
+            x = self.norm(x)
         out: Tensor = self.dropout(x)
         return out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,11 @@ from regard.nn.layers import DecoderLayer, EncoderLayer
 from regard.nn.positions import Offset
 from regard.nn.stacks import Decoder, Encoder
 from regard.nn.tensor_checks import check_in_vocabulary, check_tokens
+
+ENCODER_OPTIONS = (
+    "width", "heads", "hidden", "norm", "activation", "positions", "dropout", "eps", "embedding_norm",
+)  # fmt: skip
+"""In which options the source side of a ``Seq2Seq`` can differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +58,9 @@ class Seq2Seq(nn.Module):
         padding: the id of the padding token, which is never seen.
         tied: whether the target's embedding is also the output projection.
         shared: whether source and target share one embedding; their vocabularies must be equal.
+        encoder: options in which the source side differs from the target side, such as those of a trained
+            encoder: width, heads, hidden, norm, activation, positions, dropout, eps, and ``embedding_norm``
+            for embeddings as in BERT. Vectors of another width are projected to that of the decoder.
 
     Shapes: source ``(batch, key)``, target ``(batch, length)`` → logits ``(batch, length, target
     vocabulary)``. Sources may be padded anywhere, targets at the end.
@@ -83,9 +92,11 @@ class Seq2Seq(nn.Module):
         tied: bool = True,
         shared: bool = False,
         bias: bool = True,
+        encoder: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.padding, self.length = padding, check_integer("length", length)
+        _check_encoder(encoder or {}, shared)
         if shared and source_vocabulary != target_vocabulary:
             raise ArgumentError(
                 "A shared embedding needs vocabularies of one size (source = {source_vocabulary}).",
@@ -94,23 +105,35 @@ class Seq2Seq(nn.Module):
                 source_vocabulary=source_vocabulary,
                 target_vocabulary=target_vocabulary,
             )
-        options = _layer_options(
-            hidden=hidden,
-            key_heads=key_heads,
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            norm=norm,
-            activation=activation,
-            bias=bias,
-            positions=positions,
-            length=length,
-        )
-        self.encoder = Encoder([EncoderLayer(width, heads, **options) for _ in range(encoder_layers)])
-        self.decoder = Decoder([DecoderLayer(width, heads, **options) for _ in range(decoder_layers)])
-        embedding: dict[str, Any] = {"positions": positions, "length": length, "dropout": dropout}
-        self.target = TokenEmbedding(target_vocabulary, width, **embedding)
+        options: dict[str, Any] = {
+            "width": width,
+            "heads": heads,
+            "hidden": hidden,
+            "key_heads": key_heads,
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "norm": norm,
+            "activation": activation,
+            "bias": bias,
+            "positions": positions,
+            "length": length,
+        }
+        differing = dict(encoder or {})
+        embedding_norm = differing.pop("embedding_norm", False)
+        source_options = {**options, **differing}
+        layers = _layer_options(**source_options)
+        self.encoder = Encoder([EncoderLayer(**layers) for _ in range(encoder_layers)])
+        layers = _layer_options(**options)
+        self.decoder = Decoder([DecoderLayer(**layers) for _ in range(decoder_layers)])
+        self.target = TokenEmbedding(target_vocabulary, **_embedding_options(options))
         # A shared embedding is registered once, so that a file of weights holds every tensor once.
-        self.own_source = None if shared else TokenEmbedding(source_vocabulary, width, **embedding)
+        self.own_source = (
+            None
+            if shared
+            else TokenEmbedding(source_vocabulary, **_embedding_options(source_options), norm=embedding_norm)
+        )
+        own_width = source_options["width"]
+        self.context_projection = None if own_width == width else ContextProjection(own_width, width)
         self.output = None if tied else nn.Linear(width, target_vocabulary)
 
     @property
@@ -132,7 +155,10 @@ class Seq2Seq(nn.Module):
         _check_text("source", source, self.source.vocabulary, self.length)
         keep = source != self.padding
         mask = _padding(keep)
-        return Encoded(self.encoder(self.source(source), mask=mask), mask, keep)
+        context = self.encoder(self.source(source), mask=mask)
+        if self.context_projection is not None:
+            context = self.context_projection(context)
+        return Encoded(context, mask, keep)
 
     def decode(self, target: Tensor, encoded: Encoded, *, cache: Cache | None = None) -> Tensor:
         """The logits for ``target``; with a cache, ``target`` is what follows the tokens in it."""
@@ -150,6 +176,23 @@ class Seq2Seq(nn.Module):
     def new_cache(self) -> Cache:
         """An empty cache for one batch of targets."""
         return self.decoder.new_cache()
+
+
+class ContextProjection(nn.Module):
+    """From the encoder's width to the decoder's: a linear map and a norm.
+
+    Shapes: ``(batch, key, from)`` → ``(batch, key, to)``.
+    """
+
+    def __init__(self, width: int, to: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, to)
+        self.norm = nn.LayerNorm(to)
+
+    def forward(self, context: Tensor) -> Tensor:
+        """The context in the width of the decoder."""
+        out: Tensor = self.norm(self.linear(context))
+        return out
 
 
 class LanguageModel(nn.Module):
@@ -256,6 +299,25 @@ class LanguageModel(nn.Module):
     def new_cache(self) -> Cache:
         """An empty cache for one batch of texts."""
         return self.decoder.new_cache()
+
+
+def _check_encoder(options: Mapping[str, Any], shared: bool) -> None:
+    for name in options:
+        check_choice("encoder", name, ENCODER_OPTIONS)
+    if options and shared:
+        raise ArgumentError(
+            "An encoder with its own options needs its own embedding.",
+            got="shared=True, and encoder = {options}",
+            do="Use shared=False.",
+            options=", ".join(options),
+        )
+
+
+def _embedding_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a side's options that its embedding takes."""
+    return {
+        name: options[name] for name in ("width", "positions", "length", "dropout", "eps") if name in options
+    }
 
 
 def _layer_options(*, positions: str, **options: Any) -> dict[str, Any]:

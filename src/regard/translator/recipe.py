@@ -16,7 +16,22 @@ LARGEST = 1e30
 """The largest number in a recipe; larger ones would overflow."""
 
 PRECISIONS = ("float32", "bfloat16")
-TEACHERS = ("", "all-MiniLM-L6-v2")
+TRAINED_ENCODERS: dict[str, dict[str, Any]] = {
+    "all-MiniLM-L6-v2": {
+        "width": 384,
+        "heads": 12,
+        "hidden": 1536,
+        "norm": "post",
+        "activation": "gelu",
+        "positions": "learned",
+        "eps": 1e-12,
+        "embedding_norm": True,
+    }
+}
+"""The shapes of trained encoders, as options of the encoder of a ``Seq2Seq``."""
+
+TRAINED_LAYERS = 6
+"""How many layers they have."""
 
 MOST_PARAMETERS = 10_000_000_000
 """Far more than 30,000 pairs can train."""
@@ -67,6 +82,12 @@ class Recipe:
     taught_until: float = 0.5  # the share of steps after which that is left out
     embedding_rate: float = 1.0  # the learning rate of English embeddings, as a share of learning_rate
 
+    # A trained encoder from whose embeddings and first layers the translator's encoder starts: encoder_layers
+    # counts its layers, and width, heads and hidden are those of the decoder alone.
+    pretrained: str = ""  # "all-MiniLM-L6-v2", or none
+    pretrained_rate: float = 0.1  # its learning rate, as a share of learning_rate
+    pretrained_dropout: float = 0.1
+
     # The steps: linear warm-up, then a cosine down to a tenth, where averaging still has something to do.
     steps: int = 12000
     warm_up: int = 1000
@@ -97,7 +118,8 @@ class Recipe:
                 self._check_number(field.name, value)
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("norm", self.norm, tuple(NORMS))
-        check_choice("teacher", self.teacher, TEACHERS)
+        check_choice("teacher", self.teacher, ("", *TRAINED_ENCODERS))
+        check_choice("pretrained", self.pretrained, ("", *TRAINED_ENCODERS))
         check_choice("positions", self.positions, tuple(MODEL_POSITIONS))
         if self.width % self.heads:
             raise ArgumentError(
@@ -107,19 +129,41 @@ class Recipe:
                 width=self.width,
                 heads=self.heads,
             )
-        if self.teacher and self.piece_dropout:
+        if self.trained_encoder and self.piece_dropout:
             raise ArgumentError(
-                "piece_dropout needs byte-pair pieces; a teacher has its own pieces (teacher = {teacher}).",
+                "piece_dropout needs byte-pair pieces; a trained encoder has its own ({encoder}).",
                 got="piece_dropout = {piece_dropout}",
                 do="Set one of them to 0 or an empty text.",
-                teacher=self.teacher,
+                encoder=self.trained_encoder,
                 piece_dropout=self.piece_dropout,
+            )
+        if self.pretrained and self.encoder_layers > TRAINED_LAYERS:
+            raise ArgumentError(
+                "A trained encoder has only {layers} layers.",
+                got="encoder_layers = {encoder_layers}",
+                do="Use fewer layers.",
+                layers=TRAINED_LAYERS,
+                encoder_layers=self.encoder_layers,
+            )
+        if self.teacher and self.pretrained:
+            raise ArgumentError(
+                "A trained encoder is either the teacher or what the encoder starts from.",
+                got="teacher = {teacher}, pretrained = {pretrained}",
+                do="Set one of them to an empty text.",
+                teacher=self.teacher,
+                pretrained=self.pretrained,
             )
         for name in (
             "dropout", "attention_dropout", "label_smoothing", "piece_dropout", "target_dropout",
+            "pretrained_dropout",
         ):  # fmt: skip
             check_probability(name, getattr(self, name))
         self._check_size()
+
+    @property
+    def trained_encoder(self) -> str:
+        """The trained encoder that the run needs, or an empty text."""
+        return self.teacher or self.pretrained
 
     def _check_size(self) -> None:
         """Checked before anything is built: torch would fail in its allocator, or be killed."""

@@ -29,7 +29,11 @@ from regard.translator.dictionary import DictionaryEntry
 from regard.translator.epoch_pairs import EpochPairs
 from regard.translator.linear_precision import linear_precision
 from regard.translator.piece_dropout import PieceDropout
-from regard.translator.pretrained_encoder import PRINCIPAL_SENTENCES, EncoderTeacher
+from regard.translator.pretrained_encoder import (
+    PRINCIPAL_SENTENCES,
+    EncoderTeacher,
+    start_from_pretrained,
+)
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_batches import EncodedPair, SentenceBatch, encode_pairs, epoch_batches, pad
 from regard.translator.sentence_pairs import Pair
@@ -185,6 +189,8 @@ class _Training:
         self.held_out = self._encode(told)
         torch.manual_seed(self.recipe.seed)
         self.model = build_model(self.recipe, run.vocabularies)
+        if self.recipe.pretrained:
+            start_from_pretrained(self.model, run.vocabularies.english, seed=self.recipe.seed)
         self.teacher = self._taught_by()
         self.context = torch.empty(0)  # the encoder's vectors in the current step
         self.model.encoder.register_forward_hook(lambda _module, _inputs, output: self._keep(output))
@@ -379,18 +385,25 @@ def held_out_loss(model: nn.Seq2Seq, examples: Sequence[EncodedPair], tokens: in
 
 
 def _optimizer(model: nn.Seq2Seq, recipe: Recipe) -> torch.optim.AdamW:
-    """AdamW; only matrices decay. English embeddings have their own learning rate."""
-    table = model.source.table.weight
-    matrices = [
-        parameter for parameter in model.parameters() if parameter.ndim > 1 and parameter is not table
+    """AdamW; only matrices decay. English embeddings, or a trained encoder, have their own learning rate."""
+    own = [model.source, model.encoder] if recipe.pretrained else [model.source.table]
+    share = recipe.pretrained_rate if recipe.pretrained else recipe.embedding_rate
+    slower = {id(parameter) for module in own for parameter in module.parameters()}
+    groups = [
+        {
+            "params": [
+                parameter
+                for parameter in model.parameters()
+                if (id(parameter) in slower) is slow and (parameter.ndim > 1) is matrix
+            ],
+            "weight_decay": recipe.weight_decay if matrix else 0.0,
+            "share": share if slow else 1.0,
+        }
+        for slow in (False, True)
+        for matrix in (True, False)
     ]
-    others = [parameter for parameter in model.parameters() if parameter.ndim <= 1]
     return torch.optim.AdamW(
-        [
-            {"params": matrices, "weight_decay": recipe.weight_decay, "share": 1.0},
-            {"params": [table], "weight_decay": recipe.weight_decay, "share": recipe.embedding_rate},
-            {"params": others, "weight_decay": 0.0, "share": 1.0},
-        ],
+        [group for group in groups if group["params"]],
         lr=recipe.learning_rate,
         betas=(0.9, 0.98),
         eps=1e-9,

@@ -15,7 +15,7 @@ from regard.deprecation import renamed_arguments
 from regard.errors import ModelFileError, TextError
 from regard.translator.files import read_tensors, read_text, write_tensors, write_text
 from regard.translator.names import StandIn
-from regard.translator.recipe import Recipe
+from regard.translator.recipe import TRAINED_ENCODERS, Recipe
 from regard.translator.sentence_batches import pad_ids
 from regard.translator.sentence_splitting import split_sentences
 from regard.translator.stored_weights import FORMAT, restored_weights, stored_weights
@@ -57,7 +57,15 @@ def build_model(recipe: Recipe, vocabularies: Vocabularies) -> nn.Seq2Seq:
         length=recipe.length,
         padding=PADDING,
         tied=True,
+        encoder=_encoder_options(recipe),
     )
+
+
+def _encoder_options(recipe: Recipe) -> dict[str, object] | None:
+    """In what the encoder differs from the decoder: it has the shape of the one that it started from."""
+    if not recipe.pretrained:
+        return None
+    return {**TRAINED_ENCODERS[recipe.pretrained], "dropout": recipe.pretrained_dropout}
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,11 +25,16 @@ const wave = (name, channel) =>
     brackets(frac("t", sup("10000", mathRow("2", "i", "/", "d")))),
   );
 
-/** Formulas by the kind of a block. */
+/** Formulas by the kind of a block, each for a stack built in this way. */
 export const BLOCK_FORMULAS = {
   tokens: () => [],
-  embedding: () => [displayed("x", "=", root("d"), sub("E", mathName("token")))],
-  positions: () => [wave("sin", ["2", "i"]), wave("cos", ["2", "i", "+", "1"])],
+  embedding: ({ embedding_norm: unscaled }) => [
+    displayed("x", "=", ...(unscaled ? [] : [root("d")]), sub("E", mathName("token"))),
+  ],
+  positions: ({ positions }) =>
+    positions === "learned"
+      ? [displayed("y", "=", "x", "+", sub("P", "t"))]
+      : [wave("sin", ["2", "i"]), wave("cos", ["2", "i", "+", "1"])],
   norm: () => [
     displayed(
       mathName("LayerNorm"),
@@ -48,14 +53,20 @@ export const BLOCK_FORMULAS = {
     displayed(sub("M", mathRow("i", "j")), "=", "−∞", mathGap(), "j", ">", "i"),
   ],
   cross: () => [projections("c"), attention()],
-  add: () => [displayed("y", "=", "x", "+", mathName("Block"), brackets(mathName("LayerNorm"), brackets("x")))],
-  feed_forward: () => [
+  add: ({ norm }) => [
+    displayed(
+      ...["y", "=", "x", "+", mathName("Block")],
+      norm === "pre" ? brackets(mathName("LayerNorm"), brackets("x")) : brackets("x"),
+    ),
+  ],
+  projection: () => [displayed("c", "=", "x", "W", "+", "b")],
+  feed_forward: ({ activation }) => [
     displayed(
       mathName("FFN"),
       brackets("x"),
       "=",
-      mathName("max"),
-      brackets("0", ",", "x", sub("W", "1"), "+", sub("b", "1")),
+      mathName(activation === "gelu" ? "GELU" : "max"),
+      brackets(...(activation === "gelu" ? [] : ["0", ","]), "x", sub("W", "1"), "+", sub("b", "1")),
       sub("W", "2"),
       "+",
       sub("b", "2"),

@@ -7,10 +7,13 @@ import { cellNumber } from "./cell_grid.js";
 import { blockKind, blockSide } from "./transformer_diagram.js";
 import { shownToken, vectorStrips, weightPicture } from "./vector_strips.js";
 
+/** Whether a block of a stack is after its layers: the last norm, and the projection to the decoder's width. */
+export const outsideLayers = (name) => name === "norm" || name.startsWith("projection");
+
 /** A block of a stack with its layer: encoder.attention in layer 2 is encoder.1.attention. */
 export function placeOf(block, layer) {
   const [stack, name] = block.split(".");
-  const inLayer = (stack === "encoder" || stack === "decoder") && name !== "norm";
+  const inLayer = (stack === "encoder" || stack === "decoder") && !outsideLayers(name);
   return inLayer ? `${stack}.${layer}.${name}` : block;
 }
 
@@ -23,6 +26,7 @@ export function placeOf(block, layer) {
  */
 export function blockNumbers(numbers, block, state, { inks, change }) {
   const side = blockSide(block);
+  const stack = side === "source" ? "encoder" : "decoder";
   const tokens = numbers.tokens(side);
   const chosen = Math.min(state.token, tokens.length - 1);
   const found = numbers.blocks.get(placeOf(block, state.layer));
@@ -37,7 +41,11 @@ export function blockNumbers(numbers, block, state, { inks, change }) {
   const views = {
     tokens: () => [tokenList(tokens)],
     embedding: () => [strips("embedding", found.output)],
-    positions: () => [strips("positions", found.added, { greatest: 1 }), strips("placed", found.output)],
+    positions: () => [
+      strips("positions", found.added, numbers.kinds[stack].positions === "learned" ? {} : { greatest: 1 }),
+      strips("placed", found.output),
+    ],
+    projection: () => [strips("before", found.input), strips("after", found.output)],
     norm: () => [strips("before", found.input), normFacts(found, chosen), strips("after", found.output)],
     add: () => [
       strips("stream", found.input),
@@ -46,7 +54,7 @@ export function blockNumbers(numbers, block, state, { inks, change }) {
       addFacts(found, chosen),
     ],
     feed_forward: () => [
-      strips("hidden", found.hidden, { positive: true }),
+      strips("hidden", found.hidden, { positive: numbers.kinds[stack].activation === "relu" }),
       make("p", { class: "caption" }, activeFact(found.hidden[chosen])),
       strips("given", found.output),
     ],

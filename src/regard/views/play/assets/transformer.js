@@ -3,9 +3,9 @@
 import { make, press, segments } from "../../page/assets/elements.js";
 import { say } from "../../page/assets/languages.js";
 import { BLOCK_FORMULAS } from "./block_formulas.js";
-import { blockNumbers } from "./block_views.js";
+import { blockNumbers, outsideLayers } from "./block_views.js";
 import { openPlayable } from "./frame.js";
-import { BLOCK_ORDER, blockKind, blockLabel, blockSide, TransformerDiagram } from "./transformer_diagram.js";
+import { blockKind, blockLabel, blockOrder, blockSide, TransformerDiagram } from "./transformer_diagram.js";
 import { TransformerNumbers } from "./transformer_numbers.js";
 
 class TransformerPage {
@@ -14,7 +14,8 @@ class TransformerPage {
     this.inks = inks;
     this.numbers = state.numbers;
     this.language = language;
-    this.diagram = new TransformerDiagram(this.numbers.sizes, (block) => this.set({ block }));
+    this.order = blockOrder(this.numbers.kinds);
+    this.diagram = new TransformerDiagram(this.numbers, (block) => this.set({ block }));
     this.panel = make("section", { class: "card panel", "aria-live": "polite" });
     const { text, translation, parameters } = this.numbers.start;
     place.replaceChildren(
@@ -51,9 +52,9 @@ class TransformerPage {
       : null;
     this.panel.replaceChildren(
       this.steps(),
-      make("h2", {}, blockLabel(block)),
-      make("p", { class: "says" }, say(`transformer.kind.${kind}.says`, { heads: this.sizeOf(block, "heads") })),
-      make("div", { class: "formula" }, ...BLOCK_FORMULAS[kind]()),
+      make("h2", {}, blockLabel(block, this.numbers.kinds)),
+      make("p", { class: "says" }, this.explanation(block, kind)),
+      make("div", { class: "formula" }, ...BLOCK_FORMULAS[kind](this.kindsOf(block))),
       this.facts(block, kind),
       layers ? this.layerChoice(layers) : "",
       ...blockNumbers(this.numbers, block, state, { inks: this.inks, change: (patch) => this.set(patch) }),
@@ -62,15 +63,38 @@ class TransformerPage {
       /** @type {HTMLElement | null} */ (this.panel.querySelector(`[aria-label="${CSS.escape(inside)}"]`))?.focus();
   }
 
+  stackOf(block) {
+    return blockSide(block) === "source" ? "encoder" : "decoder";
+  }
+
   /** A size of the encoder or the decoder, whichever a block is in. */
   sizeOf(block, name) {
-    return this.numbers.sizes[`${block.split(".")[0]}_${name}`];
+    return this.numbers.sizes[`${this.stackOf(block)}_${name}`];
+  }
+
+  /** How the encoder or the decoder is built, whichever a block is in. */
+  kindsOf(block) {
+    return this.numbers.kinds[this.stackOf(block)];
+  }
+
+  /** What a block does, in words. */
+  explanation(block, kind) {
+    const { positions, embedding_norm: unscaled, activation } = this.kindsOf(block);
+    const variant =
+      { positions: positions === "learned", embedding: unscaled, feed_forward: activation === "gelu" }[kind] ?? false;
+    const sizes = Object.fromEntries(["width", "heads", "hidden"].map((name) => [name, this.sizeOf(block, name)]));
+    const { decoder_width: to, target_vocabulary: vocabulary } = this.numbers.sizes;
+    return say(`transformer.kind.${kind}.says${variant ? ".trained" : ""}`, {
+      ...sizes,
+      to,
+      target_vocabulary: this.count(vocabulary),
+    });
   }
 
   /** How many layers a block is in; 0 outside of layers. */
   layers(block) {
     const [stack, name] = block.split(".");
-    return name === "norm" ? 0 : (this.numbers.sizes[`${stack}_layers`] ?? 0);
+    return outsideLayers(name) ? 0 : (this.numbers.sizes[`${stack}_layers`] ?? 0);
   }
 
   layerChoice(layers) {
@@ -85,8 +109,8 @@ class TransformerPage {
 
   /** To the block before and after, in the order in which a sentence meets them. */
   steps() {
-    const at = BLOCK_ORDER.indexOf(this.state.block);
-    const to = (step) => () => this.set({ block: BLOCK_ORDER[at + step] });
+    const at = this.order.indexOf(this.state.block);
+    const to = (step) => () => this.set({ block: this.order[at + step] });
     return make(
       "div",
       { class: "block-steps" },
@@ -96,10 +120,10 @@ class TransformerPage {
         "aria-label": say("transformer.before"),
         title: say("transformer.before"),
       }),
-      make("small", {}, `${at + 1} / ${BLOCK_ORDER.length}`),
+      make("small", {}, `${at + 1} / ${this.order.length}`),
       press("→", to(1), {
         class: "small",
-        disabled: at === BLOCK_ORDER.length - 1,
+        disabled: at === this.order.length - 1,
         "aria-label": say("transformer.after"),
         title: say("transformer.after"),
       }),
@@ -112,10 +136,12 @@ class TransformerPage {
     const side = blockSide(block);
     const length = start[side].length;
     const context = start.source.length;
-    const vectors = `${length} × ${sizes.width}`;
+    const projected = block.startsWith("encoder.projection");
+    const width = projected ? sizes.decoder_width : this.sizeOf(block, "width");
+    const vectors = `${length} × ${width}`;
     const vocabulary = sizes[`${side}_vocabulary`];
     const heads = this.sizeOf(block, "heads");
-    const split = `${heads} × ${length} × ${sizes.width / heads}`;
+    const split = `${heads} × ${length} × ${width / heads}`;
     const shapes = {
       tokens: [`${length}`],
       embedding: [`${length}`, vectors],
@@ -125,6 +151,7 @@ class TransformerPage {
       masked: [vectors, split, `${heads} × ${length} × ${length}`, vectors],
       cross: [vectors, split, `${heads} × ${length} × ${context}`, vectors],
       add: [vectors, vectors],
+      projection: [`${length} × ${sizes.encoder_width}`, vectors],
       feed_forward: [vectors, `${length} × ${this.sizeOf(block, "hidden")}`, vectors],
       logits: [vectors, `${length} × ${vocabulary}`],
       softmax: [`${length} × ${vocabulary}`, `${length} × ${vocabulary}`],

@@ -8,44 +8,34 @@ const BLOCK = { width: 196, height: 38 };
 const COLUMNS = { encoder: 146, decoder: 434 };
 const BOTTOM = 850;
 const DIAGRAM_WIDTH = 580;
+const SUBLAYERS = new Set(["attention", "masked", "cross", "feed_forward"]);
 
-/** The blocks of each column, from the bottom to the top; those of a layer are between "layer" and "end". */
-const ENCODER_BLOCKS = [
-  "source.tokens",
-  "source.embedding",
-  "source.positions",
-  "layer",
-  "encoder.attention_norm",
-  "encoder.attention",
-  "encoder.attention_add",
-  "encoder.feed_forward_norm",
-  "encoder.feed_forward",
-  "encoder.feed_forward_add",
-  "end",
-  "encoder.norm",
-];
-const DECODER_BLOCKS = [
-  "target.tokens",
-  "target.embedding",
-  "target.positions",
-  "layer",
-  "decoder.attention_norm",
-  "decoder.attention",
-  "decoder.attention_add",
-  "decoder.cross_norm",
-  "decoder.cross",
-  "decoder.cross_add",
-  "decoder.feed_forward_norm",
-  "decoder.feed_forward",
-  "decoder.feed_forward_add",
-  "end",
-  "decoder.norm",
+/** The blocks of a column, from the bottom to the top; those of a layer are between "layer" and "end". */
+function columnBlocks(stack, side, sublayers, { norm, embedding_norm: embeddingNorm, projected }) {
+  const inLayer = (name) =>
+    norm === "pre" ? [`${name}_norm`, name, `${name}_add`] : [name, `${name}_add`, `${name}_norm`];
+  return [
+    ...["tokens", "embedding", "positions", ...(embeddingNorm ? ["norm"] : [])].map((name) => `${side}.${name}`),
+    "layer",
+    ...sublayers.flatMap(inLayer).map((name) => `${stack}.${name}`),
+    "end",
+    ...(norm === "pre" ? [`${stack}.norm`] : []),
+    ...(projected ? [`${stack}.projection`, `${stack}.projection_norm`] : []),
+  ];
+}
+
+const encoderBlocks = ({ encoder }) => columnBlocks("encoder", "source", ["attention", "feed_forward"], encoder);
+
+const decoderBlocks = ({ decoder }) => [
+  ...columnBlocks("decoder", "target", ["attention", "cross", "feed_forward"], decoder),
   "output.logits",
   "output.softmax",
 ];
 
 /** All blocks in the order in which a sentence meets them. */
-export const BLOCK_ORDER = [...ENCODER_BLOCKS, ...DECODER_BLOCKS].filter((name) => name.includes("."));
+export function blockOrder(kinds) {
+  return [...encoderBlocks(kinds), ...decoderBlocks(kinds)].filter((name) => name.includes("."));
+}
 
 /** What a block is: "norm", "add", "attention", "masked", "cross", "feed_forward" and so on. */
 export function blockKind(name) {
@@ -62,16 +52,17 @@ export function blockSide(name) {
 }
 
 export class TransformerDiagram {
-  constructor({ encoder_layers: encoderLayers, decoder_layers: decoderLayers }, choose) {
+  constructor({ sizes, kinds }, choose) {
     this.choose = choose;
+    this.kinds = kinds;
     this.buttons = new Map();
     /** The middle of every block. */
     this.places = new Map();
     this.lines = [];
     this.frames = [];
     const columns = [
-      this.column("encoder", ENCODER_BLOCKS, encoderLayers),
-      this.column("decoder", DECODER_BLOCKS, decoderLayers),
+      this.column("encoder", encoderBlocks(kinds), sizes.encoder_layers),
+      this.column("decoder", decoderBlocks(kinds), sizes.decoder_layers),
     ];
     this.top = Math.min(...[...this.places.values()].map(([, y]) => y)) - 64;
     this.crossing();
@@ -133,8 +124,9 @@ export class TransformerDiagram {
       const kind = blockKind(name);
       this.places.set(name, [x, y]);
       if (below) this.arrow(x, below, y);
-      // The residual path leaves the stream below a norm and comes back at the sum.
-      if (kind === "norm" && name.includes("_")) entry = y + STEP / 2 + 2;
+      // The residual path leaves the stream below the first block of a sublayer and comes back at the sum.
+      const first = this.kinds[stack].norm === "pre" ? name.endsWith("_norm") : SUBLAYERS.has(kind);
+      if (first) entry = y + STEP / 2 + 2;
       if (kind === "add") this.residual(x, entry, y);
       found.push(this.block(name, kind, x, y));
       below = [y, kind];
@@ -180,7 +172,7 @@ export class TransformerDiagram {
 
   /** From the encoder's output to the keys and values of cross-attention. */
   crossing() {
-    const [x, y] = this.places.get("encoder.norm");
+    const [x, y] = this.places.get(encoderBlocks(this.kinds).findLast((name) => name.includes(".")));
     const [tx, ty] = this.places.get("decoder.cross");
     const start = y - BLOCK.height / 2;
     const middle = (x + tx) / 2 - 6;
@@ -207,7 +199,7 @@ export class TransformerDiagram {
         class: `block ${kind}`,
         role: "button",
         tabindex: 0,
-        "aria-label": blockLabel(name),
+        "aria-label": blockLabel(name, this.kinds),
         "aria-pressed": "false",
         on: {
           click: choose,
@@ -233,6 +225,10 @@ export class TransformerDiagram {
 }
 
 /** The name of a block with its place: "Encoder: LayerNorm before attention". */
-export function blockLabel(name) {
-  return `${say(`transformer.side.${blockSide(name)}`)}: ${say(`transformer.block.${name}`)}`;
+export function blockLabel(name, kinds) {
+  const after =
+    name.includes(".") &&
+    /(attention|cross|feed_forward)_norm$/.test(name) &&
+    kinds[name.split(".")[0]].norm === "post";
+  return `${say(`transformer.side.${blockSide(name)}`)}: ${say(`transformer.block.${name}${after ? ".after" : ""}`)}`;
 }
