@@ -45,7 +45,16 @@ def test_a_table():
 def test_long_tables_are_cut():
     text = html_table(("n",), [(n,) for n in range(MOST_ROWS + 7)], "rows")
     assert len(Cells(text).rows) == 1 + MOST_ROWS
-    assert "+ 7" in text
+    assert "<div>rows · the first 40 rows are shown, 7 more are not</div>" in text
+    assert "the first" not in html_table(("n",), [(n,) for n in range(MOST_ROWS)], "rows")
+
+
+def test_the_note_on_rows_left_out_follows_the_language_of_the_user(monkeypatch):
+    rows = [(n,) for n in range(MOST_ROWS + 1234)]
+    monkeypatch.setenv("REGARD_LANG", "zh")
+    assert "<div>显示前 40 行，另有 1,234 行未显示</div>" in html_table(("n",), rows)
+    monkeypatch.setenv("REGARD_LANG", "fr")
+    assert "the first 40 rows are shown, 1,234 more are not" in html_table(("n",), rows)
 
 
 def test_a_recording_and_its_roles():

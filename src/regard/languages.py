@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from regard.errors import check_language as check_language
 from regard.texts import LANGUAGES as LANGUAGES
 from regard.texts import read_table
+
+VARIABLE = "REGARD_LANG"
+"""The environment variable that names the language of people who did not name one otherwise."""
+
+
+def preferred_language() -> str:
+    """The language that the environment names, if there is one; otherwise English."""
+    wanted = os.environ.get(VARIABLE, "")
+    return wanted if wanted in LANGUAGES else "en"
 
 
 class Texts:

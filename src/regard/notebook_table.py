@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from regard.languages import Texts, preferred_language
+
 MOST_ROWS = 40
-"""Rows that a notebook shows; the caption counts the others."""
+"""Rows that a notebook shows; the caption says how many it leaves out."""
+
+TEXTS = Texts("views")
 
 _CELL = "padding: 2px 10px; text-align: {side}; white-space: nowrap;"
 
@@ -25,8 +29,10 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption
         for at in range(len(columns))
     ]
     lines = [_row("th", columns, sides), *(_row("td", map(_written, row), sides) for row in shown)]
-    left = len(given) - len(shown)
-    caption = f"{escape(caption)}{f' · + {left:,}' if left else ''}"
+    if len(given) > len(shown):
+        counts = {"shown": len(shown), "left": len(given) - len(shown)}
+        caption = " · ".join(filter(None, [caption, TEXTS.say("table.cut", preferred_language(), **counts)]))
+    caption = escape(caption)
     return (
         '<div style="overflow-x: auto;">\n'
         + (f"<div>{caption}</div>\n" if caption else "")

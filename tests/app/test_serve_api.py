@@ -1,15 +1,17 @@
 """The interface over HTTP: what is read, built and looked at, against the definition."""
 
+import base64
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from app.served import client, finished, served
+from app.served import book, client, finished, served
 from regard.app.server.openapi import schema
 from regard.app.server.served_models import load_models
 from regard.recording import Recording
+from regard.views.page.head_summaries import call_summaries
 from views.exact_weights import blocks, exact
 
 
@@ -251,6 +253,43 @@ def test_a_page_that_would_be_too_large_is_refused(monkeypatch):
         assert answer.status_code == 422
         assert "A page of all calls can have at most 0 MB" in answer.json()["error"]
         assert http.get("/api/recordings/book").json()["whole"] is False
+
+
+def test_all_heads_are_summarised_beginning_with_a_call(http):
+    path = "/api/recordings/book/summaries"
+    assert http.get(path).json() == {"calls": 2, "summaries": [], "roles": None, "cards": None}
+    job = finished(http, http.post(path, json={"call": 1}).json()["job"])
+    assert (job["state"], job["kind"], job["result"]) == (
+        "done", "summarising", {"recording": "book", "calls": 2}
+    )  # fmt: skip
+    found = http.get(path).json()
+    assert [one["call"] for one in found["summaries"]] == [1, 0]
+    rows, columns, values = found["summaries"][0]["thumbnails"].values()
+    weights = exact(book().calls[1])[0]
+    wanted = np.stack([blocks(one, 18, "max") for one in weights])  # 1,097 tokens in at most 64 blocks
+    assert (2, rows, columns) == wanted.shape
+    pictures = np.frombuffer(base64.b64decode(values), np.uint8).reshape(wanted.shape)
+    np.testing.assert_allclose(pictures / 255, wanted, atol=0.5 / 255 + 1e-6)
+    assert len(found["roles"]) == 2
+    assert found["cards"].keys() == {"clear", "heads"}
+    # What a client has, it need not get again; what exists is not made again.
+    assert [one["call"] for one in http.get(f"{path}?first=1").json()["summaries"]] == [0]
+    assert http.post(path, json={}).json() == {"job": None}
+    assert http.post(path, json={"call": 2}).status_code == 404
+    assert http.post(path, json={"heads": 1}).status_code == 422
+    assert http.get("/api/recordings/none/summaries").status_code == 404
+
+
+def test_a_summary_that_was_left_is_continued():
+    app = served()
+    entry = app.server_state.library.get("book")
+    with client(app) as http:
+        kept = app.server_state.summary(entry)
+        (first,) = call_summaries(entry.recording, places=[1])
+        kept.ready.append(first)
+        job = finished(http, http.post("/api/recordings/book/summaries", json={}).json()["job"])
+        assert job["state"] == "done"
+        assert [one.call for one in kept.ready] == [1, 0]
 
 
 def test_the_map_of_statistics_alone_is_refused():

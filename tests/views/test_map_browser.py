@@ -10,13 +10,12 @@ from PIL import Image
 
 from app.served import Words, running, served, translation
 from app.served import book as book_of
-from regard.app.server import server_state as state_module
 from regard.app.server.assets import assets
 from regard.app.server.safety import ServerAddress
 from regard.texts import read_table
 from views.axe import violations
-from views.browser import Heard, go_to, until
 from views.exact_weights import exact
+from views.visiting import Visitor
 
 DRAWN_WORDS = """(() => {
   const words = [];
@@ -27,49 +26,6 @@ DRAWN_WORDS = """(() => {
   regard.app.view.drawAll(paper);
   return words;
 })()"""
-SETTLED = "window.regard?.app?.margins && regard.app.layer.idle"
-
-
-class Visitor:
-    """A page of the served app; anything that goes wrong in it is remembered."""
-
-    def __init__(self, tabs, base, **options):
-        self.tabs, self.page = tabs, tabs.take(**options)
-        self.base = base
-        self.problems = []
-        self.heard = Heard(
-            self.page,
-            console=lambda said: said.type in ("error", "warning") and self.problems.append(said.text),
-            pageerror=lambda error: self.problems.append(f"uncaught: {error}"),
-        )
-
-    def leave(self):
-        self.heard.stop()
-        self.tabs.give_back(self.page)
-
-    def open(self, path):
-        self.page.goto(self.base + path)
-        return self
-
-    def ask(self, expression):
-        return self.page.evaluate(f"() => ({expression})")
-
-    def until(self, expression):
-        until(self.page, expression)
-        return self
-
-    def settled(self):
-        return self.until(SETTLED)
-
-    def map(self, name, place):
-        """The map of a recording at some place; one that is open already is moved there."""
-        self.page.mouse.move(5, 5)
-        path = f"/map/{name}"
-        if self.page.url.partition("#")[0] == self.base + path:
-            go_to(self.page, place)
-        else:
-            self.open(f"{path}#{place}")
-        return self.settled()
 
 
 @pytest.fixture(scope="module")
@@ -481,30 +437,6 @@ def test_a_reading_is_cancelled_and_a_closed_page_ends_its_job(visit, kept, monk
         time.sleep(0.05)
     assert last.state == "cancelled"
     assert model.read_texts == read_before
-
-
-def test_a_large_recording_has_a_page_for_each_call(visit, monkeypatch):
-    monkeypatch.setattr(state_module, "WHOLE_PAGE", 1000)
-    visitor = visit().open("/map/book#call=1&head=1&query=60&key=7").settled()
-    visitor.page.click(".pair-links a")
-    visitor.until("location.pathname === '/look/book' && window.regard?.state?.now.view === 'lines'")
-    assert visitor.ask("[location.search, regard.recording.calls.length]") == ["?call=1", 1]
-    assert visitor.ask(
-        "[regard.recording.calls[0].layer, regard.state.now.head, regard.state.now.query]"
-    ) == [1, 1, 60]
-    visitor.page.hover(".app-bar")
-    visitor.page.click(".app-tabs a:nth-child(2)")
-    visitor.until("location.pathname === '/map/book'").settled()
-    assert visitor.ask("[regard.state.now.call, regard.state.now.head, regard.state.now.query]") == [1, 1, 60]
-
-
-def test_the_views_of_a_large_recording_are_no_dead_end(visit, monkeypatch):
-    monkeypatch.setattr(state_module, "WHOLE_PAGE", 1000)
-    visitor = visit().open("/look/book")
-    visitor.until("window.regard?.app && document.querySelector('.app-call')")
-    assert visitor.page.url.split("#")[0].endswith("/look/book?call=0")
-    visitor.page.select_option(".app-call", "1")
-    visitor.until("location.search === '?call=1' && window.regard?.app")
 
 
 def test_an_empty_text_is_told_in_the_colour_of_errors(visit):

@@ -14,7 +14,8 @@ from regard.errors import ArgumentError
 from regard.recording import Recording
 from regard.views.map import HeadMatrix, build, peak, tile
 from views.exact_weights import exact, made
-from views.test_map_browser import Visitor, place_of
+from views.test_map_browser import place_of
+from views.visiting import Visitor
 
 LENGTH = 700
 QUANTITIES = ["gradient", "product", "contribution"]

@@ -9,7 +9,7 @@ from app.served import Words, running, served, translation
 from regard.app.server.assets import assets, document
 from regard.app.server.safety import ServerAddress
 from regard.texts import read_table
-from views.test_map_browser import Visitor
+from views.visiting import Visitor
 
 SPOKEN = "document.documentElement.lang"
 SAID = """(() => {

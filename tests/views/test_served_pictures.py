@@ -11,7 +11,7 @@ from regard.app.server.safety import ServerAddress
 from regard.app.server.served_models import load_models
 from regard.app.server.served_pictures import PictureModel
 from views.axe import violations
-from views.test_map_browser import Visitor
+from views.visiting import Visitor
 
 NAME = "<img src=x onerror=alert(1)>.png"
 

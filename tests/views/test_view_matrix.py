@@ -127,3 +127,42 @@ def test_values_stand_in_cells_that_are_large_enough(page):
     picture = page.run("regard.exportSvg()")
     weight = page.shown.weights(3, 0)[1, 1]
     assert f"{weight:.2f}"[1:] in words_of(picture.encode())
+
+
+@pytest.fixture
+def resized(longer):
+    """A page whose window a test may make smaller."""
+    size = longer.page.viewport_size
+    yield longer
+    longer.page.set_viewport_size(size)
+
+
+@pytest.mark.parametrize("width", [1400, 1024, 900, 700])
+def test_what_the_axes_are_is_written_out_at_every_width(resized, width):
+    longer = resized
+    longer.page.set_viewport_size({"width": width, "height": 768})
+    longer.set(view="matrix")
+    longer.wait(f"Math.abs(regard.app.view.size.width - {width}) < 100")
+    for masked in (True, False):
+        x, text, limit = longer.run(
+            """(() => {
+              const texts = [];
+              const keep = (name) => (...said) => name === "text" && texts.push(said);
+              const paper = new Proxy({}, { get: (_, name) => keep(name) });
+              regard.app.view.drawCaption(paper, given);
+              const [x, , text, { limit }] = texts.at(-1);
+              return [x, text, limit];
+            })()""",
+            masked,
+        )
+        assert text.startswith("Rows")
+        wide = longer.run(
+            """(() => {
+              const context = document.createElement("canvas").getContext("2d");
+              context.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+              return context.measureText(given).width;
+            })()""",
+            text,
+        )
+        assert x >= 0
+        assert wide <= limit + 0.5, (width, masked, text)

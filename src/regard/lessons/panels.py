@@ -72,7 +72,7 @@ def draw(*panels: Panel, title: str = "") -> Figure:
         for panel in panels:
             axes = layout.area(left, 1.5, *_size(panel))
             _DRAWN[type(panel)](layout, axes, panel)
-            axes.set_title(layout.sentence(panel.title), family=layout.families, fontsize=9)
+            axes.set_title(layout.sentence(panel.title), family=layout.families, fontsize=layout.sizes.text)
             # The labels around the cells are measured, and the panel is moved to the right of the last one.
             box = axes.get_tightbbox(layout.renderer)
             assert box is not None
@@ -86,11 +86,11 @@ def draw(*panels: Panel, title: str = "") -> Figure:
             first.annotate(
                 layout.sentence(title),
                 (0, 1),
-                (0, 16 + 11 * lines),
+                (0, layout.sizes.small(16 + 11 * lines)),
                 xycoords="axes fraction",
                 textcoords="offset points",
                 family=layout.families,
-                fontsize=10,
+                fontsize=layout.sizes.heading,
             )
         return layout.fit()
 
@@ -125,8 +125,8 @@ def _cells(layout: FigureLayout, axes: Axes, panel: Cells) -> None:
             interpolation="nearest",
         )
     axes.spines[:].set_visible(False)
-    layout.label(axes, "y", panel.rows, count, SIDE / count, size=9)
-    layout.label(axes, "x", panel.columns, wide, SIDE / wide, size=9)
+    layout.label(axes, "y", panel.rows, count, SIDE / count)
+    layout.label(axes, "x", panel.columns, wide, SIDE / wide)
     for side, name in zip("yx", panel.sides):
         if name:
             layout.side_name(axes, side, name)

@@ -19,13 +19,12 @@ from typing import Any
 
 import click
 
-from regard.languages import Texts
+from regard.languages import VARIABLE, Texts
 from regard.texts import LANGUAGES, read_table
 
 TEXTS = Texts("commands")
 """What commands print."""
 
-VARIABLE = "REGARD_LANG"
 LANGUAGE = "regard.language"
 """Where the contexts of one command line keep its language."""
 

@@ -59,6 +59,12 @@ class PageParameters(RecordingParameters, frozen=True):
     call: Whole | None = None
 
 
+class SummaryParameters(RecordingParameters, frozen=True):
+    """Which recording, and how many summaries the client has already."""
+
+    first: Whole = 0
+
+
 class HeadParameters(RecordingParameters, frozen=True, kw_only=True):
     """Which head of a recording, which of its keys are hidden, and what is shown of a pair."""
 
@@ -130,6 +136,12 @@ class PageRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A page to write, of all calls or of one."""
 
     call: Whole | None = None
+
+
+class SummaryRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """The call whose heads are summarised first; all others follow."""
+
+    call: Whole = 0
 
 
 @cache
@@ -233,9 +245,9 @@ class JobAnswer(Struct, forbid_unknown_fields=True):
     """The progress of a job, and its result when it is done."""
 
     id: str
-    kind: Literal["reading", "mapping", "writing"]
+    kind: Literal["reading", "mapping", "writing", "summarising"]
     state: Literal["waiting", "running", "done", "failed", "cancelled"]
-    stage: Literal["waiting", "reading", "saving", "mapping", "writing"]
+    stage: Literal["waiting", "reading", "saving", "mapping", "writing", "summarising"]
     share: Share
     version: Whole
     result: dict[str, Any] | None
@@ -288,6 +300,44 @@ class TextsAnswer(Struct, forbid_unknown_fields=True):
     """Every text of a recording."""
 
     texts: list[TextAnswer]
+
+
+class ThumbnailsAnswer(Struct, forbid_unknown_fields=True):
+    """A small picture of every head of a call: the greatest weight of each block of pairs."""
+
+    rows: Whole
+    columns: Whole
+    values: Annotated[str, Meta(description="One byte per block, head by head, in base 64; 255 is weight 1.")]
+
+
+class CallSummaryAnswer(Struct, forbid_unknown_fields=True):
+    """The heads of one call: a number of each statistic and a small picture for every head."""
+
+    call: Whole
+    statistics: dict[str, list[float | None]]
+    thumbnails: Annotated[ThumbnailsAnswer | None, Meta(description="Null if only statistics were recorded.")]
+
+
+class CardsAnswer(Struct, forbid_unknown_fields=True):
+    """A few heads whose roles are clear, or nearly so."""
+
+    clear: bool
+    heads: Annotated[
+        list[list[int | float | str]],
+        Meta(description="Call, head, role, score, query, key, weight of each."),
+    ]
+
+
+class SummariesAnswer(Struct, forbid_unknown_fields=True):
+    """What is known of all heads so far; post to the same path to have more computed."""
+
+    calls: Annotated[Whole, Meta(description="How many calls the recording has.")]
+    summaries: list[CallSummaryAnswer]
+    roles: Annotated[
+        list[list[list[int | float | str | None] | None]] | None,
+        Meta(description="For each call and head its role, score and example; null until all are known."),
+    ]
+    cards: CardsAnswer | None
 
 
 class PeakAnswer(Struct, forbid_unknown_fields=True):

@@ -78,7 +78,10 @@ def page_of(payload: Payload, lang: str | None = None) -> bytes:
 
     The server's policy forbids scripts inside a document, which data elements are not: no browser runs them.
     """
-    modules = map(_module, ("app/first_language.js", "page/main.js", "app/bar.js"))
+    # A page with the numbers of some calls gets those of the others from the server.
+    whole = all("q" in call or "weights" in call for call in payload.header["calls"])
+    layers = () if whole else ("app/layer_source.js",)
+    modules = map(_module, ("app/first_language.js", "page/main.js", *layers, "app/bar.js"))
     return _served(title_of(payload), page_body([*data_elements(payload), *modules]), lang)
 
 

@@ -49,6 +49,8 @@ class Limits:
     """Memory for heads prepared for tiles."""
     page_bytes: int = 250_000_000
     """Memory for pages."""
+    summary_bytes: int = 50_000_000
+    """Memory for the small pictures of all heads of long texts."""
 
     @property
     def characters(self) -> int:

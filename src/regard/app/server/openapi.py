@@ -123,6 +123,23 @@ OPERATIONS = (
         api_types.PageRequest,
     ),
     Operation(
+        "post",
+        f"{RECORDING}/summaries",
+        "Make a small picture, statistics and the role of every head of all calls",
+        {200: api_types.JobStarted, 202: api_types.JobStarted},
+        (404, *BODY_ERRORS),
+        api_types.RecordingParameters,
+        api_types.SummaryRequest,
+    ),
+    Operation(
+        "get",
+        f"{RECORDING}/summaries",
+        "The pictures, statistics and roles of heads that are ready, without the `first` ones",
+        {200: api_types.SummariesAnswer},
+        (404, 422),
+        api_types.SummaryParameters,
+    ),
+    Operation(
         "get",
         f"{RECORDING}/lines/{{call}}/{{head}}/{{side}}/{{token}}",
         "What one query attends to, a number for each key; or what attends to one key, as float32",

@@ -71,6 +71,7 @@ class StoredRecording:
 
     def described(self) -> dict[str, Any]:
         """Everything but the numbers and the tokens."""
+        from regard.views.page.page_payload import call_identity
         from regard.views.page.page_quantities import quantities_of
 
         _, numbers = self._sides
@@ -82,13 +83,7 @@ class StoredRecording:
             "calls": [
                 {
                     "index": index,
-                    "name": call.name,
-                    "layer": call.layer,
-                    "kind": call.kind,
-                    "run": call.run,
-                    "heads": list(call.head_numbers),
-                    "queries": call.queries,
-                    "keys": call.keys,
+                    **call_identity(call),
                     "dense": call.dense,
                     "weights": call.has_weights,
                     "queryText": rows,

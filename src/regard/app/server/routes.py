@@ -23,6 +23,8 @@ from regard.app.server.api_types import (
     PageParameters,
     PageRequest,
     RowParameters,
+    SummaryParameters,
+    SummaryRequest,
     TileParameters,
     count_request,
     reading_request,
@@ -74,6 +76,8 @@ class Routes:
             ("GET", f"{one}/texts", self.texts),
             ("POST", f"{one}/maps", self.build),
             ("POST", f"{one}/pages", self.write_page),
+            ("POST", f"{one}/summaries", self.summarise),
+            ("GET", f"{one}/summaries", self.summaries),
             ("GET", f"{one}/margins/{{call}}/{{head}}", self.margins),
             ("GET", f"{one}/peaks/{{call}}/{{head}}/{{level}}/{{row}}/{{column}}", self.peak),
             ("GET", f"{one}/rows/{{call}}/{{head}}/{{row}}", self.row),
@@ -201,6 +205,19 @@ class Routes:
         entry = self._entry(request)
         call = self._call(entry, parsed_body(await _json(request), PageRequest).call)
         return self._begun(self.server_state.write_page(entry, call, client_of(request.scope)))
+
+    async def summarise(self, request: Request) -> Response:
+        """Start making pictures, statistics and roles of all heads."""
+        entry = self._entry(request)
+        call = self._call(entry, parsed_body(await _json(request), SummaryRequest).call)
+        return self._begun(self.server_state.summarise(entry, call, client_of(request.scope)))
+
+    async def summaries(self, request: Request) -> Response:
+        """The pictures, statistics and roles that are ready."""
+        entry = self._entry(request)
+        first = _parameters(request, SummaryParameters).first
+        found = await self._in_thread(lambda: self.server_state.summary(entry).described(first))
+        return SafeJsonResponse(found, headers={"cache-control": "no-store"})
 
     def _begun(self, job: Subscription | None) -> Response:
         if job is None:

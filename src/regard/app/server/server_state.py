@@ -1,9 +1,10 @@
-"""What the jobs do: read a text, build the levels of a map, write a page; and the caches of the results."""
+"""What the jobs do: read a text, map a head, write a page, summarise all heads; and the caches of results."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from regard.app.server.api_types import ReadingRequest
@@ -18,9 +19,32 @@ from regard.views.map.levels import base_level
 
 if TYPE_CHECKING:
     from regard.recording import Call
+    from regard.views.page.head_summaries import CallSummary, RoleSummary
 
 WHOLE_PAGE = 24_000_000
-"""Bytes up to which a page shows all calls; larger recordings have a page for each call."""
+"""Bytes up to which a page has the numbers of all calls; larger recordings have a page for each call."""
+
+PICTURE_SHARE = 0.5
+"""The share of the time of a summary that statistics and pictures take; the rest is for roles."""
+
+
+@dataclass(eq=False)
+class HeadSummaries:
+    """Pictures and statistics of the heads of a recording, as far as they are known."""
+
+    calls: int
+    nbytes: int
+    ready: list[CallSummary] = field(default_factory=list)  # in the order in which they were made
+    roles: RoleSummary | None = None
+
+    def described(self, first: int) -> dict[str, Any]:
+        """The summaries that were made after the ``first`` ones, and the roles once they are known."""
+        return {
+            "calls": self.calls,
+            "summaries": [summary.described() for summary in self.ready[first:]],
+            "roles": None if self.roles is None else self.roles.roles,
+            "cards": None if self.roles is None else self.roles.cards,
+        }
 
 
 class ServerState:
@@ -37,6 +61,7 @@ class ServerState:
         self.matrices: ByteCache[HeadMatrix] = ByteCache(limits.matrix_bytes, lambda matrix: matrix.nbytes)
         self.levels: ByteCache[Levels] = ByteCache(limits.level_bytes, lambda levels: levels.nbytes)
         self.pages: ByteCache[bytes] = ByteCache(limits.page_bytes, len)
+        self.summaries: ByteCache[HeadSummaries] = ByteCache(limits.summary_bytes, lambda one: one.nbytes)
         self._lock = threading.Lock()
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -57,7 +82,7 @@ class ServerState:
 
     def _forget(self) -> None:
         """Drop the results of recordings that were evicted; they would keep them in memory."""
-        for kept in (self.matrices, self.levels, self.pages):
+        for kept in (self.matrices, self.levels, self.pages, self.summaries):
             kept.drop(lambda place: place[0] not in self.library)
 
     def _save(self, entry: StoredRecording, report: ProgressReporter) -> bool:
@@ -131,16 +156,52 @@ class ServerState:
         self.check_page(entry, call)
 
         def work(report: ProgressReporter) -> dict[str, Any]:
-            from regard.views.page.page_payload import payload_of
+            from regard.views.page.page_payload import payload_of, payload_of_call
 
-            calls = list(entry.calls) if call is None else [entry.calls[call]]
-            payload = payload_of(
-                entry.recording, _CallsWithProgress(calls, report), batch=entry.batch, title=entry.title
-            )
+            if call is None:
+                calls = _CallsWithProgress(list(entry.calls), report)
+                payload = payload_of(entry.recording, calls, batch=entry.batch, title=entry.title)
+            else:
+                payload = payload_of_call(entry.recording, call, batch=entry.batch, title=entry.title)
             self.pages.put((entry.id, call), page_of(payload, self.lang))
             return {"recording": entry.id, "call": call}
 
         return self.jobs.submit("writing", work, key=("page", entry.id, call), client=client)
+
+    def summary(self, entry: StoredRecording) -> HeadSummaries:
+        """What is known of all heads of a recording."""
+        with self._lock:
+            found = self.summaries.get((entry.id,))
+            if found is None:
+                from regard.views.page.head_summaries import summaries_bytes
+
+                found = HeadSummaries(len(entry.calls), summaries_bytes(entry.calls))
+                self.summaries.put((entry.id,), found)
+        return found
+
+    def summarise(self, entry: StoredRecording, call: int, client: str = "") -> Subscription | None:
+        """Make what is missing of the pictures, statistics and roles of all heads, beginning with a call."""
+        found = self.summary(entry)
+        if found.roles is not None:
+            return None
+
+        def work(report: ProgressReporter) -> dict[str, Any]:
+            from regard.views.page.head_summaries import call_summaries, role_summary
+
+            made = {summary.call for summary in found.ready}
+            order = [*range(call, found.calls), *range(call)]
+            missing = [place for place in order if place not in made]
+            for summary in call_summaries(entry.recording, entry.batch, places=missing):
+                found.ready.append(summary)
+                report(PICTURE_SHARE * len(found.ready) / found.calls)
+
+            def progress(done: int, calls: int) -> None:
+                report(PICTURE_SHARE + (1 - PICTURE_SHARE) * done / calls)
+
+            found.roles = role_summary(entry.recording, entry.batch, progress)
+            return {"recording": entry.id, "calls": found.calls}
+
+        return self.jobs.submit("summarising", work, key=("summary", entry.id), client=client)
 
     def check_page(self, entry: StoredRecording, call: int | None) -> None:
         """Raise if a page would be too large or is not possible."""

@@ -58,7 +58,7 @@ def bars(
         said = f"Σ w v = {listed(row @ shown_values)}"
     with house_style():
         layout = FigureLayout([*(one.name for one in rows), title or "", said], lang)
-        axes = layout.area(2, 1, checked_size(size, 3.4), PITCH * len(rows))
+        axes = layout.area(2, 1, checked_size(size, 3.4), PITCH * layout.sizes.room * len(rows))
         draw_bars(layout, axes, rows)
         layout.title(axes, title, said)
         return layout.fit()

@@ -71,7 +71,7 @@ def draw_bars(layout: FigureLayout, axes: Axes, rows: Sequence[BarRow]) -> None:
     axes.set(
         ylim=(len(rows) - 0.5, -0.5), xlim=(min(0.0, *weights, 0.0), max(0.0, *weights, 0.0) * 1.02 or 1.0)
     )
-    layout.label(axes, "y", [row.name for row in rows], len(rows), PITCH)
+    layout.label(axes, "y", [row.name for row in rows], len(rows), PITCH * layout.sizes.room)
     axes.tick_params(axis="y", length=0)
     axes.spines["bottom"].set_visible(False)
     axes.spines["left"].set_visible(
@@ -87,7 +87,7 @@ def draw_bars(layout: FigureLayout, axes: Axes, rows: Sequence[BarRow]) -> None:
             (3, 0),
             textcoords="offset points",
             va="center_baseline",
-            fontsize=9,
+            fontsize=layout.sizes.text,
             color=QUIET,
         )
 

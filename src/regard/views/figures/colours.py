@@ -125,7 +125,7 @@ def colour_key(
     inside = [tick for tick in ticks if scale.norm.vmin <= tick <= scale.norm.vmax]
     bar.set_ticks(inside, labels=[f"{tick:g}".replace("-", "−") for tick in inside])
     bar.minorticks_off()
-    axes.tick_params(labelsize=9, color=FAINT)
+    axes.tick_params(labelsize=layout.sizes.y, color=FAINT)
 
 
 def _decades(low: float, high: float) -> list[float]:

@@ -62,21 +62,21 @@ def cost(
     side = checked_size(size, SIDE)
     with house_style():
         layout = FigureLayout([*names, title or ""], lang)
-        widest = max(layout.width_of(shortened(layout.text(name)), 9) for name in names)
+        widest = max(layout.width_of(shortened(layout.text(name)), layout.sizes.text) for name in names)
         for place, (name, series, unit) in enumerate(panels):
             axes = layout.area(1 + place * (side + widest + 0.9), 1, side, side)
             _panel(layout, axes, places, series, names, unit, side)
             layout.side_name(axes, "x", layout.say("tokens"))
-            axes.set_title(layout.say(name), fontsize=9, family=layout.families)
+            axes.set_title(layout.say(name), fontsize=layout.sizes.text, family=layout.families)
             if place == 0 and title:
                 axes.annotate(
                     layout.sentence(title),
                     (0, 1),
-                    (0, 22),
+                    (0, layout.sizes.small(22)),
                     xycoords="axes fraction",
                     textcoords="offset points",
                     family=layout.families,
-                    fontsize=10,
+                    fontsize=layout.sizes.heading,
                 )
         return layout.fit()
 
@@ -178,7 +178,7 @@ def _name_lines(
     low, high = (log(limit) for limit in axes.get_ylim())
     ends = {name: values[~np.isnan(values)][-1] for name, values in series.items()}
     heights = {name: side * (log(end) - low) / (high - low) for name, end in ends.items()}
-    placed = spread([heights[name] for name in series], _LINE)
+    placed = spread([heights[name] for name in series], _LINE * layout.sizes.room)
     for name, height in zip(series, placed):
         axes.annotate(
             shortened(layout.text(name)),
@@ -186,7 +186,7 @@ def _name_lines(
             (1 + 0.14 / side, height / side),
             textcoords="axes fraction",
             family=layout.families,
-            fontsize=9,
+            fontsize=layout.sizes.text,
             color=head_style(names.index(name))["color"],
             va="center",
             # A line may end before the last length, and names may have been moved apart.

@@ -56,7 +56,7 @@ def distance(
             axes.plot(share, marker="o", markersize=3, label=name, **head_style(place))
         axes.set_ylim(0, None)
         axes.set_xlim(-0.3, len(names) - 0.7)
-        layout.label(axes, "x", names, len(names), width / len(names), size=9)
+        layout.label(axes, "x", names, len(names), width / len(names))
         ticks = [tick for tick in axes.get_yticks() if tick <= axes.get_ylim()[1]]
         axes.set_yticks(ticks, [f"{100 * tick:.3g} %" for tick in ticks])
         axes.grid(visible=True, axis="y")
@@ -68,7 +68,7 @@ def distance(
                 bbox_to_anchor=(1.01, 1.0),
                 borderaxespad=0,
                 labelcolor=QUIET,
-                prop={"family": layout.families, "size": 9},
+                prop={"family": layout.families, "size": layout.sizes.legend},
                 handlelength=1.8,
                 ncols=1 + (len(matrices) - 1) // 14,
             )

@@ -75,7 +75,7 @@ def divergence(
         layout = FigureLayout([*labels, title or ""], lang)
         axes = layout.area(1, 1 + TREE, side, side)
         image = paint(axes, picture, colours)
-        _name_heads(axes, labels, side / len(labels))
+        _name_heads(layout, axes, labels, side / len(labels))
         layout.side_name(axes, "y", layout.say("layer.head"))
         layout.side_name(axes, "x", layout.say("layer.head"))
         if clusters is not None:
@@ -87,12 +87,15 @@ def divergence(
         return layout.fit()
 
 
-def _name_heads(axes: Axes, labels: list[str], pitch: float) -> None:
+def _name_heads(layout: FigureLayout, axes: Axes, labels: list[str], pitch: float) -> None:
     """The heads along both sides, or every second, fifth … of them; they are not in numeric order."""
-    plan = planned(len(labels), pitch)
-    names = [labels[at] for at in plan.positions]
-    axes.set_yticks(plan.positions, names, fontsize=plan.size)
-    axes.set_xticks(plan.positions, names, fontsize=plan.size, rotation=90)
+    for side in ("y", "x"):
+        plan = planned(len(labels), pitch, layout.sizes.along(side))
+        names = [labels[at] for at in plan.positions]
+        if side == "y":
+            axes.set_yticks(plan.positions, names, fontsize=plan.size)
+        else:
+            axes.set_xticks(plan.positions, names, fontsize=plan.size, rotation=90)
 
 
 def _draw_borders(axes: Axes, sizes: list[int]) -> None:

@@ -167,7 +167,7 @@ def _bars(
     ]
     weakest = sorted(range(len(rows)), key=lambda at: abs(rows[at].weight))[: max(0, len(rows) - MOST)]
     shown = [row for at, row in enumerate(rows) if at not in set(weakest)]
-    axes = layout.area(2, 1, checked_size(size, 3.4), PITCH * len(shown))
+    axes = layout.area(2, 1, checked_size(size, 3.4), PITCH * layout.sizes.room * len(shown))
     draw_bars(layout, axes, shown)
     axes.axvline(0.0, color=FAINT, linewidth=0.6)
     layout.title(axes, title, said)
@@ -225,6 +225,6 @@ def eviction(
         axes.grid(axis="y")
         layout.side_name(axes, "x", layout.say("eviction.budget"))
         layout.side_name(axes, "y", layout.say("eviction.kept"))
-        axes.legend(loc="lower right", prop={"family": layout.families, "size": 9})
+        axes.legend(loc="lower right", prop={"family": layout.families, "size": layout.sizes.legend})
         layout.title(axes, title, layout.say("eviction", start=found.start, length=found.length))
         return layout.fit()

@@ -170,7 +170,7 @@ def _bars(
     shown = [rows[at] for at in sorted(strongest)]
     with house_style():
         layout = FigureLayout([*(row.name for row in shown), title or ""], lang)
-        axes = layout.area(2, 1, checked_size(size, 3.4), PITCH * len(shown))
+        axes = layout.area(2, 1, checked_size(size, 3.4), PITCH * layout.sizes.room * len(shown))
         draw_bars(layout, axes, shown)
         axes.axvline(0.0, color=FAINT, linewidth=0.6)
         layout.title(axes, title, layout.say(text, **values))

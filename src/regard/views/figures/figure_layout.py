@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -24,6 +23,7 @@ from regard.errors import ArgumentError
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.figures.fonts import families_for, readable
 from regard.views.figures.style import DOTS, PAPER, QUIET, StyledFigure
+from regard.views.figures.text_sizes import USUAL, text_sizes
 
 POINT = 1 / 72
 """Inches."""
@@ -46,8 +46,8 @@ THINNEST = 0.16
 FEW_NUMBERS = 16
 """Positions without a name up to which all are numbered."""
 
-SMALLEST, USUAL = 5.5, 9.0
-"""Font size, in points."""
+SMALLEST = 5.5
+"""The smallest size of a label in points, unless the user wants smaller ones."""
 
 
 class FigureLayout:
@@ -55,6 +55,7 @@ class FigureLayout:
 
     def __init__(self, texts: Sequence[str] = (), lang: str = "en") -> None:
         self.lang = lang
+        self.sizes = text_sizes()
         self.families = families_for([*texts, *TEXTS.table(lang).values()])
         self.figure = StyledFigure(figsize=(10, 10), dpi=DOTS)
         self.filled: dict[Axes, Bbox] = {}  # what axes really fill, in pixels, where that is less than all
@@ -103,15 +104,13 @@ class FigureLayout:
         labels: Sequence[str] | None,
         count: int,
         pitch: float,
-        *,
-        size: float | None = None,
     ) -> None:
         """The tokens along an axis (``side`` is "x" or "y"), ``pitch`` inches apart.
 
         The font shrinks with the pitch; below the smallest size only every second, fifth, tenth …
         token is named, then with its position.
         """
-        plan = planned(count, pitch, size, numbers=labels is None)
+        plan = planned(count, pitch, self.sizes.along(side), numbers=labels is None)
         shown = [_name(labels, i, numbered=plan.step > 1) for i in plan.positions]
         shown = [shortened(text) for text in readable(shown, self.families)]
         font = {"fontsize": plan.size, "family": self.families, "parse_math": False}
@@ -143,34 +142,35 @@ class FigureLayout:
     def side_name(self, axes: Axes, side: str, name: str) -> None:
         """The name of an axis, small and grey."""
         set_label = axes.set_xlabel if side == "x" else axes.set_ylabel
-        set_label(self.text(name), color=QUIET, fontsize=9, labelpad=5, family=self.families)
+        set_label(self.text(name), color=QUIET, fontsize=self.sizes.axis, labelpad=5, family=self.families)
 
     def side_names(self, axes: Axes, kind: str, width: float, height: float) -> None:
         """The names of both axes, which say who attends to whom where there is room for that."""
         for side, name, room in (("y", "query", height), ("x", "key", width)):
             long = self.say(f"{name}.written" if name == "query" and kind == "cross" else f"{name}.attends")
-            self.side_name(axes, side, long if self.width_of(long, 9) <= 1.15 * room else self.say(name))
+            self.side_name(
+                axes, side, long if self.width_of(long, self.sizes.axis) <= 1.15 * room else self.say(name)
+            )
 
     def say_masked(self, axes: Axes, hidden: NDArray[np.bool_], width: float, height: float) -> None:
         """The word "masked" in the upper right corner, if all of its cells are masked."""
         word = self.say("masked")
         rows, columns = hidden.shape
-        across = ceil(columns * (self.width_of(word, 9) + 0.12) / width)
-        down = ceil(rows * 0.2 / height)
+        size = self.sizes.text
+        across = ceil(columns * (self.width_of(word, size) + 0.12) / width)
+        down = ceil(rows * self.sizes.small(0.2) / height)
         if across <= columns and down <= rows and hidden[:down, -across:].all():
             box = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.2}
             axes.annotate(
                 word, (1, 1), (-4, -4), xycoords="axes fraction", textcoords="offset points", ha="right",
-                va="top", fontsize=9, color=QUIET, family=self.families, bbox=box,
+                va="top", fontsize=size, color=QUIET, family=self.families, bbox=box,
             )  # fmt: skip
 
-    def title(self, axes: Axes, title: str | None, otherwise: str, *, size: float | None = None) -> None:
+    def title(self, axes: Axes, title: str | None, otherwise: str) -> None:
         """The user's title, or the default title of the figure; "" for none."""
         said = otherwise if title is None else title
         if said:
-            # matplotlib takes None for the size of ordinary text.
-            usual: dict[str, Any] = {} if size is None else {"fontsize": size}
-            axes.set_title(self.sentence(said), family=self.families, **usual)
+            axes.set_title(self.sentence(said), family=self.families)
             self.figure.alt = self.figure.alt or said
 
 
@@ -183,27 +183,26 @@ class LabelPlan:
     size: float
 
 
-def planned(count: int, pitch: float, size: float | None = None, *, numbers: bool = False) -> LabelPlan:
-    """Names for ``count`` positions that are ``pitch`` inches apart.
+def planned(count: int, pitch: float, size: float, *, numbers: bool = False) -> LabelPlan:
+    """Names of at most ``size`` points for ``count`` positions that are ``pitch`` inches apart.
 
     Readers can interpolate between numbers, so fewer of them are enough.
 
-    >>> planned(13, 0.48).size, planned(13, 0.48).step
+    >>> planned(13, 0.48, 9.0).size, planned(13, 0.48, 9.0).step
     (9.0, 1)
-    >>> planned(508, 0.0124).positions[:4]
+    >>> planned(508, 0.0124, 9.0).positions[:4]
     [0, 20, 40, 60]
     """
     points = pitch / POINT
-    usual = USUAL if size is None else size
-    fitting = min(usual, 0.86 * points)
-    if numbers and (count > FEW_NUMBERS or fitting < usual):
-        step = next(step for step in _steps() if step * pitch >= 0.5)
-        return LabelPlan(list(range(0, count, step)), step, usual)
-    if fitting >= SMALLEST:
+    fitting = min(size, 0.86 * points)
+    if numbers and (count > FEW_NUMBERS or fitting < size):
+        step = next(step for step in _steps() if step * pitch >= 0.5 * max(1.0, size / USUAL))
+        return LabelPlan(list(range(0, count, step)), step, size)
+    if fitting >= min(SMALLEST, size):
         return LabelPlan(list(range(count)), 1, fitting)
     # Thinned labels have the room to be as large as usual.
-    step = next(step for step in _steps() if step * points >= 1.2 * usual)
-    return LabelPlan(list(range(0, count, step)), step, usual)
+    step = next(step for step in _steps() if step * points >= 1.2 * size)
+    return LabelPlan(list(range(0, count, step)), step, size)
 
 
 def _steps() -> Iterator[int]:

@@ -92,7 +92,8 @@ def grid(
     with house_style():
         first = matrices[0]
         layout = FigureLayout([*(first.queries or ()), *(first.keys or ()), title or ""], lang)
-        step, down = across + 0.18, height + 0.32
+        above = 0.32 * layout.sizes.room  # for the name of each head
+        step, down = across + 0.18, height + above
         panels = [
             layout.area(1 + place % side_by_side * step, 1 + place // side_by_side * down, across, height)
             for place in range(len(matrices))
@@ -100,12 +101,12 @@ def grid(
         images = [paint(axes, picture, colours) for axes, picture in zip(panels, pictures)]
         for place, (axes, matrix) in enumerate(zip(panels, matrices)):
             name = layout.say("head.n", head=matrix.head) if matrix.head is not None else ""
-            axes.set_title(name, fontsize=9, pad=3.5, color=QUIET, family=layout.families)
+            axes.set_title(name, fontsize=layout.sizes.text, pad=3.5, color=QUIET, family=layout.families)
             leftmost, lowest = place % side_by_side == 0, place + side_by_side >= len(matrices)
             _label_shared(layout, axes, matrix, across, height, leftmost, lowest)
         rows = ceil(len(matrices) / side_by_side)
         right = 1 + side_by_side * step - 0.18 + 0.14
-        tall = min(rows * down - 0.32, 3.0)
+        tall = min(rows * down - above, 3.0)
         colour_key(layout, images[0], colours, (right, 1, 0.11, tall))
         _title_above(layout, panels[0], title, first.layer_name(lang))
         return layout.fit()
@@ -140,11 +141,11 @@ def _label_shared(
 def _label(
     layout: FigureLayout, axes: Axes, side: str, labels: Sequence[str] | None, count: int, pitch: float
 ) -> None:
-    if count <= LABELLED and planned(count, pitch, 7.5).step == 1:
-        layout.label(axes, side, labels, count, pitch, size=9)
+    if count <= LABELLED and planned(count, pitch, layout.sizes.small(7.5)).step == 1:
+        layout.label(axes, side, labels, count, pitch)
     else:
         # Positions are more useful than every twentieth token.
-        layout.label(axes, side, None, count, pitch, size=9)
+        layout.label(axes, side, None, count, pitch)
         layout.side_name(axes, side, layout.say("query" if side == "y" else "key"))
 
 
@@ -155,11 +156,11 @@ def _title_above(layout: FigureLayout, axes: Axes, title: str | None, otherwise:
         axes.annotate(
             layout.sentence(said),
             (0, 1),
-            (0, 21),
+            (0, layout.sizes.small(21)),
             xycoords="axes fraction",
             textcoords="offset points",
             family=layout.families,
-            fontsize=10,
+            fontsize=layout.sizes.heading,
         )
 
 
@@ -234,7 +235,7 @@ def _name_rows_and_columns(
             rotation=0,
             ha="right",
             va="center",
-            fontsize=9,
+            fontsize=layout.sizes.axis,
             color=QUIET,
             family=layout.families,
         )
@@ -242,5 +243,5 @@ def _name_rows_and_columns(
         top = min(row for row, one in panels if one == column)
         name = layout.say("head.n", head=head) if column == 0 else str(head)
         panels[top, column].set_title(
-            name, fontsize=9, color=QUIET, pad=3, loc="center", family=layout.families
+            name, fontsize=layout.sizes.text, color=QUIET, pad=3, loc="center", family=layout.families
         )

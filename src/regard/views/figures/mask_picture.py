@@ -160,10 +160,15 @@ def _lines_between(axes: Axes, extent: Extent) -> None:
 def _title(layout: FigureLayout, axes: Axes, title: str | None, name: str, said: str, width: float) -> None:
     """The name and the count: on one line if they fit, otherwise on two."""
     whole = layout.say("mask", mask=name, count=said)
-    if title is None and layout.width_of(whole, 10) > width + 1:
-        axes.set_title(said, fontsize=9, color=QUIET, pad=6, family=layout.families)
+    if title is None and layout.width_of(whole, layout.sizes.heading) > width + 1:
+        axes.set_title(said, fontsize=layout.sizes.text, color=QUIET, pad=6, family=layout.families)
         axes.annotate(
-            name, (0, 1), (0, 21), xycoords="axes fraction", textcoords="offset points", fontsize=10
+            name,
+            (0, 1),
+            (0, layout.sizes.small(21)),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=layout.sizes.heading,
         )
     else:
         layout.title(axes, title, whole)

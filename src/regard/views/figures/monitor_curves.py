@@ -161,7 +161,8 @@ def _draw(layout: FigureLayout, axes: Axes, lines: Lines, number: str, named: in
         axes.set_ylim(bottom=0.0)
     axes.grid(axis="y")
     axes.margins(x=0.0)
-    axes.tick_params(labelsize=9)
+    axes.tick_params(axis="x", labelsize=layout.sizes.x)
+    axes.tick_params(axis="y", labelsize=layout.sizes.y)
     ends = {place: values[-1] for place, (_, values) in lines.items() if not np.isnan(values[-1])}
     strongest = sorted(ends, key=ends.__getitem__, reverse=number != "entropy")[: max(0, named)]
     _name_ends(
@@ -176,11 +177,11 @@ def _name_ends(layout: FigureLayout, axes: Axes, ends: Mapping[LayerHead, float]
     for at in np.argsort(heights[:, 1]) if len(ends) else ():
         (layer, head), value = list(ends.items())[at]
         height = heights[at, 1] * 72 / layout.figure.dpi  # points
-        moved = max(0.0, lowest + 8.0 - height)
+        moved = max(0.0, lowest + layout.sizes.small(8.0) - height)
         lowest = height + moved
         axes.annotate(
             f"{layer}.{head}", (last, value), (4, moved), textcoords="offset points", va="center",
-            fontsize=9, color=head_style(layer)["color"], annotation_clip=False,
+            fontsize=layout.sizes.text, color=head_style(layer)["color"], annotation_clip=False,
         )  # fmt: skip
 
 
@@ -191,7 +192,7 @@ def _name_layers(layout: FigureLayout, axes: Axes, layers: Sequence[int]) -> Non
         return
     for line, layer in enumerate(known):
         axes.annotate(
-            layout.say("layer.n", layer=layer), (1, 1), (30, -5 - 11 * line), xycoords="axes fraction",
-            textcoords="offset points", va="top", fontsize=9, color=head_style(layer)["color"],
-            family=layout.families, annotation_clip=False,
+            layout.say("layer.n", layer=layer), (1, 1), (30, -5 - layout.sizes.small(11) * line),
+            xycoords="axes fraction", textcoords="offset points", va="top", fontsize=layout.sizes.text,
+            color=head_style(layer)["color"], family=layout.families, annotation_clip=False,
         )  # fmt: skip

@@ -86,6 +86,9 @@ STYLE: dict[Any, Any] = {
     "ps.fonttype": 42,
 }
 
+SIZES = ("axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
+"""The settings of text that follow ``font.size``; figures take all sizes from ``text_sizes.py``."""
+
 HONOURED = (
     "font.", "text.color", "axes.", "grid.", "xtick.", "ytick.", "legend.", "lines.", "hatch.", "image.cmap",
     "figure.facecolor", "savefig.dpi", "savefig.transparent", "pdf.", "ps.fonttype", "svg.fonttype",
@@ -121,8 +124,15 @@ def house_style(own: Mapping[Any, Any] | None = None) -> Iterator[None]:
         over = own_settings() if own is None else own
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
+        mpl.rcParams.update(_in_proportion(over))
         mpl.rcParams.update(over)
         yield
+
+
+def _in_proportion(own: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The sizes of all text where the user has set that of ordinary text."""
+    share = own.get("font.size", STYLE["font.size"]) / STYLE["font.size"]
+    return {name: share * STYLE[name] for name in SIZES}
 
 
 class StyledFigure(Figure):

@@ -23,6 +23,7 @@ from regard.recording.call import check_sequence
 from regard.views.figures.figure_texts import TEXTS, place_name
 from regard.views.figures.fonts import families_for, readable
 from regard.views.figures.style import ACCENT, DOTS, QUIET, TEXT, StyledFigure, house_style
+from regard.views.figures.text_sizes import text_sizes
 from regard.views.figures.weight_matrix import call_of
 from regard.views.page.display_tokens import SideTokens, numbered, text_of
 from regard.views.page.opening import head_roles, opening
@@ -211,11 +212,12 @@ class _AnimatedText:
         self.tokens: list[Text] = []
         renderer: Any = figure.canvas.get_renderer()  # type: ignore[attr-defined]
         width, height = figure.get_size_inches() * figure.dpi
-        margin, line = MARGIN * figure.dpi, SIZE * LINE * figure.dpi / 72
-        space = SIZE * 0.32 * figure.dpi / 72
+        usual = text_sizes().small(SIZE)
+        margin, line = MARGIN * figure.dpi, usual * LINE * figure.dpi / 72
+        space = usual * 0.32 * figure.dpi / 72
         x, y = margin, top
         for name, apart, special in zip(names, text.spaces, text.special):
-            size = SIZE * (0.7 if special else 1)
+            size = usual * (0.7 if special else 1)
             token = figure.text(0, 0, name, fontsize=size, va="baseline", fontfamily=families, color=TEXT)
             wide = token.get_window_extent(renderer).width
             x += space if apart and x > margin else 0.0
@@ -259,16 +261,22 @@ def _frames(steps: _Steps) -> Iterator[Image.Image]:
     drawn: list[_AnimatedText] = []
     for _ in range(2):
         figure = StyledFigure(figsize=(WIDTH, height), dpi=DOTS)
-        top = height * DOTS - (MARGIN + 0.55) * DOTS
+        top = height * DOTS - (MARGIN + text_sizes().small(0.55)) * DOTS
         drawn = []
         for text, shown in zip(texts, names):
             if drawn:
-                top = drawn[-1].bottom - SIZE * 3.2 * DOTS / 72
+                top = drawn[-1].bottom - text_sizes().small(SIZE) * 3.2 * DOTS / 72
             drawn.append(_AnimatedText(figure, text, shown, families, top))
         used = height * DOTS - drawn[-1].bottom + MARGIN * DOTS
         height = used / DOTS
     title = figure.text(
-        MARGIN / WIDTH, 1 - MARGIN / height, "", va="top", fontfamily=families, color=QUIET, fontsize=10
+        MARGIN / WIDTH,
+        1 - MARGIN / height,
+        "",
+        va="top",
+        fontfamily=families,
+        color=QUIET,
+        fontsize=text_sizes().heading,
     )
     for place, row in enumerate(steps.rows):
         yield _frame(figure, steps, drawn, title, place, row)

@@ -83,10 +83,10 @@ def lines(
     found = [drawn_lines(matrix, least, query) for matrix in matrices]
     first = matrices[0]
     longest = max(first.shape)
-    height = checked_size(size, min(PITCH * longest, TALLEST))
-    pitch = height / longest
     with house_style():
         layout = FigureLayout([*(first.queries or ()), *(first.keys or ()), title or ""], lang)
+        height = checked_size(size, min(PITCH * layout.sizes.room * longest, TALLEST))
+        pitch = height / longest
         width = min(max(1.6, 0.55 * height), 3.2)
         axes = layout.area(3, 1, width, height)
         axes.set(xlim=(0, 1), ylim=(longest - 0.5, -0.5))
@@ -161,7 +161,7 @@ def _tokens(
     count: int,
     pitch: float,
 ) -> None:
-    plan = planned(count, pitch, numbers=labels is None)
+    plan = planned(count, pitch, layout.sizes.y, numbers=labels is None)
     for position in plan.positions:
         name = str(position) if labels is None else labels[position]
         if plan.step > 1 and labels is not None:
@@ -188,7 +188,7 @@ def _legend(layout: FigureLayout, axes: Axes, matrices: Sequence[Matrix]) -> Non
         bbox_to_anchor=(0.5, 0),
         ncols=min(len(handles), 4),
         labelcolor=QUIET,
-        prop={"family": layout.families, "size": 9},
+        prop={"family": layout.families, "size": layout.sizes.legend},
         handlelength=2.2,
         columnspacing=1.2,
     )

@@ -91,12 +91,14 @@ def geometry(
         _draw_space(layout, axes, space, weights, names, name)
         filled = layout.filled[axes]
         rows = rows_of(weights, names, most=MOST_BARS, placed=labels is None, lang=lang)
-        height = PITCH * len(rows)
+        height = PITCH * layout.sizes.room * len(rows)
         middle = 10 - (filled.y0 + filled.y1) / 2 / DOTS  # from the upper edge, as areas are placed
-        widest = max(layout.width_of(shortened(layout.text(one)), 9) for one in names)
+        widest = max(layout.width_of(shortened(layout.text(one)), layout.sizes.y) for one in names)
         chart = layout.area(filled.x1 / DOTS + widest + 0.45, middle - height / 2, 1.8, height)
         draw_bars(layout, chart, rows)
-        chart.set_title(layout.say("weights"), fontsize=9, color=QUIET, family=layout.families)
+        chart.set_title(
+            layout.say("weights"), fontsize=layout.sizes.text, color=QUIET, family=layout.families
+        )
         said = layout.say("geometry", channels=space.channels, share=100 * space.share)
         _title(layout, axes, filled, ("" if space.channels <= 3 else said) if title is None else title)
         return layout.fit()
@@ -178,7 +180,7 @@ def _title(layout: FigureLayout, axes: Axes3D, filled: Bbox, title: str) -> None
     """The title above the drawn area, which is smaller than the axes."""
     if not title:
         return
-    size = 10.0
+    size = layout.sizes.heading
     bottom = filled.y1 + 0.12 * DOTS
     left, y = axes.transAxes.inverted().transform((filled.x0, bottom))
     axes.text2D(
@@ -217,8 +219,10 @@ def _filled(layout: FigureLayout, axes: Axes3D, names: Sequence[str], places: Fl
     layout.figure.draw_without_rendering()
     points = _on_paper(axes, np.vstack([places, *ends]))
     room = np.zeros_like(points)
-    room[: len(names), 0] = [layout.width_of(shown, 9) * DOTS / 2 for shown in map(shortened, names)]
-    room[: len(names), 1] = 8.5 * DOTS / 72 / 2
+    room[: len(names), 0] = [
+        layout.width_of(shown, layout.sizes.text) * DOTS / 2 for shown in map(shortened, names)
+    ]
+    room[: len(names), 1] = layout.sizes.small(8.5) * DOTS / 72 / 2
     return Bbox([(points - room).min(0), (points + room).max(0)])
 
 
@@ -235,7 +239,7 @@ def _arrow(
         *place,
         shortened(label),
         color=colour,
-        fontsize=9,
+        fontsize=layout.sizes.text,
         family=layout.families,
         ha="center",
         va="center",

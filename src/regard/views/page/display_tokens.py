@@ -43,7 +43,8 @@ def text_of(
     >>> text_of(["The", "Ġcaf", "Ã©", "Ċ", "."]).tokens
     ('The', 'caf', 'é', '⏎', '.')
     """
-    special = tuple(bool(_SPECIAL.fullmatch(token)) for token in tokens)
+    marks = {token: bool(_SPECIAL.fullmatch(token)) for token in set(tokens)}
+    special = tuple(marks[token] for token in tokens)
     if words is not None and len(words) != len(tokens):
         raise ShapeError(
             "words must have one number for each token (tokens = {tokens}).",
@@ -86,15 +87,17 @@ def numbered(count: int) -> SideTokens:
 
 def _readable(tokens: Sequence[str], special: Sequence[bool]) -> list[str]:
     byte_level = any(("Ġ" in token or "Ċ" in token) for token in tokens)
-    shown = []
-    for token, is_special in zip(tokens, special):
+
+    def shown(token: str, is_special: bool) -> str:
         if is_special:
-            shown.append(_visible(token))
-            continue
+            return _visible(token)
         text = _from_bytes(token) if byte_level else _from_byte_name(token)
         bare = text.replace("▁", " ").removeprefix("##").removesuffix("</w>").removesuffix("@@")
-        shown.append(_visible(bare.strip(" ") or bare or text or "∅"))
-    return shown
+        return _visible(bare.strip(" ") or bare or text or "∅")
+
+    # A long text has many tokens, but few different ones.
+    known = {token: shown(token, is_special) for token, is_special in dict(zip(tokens, special)).items()}
+    return [known[token] for token in tokens]
 
 
 def _byte_alphabet() -> dict[str, int]:

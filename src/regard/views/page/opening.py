@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,8 +53,13 @@ class HeadRoles:
         return [_described(head, head.best) for head in self.of(call)]
 
 
-def head_roles(recording: Recording, calls: Sequence[Call], batch: int) -> HeadRoles:
-    """The roles of the heads of these calls of a recording.
+def head_roles(
+    recording: Recording,
+    calls: Sequence[Call],
+    batch: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> HeadRoles:
+    """The roles of the heads of these calls of a recording; ``progress`` as in ``regard.heads.roles``.
 
     >>> import torch, regard
     >>> model = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True)
@@ -66,7 +71,7 @@ def head_roles(recording: Recording, calls: Sequence[Call], batch: int) -> HeadR
     layers = sorted({call.layer for call in calls})
     # A recording put together by hand may have an lse that does not fit its scores, and infinite weights.
     with np.errstate(all="ignore"):
-        found: Roles = heads.roles(recording, layers=layers, batch=batch)
+        found: Roles = heads.roles(recording, layers=layers, batch=batch, progress=progress)
     return HeadRoles({(head.kind, head.name, head.layer, head.run, head.head): head for head in found})
 
 

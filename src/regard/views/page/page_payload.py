@@ -8,7 +8,7 @@ exceeds the bound, the call gets more bits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,6 +72,7 @@ class Payload:
     arrays: ArrayStore = field(default_factory=ArrayStore)
     _texts: dict[SideTokens, int] = field(default_factory=dict)
     _masks: dict[tuple[Mask, Extent], int | None] = field(default_factory=dict)
+    sides: dict[tuple[Any, ...], SideTokens] = field(default_factory=dict)  # made once for all layers
 
     def put_text(self, text: SideTokens) -> int:
         """Keep the tokens of a side, once."""
@@ -203,26 +204,72 @@ def _put_calls(
         if wording.sides is not None:
             rows, columns = wording.sides[place]
         else:
-            rows, columns = _texts(shown.recording, call, shown.batch, wording)
+            rows, columns = _texts(payload, shown.recording, call, shown.batch, wording)
         texts.append((rows, columns))
         described = {
-            "name": call.name,
-            "layer": call.layer,
-            "kind": call.kind,
-            "run": call.run,
-            "heads": list(call.head_numbers),
-            "queries": call.queries,
-            "keys": call.keys,
+            **_described(payload, one, rows, columns),
             "statistics": payload.arrays.put(numbers[place]),
             "roles": roles.described(call),
-            "queryText": payload.put_text(rows),
-            "keyText": payload.put_text(columns),
             **carried[place](payload.arrays),
         }
-        if isinstance(one, ScoredCall):
-            described["masks"] = [payload.put_mask(piece.mask, call.extent) for piece in pieces_of(one)]
         payload.header["calls"].append(described)
     return texts
+
+
+def call_identity(call: Call) -> dict[str, Any]:
+    """Which call it is, and its size, as browsers know it."""
+    return {
+        "name": call.name,
+        "layer": call.layer,
+        "kind": call.kind,
+        "run": call.run,
+        "heads": list(call.head_numbers),
+        "queries": call.queries,
+        "keys": call.keys,
+    }
+
+
+def _described(payload: Payload, call: Call, rows: SideTokens, columns: SideTokens) -> dict[str, Any]:
+    """A call of one sequence without its numbers: its name, its texts, its masks."""
+    described = {
+        **call_identity(call),
+        "queryText": payload.put_text(rows),
+        "keyText": payload.put_text(columns),
+    }
+    if isinstance(call, ScoredCall):
+        described["masks"] = [payload.put_mask(piece.mask, call.extent) for piece in pieces_of(call)]
+    return described
+
+
+def payload_of_call(recording: Recording, place: int, *, batch: int = 0, title: str = "") -> Payload:
+    """The payload of a page with the numbers of one call, which names all other calls of the recording.
+
+    The page can show any of them once it gets their numbers from elsewhere.
+
+    >>> import regard
+    >>> model = torch.nn.TransformerEncoder(
+    ...     torch.nn.TransformerEncoderLayer(16, 2, batch_first=True), 3, enable_nested_tensor=False
+    ... )
+    >>> with regard.watch(model) as seen:
+    ...     _ = model(torch.randn(1, 5, 16))
+    >>> header = payload_of_call(seen, 1).header
+    >>> ["q" in call for call in header["calls"]], header["start"]["call"]
+    ([False, True, False], 1)
+    """
+    payload = payload_of(recording, [recording.calls[place]], batch=batch, title=title)
+    header = payload.header
+    (own,) = header["calls"]
+    header["calls"] = [
+        own
+        if at == place
+        else _described(
+            payload, one_sequence(call, batch), *_texts(payload, recording, call, batch, TokenDisplay())
+        )
+        for at, call in enumerate(recording.calls)
+    ]
+    header["start"]["call"] = place
+    header["cards"]["heads"] = [[place, *card[1:]] for card in header["cards"]["heads"]]
+    return payload
 
 
 def _choose_start(
@@ -261,16 +308,23 @@ def _next_tokens(found: NextTokens, arrays: ArrayStore) -> dict[str, Any]:
 def _statistics(shown: _ShownCalls, effects: Ablation | None) -> list[NDArray[np.float32]]:
     """For every call ``(statistic, head)``; NaN where there is nothing to average."""
     rows = iter(heads.table(Recording(shown.recording.model, shown.alone)))
-    names = (*_own_statistics(shown.what), *STATISTICS)
     found = []
     for call, one in zip(shown.calls, shown.alone):
         own = [next(rows) for _ in range(one.heads)]
-        numbers: dict[str, Any] = {name: [row[name] for row in own] for name in STATISTICS}
-        if len(shown.what) > 1:
-            numbers |= head_numbers(one.scored(), shown.what, shown.direction)
-        columns = np.array([numbers[name] for name in names], np.float32)
+        numbers = numbers_of_heads(one, own, shown.what, shown.direction)
+        columns = np.array(list(numbers.values()), np.float32)
         found.append(columns if effects is None else np.concatenate([_effects(effects, call), columns]))
     return found
+
+
+def numbers_of_heads(
+    call: Call, rows: Sequence[Mapping[str, Any]], what: Sequence[str], direction: Tensor | None = None
+) -> dict[str, Any]:
+    """The statistics of the heads of one call of one sequence, from their rows of ``regard.heads.table``."""
+    numbers: dict[str, Any] = {name: [row[name] for row in rows] for name in STATISTICS}
+    if len(what) > 1:
+        numbers |= head_numbers(call.scored(), what, direction)
+    return {name: numbers[name] for name in (*_own_statistics(what), *STATISTICS)}
 
 
 def _own_statistics(what: Sequence[str]) -> list[str]:
@@ -328,18 +382,25 @@ def _check(call: Call, batch: int) -> None:
 
 
 def _texts(
-    recording: Recording, call: Call, batch: int, wording: TokenDisplay
+    payload: Payload, recording: Recording, call: Call, batch: int, wording: TokenDisplay
 ) -> tuple[SideTokens, SideTokens]:
     """The texts of the rows and of the columns."""
     two_sided = recording.source_tokens is not None
     rows = (recording.row_tokens(call, batch), call.queries, two_sided and call.kind == "encoder")
     columns = (recording.key_tokens(call, batch), call.keys, two_sided and call.kind != "decoder")
     shifted = rows[0] is not None and rows[0] != recording.query_tokens(call, batch)
-    return _text(*rows, wording, shifted=shifted), _text(*columns, wording)
+
+    def side(tokens: Sequence[str] | None, count: int, of_source: bool, *, shifted: bool) -> SideTokens:
+        place = (None if tokens is None else tuple(tokens), count, of_source, shifted)
+        if place not in payload.sides:
+            payload.sides[place] = _text(tokens, count, of_source, wording, shifted=shifted)
+        return payload.sides[place]
+
+    return side(*rows, shifted=shifted), side(*columns, shifted=False)
 
 
 def _text(
-    tokens: Sequence[str] | None, count: int, of_source: bool, wording: TokenDisplay, *, shifted: bool = False
+    tokens: Sequence[str] | None, count: int, of_source: bool, wording: TokenDisplay, *, shifted: bool
 ) -> SideTokens:
     """The tokens of one side, or their numbers; ``shifted`` rows are named by what they write, one later."""
     if tokens is None:

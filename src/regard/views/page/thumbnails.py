@@ -1,4 +1,4 @@
-"""A small picture of every head: the greatest weight of each block, at most 32 × 32 of them.
+"""A small picture of every head: the greatest weight of each block, at most 32 × 32 of them by default.
 
 The greatest weight of a row in a block is ``exp(max s − lse)``, so only one number of each row and
 block goes through the exponential, and a few rows of scores exist at a time. The compiled pass of the kernels
@@ -18,21 +18,21 @@ from regard.threads import each
 from regard.views.page.head_groups import HeadSlice
 
 SIDE = 32
-"""Blocks along each side, at most."""
+"""Blocks along each side of a picture inside a page, at most."""
 
 CHUNK_SCORES = 1 << 21
 """Scores that a thread has in memory at a time: 8 MB in float32."""
 
 
-def block_size(length: int) -> int:
-    """How many positions share a block, so that there are at most 32 blocks."""
-    return max(1, -(-length // SIDE))
+def block_size(length: int, side: int = SIDE) -> int:
+    """How many positions share a block, so that there are at most ``side`` blocks."""
+    return max(1, -(-length // side))
 
 
-def thumbnail(piece: HeadSlice, lse: Tensor) -> NDArray[np.uint8]:
+def thumbnail(piece: HeadSlice, lse: Tensor, side: int = SIDE) -> NDArray[np.uint8]:
     """The greatest weights ``(head, block of queries, block of keys)``, 255 for weight 1."""
     heads, (queries, keys) = piece.q.shape[0], piece.extent
-    height, width = block_size(queries), block_size(keys)
+    height, width = block_size(queries, side), block_size(keys, side)
     finite = torch.where(lse == -torch.inf, torch.inf, lse)  # a row that sees nothing has weights 0
     # Whole blocks of rows at a time, as many as fit.
     step = max(1, CHUNK_SCORES // max(1, heads * keys * height)) * height
@@ -47,10 +47,10 @@ def thumbnail(piece: HeadSlice, lse: Tensor) -> NDArray[np.uint8]:
     return shades(torch.cat(tiles, 1)) if tiles else np.zeros((heads, 0, 0), np.uint8)
 
 
-def thumbnail_of_weights(weights: Tensor) -> NDArray[np.uint8]:
+def thumbnail_of_weights(weights: Tensor, side: int = SIDE) -> NDArray[np.uint8]:
     """The same of dense weights ``(head, query, key)``."""
-    across = _in_blocks(weights.float(), block_size(weights.shape[2]))
-    return shades(_in_blocks(across.transpose(1, 2), block_size(weights.shape[1])).transpose(1, 2))
+    across = _in_blocks(weights.float(), block_size(weights.shape[2], side))
+    return shades(_in_blocks(across.transpose(1, 2), block_size(weights.shape[1], side)).transpose(1, 2))
 
 
 def shades(weights: Tensor) -> NDArray[np.uint8]:

@@ -4,7 +4,7 @@ import { chooseLook, firstLanguage } from "/assets/map/browser_storage.js";
 import { getJson } from "/assets/map/client.js";
 import { lookAddress, mapAddress } from "/assets/map/links.js";
 import { readAddress } from "/assets/page/address.js";
-import { choice, make } from "/assets/page/elements.js";
+import { make } from "/assets/page/elements.js";
 import { say } from "/assets/page/languages.js";
 
 const [, here, name] = location.pathname.split("/");
@@ -38,15 +38,6 @@ function followLanguage() {
   speakAgain();
 }
 
-/** A large recording has a page for each call; another one can be chosen here. */
-function offerCalls({ calls, whole }) {
-  if (whole || here !== "look") return;
-  const options = calls.map(({ kind, layer }, at) => [at, `${say(`kind.${kind}`)} · ${say("layer.n", { layer })}`]);
-  const now = new URLSearchParams(location.search).get("call") ?? "0";
-  const go = (at) => location.assign(`${location.pathname}?call=${at}`);
-  bar.append(choice(options, now, go, { "aria-label": say("layer"), class: "app-call" }));
-}
-
 document.body.prepend(bar);
 speakAgain();
 point();
@@ -56,7 +47,6 @@ getJson(`/api/recordings/${encodeURIComponent(id)}`).then(
   (recording) => {
     known.recording = recording;
     point();
-    offerCalls(recording);
   },
   () => {},
 );

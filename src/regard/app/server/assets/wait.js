@@ -2,6 +2,7 @@
 
 import { firstLanguage } from "/assets/map/browser_storage.js";
 import { followJob, getJson, postJson } from "/assets/map/client.js";
+import { readAddress } from "/assets/page/address.js";
 import { datum, make } from "/assets/page/elements.js";
 import { say, speak } from "/assets/page/languages.js";
 import { wearTheme } from "/assets/page/theme.js";
@@ -17,23 +18,25 @@ function show(job) {
   root.replaceChildren(
     make(
       "div",
-      { class: "waiting" },
+      { class: "job-waiting" },
       make("p", {}, say(`stage.${job.stage}`), " ", datum(`${share}%`)),
       make("progress", { max: "100", value: String(share) }),
     ),
   );
 }
 
-/** A large recording has no page of all its calls, but one for each; the first of them is opened. */
-async function isTooLarge() {
-  if (call !== null) return false;
-  const { whole } = await getJson(`/api/recordings/${encodeURIComponent(id)}`);
-  return !whole;
+/** A large recording has a page for each call, not one of all; the call that the address asks for, or the first. */
+async function callToOpen() {
+  if (call !== null) return null;
+  const { whole, calls } = await getJson(`/api/recordings/${encodeURIComponent(id)}`);
+  const { call: asked = 0 } = readAddress(location.hash);
+  return whole ? null : asked < calls.length ? asked : 0;
 }
 
 async function open() {
-  if (await isTooLarge()) {
-    location.replace(`${location.pathname}?call=0${location.hash}`);
+  const own = await callToOpen();
+  if (own !== null) {
+    location.replace(`${location.pathname}?call=${own}${location.hash}`);
     return;
   }
   const { job } = await postJson(

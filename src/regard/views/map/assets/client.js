@@ -29,6 +29,11 @@ export async function getJson(path, options = {}) {
   return (await answerTo(path, options)).json();
 }
 
+/** The text at a path. */
+export async function getText(path, signal) {
+  return (await answerTo(path, { signal })).text();
+}
+
 /** The JSON that answers a post. */
 export async function postJson(path, body) {
   return (

@@ -1,10 +1,10 @@
 // From the map to the views and back, at the same head and the same tokens.
 
-/** The address of a recording's views; a large recording has one page for each call. */
+/** The address of a recording's views; the page of a large recording begins with the numbers of one call. */
 export function lookAddress(recording, now, view = null) {
   const parts = new URLSearchParams();
   if (view) parts.set("view", view);
-  if (recording.whole) parts.set("call", now.call);
+  parts.set("call", now.call);
   parts.set("head", now.head);
   if (view === "lines") parts.set("heads", now.head);
   for (const name of ["query", "key"]) if (now[name] !== null && now[name] !== undefined) parts.set(name, now[name]);
@@ -16,7 +16,7 @@ export function lookAddress(recording, now, view = null) {
 export function mapAddress(id, { search, hash }) {
   const said = new URLSearchParams(hash.replace(/^#/, ""));
   const parts = new URLSearchParams();
-  parts.set("call", new URLSearchParams(search).get("call") ?? said.get("call") ?? "0");
+  parts.set("call", said.get("call") ?? new URLSearchParams(search).get("call") ?? "0");
   for (const name of ["head", "query", "key", "sinks"]) if (said.has(name)) parts.set(name, said.get(name));
   return `/map/${encodeURIComponent(id)}#${parts}`;
 }

@@ -12,6 +12,7 @@ import { FindBar } from "./find.js";
 import { Help, pageHelp } from "./help.js";
 import { listenForKeys } from "./keyboard.js";
 import { say, speak, TEXTS } from "./languages.js";
+import { showLoading } from "./layer_loading.js";
 import { numberText, valueText } from "./numbers.js";
 import { Pane } from "./pane.js";
 import { greatestOfHeads } from "./quantities.js";
@@ -36,6 +37,7 @@ class App extends Pane {
     followAddress(this.state);
     this.state.listen((now, changed) => this.follow(now, changed));
     this.comparison?.start();
+    this.recording.layers.listen((what) => this.followLayers(what));
     listenForKeys(this);
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.build());
     this.build();
@@ -60,6 +62,12 @@ class App extends Pane {
     else this.view.update(now, changed);
   }
 
+  /** Follows what arrives of a long text: the call that was asked for, or what is shown of all heads. */
+  followLayers(what) {
+    if (what === "summaries") this.view.summarised?.();
+    else showLoading(this.loading, this.recording);
+  }
+
   /** Builds everything again, in another language or theme. */
   build() {
     const { now } = this.state;
@@ -74,6 +82,8 @@ class App extends Pane {
     closeExplanation();
     this.find = new FindBar(this);
     this.stage = make("main", { class: "stage" });
+    this.loading = make("div", { class: "layer-loading", hidden: true });
+    showLoading(this.loading, this.recording);
     this.facts = make("footer", { class: "facts" });
     // On small screens the controls are folded away; this says which head is shown.
     this.shown = make("span", { class: "now-shown" });
@@ -82,6 +92,7 @@ class App extends Pane {
       make("header", { class: "top" }, name, this.tabs, this.tools(now)),
       this.bar,
       this.find.root,
+      this.loading,
       this.stage,
       this.facts,
       this.help.dialog,

@@ -32,7 +32,7 @@ const COMPARED = 0.9;
  */
 export function comparedSize({ calls }, what) {
   if (what === "weight") return 1;
-  const sizes = calls.flatMap((call) => [...call.quantities[what].greatest]).sort((a, b) => a - b);
+  const sizes = calls.flatMap((call) => [...(call.quantities[what]?.greatest ?? [])]).sort((a, b) => a - b);
   const found = sizes[Math.ceil(COMPARED * sizes.length) - 1] ?? 0;
   return found > 0 ? found : (sizes.at(-1) ?? 0);
 }

@@ -20,7 +20,7 @@ export function cardsSection(app) {
   });
   if (!cards.length) return [all];
   return [
-    make("h2", {}, say(clear ? "cards.title" : "cards.short")),
+    make("h2", {}, say(clear ? "cards.title" : recording.layers.whole ? "cards.short" : "cards.seem")),
     make("div", { class: "role-cards" }, ...cards),
     all,
   ];

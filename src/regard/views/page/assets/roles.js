@@ -14,11 +14,15 @@ export function rolesOf(recording) {
   return orderRoles([...counts].map(([role, count]) => ({ role, count }))).map(({ role }) => role);
 }
 
-/** The heads that play a role and read the same text as a call: { call, head }. */
+/** The heads that play a role and read the same text as a call: { call, head }; of its layer if the page has no more. */
 export function headsOfRole(recording, like, role) {
   const alike = recording.calls.filter(
     (call) =>
-      call.kind === like.kind && call.run === like.run && call.queries === like.queries && call.keys === like.keys,
+      (recording.layers.whole || call === like) &&
+      call.kind === like.kind &&
+      call.run === like.run &&
+      call.queries === like.queries &&
+      call.keys === like.keys,
   );
   return alike.flatMap((call) =>
     call.heads.map((_, head) => ({ call, head })).filter(({ head }) => call.roles[head]?.role === role),

@@ -118,6 +118,18 @@ export class PageState extends Store {
     return fitState(this.recording, this.now, withHead(this.now, patch));
   }
 
+  /** A call whose numbers the page does not have is shown once they are here. */
+  set(patch, cause = "user") {
+    const { calls, layers } = this.recording;
+    const { call, view } = this.fitted(patch);
+    if (!calls[call].present) layers.open(call, () => this.set(patch, cause));
+    else {
+      // Who goes elsewhere no longer waits.
+      if (call !== this.now.call || view !== this.now.view) layers.leave();
+      super.set(patch, cause);
+    }
+  }
+
   /** What is shown if a page begins with these values. */
   beginning(patch) {
     const begun = { ...this.first, ...withHead(this.first, withCall(this.recording, patch)) };

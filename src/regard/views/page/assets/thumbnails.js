@@ -1,12 +1,14 @@
 // The thumbnails of a page, as weights or as another quantity.
 
 /**
- * { rows, columns, values, down, across }: the greatest weight of each block of down × across pairs.
+ * { rows, columns, values, down, across }: the greatest weight of each block of down × across pairs; null while the
+ * page does not have it.
  *
  * The bytes of a thumbnail cannot hold weights below 1/510. A block in which a query may see a key is at least
  * `SMALLEST`, so that only blocks that are wholly masked are exactly 0.
  */
 export function thumbnailOf(call, head, what = "weight") {
+  if (what === "weight" ? !call.thumbnails : !call.quantities[what]) return null;
   const { rows, columns, values } = call.thumbnail(head, what);
   const [down, across] = [Math.ceil(call.queries / rows), Math.ceil(call.keys / columns)];
   if (what !== "weight") {

@@ -7,7 +7,6 @@ import { scaledDots } from "./scaled_dots.js";
 export class Call {
   constructor(index, described, data) {
     const { arrays, texts, masks, statistics, sentenceB } = data;
-    const rows = (where) => (where ? new RowTable(where, arrays) : null);
     this.index = index;
     this.name = described.name;
     this.layer = described.layer;
@@ -18,10 +17,6 @@ export class Call {
     this.keys = described.keys;
     this.offset = this.keys - this.queries;
     this.sentenceB = sentenceB;
-    this.error = described.error;
-    this.compared = described.compared;
-    this.dense = Boolean(described.weights);
-    this.channels = described.channels || 0;
     const query = texts[described.queryText];
     const key = texts[described.keyText];
     this.queryTokens = query.tokens;
@@ -32,11 +27,37 @@ export class Call {
     this.keyWords = key.words;
     this.querySpaces = query.spaces;
     this.keySpaces = key.spaces;
-    /** For each head what it does, or null. */
-    this.roles = (described.roles ?? this.heads.map(() => null)).map(roleFrom);
     this.statisticNames = statistics;
-    this.statisticValues = arrays.at(described.statistics);
-    this.thumbnails = { ...described.thumbnails, values: arrays.at(described.thumbnails.values) };
+    this.masks = (described.masks || [null]).map((place) => (place === null ? null : masks[place]));
+    /** How far each head differs from the same head of another recording, and the call that it is compared with. */
+    this.change = null;
+    this.twin = null;
+    /** For each head what it does, or null. */
+    this.roles = this.heads.map(() => null);
+    this.statisticValues = new Float32Array(statistics.length * this.heads.length).fill(Number.NaN);
+    /** Null while they are not known. */
+    this.thumbnails = null;
+    this.summarise(described, arrays);
+    this.carry(described, arrays);
+  }
+
+  /** Takes what the page has of each head besides its numbers: what it does, statistics, and a thumbnail. */
+  summarise({ roles, statistics, thumbnails }, arrays) {
+    if (roles) this.roles = roles.map(roleFrom);
+    if (statistics !== undefined) this.statisticValues = arrays.at(statistics);
+    if (thumbnails) this.thumbnails = { ...thumbnails, values: arrays.at(thumbnails.values) };
+  }
+
+  /** The numbers that weights are computed from; a page of a long text has those of one call at a time. */
+  carry(described, arrays) {
+    const rows = (where) => (where ? new RowTable(where, arrays) : null);
+    const found = (place) => (place === undefined || place === null ? null : arrays.at(place));
+    /** Whether the page has the numbers of this call. */
+    this.present = Boolean(described.q || described.weights);
+    this.error = described.error;
+    this.compared = described.compared;
+    this.dense = Boolean(described.weights);
+    this.channels = described.channels || 0;
     this.q = rows(described.q);
     this.k = rows(described.k);
     this.v = rows(described.v);
@@ -44,35 +65,28 @@ export class Call {
     this.outputGradient = rows(described.outputGradient);
     /** W_O of each head, (head, channel, width); null where the page has none. */
     this.projection = rows(described.projection);
-    this.projectionBias =
-      described.projectionBias === undefined || described.projectionBias === null
-        ? null
-        : arrays.at(described.projectionBias);
+    this.projectionBias = found(described.projectionBias);
     /** What the layer adds its output to, (1, query, width); null where the page has none. */
     this.residual = rows(described.residual);
     /** Whether it was recorded, even if the page leaves it out. */
     this.residualFound = Boolean(described.residualFound);
     /** What each key has to give to the output, head by head. */
-    this.given = described.given === undefined || described.given === null ? null : arrays.at(described.given);
+    this.given = found(described.given);
     /** Of every quantity besides the weight: its error, the greatest of each head, and its thumbnails. */
     this.quantities = Object.fromEntries(
       Object.entries(described.quantities ?? {}).map(([name, { error, greatest, thumbnails: pictures }]) => [
         name,
-        { error, greatest: arrays.at(greatest), thumbnails: arrays.at(pictures) },
+        { error, greatest: arrays.at(greatest), thumbnails: arrays.at(pictures), size: described.thumbnails },
       ]),
     );
-    /** How far each head differs from the same head of another recording, and the call that it is compared with. */
-    this.change = null;
-    this.twin = null;
     this.valueChannels = this.v ? this.v.columns : 0;
-    this.lse = this.dense ? null : arrays.at(described.lse);
+    this.lse = found(described.lse);
     this.scale = described.scale;
     this.softcap = described.softcap ?? null;
     this.sinks = described.sinks ?? null;
-    this.masks = (described.masks || [null]).map((place) => (place === null ? null : masks[place]));
-    this.line = described.bias && described.bias.line !== null ? arrays.at(described.bias.line) : null;
+    this.line = found(described.bias?.line);
     this.table = described.bias ? rows(described.bias.table) : null;
-    this.group = this.dense ? 1 : this.heads.length / this.k.planes;
+    this.group = this.k ? this.heads.length / this.k.planes : 1;
   }
 
   /** The texts of a quantity: a difference belongs to both recordings, and so do its tokens where they differ. */
@@ -92,7 +106,7 @@ export class Call {
 
   /** The greatest weight of each block, 255 for weight 1; of other quantities what is furthest from 0, −128 if masked. */
   thumbnail(head, what = "weight") {
-    const { rows, columns } = this.thumbnails;
+    const { rows, columns } = what === "weight" ? this.thumbnails : this.quantities[what].size;
     const values = what === "weight" ? this.thumbnails.values : this.quantities[what].thumbnails;
     return { rows, columns, values: values.subarray(head * rows * columns, (head + 1) * rows * columns) };
   }
@@ -111,13 +125,20 @@ export class Call {
   addDifference(described, arrays) {
     const { rows, columns } = this.thumbnails;
     const count = this.heads.length;
+    const size = { rows, columns };
     this.quantities.difference = described
       ? {
           error: described.error,
           greatest: arrays.at(described.greatest),
           thumbnails: arrays.at(described.thumbnails),
+          size,
         }
-      : { error: 0, greatest: new Float32Array(count), thumbnails: new Int8Array(count * rows * columns).fill(-128) };
+      : {
+          error: 0,
+          greatest: new Float32Array(count),
+          thumbnails: new Int8Array(count * rows * columns).fill(-128),
+          size,
+        };
   }
 
   /** The place of the head of the twin that a head is compared with, or −1. */

@@ -2,6 +2,7 @@
 
 import { Arrays } from "./arrays.js";
 import { Call } from "./call.js";
+import { Layers } from "./layers.js";
 import { NextTokens } from "./next_tokens.js";
 import { RowTable } from "./rows.js";
 import { openSpeech } from "./speech.js";
@@ -9,16 +10,26 @@ import { openSpeech } from "./speech.js";
 const PAGE_FORMAT = "regard page 2";
 
 export async function openRecording(root) {
-  const header = JSON.parse(root.querySelector('script[data-regard="header"]').textContent);
-  if (header.format !== PAGE_FORMAT) throw new Error(`This page holds ${header.format}, not ${PAGE_FORMAT}.`);
-  const elements = root.querySelectorAll('script[data-regard="array"]');
-  const arrays = new Arrays(header, elements);
-  await arrays.open();
+  const { header, arrays } = await openData(root);
   const recording = readRecording(header, arrays);
   if (!header.other) return recording;
   const other = readRecording(header.other, arrays);
   compareRecordings(recording, other, header, arrays);
   return recording;
+}
+
+/** One call out of another page of the same recording: its description, and the arrays that it names. */
+export async function openCall(root, index) {
+  const { header, arrays } = await openData(root);
+  return { described: header.calls[index], arrays };
+}
+
+async function openData(root) {
+  const header = JSON.parse(root.querySelector('script[data-regard="header"]').textContent);
+  if (header.format !== PAGE_FORMAT) throw new Error(`This page holds ${header.format}, not ${PAGE_FORMAT}.`);
+  const arrays = new Arrays(header, root.querySelectorAll('script[data-regard="array"]'));
+  await arrays.open();
+  return { header, arrays };
 }
 
 /** One recording, from its header. */
@@ -47,7 +58,8 @@ function readRecording(header, arrays) {
   const rollout = (header.rollout ?? []).map(({ run, shares }) => ({ run, shares: new RowTable(shares, arrays) }));
   const speech = header.speech ? openSpeech(header.speech, arrays) : null;
   const shown = { what, directed, relevance, rollout, picture: header.picture ?? null, speech };
-  return { model, title, language, start, sentenceB, statistics, calls, cards, next, ...shown };
+  const recording = { model, title, language, start, sentenceB, statistics, calls, cards, next, ...shown };
+  return Object.assign(recording, { layers: new Layers(recording) });
 }
 
 /** Two recordings that are compared: calls know their twins, and by how much each head changed. */

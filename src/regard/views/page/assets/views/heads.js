@@ -7,6 +7,7 @@ import { numberText, shareText, valueText } from "../numbers.js";
 import { allHeads, filterHeads, sortHeads } from "../ranking.js";
 import { headName, plays, roleChoice, rolesOf, roleTitle } from "../roles.js";
 import { Slices } from "../slices.js";
+import { summaryNotice } from "../summary_notice.js";
 import { shorten } from "../surface.js";
 import { greatestPlaces } from "../text_weights.js";
 
@@ -40,19 +41,45 @@ export class HeadsView {
     });
     this.roles = make("span", { class: "field" });
     this.count = make("span", { class: "hint", role: "status" });
+    this.progress = make("span", {});
     this.table = make("table", { class: "numbers" });
     this.empty = make("p", { class: "hint", hidden: true }, say("heads.none"));
     this.note = make("p", { class: "hint" });
     this.root = make(
       "section",
       { class: "view heads" },
-      make("div", { class: "view-bar" }, this.filter, kinds.length > 1 ? this.kinds : null, this.roles, this.count),
+      make(
+        "div",
+        { class: "view-bar" },
+        this.filter,
+        kinds.length > 1 ? this.kinds : null,
+        this.roles,
+        this.count,
+        this.progress,
+      ),
       make("div", { class: "scroll" }, this.table, this.empty, this.note),
     );
-    this.greatest = new Map(recording.statistics.map((name) => [name, greatestOf(recording, name)]));
     this.slices = new Slices();
     this.several = kinds.length > 1;
+    recording.layers.summarise(state.now.call);
+    this.measure();
+  }
+
+  /** What the whole table depends on. */
+  measure() {
+    const { recording } = this.app;
+    this.greatest = new Map(recording.statistics.map((name) => [name, greatestOf(recording, name)]));
     this.roled = rolesOf(recording).length > 0;
+    this.progress.replaceChildren(...summaryNotice(this.app));
+  }
+
+  /** Shows what has become known of heads since. */
+  summarised() {
+    this.measure();
+    const focused = this.rows.find(({ root }) => root.contains(document.activeElement));
+    this.update(this.app.state.now, null);
+    const same = focused && this.rows.find(({ call, head }) => call === focused.call && head === focused.head);
+    same?.root.querySelector("button").focus({ preventScroll: true });
   }
 
   update(now, changed) {
@@ -132,7 +159,7 @@ export class HeadsView {
   /** The row of the pinned query in a call, or −1; calls of another text have none. */
   pinnedRow(call) {
     const { state } = this.app;
-    if (state.now.query === null || !state.keepsPins(call, state.call)) return -1;
+    if (state.now.query === null || !call.present || !state.keepsPins(call, state.call)) return -1;
     return this.app.lookAt(call.index).rowOf(state.now.query);
   }
 

@@ -277,14 +277,17 @@ export class MatrixView extends TiledView {
     const { inks } = this.app;
     const { bar, word, axes, below } = this.legend;
     const [across, y] = [Math.min(bar, width), top + height + 16];
-    drawLegend(surface, { x: left, y, width: across, inks, shading: this.shading });
-    const swatch = left + across + 24;
+    const named = masked ? SWATCH_WIDTH + textWidth(word, 12) + 24 : 0;
+    // A matrix in the middle of a narrow window leaves too little room to its right.
+    const most = this.size.width - (across + 24 + named + textWidth(axes, 12));
+    const start = below ? left : Math.max(0, Math.min(left, most));
+    drawLegend(surface, { x: start, y, width: across, inks, shading: this.shading });
+    const swatch = start + across + 24;
     if (masked) {
       surface.hatch([[swatch, y - 3, 22, 12]], inks.hatch);
       surface.text(swatch + SWATCH_WIDTH, y + 4, word, { fill: inks.soft, size: 12 });
     }
-    const beside = masked ? swatch + SWATCH_WIDTH + textWidth(word, 12) + 24 : swatch;
-    const x = below ? Math.max(0, Math.min(left, this.size.width - textWidth(axes, 12))) : beside;
+    const x = below ? Math.max(0, Math.min(left, this.size.width - textWidth(axes, 12))) : swatch + named;
     surface.text(x, below ? y + 36 : y + 4, axes, { fill: inks.soft, size: 12, limit: this.size.width - x });
   }
 

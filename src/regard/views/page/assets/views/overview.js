@@ -1,6 +1,7 @@
 // Overview: every head as a small picture, by layer, or in the order of a statistic.
 
 import { SHOWN } from "../call_view.js";
+import { fillBar } from "../controls.js";
 import { choice, datum, make, press } from "../elements.js";
 import { explain } from "../explained.js";
 import { foundIn } from "../find.js";
@@ -10,10 +11,16 @@ import { numberText } from "../numbers.js";
 import { allHeads, sortHeads } from "../ranking.js";
 import { headName, plays, roleBadge, roleChoice, rolesOf, roleTitle } from "../roles.js";
 import { Slices } from "../slices.js";
+import { summaryNotice } from "../summary_notice.js";
 import { paintThumbnail, thumbnailOf } from "../thumbnails.js";
 import { Tiles } from "../tiles.js";
 
 const QUICK = 3e7; // multiplications, a tenth of a second
+
+/** The order of the heads: "" is by layer. */
+function orderOf({ sort }) {
+  return sort === "layer" ? "" : sort;
+}
 
 export class OverviewView {
   constructor(app) {
@@ -38,6 +45,7 @@ export class OverviewView {
     const rebuilt = !changed || ["sort", "descending", "role", "what"].some((name) => changed.has(name));
     if (rebuilt) this.build(now);
     if (!rebuilt && (changed.has("scale") || changed.has("palette"))) this.showLegend();
+    if (!rebuilt && SHOWN.some((name) => changed.has(name))) this.buildBar(now);
     if (rebuilt || changed.has("find")) this.markFound();
     const repaint = ["scale", "palette", ...SHOWN];
     if (rebuilt || repaint.some((name) => changed.has(name))) this.paintAll();
@@ -63,31 +71,56 @@ export class OverviewView {
   }
 
   build(now) {
+    this.app.recording.layers.summarise(now.call);
+    this.buildBar(now);
+    this.cards = [];
+    const sorted = orderOf(now);
+    const parts = { "": () => this.grouped(), role: () => this.byRole() };
+    this.body.replaceChildren(...(parts[sorted]?.() ?? [this.flat(sorted, now.descending)]));
+  }
+
+  /** Shows what has become known of heads since: in place, or in a new order once all are known. */
+  summarised() {
+    const { state, recording } = this.app;
+    const { now } = state;
+    this.buildBar(now);
+    if (orderOf(now) === "" && now.role === "") for (const card of this.cards) this.dress(card);
+    else if (recording.layers.summaries.done) {
+      const focused = this.cards.find(({ root }) => root === document.activeElement);
+      const top = this.body.scrollTop;
+      this.update(now, null);
+      this.body.scrollTop = top;
+      if (focused) this.cards.find(({ call, head }) => call === focused.call && head === focused.head)?.root.focus();
+      return;
+    }
+    this.paintAll();
+  }
+
+  buildBar(now) {
     const { recording, state } = this.app;
     const options = [
       ["", say("overview.layers")],
       ...(rolesOf(recording).length ? [["role", say("overview.roles")]] : []),
       ...recording.statistics.map((name) => [name, statisticName(name)]),
     ];
-    const sorted = now.sort === "layer" ? "" : now.sort;
-    this.bar.replaceChildren(
+    const sorted = orderOf(now);
+    fillBar(this.bar, [
       make(
         "label",
         { class: "field" },
         say("order"),
-        choice(options, sorted, (sort) => state.set({ sort })),
+        choice(options, sorted, (sort) => state.set({ sort }), { "data-control": "sort" }),
       ),
       press(say(now.descending ? "order.down" : "order.up"), () => state.set({ descending: !now.descending }), {
         hidden: !sorted || sorted === "role",
+        "data-control": "descending",
       }),
       ...roleChoice(this.app),
       this.legend,
       make("span", { class: "hint" }, statisticMeaning(sorted)),
-    );
+      ...summaryNotice(this.app),
+    ]);
     this.showLegend();
-    this.cards = [];
-    const parts = { "": () => this.grouped(), role: () => this.byRole() };
-    this.body.replaceChildren(...(parts[sorted]?.() ?? [this.flat(sorted, now.descending)]));
   }
 
   /** One scale for all heads, so that they can be compared. */
@@ -192,29 +225,36 @@ export class OverviewView {
 
   card(call, head, where, number = "") {
     const canvas = make("canvas", { width: 1, height: 1, "aria-hidden": "true" });
-    const label = headName(this.app.recording, call, head);
+    const marks = make("canvas", { class: "marks", hidden: true, "aria-hidden": "true" });
+    const picture = make("span", { class: "picture" }, canvas, marks);
     const caption = make(
       "span",
       { class: "caption" },
       datum(where || String(call.heads[head])),
       ...(number ? [" ", datum(number, "number")] : []),
     );
+    const root = press([], () => this.app.open(call.index, head), { class: "card" });
+    root.addEventListener("pointerenter", () => this.app.onPoint?.({ call: call.index, head }));
+    root.addEventListener("pointerleave", () => this.app.onPoint?.(null));
+    const card = { call, head, canvas, marks, picture, caption, root, where, number, role: undefined };
+    this.dress(card);
+    this.cards.push(card);
+    return root;
+  }
+
+  /** Writes on a card what its head does, where that has become known. */
+  dress(card) {
+    const { call, head, root, picture, caption, where, number } = card;
+    const role = call.roles[head];
+    if (card.role === role) return;
+    card.role = role;
+    const label = headName(this.app.recording, call, head);
     const badge = roleBadge(call, head);
     // The name holds what is written on the card, in the same order.
     const written = [caption.textContent, badge?.textContent].filter(Boolean).join(" ");
-    const said = where || number || badge ? `${label}, ${written}` : label;
-    const marks = make("canvas", { class: "marks", hidden: true, "aria-hidden": "true" });
-    const picture = make("span", { class: "picture" }, canvas, marks);
-    const root = press([picture, caption, " ", badge], () => this.app.open(call.index, head), {
-      class: "card",
-      "aria-label": said,
-    });
-    root.addEventListener("pointerenter", () => this.app.onPoint?.({ call: call.index, head }));
-    root.addEventListener("pointerleave", () => this.app.onPoint?.(null));
+    root.setAttribute("aria-label", where || number || badge ? `${label}, ${written}` : label);
+    root.replaceChildren(picture, caption, " ", ...[badge].filter(Boolean));
     explain(root, [label, roleTitle(call, head)].filter(Boolean).join("\n"));
-    const card = { call, head, canvas, marks, root, where, number };
-    this.cards.push(card);
-    return root;
   }
 
   /** Marks the head that is pointed at in another pane. */
@@ -265,14 +305,18 @@ export class OverviewView {
   *pictures() {
     const cards = this.inSight();
     for (const card of cards) {
-      card.root.classList.toggle("waiting", !this.app.lookAt(card.call.index).plain);
-      this.paintCard(card, thumbnailOf(card.call, card.head, this.app.state.now.what));
+      const picture = thumbnailOf(card.call, card.head, this.app.state.now.what);
+      const exact = card.call.present && !this.app.lookAt(card.call.index).plain;
+      card.root.classList.toggle("waiting", exact || !picture);
+      if (picture) this.paintCard(card, picture);
       yield;
     }
-    for (const card of cards) {
+    for (const card of cards.filter(({ call }) => call.present)) {
       const look = this.app.lookAt(card.call.index);
       const slow = look.effort * look.rows.count * look.columns.count > QUICK;
-      if (look.rows.count && look.columns.count && !(look.plain && slow))
+      // Those of a long text are as fine as they need be.
+      const fine = look.plain && (slow || !this.app.recording.layers.whole);
+      if (look.rows.count && look.columns.count && !fine)
         this.paintCard(card, yield* new Tiles(look, card.head).whole());
       card.root.classList.remove("waiting");
     }

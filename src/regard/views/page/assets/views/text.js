@@ -81,6 +81,11 @@ export class TextView {
     this.cards.replaceChildren(...cardsSection(this.app));
   }
 
+  /** The heads on cards are those of all layers as soon as they are known. */
+  summarised() {
+    if (this.app.recording.layers.summaries.done && !this.cards.contains(document.activeElement)) this.showCards();
+  }
+
   get cross() {
     return this.app.state.call.kind === "cross";
   }
@@ -112,7 +117,8 @@ export class TextView {
     const roles = rolesOf(recording).filter((role) => headsOfRole(recording, state.call, role).length);
     const groups = ["head", "mean"].map((name) => [name, say(`text.${name}`)]);
     if (this.relevant.length) groups.push(["relevance", say("text.relevance")]);
-    const options = [...groups, ...roles.map((role) => [role, say("text.role", { role: say(`role.${role}`) })])];
+    const named = recording.layers.whole ? "text.role" : "text.role.layer";
+    const options = [...groups, ...roles.map((role) => [role, say(named, { role: say(`role.${role}`) })])];
     const offered = options.some(([name]) => name === now.group); // a picture has one more
     const ways = ["from", "to"].map((name) => [name, say(`text.${name}`)]);
     const box = make("input", {
@@ -423,7 +429,8 @@ export class TextView {
   /** All heads that read this text. */
   get everyHead() {
     const { recording, state } = this.app;
-    const alike = recording.calls.filter(({ kind, run }) => kind === state.call.kind && run === state.call.run);
+    const { kind, run } = state.call;
+    const alike = recording.calls.filter((call) => call.present && call.kind === kind && call.run === run);
     return alike.flatMap((call) => call.heads.map((_, head) => ({ call, head })));
   }
 
