@@ -40,7 +40,7 @@ test("from the map to the views and back", () => {
     lookAddress({ id: "a b", whole: true }, now, "lines"),
     "/look/a%20b#view=lines&call=2&head=5&heads=5&query=7",
   );
-  assert.equal(lookAddress({ id: "x", whole: false }, now), "/look/x?call=2#head=5&query=7");
+  assert.equal(lookAddress({ id: "x", whole: false }, now), "/look/x?call=2#call=2&head=5&query=7");
   assert.equal(
     mapAddress("x", { search: "?call=4", hash: "#head=1&query=3&view=lines" }),
     "/map/x#call=4&head=1&query=3",
