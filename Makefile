@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One worker more than there are cores, where memory allows it (tests/conftest.py). A file stays on one worker, so that what its tests share (models, a wheel, a running
-# server) is made once; conftest.py gives torch one thread in each worker. In the order of collection the many
-# short files of doctests come last, so that no worker waits long for the other at the end.
+# One worker more than there are cores, where memory allows it (tests/conftest.py). A file stays on one worker, so
+# that what its tests share (models, a wheel, a running server) is made once; conftest.py gives torch one thread in
+# each worker, and orders the files: those that wait for a browser among those that compute, the many short files of
+# doctests last, so that no worker waits long for the others at the end.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # Tests start some dozens of Python processes: what the first one compiles, the others read.
 unexport PYTHONDONTWRITEBYTECODE

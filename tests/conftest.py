@@ -2,6 +2,7 @@ import ctypes
 import gc
 import os
 import sys
+from pathlib import Path
 
 from regard import machine
 
@@ -15,6 +16,8 @@ from fuzz.rounds import ROUNDS  # noqa: E402
 
 settings.register_profile("regard", deadline=None, max_examples=20 * ROUNDS, derandomize=True)
 settings.load_profile("regard")
+
+TESTS = Path(__file__).parent
 
 # Thousands of tiny calls: waking a second thread costs more than it helps, and far more on a busy machine.
 torch.set_num_threads(1)
@@ -38,6 +41,22 @@ def pytest_xdist_auto_num_workers():
     cores = len(own(0)) if own else os.cpu_count() or 1
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**33
     return max(1, min(cores + 1, memory // (5 * 2**29)))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Files of views, which mostly wait for a browser, evenly among those that compute; doctests last."""
+    files = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    own = [path for path in files if TESTS in path.parents]
+    waiting = [path for path in own if path.parent == TESTS / "views"]
+    computing = [path for path in own if path.parent != TESTS / "views"]
+    spread = sorted(
+        (place / len(some), path) for some in (waiting, computing) for place, path in enumerate(some)
+    )
+    order = [path for _, path in spread] + [path for path in files if path not in set(own)]
+    items[:] = [item for path in order for item in files[path]]
 
 
 def pytest_collection_finish():
