@@ -169,9 +169,12 @@ def test_pieces_that_the_encoder_lacks_start_at_random(package, started, english
     assert vectors[lacking].std().item() == pytest.approx(table.std().item(), rel=0.2)
 
 
-def test_a_training_that_starts_from_it_resumes_bit_for_bit(package, pairs, tiny, tmp_path):
+@pytest.mark.parametrize(
+    "used", [{"pretrained": NAME, "length": 20}, {"teacher": NAME, "embedding_rate": 0.2}]
+)
+def test_a_training_with_it_resumes_bit_for_bit(package, pairs, tiny, tmp_path, used):
     torch.set_num_threads(1)
-    recipe = dataclasses.replace(tiny, pretrained=NAME, steps=12, english_tokens=120, length=20)
+    recipe = dataclasses.replace(tiny, steps=12, english_tokens=120, **used)
     run = train(pairs, tmp_path / "whole", recipe)
     assert run.vocabularies.english.pieces("I like cats.") == ["i", "like", "cat", "##s", "."]
     train(pairs, tmp_path / "halves", dataclasses.replace(recipe), minutes=0)
@@ -195,20 +198,6 @@ def test_the_trained_encoder_has_its_own_learning_rate(package, pairs, tiny, tmp
     still = {name for name, tensor in start.state_dict().items() if torch.equal(tensor, found[name])}
     own = {name for name in found if name.startswith(("own_source.", "encoder."))}
     assert still == own
-
-
-def test_a_taught_training_resumes_bit_for_bit(package, pairs, tiny, tmp_path):
-    torch.set_num_threads(1)
-    recipe = dataclasses.replace(tiny, teacher=NAME, embedding_rate=0.2, steps=12, english_tokens=120)
-    run = train(pairs, tmp_path / "whole", recipe)
-    assert run.vocabularies.english.pieces("I like cats.") == ["i", "like", "cat", "##s", "."]
-    train(pairs, tmp_path / "halves", dataclasses.replace(recipe), minutes=0)
-    train(pairs, tmp_path / "halves", recipe_of(tmp_path / "halves"), resume=True)
-    last = [
-        read_tensors(tmp_path / name / "weights-0000012.safetensors", do="")[0]
-        for name in ("whole", "halves")
-    ]
-    assert all(torch.equal(last[0][name], last[1][name]) for name in last[0])
 
 
 def test_the_teacher_makes_a_difference_as_long_as_it_teaches(package, pairs, tiny, tmp_path):
@@ -255,5 +244,7 @@ def test_recipes_that_cannot_be():
         Recipe(pretrained="my-own")
     with pytest.raises(ArgumentError, match="only 6 layers"):
         Recipe(pretrained=NAME, encoder_layers=7)
+    with pytest.raises(ArgumentError, match="at most 511 positions"):
+        Recipe(pretrained=NAME, length=512)
     with pytest.raises(ArgumentError, match="either the teacher or"):
         Recipe(pretrained=NAME, teacher=NAME)

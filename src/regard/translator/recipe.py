@@ -30,8 +30,8 @@ TRAINED_ENCODERS: dict[str, dict[str, Any]] = {
 }
 """The shapes of trained encoders, as options of the encoder of a ``Seq2Seq``."""
 
-TRAINED_LAYERS = 6
-"""How many layers they have."""
+TRAINED_LAYERS, TRAINED_POSITIONS = 6, 511
+"""How many layers they have, and positions after the first one, which a translator does not use."""
 
 MOST_PARAMETERS = 10_000_000_000
 """Far more than 30,000 pairs can train."""
@@ -144,6 +144,14 @@ class Recipe:
                 do="Use fewer layers.",
                 layers=TRAINED_LAYERS,
                 encoder_layers=self.encoder_layers,
+            )
+        if self.pretrained and self.length > TRAINED_POSITIONS:
+            raise ArgumentError(
+                "A trained encoder has at most {positions} positions.",
+                got="length = {length}",
+                do="Use a smaller length.",
+                positions=TRAINED_POSITIONS,
+                length=self.length,
             )
         if self.teacher and self.pretrained:
             raise ArgumentError(
