@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # One worker more than there are cores, where memory allows it (tests/conftest.py). A file stays on one worker, so
-# that what its tests share (models, a wheel, a running server) is made once; conftest.py gives torch one thread in
-# each worker, and orders the files: those that wait for a browser among those that compute, the many short files of
+# that what its tests share (models, a wheel, a running server) is made once; conftest.py gives torch and NumPy one
+# thread in each worker, and orders the files: those that wait for a browser among those that compute, the many short files of
 # doctests last, so that no worker waits long for the others at the end.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # Tests start some dozens of Python processes: what the first one compiles, the others read.
@@ -41,14 +41,23 @@ fuzz: $(VENV)/.tools ## run the fuzzers and the tests of properties with ROUNDS 
 	REGARD_FUZZ_ROUNDS=$(or $(ROUNDS),50) $(BIN)/python -m pytest tests/fuzz -rP
 	REGARD_FUZZ_ROUNDS=$(or $(ROUNDS),50) $(BIN)/python -m pytest tests $(PARALLEL) -m "hypothesis and not real"
 
-# Pages are tested in a real browser. Installing one needs root; without a browser those tests are skipped.
-browser: ## install Chromium if it is missing and apt-get can install it
-	@if ! { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null; then \
+# Pages are tested in a real browser. Installing one needs root; without a browser those tests are skipped. The
+# headless shell is Chromium without its window and tabs, and needs half the CPU; Debian has it as a package.
+SHELL_OF_CHROMIUM := chromium-headless-shell
+browser: ## install headless Chromium if it is missing and apt-get can install it
+	@if ! command -v $(SHELL_OF_CHROMIUM) >/dev/null; then \
+	  found=$$(command -v chromium || command -v chromium-browser || command -v google-chrome); \
+	  wanted=; instead=$${found:+use $$found}; \
 	  if command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
-	    echo "installing chromium …"; \
-	    { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium fonts-noto-cjk; } >/dev/null \
-	      || echo "chromium could not be installed: the tests of pages will be skipped"; \
-	  else \
+	    test -n "$$found" || apt-get update -qq >/dev/null; \
+	    if apt-cache show $(SHELL_OF_CHROMIUM) >/dev/null 2>&1; then wanted=$(SHELL_OF_CHROMIUM); \
+	    elif test -z "$$found"; then wanted=chromium; fi; \
+	    if test -n "$$wanted"; then \
+	      echo "installing $$wanted …"; \
+	      apt-get install -qq -y --no-install-recommends --no-remove $$wanted fonts-noto-cjk >/dev/null \
+	        || echo "$$wanted could not be installed: the tests of pages will $${instead:-be skipped}"; \
+	    fi; \
+	  elif test -z "$$found"; then \
 	    echo "no Chromium: the tests of pages will be skipped. To run them: sudo apt-get install chromium fonts-noto-cjk"; \
 	  fi; \
 	fi

@@ -37,6 +37,8 @@ from nbclient import NotebookClient
 from pymdownx.slugs import slugify
 
 import regard
+from regard.lessons import playable_pages
+from regard.views.play import CourseLinks
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -172,12 +174,19 @@ def _result(output: Any, title: str, picture: Path) -> str:
         picture.write_bytes(base64.b64decode(data["image/png"]))
         return f"![{title}]({picture.name})"
     if "text/markdown" in data:
-        # Headings of a result stay below those of the lesson. Narrow tables are set in two columns.
-        text = re.sub(r"^(#+) ", r"###\1 ", data["text/markdown"], flags=re.MULTILINE)
-        widest = max(line.count("|") for line in text.split("\n"))
-        style = "steps narrow" if widest <= NARROW else "steps"
-        return f'<div class="{style}" markdown>\n\n{text}\n\n</div>'
+        return _steps(data["text/markdown"])
     return f"``` {{ .text .result }}\n{data['text/plain']}\n```"
+
+
+def _steps(explanation: str) -> str:
+    """An explanation, each of its steps by itself; those with narrow tables are set in two columns."""
+    # Its headings stay below those of the lesson.
+    text = re.sub(r"^(#+) ", r"###\1 ", explanation, flags=re.MULTILINE)
+    widest = max(line.count("|") for line in text.split("\n"))
+    first, *steps = re.split(r"^(?=#{5} )", text, flags=re.MULTILINE)
+    parts = (f'<div class="step" markdown>\n\n{step.strip()}\n\n</div>' for step in steps)
+    style = "steps narrow" if widest <= NARROW else "steps"
+    return "\n\n".join([first.strip(), f'<div class="{style}" markdown>', *parts, "</div>"])
 
 
 def fold(text: str) -> str:
@@ -303,13 +312,30 @@ def stage(site: Site, folder: Path, outputs: Path, written: set[str], *, execute
 
 
 def write_playables(folder: Path, lang: str) -> set[str]:
-    """The pages of ``regard play``, if this version has them; their names."""
-    try:
-        from regard.lessons.playable_pages import write_playables as write
-    except ImportError:
-        return set()
+    """The pages of ``regard play``, with links back to the course; their names."""
     folder.mkdir(parents=True, exist_ok=True)
-    return {Path(path).name for path in write(folder, lang=lang)}
+    courses = {f"play-{name}.html": course_of(name, lang) for name in PLAYABLES}
+    return {path.name for path in playable_pages.write_playables(folder, lang=lang, courses=courses)}
+
+
+def course_of(name: str, lang: str) -> CourseLinks:
+    """The lessons that send their readers to a playable, as addresses from its page in a language."""
+    every = sites()
+    start = f"/{every[lang].prefix}"
+
+    def address(page: str, other: str) -> str:
+        return relpath(f"/{every[other].url(page)}", start)
+
+    homes = {"en": "docs/README.md", "zh": "README.zh-CN.md"}
+    found = {
+        other: [
+            (title_of(lesson), address(f"docs/lessons/{other}/{lesson.name}", other))
+            for lesson in lessons(other)
+            if f"`regard play {name}`" in lesson.read_text(encoding="utf-8")
+        ]
+        for other in LANGUAGES
+    }
+    return CourseLinks({other: address(homes[other], other) for other in LANGUAGES}, found)
 
 
 # ---- navigation, search, style ---------------------------------------------------------------------
@@ -467,6 +493,23 @@ def write_reference(folder: Path) -> None:
     specs = (spec for room in ROOMS for spec in (room, rf"!{re.escape(room)}\."))
     with loaded(regard):
         pdoc.pdoc(*specs, output_directory=folder)
+    for page in folder.rglob("*.html"):
+        page.write_text(without_dead_anchors(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def without_dead_anchors(page: str) -> str:
+    """The page with plain text in place of links to names that are not on it.
+
+    pdoc links a name in a docstring to the member of its class, also where it hides that member because
+    the class inherits it from outside of the reference.
+    """
+    there = set(re.findall(r'\bid="([^"]+)"', page))
+    return re.sub(
+        r'<a href="#([^"]+)">(.*?)</a>',
+        lambda m: m.group(0 if m.group(1) in there else 2),
+        page,
+        flags=re.DOTALL,
+    )
 
 
 @contextmanager

@@ -27,7 +27,8 @@ PAINTED = "new Promise((done) => requestAnimationFrame(() => requestAnimationFra
 
 def chromium() -> str:
     """The path of Chromium."""
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    names = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
+    found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
         raise SystemExit("Pictures are taken in Chromium: apt-get install chromium fonts-noto-cjk.")
     return found

@@ -4,12 +4,15 @@ import os
 import sys
 from pathlib import Path
 
+# One thread for torch, for OpenBLAS of NumPy and in every process that tests start; so before any of them is
+# imported. Calls are tiny: a second thread costs more than it helps, and far more beside other workers.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 from regard import machine
 
 machine.prepare()  # before torch is imported: on some machines a product in bfloat16 ends the process
 
 import pytest  # noqa: E402
-import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
 from fuzz.rounds import ROUNDS  # noqa: E402
@@ -18,9 +21,6 @@ settings.register_profile("regard", deadline=None, max_examples=20 * ROUNDS, der
 settings.load_profile("regard")
 
 TESTS = Path(__file__).parent
-
-# Thousands of tiny calls: waking a second thread costs more than it helps, and far more on a busy machine.
-torch.set_num_threads(1)
 
 
 def _keep_memory():
@@ -59,13 +59,21 @@ def pytest_collection_modifyitems(items):
     items[:] = [item for path in order for item in files[path]]
 
 
-def pytest_collection_finish():
-    """What is imported by now stays: the garbage collector need not look through it again and again."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What is imported stays: the garbage collector need not look through it, neither now nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
 def _same_chance():
+    import torch  # not above: the process that hands the tests out to the others does not need it
+
     torch.default_generator.manual_seed(0)  # torch.manual_seed() also asks for every other kind of device
 
 

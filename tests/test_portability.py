@@ -42,9 +42,9 @@ OWN_WRITERS = {"atomic.write_text", "write_text", "read_text", "super().write_te
 """regard's own functions of these names, which write and read UTF-8; click's write_text writes no file."""
 
 
-def posix_uses(tree):
-    """Modules, attributes and paths that only some systems have."""
-    for node in ast.walk(tree):
+def posix_uses(nodes):
+    """Modules, attributes and paths that only some systems have, each node judged by itself."""
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in POSIX_MODULES)
         elif isinstance(node, ast.ImportFrom) and node.module in POSIX_MODULES:
@@ -72,14 +72,7 @@ def unguarded(tree):
         if asks or (isinstance(node, ast.Try) and node.handlers):
             guarded |= {id(inner) for part in node.body for inner in ast.walk(part)}
     open_nodes = [node for node in ast.walk(tree) if id(node) not in guarded]
-    return {use for node in open_nodes for use in posix_uses(_alone(node)) if not use.startswith("/")}
-
-
-def _alone(node):
-    """A tree of one node, so that its children are judged by themselves."""
-    if isinstance(node, (ast.Import, ast.ImportFrom, ast.Attribute, ast.Constant)):
-        return ast.Module(body=[node], type_ignores=[])
-    return ast.Module(body=[], type_ignores=[])
+    return {use for use in posix_uses(open_nodes) if not use.startswith("/")}
 
 
 def encodings_missing(tree):
@@ -143,7 +136,7 @@ def trees():
 
 
 def test_what_only_posix_has_is_listed_and_guarded(trees):
-    assert {(name, use) for name, tree in trees.items() for use in posix_uses(tree)} == set(GUARDED)
+    assert {(name, use) for name, tree in trees.items() for use in posix_uses(ast.walk(tree))} == set(GUARDED)
     assert {name: found for name, tree in trees.items() if (found := unguarded(tree))} == {}
 
 
@@ -161,7 +154,7 @@ def test_the_walk_would_notice():
         "os.nice(1)\n"
         "path = '/proc/self'\n"
     )
-    assert set(posix_uses(wrong)) == {"fcntl", "SIGKILL", "getuid", "fork", "nice", "/proc/self"}
+    assert set(posix_uses(ast.walk(wrong))) == {"fcntl", "SIGKILL", "getuid", "fork", "nice", "/proc/self"}
     assert unguarded(wrong) == {"fcntl", "SIGKILL", "nice"}
     files = ast.parse(
         "open('x')\nopen('x', 'rb')\nPath('x').open('w')\nPath('x').read_text()\n"

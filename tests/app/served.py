@@ -116,6 +116,21 @@ def served(
     )
 
 
+@contextlib.contextmanager
+def serving(recordings: dict[str, Recording], **options: Any) -> Iterator[tuple[Any, str]]:
+    """The app over more recordings, by their names, on a real server; and the server's address."""
+    apps = []
+
+    def app_of(port: int) -> Any:
+        apps.append(served(server_address=ServerAddress(port=port), **options))
+        for name, seen in recordings.items():
+            apps[0].server_state.library.give(Path(f"{name}.safetensors"), seen)
+        return apps[0]
+
+    with running(app_of) as address:
+        yield apps[0], address
+
+
 def client(app: Any) -> TestClient:
     return TestClient(app, base_url=BASE, raise_server_exceptions=False)
 

@@ -22,9 +22,9 @@ def test_without_a_model_the_translator_is_measured_by_its_loss(tmp_path):
     assert shown.exit_code == 0, shown.output
     assert regard.translate(CAT) in shown.output
     assert re.search(r"Change of loss without each head \(0\.\d+ with all of them\)", shown.output)
-    assert "… and 35 more" in shown.output
+    assert "… and 67 more" in shown.output
     rows = list(csv.DictReader((tmp_path / "effects.csv").read_text(encoding="utf-8").splitlines()))
-    assert len(rows) == 40
+    assert len(rows) == 72
     best = max(rows, key=lambda row: abs(float(row["difference"])))
     line = shown.output.splitlines()[3].split()
     assert line[:3] == [best["kind"], best["layer"], best["head"]]

@@ -128,7 +128,7 @@ def test_layers_alone():
         (["look", CAT, "--generate", 4], "writes its whole translation"),
         (["look", CAT, "--model", "./nowhere"], "which is neither"),
         (["look", CAT, "--layer", 9], "layer must be one of those on the page"),
-        (["look", CAT, "--head", 9], "head must be one of those on the page"),
+        (["look", CAT, "--head", 99], "head must be one of those on the page"),
         (["look", CAT, "--layers", "7"], "layers= must name layers of the model"),
         (["look", "@none.txt"], "@ must be followed by"),
         (["look", CAT, "--out", "."], "must be writable. Got Is a directory"),
@@ -147,7 +147,7 @@ def test_bad_input_is_refused(arguments, says):
 def test_heads_prints_a_row_for_every_head():
     shown = run("heads", CAT, "--csv")
     rows = list(csv.DictReader(io.StringIO(shown.stdout)))
-    assert len(rows) == 4 * 4 + 3 * 4 * 2
+    assert len(rows) == 4 * 12 + 3 * 4 * 2
     assert float(rows[0]["entropy"]) >= 0
     assert json.loads(run("heads", CAT, "--json").stdout)[0]["layer"] == 0
     shown = run("heads", CAT, "--sort", "entropy", "--ascending", "--most", 3, "--csv")
@@ -327,10 +327,28 @@ def test_two_texts_are_compared(model_folders, tmp_path):
     )
     assert shown.exit_code == 0, shown.output
     assert "the heads that changed most" in shown.output
+    assert "cat / dog" in shown.output
     page = (tmp_path / "look.html").read_text(encoding="utf-8")
     assert '"side":"the cat sat on the mat"' in page
     assert '"side":"the dog sat on the mat"' in page
     assert '"difference"' in page
+
+
+def test_long_texts_are_named_by_where_they_differ(model_folders, tmp_path):
+    start = f"the cat {'m' * 60} sat on the"  # one unknown word
+    shown = run("look", f"{start} cat", "--against", f"{start} dog", "--model", model_folders["bert"])
+    assert shown.exit_code == 0, shown.output
+    page = (tmp_path / "look.html").read_text(encoding="utf-8")
+    assert '"side":"… sat on the cat"' in page
+    assert '"side":"… sat on the dog"' in page
+
+
+def test_an_encoder_and_a_decoder_are_shown_side_by_side(model_folders, tmp_path):
+    shown = run("look", "the cat sat", "--model", model_folders["bert"], "--with", model_folders["gpt2"])
+    assert shown.exit_code == 0, shown.output
+    page = (tmp_path / "look.html").read_text(encoding="utf-8")
+    assert '"side":"bert"' in page
+    assert '"side":"gpt2"' in page
 
 
 def test_texts_of_other_tokens_are_shown_side_by_side(model_folders, tmp_path):

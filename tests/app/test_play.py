@@ -27,7 +27,7 @@ def test_all_pages_link_to_each_other(tmp_path):
     for file in FILES:
         text = (tmp_path / "site" / file).read_text(encoding="utf-8")
         assert all(f'"{other}"' in text for other in FILES)
-        assert 50_000 < len(text.encode()) < 700_000
+        assert 50_000 < len(text.encode()) < 900_000
         assert "http://" not in text.replace("http://www.w3.org/", "")
         assert "https://" not in text
 

@@ -33,7 +33,7 @@ def test_the_command_from_end_to_end(folder):
     assert "6/6" in again.output
     assert "left" in again.output
     assert "greedy" in again.output
-    assert "4 beams" in again.output
+    assert "16 beams" in again.output
     scores = json.loads((folder / "run" / "model" / "scores.json").read_text())
     assert scores["held_out_sentences"] == 4
     assert scores["averaged"] == ["weights-0000003.safetensors", "weights-0000006.safetensors"]

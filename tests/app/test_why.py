@@ -37,7 +37,7 @@ def test_the_translator_is_explained_character_by_character():
     numbers = [0 if number == "·" else int(number) for number in cat[1:]]
     assert words[numbers.index(max(numbers))] == "cat"
     assert "the heads that carried it" in shown.output
-    assert "… and 37 more" in shown.output
+    assert "… and 69 more" in shown.output
 
 
 def test_a_decoder_explains_its_next_token(model_folders):

@@ -29,6 +29,9 @@ def test_every_public_name_is_rendered_without_a_warning(tmp_path):
             # A module has its own page.
             shown = value.__name__ in site.ROOMS if isinstance(value, ModuleType) else f'id="{name}"' in page
             assert shown, f"{room}.{name}"
+        there = set(re.findall(r'\bid="([^"]+)"', page))
+        assert set(re.findall(r'href="#([^"]+)"', page)) <= there
+        assert f'href="{"../" * (room.count(".") + 1)}index.html"' in page  # back to the site
 
 
 def test_everything_public_in_regard_is_in_the_reference():

@@ -1,5 +1,6 @@
 """The compiled row pass: built here, compared with the definition and with torch, and done without."""
 
+import functools
 import importlib.util
 import shutil
 import subprocess
@@ -122,15 +123,22 @@ def test_random_masks_options_and_dtypes(library, mask, extra, dtype, rows, top,
         loader._load.cache_clear()
 
 
+@functools.lru_cache(maxsize=1)  # computed once for both paths, which follow each other
+def with_definition(name, label):
+    inputs = tensors(2, heads=6, key_heads=2, queries=N, channels=16, dtype=torch.float32)
+    options = {"mask": MASKS[name], **OPTIONS[label]()}
+    return inputs, options, by_definition(*inputs, **options)
+
+
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("path", ["compiled", "torch"], indirect=True)  # the first one changes fastest
 @pytest.mark.parametrize("label", OPTIONS)
 @pytest.mark.parametrize(
     "name", ["full", "prefix", "gathered", "ragged padding", "an empty batch element", "by head"]
 )
-def test_masks_and_options_on_both_paths(path, name, label):
-    q, k, v = tensors(2, heads=6, key_heads=2, queries=N, channels=16, dtype=torch.float32)
-    options = {"mask": MASKS[name], **OPTIONS[label]()}
-    wanted = by_definition(q, k, v, **options)
-    assert_statistics(regard.attention_statistics(q, k, v, top=3, **options), wanted, 3e-5, top=3)
+def test_masks_and_options_on_both_paths(name, label):
+    inputs, options, wanted = with_definition(name, label)
+    assert_statistics(regard.attention_statistics(*inputs, top=3, **options), wanted, 3e-5, top=3)
 
 
 @pytest.mark.parametrize(

@@ -284,3 +284,10 @@ def test_panels_do_not_overlap():
     figure.canvas.draw()
     boxes = [axes.get_tightbbox() for axes in figure.axes]
     assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+
+
+def test_cells_print_their_numbers_on_request():
+    values = np.array([[1.44, -0.25], [0.0, 1.0]])
+    plain, printed = (draw(Cells("cells", values, numbers=numbers)).axes[0] for numbers in (False, True))
+    assert [text.get_text() for text in plain.texts] == []
+    assert [text.get_text() for text in printed.texts] == ["1.44", "−0.25", "1.00"]

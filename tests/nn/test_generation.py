@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from nn.test_models import language_model, seq2seq
-from regard import nn
+from regard import nn, watch
+from regard.errors import ArgumentError
 
 SOURCES = torch.tensor([[5, 6, 7, 8], [9, 4, 0, 0], [3, 0, 0, 0]])
 PROMPTS = torch.tensor([[5, 6, 7, 8], [0, 0, 9, 4], [0, 0, 0, 3]])
@@ -188,3 +189,48 @@ def test_the_model_is_left_as_it_was():
     assert torch.equal(first.tokens, second.tokens)  # no dropout
     assert before == {name: module.training for name, module in model.named_modules()}
     model(SOURCES, SOURCES).sum().backward()  # masks that generation left behind serve training
+
+
+def test_beams_can_be_chosen_by_somebody_else():
+    model, offered = seq2seq(), {}
+    options = {"start": START, "eos_token_id": END, "max_new_tokens": 6, "num_beams": 5}
+
+    def last(prompt, candidates):
+        offered[prompt] = candidates
+        return len(candidates) - 1
+
+    found = nn.generate(model, SOURCES, choose=last, **options)
+    best = nn.generate(model, SOURCES, choose=lambda prompt, candidates: 0, **options)
+    for row, candidates in offered.items():
+        ranks = [one.log_probability / len(one.tokens) for one in candidates]
+        assert ranks == sorted(ranks, reverse=True)
+        assert len({one.tokens for one in candidates}) == 5
+        for one, chosen in ((candidates[-1], found), (candidates[0], best)):
+            assert one.tokens == tuple(chosen.lists()[row])
+            assert one.ended is (one.tokens[-1] == END)
+            assert one.log_probability == pytest.approx(chosen.log_probabilities[row].sum().item(), abs=1e-5)
+            tokens = torch.tensor([[START, *one.tokens]])
+            logits = model(SOURCES[row : row + 1], tokens[:, :-1])
+            logits[..., 0] = -torch.inf
+            again = logits.log_softmax(-1).gather(-1, tokens[:, 1:, None]).sum()
+            assert one.log_probability == pytest.approx(again.item(), abs=1e-5)
+    assert sorted(offered) == [0, 1, 2]
+    with pytest.raises(ArgumentError, match="choose needs several beams"):
+        nn.generate(model, SOURCES, start=START, choose=last)
+
+
+def test_a_recording_follows_the_beam_that_was_chosen():
+    model = seq2seq()
+    with watch(model) as seen:
+        found = nn.generate(
+            model,
+            SOURCES[:1],
+            start=START,
+            max_new_tokens=5,
+            num_beams=4,
+            choose=lambda prompt, candidates: len(candidates) - 1,
+        )
+    with watch(model) as whole:
+        model(SOURCES[:1], torch.cat([torch.tensor([[START]]), found.tokens[:, :-1]], 1))
+    for mine, other in zip(seen, whole, strict=True):
+        torch.testing.assert_close(mine.weights(0), other.weights(0), atol=1e-6, rtol=0)

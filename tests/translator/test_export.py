@@ -38,7 +38,7 @@ def test_an_exported_model_translates_what_it_has_not_seen(run, scores):
     folder = run.folder / "model"
     assert {path.name for path in folder.iterdir()} == {
         "model.safetensors", "english.json", "chinese.json", "recipe.json", "scores.json", "alignment.json",
-        "README.md", "words.txt",
+        "README.md", "words.txt", "translation_table.safetensors",
     }  # fmt: skip
     weights, _ = read_tensors(folder / "model.safetensors", do="")
     assert {tensor.dtype for tensor in weights.values()} == {torch.int8, torch.float16, torch.float32}

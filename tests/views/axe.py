@@ -10,6 +10,9 @@ AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 
 HARMFUL = ("serious", "critical")
 
+RULES = {"light": (), "dark": ("color-contrast",)}
+"""What is checked in each theme: all rules in one; in the other those of colours, the only difference."""
+
 
 @cache
 def axe_script():

@@ -85,14 +85,17 @@ class Tabs:
         self._free: dict[str, list[Any]] = {}
 
     def take(self, **options: Any) -> Any:
-        """An empty page of a context with these options."""
+        """A page of a context with these options, to open something in."""
         free = self._free.setdefault(repr(options), [])
         page = free.pop() if free else self.browser.new_context(**options).new_page()
         page.options, page.size = options, page.viewport_size
         return page
 
     def give_back(self, page: Any) -> None:
-        """Empty the page for the next test: nothing listens to it, and nothing is stored."""
+        """Empty the page for the next test: nothing listens to it, and nothing is stored.
+
+        A file stays open until the next one is; a served page would still ask its server, which ends.
+        """
         if page.is_closed() or len(page.context.pages) > 1:
             page.context.close()
             return
@@ -100,7 +103,7 @@ class Tabs:
         page.context.clear_cookies()
         if page.url.startswith("http"):
             page.evaluate("localStorage.clear()")
-        page.goto("about:blank")
+            page.goto("about:blank")
         if page.viewport_size != page.size:
             page.set_viewport_size(page.size)
         self._free[repr(page.options)].append(page)

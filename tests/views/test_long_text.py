@@ -1,21 +1,19 @@
 """The views of a text whose page cannot have the numbers of all layers: they come layer by layer."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from app.served import running, served
+from app.served import serving
 from regard import heads, masks
 from regard.app.server import server_state as state_module
-from regard.app.server.safety import ServerAddress
 from regard.recording import Call, Recording
 from regard.texts import read_table
 from views.axe import violations
 from views.exact_weights import blocks, exact, made, with_lse
-from views.visiting import Visitor
+from views.visiting import visitors
 
 LAYERS, HEADS, LENGTH = 7, 3, 331
 
@@ -46,12 +44,7 @@ def kept():
 
 @pytest.fixture(scope="module")
 def base(kept):
-    def app_of(port):
-        kept["app"] = served(server_address=ServerAddress(port=port))
-        kept["app"].server_state.library.give(Path("long.safetensors"), long_text())
-        return kept["app"]
-
-    with running(app_of) as address:
+    with serving({"long": long_text()}) as (kept["app"], address):
         yield address
 
 
@@ -62,18 +55,12 @@ def large(monkeypatch):
 
 @pytest.fixture
 def arrive(tabs, base):
-    visitors = []
+    with visitors(tabs, base) as visitor:
 
-    def at(place="", **options):
-        visitor = Visitor(tabs, base, **options).open(f"/look/{place}")
-        visitors.append(visitor)
-        return visitor.until("window.regard?.app?.view")
+        def at(place="", **options):
+            return visitor(**options).open(f"/look/{place}").until("window.regard?.app?.view")
 
-    yield at
-    problems = [problem for visitor in visitors for problem in visitor.problems]
-    for visitor in visitors:
-        visitor.leave()
-    assert not problems
+        yield at
 
 
 SUMMARISED = "regard.recording.layers.summaries?.done"
@@ -232,6 +219,19 @@ def test_through_a_lens_other_layers_are_said_to_be_plain(arrive):
 def test_both_languages_and_no_violations(arrive, locale):
     visitor = overview(arrive, locale=locale, bypass_csp=True)
     assert violations(visitor.page) == []
+
+
+@pytest.mark.parametrize("layer", [3, 6])
+def test_the_heading_stays_in_sight_of_the_layer_that_is_opened(arrive, layer):
+    visitor = overview(arrive, f"long?call={layer}", viewport={"width": 1100, "height": 560})
+    body, heading, card = (
+        visitor.ask(f"document.querySelector({selector!r}).getBoundingClientRect().toJSON()")
+        for selector in (".overview .scroll", ".block h2", ".card[aria-current=true]")
+    )
+    assert visitor.ask("document.querySelector('.overview .scroll').scrollTop") > 0
+    assert heading["top"] >= body["top"]
+    assert card["top"] >= heading["bottom"]
+    assert card["bottom"] <= body["bottom"]
 
 
 # ---- what goes wrong -----------------------------------------------------------------------------

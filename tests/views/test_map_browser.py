@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.served import Words, running, served, translation
+from app.served import Words, serving, translation
 from app.served import book as book_of
 from regard.app.server.assets import assets
-from regard.app.server.safety import ServerAddress
 from regard.texts import read_table
 from views.axe import violations
 from views.exact_weights import exact
-from views.visiting import Visitor
+from views.visiting import Visitor, visitors
 
 DRAWN_WORDS = """(() => {
   const words = [];
@@ -35,29 +34,15 @@ def kept():
 
 @pytest.fixture(scope="module")
 def base(kept):
-    def app_of(port):
-        kept["model"] = Words()
-        kept["app"] = served(models=[kept["model"]], server_address=ServerAddress(port=port))
-        kept["app"].server_state.library.give(Path("two.safetensors"), translation())
-        return kept["app"]
-
-    with running(app_of) as address:
+    kept["model"] = Words()
+    with serving({"two": translation()}, models=[kept["model"]]) as (kept["app"], address):
         yield address
 
 
 @pytest.fixture
 def visit(tabs, base):
-    visitors = []
-
-    def arrive(**options):
-        visitors.append(Visitor(tabs, base, **options))
-        return visitors[-1]
-
-    yield arrive
-    problems = [problem for visitor in visitors for problem in visitor.problems]
-    for visitor in visitors:
-        visitor.leave()
-    assert not problems
+    with visitors(tabs, base) as visitor:
+        yield visitor
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from app.served import BASE, running, served
+from app.served import BASE, served, serving
 from regard import masks
-from regard.app.server.safety import ServerAddress
 from regard.errors import ArgumentError
 from regard.recording import Recording
 from regard.views.map import HeadMatrix, build, peak, tile
@@ -120,12 +119,7 @@ def book():
 
 @pytest.fixture(scope="module")
 def base():
-    def app_of(port):
-        app = served(server_address=ServerAddress(port=port))
-        app.server_state.library.give(Path("why.safetensors"), book())
-        return app
-
-    with running(app_of) as address:
+    with serving({"why": book()}) as (_, address):
         yield address
 
 

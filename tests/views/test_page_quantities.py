@@ -15,7 +15,7 @@ from regard.recording.output_projection import find_projection
 from regard.views.page.page_layer import PROJECTED, RESIDUALS, carried_layers
 from regard.views.page.page_payload import payload_of
 from views import stage
-from views.axe import violations
+from views.axe import RULES, violations
 from views.decoding import Decoded
 from views.recordings import CASES, case
 from views.viewing import SVG, Page, open_stage
@@ -569,4 +569,4 @@ def test_both_languages_name_and_explain_it(colourful):
 @pytest.mark.parametrize("view", ["text", "overview", "lines", "matrix", "heads", "steps"])
 def test_nobody_is_kept_out(colourful, view, theme):
     colourful.set(view=view, theme=theme, what="product", call=0, head=1, query=5, quiet="off")
-    assert violations(colourful.page) == []
+    assert violations(colourful.page, *RULES[theme]) == []

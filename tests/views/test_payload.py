@@ -21,6 +21,7 @@ from regard.views.page.array_packing import ArrayStore
 from regard.views.page.base85 import DIGITS, in_digits
 from regard.views.page.mask_intervals import intervals
 from regard.views.page.quantisation import quantise
+from views import stage
 from views.decoding import Decoded, array_of, bytes_of
 from views.recordings import CASES, case, dense, recorded
 
@@ -284,8 +285,31 @@ def test_a_page_opens_with_the_strongest_head_that_is_not_a_sink():
     assert _opened([resting, telling, before], TIRED, start={"call": 0, "head": 2})["start"]["head"] == 2
 
 
+def test_what_the_last_row_of_cross_attention_writes_is_not_part_of_the_text():
+    from regard.views.page.page_payload import payload_of
+
+    seen = stage.everything().recording
+    header = payload_of(seen, seen.calls).header
+    rows = header["texts"][header["calls"][4]["queryText"]]
+    assert rows["tokens"] == ["猫", "坐", "在", "地", "上", "</s>", "…"]
+    assert rows["special"] == [5, 6]
+    assert rows["spaces"][-1] == "1"
+
+
 def test_a_page_without_words_opens_with_nothing_pinned():
     assert _opened([_even_with([(2, 9)], 11)], list("0123456789."))["start"] == {}
+
+
+def test_cards_of_a_short_text_go_on_with_what_other_heads_seem_to_do():
+    n = 12
+    before = _even_with([(query, query - 1) for query in range(1, n)], n)
+    first = _even_with([(query, 0) for query in range(1, n)], n)
+    words = [f"w{i}" for i in range(n)]
+    header = _opened([before, first, first], words)
+    clear, heads = header["cards"]["clear"], header["cards"]["heads"]
+    assert [(card[1], card[2]) for card in heads[:clear]] == [(0, "previous")]
+    assert [(card[1], card[2]) for card in heads[clear:]] == [(1, "first"), (2, "first")]
+    assert [found and found[0] for found in header["calls"][0]["roles"]] == ["previous", None, None]
 
 
 def test_cards_show_each_role_once_before_any_twice():
@@ -293,7 +317,7 @@ def test_cards_show_each_role_once_before_any_twice():
     before = _even_with([(query, query - 1) for query in range(1, n)], n)
     after = _even_with([(query, query + 1) for query in range(n - 1)], n)
     header = _opened([before, before, before, after], [f"w{i}" for i in range(n)])
-    assert header["cards"]["clear"]
+    assert header["cards"]["clear"] == 3
     assert [(card[1], card[2]) for card in header["cards"]["heads"]] == [
         (0, "previous"),
         (3, "next"),

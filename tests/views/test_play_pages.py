@@ -8,8 +8,10 @@ from regard.kernels import reference
 from regard.lessons.playable_pages import write_playables
 from regard.lessons.sentence_explanation import attend_sentence
 from regard.texts import read_table
-from regard.views.play import PLAYABLES
-from views.axe import violations
+from regard.translator import embedded
+from regard.translator.translate_text import count_parameters
+from regard.views.play import PLAYABLES, CourseLinks
+from views.axe import RULES, violations
 
 PHONE = {"width": 390, "height": 844}
 PAGES = [one.page for one in PLAYABLES.values()]
@@ -61,7 +63,7 @@ def test_the_policy_of_a_page_allows_its_program_and_nothing_else(play, name):
 def test_no_serious_violation(play, name, scheme):
     page = play(name, color_scheme=scheme)
     assert page.evaluate("document.documentElement.dataset.theme") == scheme
-    assert violations(page, *(["color-contrast"] if scheme == "dark" else [])) == []
+    assert violations(page, *RULES[scheme]) == []
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -109,6 +111,28 @@ def test_pages_link_to_each_other(play, folder):
     links = page.evaluate("[...document.querySelectorAll('nav a[href]')].map((a) => a.getAttribute('href'))")
     assert sorted([*links, "play-masks.html"]) == sorted(one.file for one in PLAYABLES.values())
     assert all((folder / link).exists() for link in links)
+
+
+def test_on_a_site_a_page_links_back_to_the_course(opened, tmp_path):
+    titles = {"en": "1 · One query", "zh": "1 · 一个查询"}
+    course = CourseLinks(
+        {lang: f"{lang}/index.html" for lang in titles},
+        {lang: [(title, f"{lang}/lesson.html")] for lang, title in titles.items()},
+    )
+    (file,) = write_playables(tmp_path, ["query"], courses={"play-one-query.html": course})
+    page = opened(file).page
+    for lang in titles:
+        assert page.get_attribute("a.brand", "href") == f"{lang}/index.html"
+        link = page.get_by_role("link", name=titles[lang])
+        assert link.get_attribute("href") == f"{lang}/lesson.html"
+        assert violations(page) == []
+        page.click("[data-tool=language]")
+
+
+def test_alone_a_page_has_no_link_to_a_course(play):
+    page = play("masks")
+    assert page.locator(".lessons, a.brand").count() == 0
+    assert page.locator("b.brand").inner_text() == "regard"
 
 
 # ---- one query -------------------------------------------------------------------------------
@@ -206,6 +230,25 @@ def test_the_vectors_of_the_lesson_give_its_numbers(play):
     assert numbers(page, ".key-row:not(.head) .dot") == [1.25, 1.1, 1.0]
     assert numbers(page, ".key-row:not(.head) .score") == [0.88, 0.78, 0.71]
     assert numbers(page, WEIGHTS) == [0.365, 0.329, 0.306]
+    assert page.locator(".key-row:not(.head) .key").all_inner_texts() == ["我", "喜欢", "AI"]
+    page.get_by_role("button", name="Remove a key").click()
+    page.get_by_role("button", name="Add a key").click()
+    assert page.locator(".key-row:not(.head) .key").all_inner_texts() == ["我", "喜欢", "key 3"]
+
+
+@pytest.mark.parametrize("viewport", [{"width": 1200, "height": 1000}, PHONE])
+@pytest.mark.parametrize("preset", ["Spread out", "by hand"])
+def test_labels_on_the_plane_lie_neither_on_each_other_nor_on_a_point(play, preset, viewport):
+    page = play("one-query", viewport=viewport)
+    page.get_by_role("button", name=preset).click()
+    overlapping = """() => {
+      const boxes = [...document.querySelectorAll(".plane .label")].map((one) => one.getBoundingClientRect());
+      const knobs = [...document.querySelectorAll(".plane .knob")].map((one) => one.getBoundingClientRect());
+      return boxes.flatMap((one, at) => [...boxes.slice(0, at), ...knobs].filter((other) =>
+        one.left < other.right && other.left < one.right
+        && one.top < other.bottom && other.top < one.bottom));
+    }"""
+    assert page.evaluate(overlapping) == []
 
 
 def test_keys_are_added_and_removed_and_can_have_values(play):
@@ -529,9 +572,9 @@ def test_a_mask_with_a_table_has_its_own_length(play):
 def test_every_block_opens_to_shapes_formula_and_numbers(play):
     page = play("transformer")
     blocks = page.locator(".diagram .block")
-    assert blocks.count() == 25
+    assert blocks.count() == 27
     titles = set()
-    for index in range(25):
+    for index in range(27):
         block = blocks.nth(index)
         block.focus()
         page.keyboard.press("Enter")
@@ -547,7 +590,16 @@ def test_every_block_opens_to_shapes_formula_and_numbers(play):
         assert "undefined" not in text
         assert "transformer." not in text
         assert "{" not in text  # a number that nobody filled in
-    assert len(titles) == 25
+    assert len(titles) == 27
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_the_share_of_the_feed_forward_block_is_that_of_its_layer(play, stack):
+    page = play("transformer")
+    page.get_by_role("button", name=f"{stack.title()}: feed-forward", exact=True).click()
+    layer = getattr(embedded().model, stack).layers[0]
+    share = count_parameters(layer.feed_forward) / count_parameters(layer)
+    assert f"{100 * share:.0f}% of the parameters" in page.locator(".panel .says").inner_text()
 
 
 def test_layers_heads_and_tokens_can_be_chosen(play):
@@ -563,6 +615,18 @@ def test_layers_heads_and_tokens_can_be_chosen(play):
     shown = [float(text.rstrip("%")) for text in page.locator(".bars dd span").all_inner_texts()]
     np.testing.assert_allclose(shown, 100 * np.array(weights), atol=0.51)
     assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
+
+
+@pytest.mark.parametrize("viewport", [{"width": 1200, "height": 1000}, PHONE])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_name_of_a_chosen_block_fits_into_it(play, lang, viewport):
+    page = play("transformer", lang=lang, viewport=viewport)
+    too_wide = """(blocks) => blocks.filter((block) => {
+      block.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+      const [frame, text] = [block.querySelector("rect"), block.querySelector("text")];
+      return frame && text.getBBox().width > frame.getBBox().width - 4;
+    }).map((block) => block.textContent)"""
+    assert page.locator(".diagram .block").evaluate_all(too_wide) == []
 
 
 def test_the_blocks_are_walked_through_in_order(play):

@@ -9,7 +9,7 @@ from app.served import Words, running, served, translation
 from regard.app.server.assets import assets, document
 from regard.app.server.safety import ServerAddress
 from regard.texts import read_table
-from views.visiting import Visitor
+from views.visiting import visitors
 
 SPOKEN = "document.documentElement.lang"
 SAID = """(() => {
@@ -45,17 +45,8 @@ def told(request):
 
 @pytest.fixture
 def visit(tabs, told):
-    visitors = []
-
-    def visitor(locale):
-        visitors.append(Visitor(tabs, told[0], locale=locale))
-        return visitors[-1]
-
-    yield visitor
-    problems = [problem for one in visitors for problem in one.problems]
-    for one in visitors:
-        one.leave()
-    assert not problems
+    with visitors(tabs, told[0]) as visitor:
+        yield lambda locale: visitor(locale=locale)
 
 
 def open_page(visitor, page):

@@ -90,6 +90,21 @@ def test_a_playable_is_linked_where_it_was_written(site):
 
 
 @pytest.mark.parametrize(("folder", "lang"), [("", "en"), ("zh", "zh")])
+def test_a_playable_links_back_to_its_lessons(site, folder, lang):
+    course = script("make_site").course_of("masks", lang)
+    assert [title for title, _ in course.lessons["en"]] == ["4 · Masks", "9 · Long texts"]
+    assert [title for title, _ in course.lessons["zh"]] == ["4 · 掩码", "9 · 长文本"]
+    for other, wanted in (("en", "en"), ("zh", "zh-CN")):
+        for address in (course.home[other], *(address for _, address in course.lessons[other])):
+            assert f'<html lang="{wanted}"' in read(site / folder / address)
+
+
+def test_every_playable_has_a_lesson():
+    made = script("make_site")
+    assert all(made.course_of(name, "en").lessons["zh"] for name in made.PLAYABLES)
+
+
+@pytest.mark.parametrize(("folder", "lang"), [("", "en"), ("zh", "zh")])
 def test_each_language_has_its_playables(site, folder, lang):
     assert read(site / folder / "play-one-query.html") == lang
 
@@ -131,6 +146,17 @@ def test_a_lesson_links_to_its_notebook(tmp_path, monkeypatch):
         page = read(tmp_path / "zh" / "lessons" / "zh" / lesson.name)
         assert f"[本课的笔记本]({lesson.stem}.ipynb)" in page
         assert (tmp_path / "outputs" / "zh" / "lessons" / "zh" / f"{lesson.stem}.ipynb").exists()
+
+
+def test_the_steps_of_an_explanation_are_blocks_of_their_own(tmp_path):
+    made = script("make_site")
+    cell = made.nbformat.v4.new_code_cell("regard.explain(…)")
+    text = "# I love AI\n\n## 1. x\n\n| | 0 |\n|---|---|\n| a | 1 |\n\n## 2. W_q\n\nA matrix."
+    cell.outputs = [made.nbformat.v4.new_output("display_data", data={"text/markdown": text})]
+    page = made.with_results(made.nbformat.v4.new_notebook(cells=[cell]), "small", tmp_path)
+    assert '#### I love AI\n\n<div class="steps narrow" markdown>' in page
+    assert page.count('<div class="step" markdown>\n\n##### ') == 2
+    assert page.count("<div") == page.count("</div>") == 3
 
 
 def test_what_a_cell_prints_in_pieces_is_one_block(tmp_path):

@@ -275,7 +275,12 @@ def test_the_address_keeps_what_is_compared(same):
 
 def test_other_tokens_are_shown_side_by_side_only(apart):
     assert apart.run("regard.recording.what") == ["weight"]
-    assert "side by side only" in apart.text(".controls")
+    assert apart.text(".controls").startswith("Different tokens\n")
+    apart.page.locator(".controls .term").first.hover()
+    box = apart.page.locator(".explanation")
+    box.wait_for()
+    assert "only shown side by side" in box.inner_text()
+    apart.page.mouse.move(2, 2)
     apart.page.keyboard.press("d")
     assert apart.now("what") == "weight"
 
@@ -357,14 +362,51 @@ def test_a_phone_shows_both_above_each_other(phone, view):
     phone.opened.check()
 
 
+@pytest.mark.parametrize("others", [["[CLS]", "un", "##able", "cats", "[SEP]"], ["other", "words"]])
+def test_the_controls_of_a_comparison_are_one_line(browser, tmp_path, others):
+    words = ["[CLS]", "un", "##able", "cats", "[SEP]"]
+    found = open_compared(browser, tmp_path, language(words), language(others, seed=1))
+    centres = found.run(
+        "[...document.querySelectorAll('.controls > :not(.push)')]"
+        ".map((one) => one.getBoundingClientRect()).map(({ top, bottom }) => Math.round((top + bottom) / 2))"
+    )
+    assert len(centres) == 8
+    assert max(centres) - min(centres) <= 2
+    found.opened.check()
+    found.page.context.close()
+
+
+def test_an_encoder_beside_a_decoder(browser, tmp_path):
+    decoder = language(["the", "cat", "sat", "on", "mats"])
+    call = decoder.calls[0]
+    lse = regard.attention_statistics(call.q, call.k, scale=call.scale).lse
+    open_to_all = replace(call, kind="encoder", lse=lse, mask=masks.everything())
+    encoder = Recording("Other", [replace(open_to_all, layer=layer) for layer in (0, 1)])
+    encoder.tokens = decoder.tokens
+    found = open_compared(browser, tmp_path, encoder, decoder, names=["sees all", "sees the past"])
+    for view in VIEWS:
+        found.set(view=view, call=0, query=2, key=0)
+        assert found.page.locator(".side-pane").count() == 2
+    found.set(view="matrix", call=0, head=0, query=1, key=4)
+    assert "masked" in found.text(".second .readout")
+    assert "masked" not in found.text(".side-pane:not(.second) .readout")
+    found.set(what="difference")
+    later = -regard.attention_weights(call.q, call.k, scale=call.scale)[0, 0, 1, 4]
+    assert found.readout()[2] == pytest.approx(float(later), abs=CLOSE)
+    found.set(what="weight", call=1)
+    assert "no layer 1 to compare with" in found.text(".second .notice")
+    found.opened.check()
+    found.page.context.close()
+
+
 # ---- what is refused ------------------------------------------------------------------------------
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path):
     one = language(list("abc"))
-    encoder = Recording("Other", [replace(call, kind="encoder") for call in one.calls])
-    with pytest.raises(ArgumentError, match=r"kind of attention in common. Got decoder and encoder"):
-        regard.page(one, encoder, tmp_path / "x.html")
+    cross = Recording("Other", [replace(call, kind="cross") for call in one.calls])
+    with pytest.raises(ArgumentError, match=r"kind of attention in common. Got decoder and cross"):
+        regard.page(one, cross, tmp_path / "x.html")
     with pytest.raises(ArgumentError, match=r"for pages of two recordings. Got one recording"):
         regard.page(one, tmp_path / "x.html", names=["a", "b"])
     with pytest.raises(ArgumentError, match=r"two texts, one for each recording. Got names = 'ab'"):

@@ -21,7 +21,7 @@ def through_lens(weights, query_tokens, key_tokens, *, special, words, sinks):
                 found.append([i])
         return found
 
-    is_special = [np.array([t[0] in "[<" for t in tokens]) for tokens in (query_tokens, key_tokens)]
+    is_special = [np.array([t[0] in "[<…" for t in tokens]) for tokens in (query_tokens, key_tokens)]
     sink = np.zeros(len(key_tokens), bool)
     if sinks == "first":
         sink[0] = True

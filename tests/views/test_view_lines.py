@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from views.viewing import CLOSE
+from views.viewing import CLOSE, words_of
 
 
 def test_lines_read_the_mean_over_the_heads_that_are_on(page):
@@ -29,7 +29,7 @@ def test_lines_hover_shows_and_click_pins(page):
     assert page.run("regard.lines().every((line) => line.row === 4)")
     found = page.run("regard.lines().map((line) => [line.column, line.weight])")
     wanted = page.shown.weights(2, 1)[4]
-    assert {int(column) for column, _ in found} == {j for j in range(7) if wanted[j] > 0.02}
+    assert {int(column) for column, _ in found} == {j for j in range(1, 6) if wanted[j] > 0.02}
     assert all(weight == pytest.approx(wanted[int(column)], abs=CLOSE) for column, weight in found)
     page.page.click('.column.key .token[data-index="2"]')
     page.page.mouse.move(2, 2)
@@ -38,6 +38,21 @@ def test_lines_hover_shows_and_click_pins(page):
     page.page.keyboard.press("Escape")
     assert page.now("key") is None
     assert page.text(".readout").startswith("Point at a token")
+
+
+def test_the_lines_of_a_token_leave_out_sinks_and_an_export_says_so(page):
+    page.set(view="lines", call=0, query=4, heads=[3])
+    wanted = page.shown.weights(0, 3)[4]
+    special = {0, len(wanted) - 1}
+    assert wanted[[*special]].max() > 0.02
+    assert not special & {*page.run("regard.lines().map(({ column }) => column)")}
+    assert "All of the token, besides sinks" in words_of(page.run("regard.exportSvg()").encode())
+    # A key is pointed at because of its lines, and so is every line above a threshold.
+    page.set(query=None, key=0)
+    assert len(page.run("regard.lines()")) > 1
+    page.set(query=4, key=None, least="0.01")
+    assert special & {*page.run("regard.lines().map(({ column }) => column)")}
+    assert "At least 1.0%" in words_of(page.run("regard.exportSvg()").encode())
 
 
 def test_a_long_text_begins_with_one_head_that_goes_with_the_choice(longer):

@@ -37,6 +37,7 @@ class Page:
     def reset(self):
         self.run(
             "(regard.state.set(JSON.parse(given)), regard.app.help.isOpen && regard.app.help.close(),"
+            " regard.app.find.root.hidden || regard.app.find.close(), document.activeElement?.blur(),"
             " regard.app.closest = 'matrix', 0)",
             self.fresh,
         )

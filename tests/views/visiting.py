@@ -1,5 +1,7 @@
 """A visitor of the served app in Chromium."""
 
+from contextlib import contextmanager
+
 from views.browser import Heard, go_to, until
 
 SETTLED = "window.regard?.app?.margins && regard.app.layer.idle"
@@ -45,3 +47,19 @@ class Visitor:
         else:
             self.open(f"{path}#{place}")
         return self.settled()
+
+
+@contextmanager
+def visitors(tabs, base):
+    """Makes visitors of a server; at the end they leave, and none of them may have had a problem."""
+    found = []
+
+    def visitor(**options):
+        found.append(Visitor(tabs, base, **options))
+        return found[-1]
+
+    yield visitor
+    problems = [problem for one in found for problem in one.problems]
+    for one in found:
+        one.leave()
+    assert not problems

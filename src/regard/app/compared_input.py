@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 LONGEST_NAME = 60
 """How many characters of a text are used as the name of a side."""
 
+KEPT_ALIKE = 20
+"""How many characters of what two long texts begin with alike are kept before the first difference."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -76,8 +79,8 @@ def second_side(
         lang=lang,
         **reading,
     )
-    texts = [] if comparison.text is None else [subject.text, other.text]
-    models = [] if comparison.model is None else [subject.model, other.model]
+    texts = [] if comparison.text is None else _told_apart(subject.text, other.text)
+    models = [] if comparison.model is None else _labels(subject.model, other.model)
     edits = [] if comparison.edit is None else [TEXTS.say("look.plain", lang), repr(comparison.edit)]
     named = [side for side in (texts, models, edits) if side]
     names = [" · ".join(map(_short, parts)) for parts in zip(*named)]
@@ -86,6 +89,27 @@ def second_side(
 
 def _listed(layers: Sequence[int] | None, lang: str) -> str:
     return TEXTS.say("look.layers.all", lang) if layers is None else ", ".join(map(str, layers))
+
+
+def _labels(one: str, other: str) -> list[str]:
+    """The names of two models."""
+    from regard.app.server.model_label import model_label, unique_labels
+
+    return unique_labels([model_label(one), model_label(other)])
+
+
+def _told_apart(one: str, other: str) -> list[str]:
+    """Two names without most of what they begin with alike, if they would be cut before they differ.
+
+    >>> _told_apart("a " * 40 + "cat", "a " * 40 + "mat")
+    ['… a a a a a a a a a cat', '… a a a a a a a a a mat']
+    """
+    if max(len(one), len(other)) <= LONGEST_NAME:
+        return [one, other]
+    alike = next((at for at, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
+    start = max(0, alike - KEPT_ALIKE)
+    start += one[start:].find(" ") + 1 if start else 0  # whole words
+    return [f"… {name[start:]}" if start else name for name in (one, other)]
 
 
 def _short(name: str) -> str:

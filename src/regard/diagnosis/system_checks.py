@@ -10,7 +10,10 @@ from pathlib import Path
 
 from regard.machine import cache_folder
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+BROWSERS = (
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge",
+    "chromium-headless-shell",
+)  # fmt: skip
 PLACES = {
     "darwin": ("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",),
     "win32": (

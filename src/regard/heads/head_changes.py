@@ -50,9 +50,10 @@ def changes(
     """The heads of a recording compared with those of another one, the ones that changed most first.
 
     Calls of the same kind and layer are compared, or one after another if the recordings have no layer in
-    common; heads by their number. Both must have read the same tokens, or texts of the same length with at
-    least half of their tokens equal. ``difference`` is the weight in ``other`` minus that in ``recording``.
-    ``changes(seen, seen, layers=2, other_layers=5)`` compares two layers of one recording.
+    common; an encoder also with a decoder; heads by their number. Both must have read the same tokens, or
+    texts of the same length with at least half of their tokens equal. ``difference`` is the weight in
+    ``other`` minus that in ``recording``. ``changes(seen, seen, layers=2, other_layers=5)`` compares two
+    layers of one recording.
 
     >>> import torch, regard
     >>> from regard import edits, masks
@@ -92,16 +93,26 @@ def changes(
 
 
 def paired_calls(calls: Sequence[Call], others: Sequence[Call]) -> list[tuple[Call, Call]]:
-    """The calls of two recordings that are compared: of one kind and run, by layer, else in order."""
+    """The calls of two recordings that are compared: of one kind and run, by layer, else in order.
+
+    An encoder and a decoder have no kind in common; what they do within their text is compared.
+    """
     found = []
     for place in dict.fromkeys((call.kind, call.run) for call in calls):
         own, twins = ([one for one in side if (one.kind, one.run) == place] for side in (calls, others))
-        layers = {one.layer: one for one in reversed(twins)}
-        if any(one.layer in layers for one in own):
-            found += [(one, layers[one.layer]) for one in own if one.layer in layers]
-        else:
-            found += list(zip(own, twins))
-    return found
+        found += _paired_layers(own, twins)
+    if found:
+        return found
+    own, twins = ([one for one in side if one.kind != "cross" and one.run == 0] for side in (calls, others))
+    return _paired_layers(own, twins)
+
+
+def _paired_layers(own: Sequence[Call], twins: Sequence[Call]) -> list[tuple[Call, Call]]:
+    """Calls of the same layer, or if there are none, one after another."""
+    layers = {one.layer: one for one in reversed(twins)}
+    if any(one.layer in layers for one in own):
+        return [(one, layers[one.layer]) for one in own if one.layer in layers]
+    return list(zip(own, twins))
 
 
 def same_positions(recording: Recording, call: Call, other: Recording, twin: Call, batch: int = 0) -> bool:

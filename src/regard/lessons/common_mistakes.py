@@ -104,7 +104,7 @@ def find_mistakes() -> CommonMistakes:
 def draw_mistakes(found: CommonMistakes, lang: str = "en") -> Figure:
     """The similarity of three keys: as an outer product of scores, and the true one."""
     return draw(
-        Cells(text("mistakes.outer", lang), found.keys_product),
-        Cells(text("mistakes.cosine", lang), found.keys_similarity),
+        Cells(text("mistakes.outer", lang), found.keys_product, numbers=True),
+        Cells(text("mistakes.cosine", lang), found.keys_similarity, numbers=True),
         title=text("demo.mistakes.claim", lang),
     )

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
+from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 
 from regard.views.figures.bar_rows import PITCH, draw_bars, rows_of
+from regard.views.figures.colours import ColourScale
 from regard.views.figures.figure_layout import FigureLayout
+from regard.views.figures.heat_map import print_numbers
 from regard.views.figures.style import ACCENT, FAINT, MAP, PAPER, QUIET, SIGNED_MAP, head_style, house_style
 
 SIDE = 2.1
@@ -31,6 +34,7 @@ class Cells:
     rows: Sequence[str] | None = None
     columns: Sequence[str] | None = None
     sides: tuple[str, str] = ("", "")  # what rows and columns count
+    numbers: bool = False  # print each value in its cell
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,14 +120,11 @@ def _cells(layout: FigureLayout, axes: Axes, panel: Cells) -> None:
     else:
         signed = bool((values < 0).any())
         limit = float(np.abs(values).max()) or 1.0
-        axes.imshow(
-            values,
-            cmap=SIGNED_MAP if signed else MAP,
-            vmin=-limit if signed else 0.0,
-            vmax=limit,
-            aspect="auto",
-            interpolation="nearest",
-        )
+        cmap = colormaps[SIGNED_MAP if signed else MAP]
+        colours = ColourScale(Normalize(-limit if signed else 0.0, limit), cmap)
+        axes.imshow(values, cmap=cmap, norm=colours.norm, aspect="auto", interpolation="nearest")
+        if panel.numbers:
+            print_numbers(axes, values, colours, SIDE / wide, layout.sizes.text)
     axes.spines[:].set_visible(False)
     layout.label(axes, "y", panel.rows, count, SIDE / count)
     layout.label(axes, "x", panel.columns, wide, SIDE / wide)

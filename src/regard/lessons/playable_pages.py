@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from regard import atomic
-from regard.views.play import PLAYABLES, Playable, playable_html
+from regard.views.play import PLAYABLES, CourseLinks, Playable, playable_html
 
 SENTENCE = "I love AI"
 """The words with which the sentence begins."""
 
 
 def write_playables(
-    folder: str | Path, names: Sequence[str] = tuple(PLAYABLES), *, lang: str = "en"
+    folder: str | Path,
+    names: Sequence[str] = tuple(PLAYABLES),
+    *,
+    lang: str = "en",
+    courses: Mapping[str, CourseLinks] | None = None,
 ) -> list[Path]:
     """Write these pages into a folder, with links to each other, and return their paths.
+
+    On a site each also links to its lessons: ``courses`` has them by the name of the page's file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -27,7 +33,13 @@ def write_playables(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     return [
-        write_playable(one, folder / one.file, lang=lang, beside=chosen if len(chosen) > 1 else ())
+        write_playable(
+            one,
+            folder / one.file,
+            lang=lang,
+            beside=chosen if len(chosen) > 1 else (),
+            course=(courses or {}).get(one.file),
+        )
         for one in chosen
     ]
 
@@ -39,9 +51,11 @@ def write_playable(
     text: str | None = None,
     lang: str = "en",
     beside: Sequence[Playable] = (),
+    course: CourseLinks | None = None,
 ) -> Path:
     """Write one page; ``text`` is the sentence or the mask that it begins with."""
-    atomic.write_text(path, playable_html(playable, start_of(playable, text), lang=lang, beside=beside))
+    start = start_of(playable, text)
+    atomic.write_text(path, playable_html(playable, start, lang=lang, beside=beside, course=course))
     return path
 
 

@@ -27,7 +27,7 @@ TRANSLATED = "The cat is sleeping on the bed."
 """The sentence that the page shows by default."""
 
 MOST_TOKENS = 24
-"""The most tokens on either side: each adds about 40 kB to the page."""
+"""The most tokens on either side: each adds about 50 kB to the page."""
 
 CANDIDATES = 5
 """How many next characters are shown at each step."""

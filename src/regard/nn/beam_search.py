@@ -1,12 +1,13 @@
-"""Beam search: several candidate texts per prompt, of which the best is returned.
+"""Beam search: several candidate texts per prompt, of which one is returned.
 
 A beam that has ended is kept and competes with the others by its penalised score
-``log p / length ** length_penalty``. The search stops when no unfinished beam can still win.
+``log p / length ** length_penalty``. The search stops when no unfinished beam can still win. If somebody else
+chooses among the beams, it stops when all of them have ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -30,6 +31,22 @@ class BeamObserver(Protocol):
         ``rows`` is None if the search failed.
         """
 
+
+@dataclass(frozen=True)
+class BeamCandidate:
+    """A text that a beam search found for a prompt.
+
+    >>> BeamCandidate(tokens=(7, 8, 2), log_probability=-1.5, ended=True).tokens
+    (7, 8, 2)
+    """
+
+    tokens: tuple[int, ...]  # including the end token
+    log_probability: float
+    ended: bool  # False if the search was cut off first
+
+
+Choice = Callable[[int, Sequence[BeamCandidate]], int]
+"""Gets the number of a prompt and its candidates, best first; returns the place of the one to keep."""
 
 _observers: ContextVar[tuple[BeamObserver, ...]] = ContextVar("observers", default=())
 
@@ -83,14 +100,16 @@ def beam_search(
     padding: int,
     forbidden: int | None,
     length_penalty: float,
+    choose: Choice | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Tokens, lengths, log-probabilities and score of the best text of each prompt."""
+    """Tokens, lengths, log-probabilities and score of the best, or the chosen, text of each prompt."""
     observers = _observers.get()
     for observer in observers:
         observer.begin(model)
     best = None
     try:
-        best = _searched(decoding, beams, maximum, end, padding, forbidden, length_penalty)
+        found = _searched(decoding, beams, maximum, end, padding, forbidden, length_penalty, choose)
+        best = _winner(found, padding, length_penalty, choose)
     finally:
         for observer in observers:
             observer.end(None if best is None else best.rows[:, 0])
@@ -105,8 +124,9 @@ def _searched(
     padding: int,
     forbidden: int | None,
     length_penalty: float,
+    choose: Choice | None,
 ) -> _Beams:
-    """The best beam of each prompt."""
+    """The beams of each prompt when the search stops."""
     logits = decoding.logits()
     batch = len(logits)
     decoding.split(beams)
@@ -117,12 +137,12 @@ def _searched(
             logits = decoding.logits()
         chances = _chances(logits, state, padding, forbidden)
         state, parents, tokens = _grow(state, chances, end, length_penalty)
-        if _decided(state, maximum, length_penalty):
+        if bool(state.ended.all()) if choose else _decided(state, maximum, length_penalty):
             break
         first_rows = torch.arange(batch, device=parents.device)[:, None] * beams
         decoding.reorder((first_rows + parents).flatten())
         decoding.append(tokens.flatten())
-    return _best(state, padding, length_penalty)
+    return state
 
 
 def _first(batch: int, beams: int, like: Tensor) -> _Beams:
@@ -179,9 +199,11 @@ def _decided(state: _Beams, maximum: int, length_penalty: float) -> bool:
     return bool((state.ended.any(1) & (ended >= hopes)).all())
 
 
-def _best(state: _Beams, padding: int, length_penalty: float) -> _Beams:
-    """The best beam of each prompt, with padding after its end."""
-    winner = state.take(state.ranks(length_penalty).argmax(1, keepdim=True))
+def _winner(state: _Beams, padding: int, length_penalty: float, choose: Choice | None) -> _Beams:
+    """One beam of each prompt, with padding after its end."""
+    ranks = state.ranks(length_penalty)
+    place = ranks.argmax(1, keepdim=True) if choose is None else _chosen(state, ranks, choose)
+    winner = state.take(place)
     longest = int(winner.lengths.max())
     behind = torch.arange(longest, device=winner.lengths.device) >= winner.lengths[..., None]
     return replace(
@@ -190,3 +212,21 @@ def _best(state: _Beams, padding: int, length_penalty: float) -> _Beams:
         chances=winner.chances[..., :longest].masked_fill(behind, 0.0),
         rows=winner.rows[..., :longest].masked_fill(behind, -1),
     )
+
+
+def _chosen(state: _Beams, ranks: Tensor, choose: Choice) -> Tensor:
+    """The beam that ``choose`` names for each prompt, ``(batch, 1)``."""
+    order = ranks.argsort(dim=1, descending=True, stable=True)
+    ranked = state.take(order)
+    scores, lengths, ended = ranked.scores.tolist(), ranked.lengths.tolist(), ranked.ended.tolist()
+    places = []
+    for prompt, texts in enumerate(ranked.tokens.tolist()):
+        candidates = [
+            BeamCandidate(tuple(tokens[:length]), score, done)
+            for tokens, length, score, done in zip(
+                texts, lengths[prompt], scores[prompt], ended[prompt], strict=True
+            )
+            if score > -torch.inf  # with a small vocabulary some beams can stay empty
+        ]
+        places.append(choose(prompt, candidates))
+    return order.gather(1, torch.tensor(places, device=order.device)[:, None])

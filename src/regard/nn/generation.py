@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from regard.checks import check_integer
 from regard.deprecation import renamed_arguments
 from regard.errors import ArgumentError, DtypeError
-from regard.nn.beam_search import beam_search
+from regard.nn.beam_search import Choice, beam_search
 from regard.nn.decoding import Decoding, begin
 from regard.nn.models import LanguageModel, Seq2Seq
 from regard.nn.sampling import TokenSampler
@@ -50,6 +50,7 @@ def generate(
     eos_token_id: int | None = None,
     num_beams: int = 1,
     length_penalty: float = 1.0,
+    choose: Choice | None = None,
     temperature: float | None = None,
     top_p: float | None = None,
     generator: torch.Generator | None = None,
@@ -67,6 +68,8 @@ def generate(
         eos_token_id: the token that ends a text; without it every text gets ``max_new_tokens`` tokens.
         num_beams: above 1, beam search that keeps this many texts at every step.
         length_penalty: beams compete by ``log p / length ** length_penalty``.
+        choose: chooses among the beams in place of that score: gets the number of a prompt and its
+            candidates (``tokens``, ``log_probability``, ``ended``), best first, and returns the place of one.
         temperature: sample from ``softmax(logits / temperature)``.
         top_p: sample from the smallest set of tokens with at least this total probability.
         generator: the random generator; the same seed gives the same text.
@@ -100,6 +103,13 @@ def generate(
             temperature=sampler.temperature,
             length_penalty=length_penalty,
         )
+    if choose is not None and num_beams == 1:
+        raise ArgumentError(
+            "choose needs several beams to choose among (num_beams = {num_beams}).",
+            got="a function",
+            do="Pass num_beams=4, for example.",
+            num_beams=num_beams,
+        )
     padding = _padding(model, eos_token_id)
     with torch.inference_mode(), _evaluating(model):
         decoding = begin(model, prompt, start=start, keep=keep, new=max_new_tokens, cached=cache)
@@ -113,6 +123,7 @@ def generate(
                 padding=padding,
                 forbidden=model.padding,
                 length_penalty=length_penalty,
+                choose=choose,
             )
             return Generated(*found)
         return _one_by_one(decoding, sampler, max_new_tokens, eos_token_id, padding, model.padding)

@@ -25,7 +25,7 @@ from regard.recording import Call, Recording
 from regard.translator.files import read_text
 from regard.translator.names import PLACEHOLDERS, HiddenNames
 from regard.translator.sentence_splitting import split_sentences
-from regard.translator.translate_text import Translator
+from regard.translator.translate_text import NUM_BEAMS, Translator
 from regard.translator.vocabulary import END, EnglishTokens, Vocabularies
 from regard.translator.watched_translation import WatchedTranslation, look
 
@@ -154,7 +154,7 @@ def align(
     text: str,
     by: AlignmentHead,
     *,
-    num_beams: int = 4,
+    num_beams: int = NUM_BEAMS,
     max_new_tokens: int | None = None,
     eos_token_id: int = END,
 ) -> TranslationAlignment:

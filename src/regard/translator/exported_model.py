@@ -15,30 +15,38 @@ from regard.translator.alignment import measure_heads
 from regard.translator.card import FILE as CARD
 from regard.translator.card import card
 from regard.translator.dictionary import DictionaryEntry
+from regard.translator.epoch_pairs import EpochPairs
 from regard.translator.evaluation import check_scoring
 from regard.translator.files import read_text, write_text
 from regard.translator.lexicon import learn_lexicon, learned_names, taught_words
 from regard.translator.measured_model import measure
 from regard.translator.recipe import Recipe
+from regard.translator.sentence_batches import encode_pairs
 from regard.translator.sentence_pairs import CorpusSplit, Pair, split
 from regard.translator.training_checkpoint import expected_snapshots, load_position
 from regard.translator.training_folder import TrainingRun, locked_folder
 from regard.translator.translate_text import (
     LENGTH_PENALTY,
+    NUM_BEAMS,
     RECIPE,
     count_parameters,
     load_translator,
     save_translator,
     write_vocabularies,
 )
+from regard.translator.translation_table import TranslationTable
 from regard.translator.vocabulary import Vocabularies
 from regard.translator.weight_average import average
 
 MODEL, SCORES = "model", "scores.json"
+TABLE_EPOCHS = 2
+"""The epochs whose pairs teach the table of translations; each draws other words."""
 
 
 @renamed_arguments(beams="num_beams")
-def export(run: TrainingRun, *, num_beams: int = 4, length_penalty: float = LENGTH_PENALTY) -> dict[str, Any]:
+def export(
+    run: TrainingRun, *, num_beams: int = NUM_BEAMS, length_penalty: float = LENGTH_PENALTY
+) -> dict[str, Any]:
     """Average the last checkpoints of a run into its ``model`` folder, and measure the result.
 
     The scores are those of the exported model, with its weights in 8 bits, on the held-out sentences. They
@@ -57,7 +65,8 @@ def _export(run: TrainingRun, num_beams: int, length_penalty: float) -> dict[str
         run.folder, position.step, every=recipe.checkpoint_every, kept=recipe.averaged
     )
     paths = [path for path in expected if path.exists()]
-    save_translator(folder, average(paths), run.vocabularies, run.recipe)
+    table = _learned_table(EpochPairs(run.corpus, recipe, run.lexicon), run.vocabularies, recipe)
+    save_translator(folder, average(paths), run.vocabularies, run.recipe, table)
     translator = load_translator(folder)
     best = measure_heads(translator)[0]
     write_text(folder / ALIGNMENT, best.to_json())
@@ -83,13 +92,13 @@ def evaluate_model(
     pairs: Sequence[Pair],
     *,
     dictionary: Sequence[DictionaryEntry] | None = None,
-    num_beams: int = 4,
+    num_beams: int = NUM_BEAMS,
     length_penalty: float = LENGTH_PENALTY,
 ) -> dict[str, Any]:
     """Measure the model in a folder with the pairs that it was trained on, and rewrite its scores and card.
 
-    A model of before there were lists of words gets one. With a dictionary, it also learns which names
-    can stand in for unknown ones.
+    A model of an earlier version gets what it lacks: the list of its words, the table by which it chooses
+    among candidates and, with a dictionary, the names that can stand in for unknown ones.
     """
     check_integer("num_beams", num_beams)
     check_scoring()
@@ -100,11 +109,26 @@ def evaluate_model(
     vocabularies = _with_words(translator.vocabularies, corpus, dictionary)
     write_vocabularies(folder, vocabularies)
     scores = json.loads(read_text(folder / SCORES))
-    translator = replace(translator, vocabularies=vocabularies)
+    table = translator.table
+    if table is None:
+        lexicon = None if dictionary is None else learn_lexicon(dictionary, corpus.training)
+        table = _learned_table(EpochPairs(corpus, recipe, lexicon), vocabularies, recipe)
+        table.write(folder)
+    translator = replace(translator, vocabularies=vocabularies, table=table)
     scores["copies_names"] = bool(vocabularies.stand_ins)
     scores |= measure(translator, corpus, num_beams=num_beams, length_penalty=length_penalty)
     _write_scores(folder, recipe, scores)
     return dict(scores)
+
+
+def _learned_table(drawn: EpochPairs, vocabularies: Vocabularies, recipe: Recipe) -> TranslationTable:
+    """The table of translations, from the pairs of the first epochs."""
+    pairs = [
+        pair
+        for epoch in range(TABLE_EPOCHS)
+        for pair in encode_pairs(drawn.draw(epoch), vocabularies, longest=recipe.length)
+    ]
+    return TranslationTable.learn(pairs, pieces=len(vocabularies.english))
 
 
 def _with_words(

@@ -10,14 +10,18 @@ from regard.translator.evaluation import evaluate, score, translations_of
 from regard.translator.everyday import everyday_sentences
 from regard.translator.everyday_judgement import GOOD, UNREAD, WRONG, JudgedTranslation, judge
 from regard.translator.sentence_pairs import CorpusSplit
-from regard.translator.translate_text import LENGTH_PENALTY, Translator
+from regard.translator.translate_text import LENGTH_PENALTY, NUM_BEAMS, Translator
 
 SHOWN = 8
 """How many good and wrong translations are kept as examples."""
 
 
 def measure(
-    translator: Translator, corpus: CorpusSplit, *, num_beams: int = 4, length_penalty: float = LENGTH_PENALTY
+    translator: Translator,
+    corpus: CorpusSplit,
+    *,
+    num_beams: int = NUM_BEAMS,
+    length_penalty: float = LENGTH_PENALTY,
 ) -> dict[str, Any]:
     """The scores of a translator, and what a reader said about its translations of everyday sentences."""
     found: dict[str, Any] = {
@@ -38,7 +42,7 @@ def measure(
 
 
 def everyday_table(
-    translator: Translator, *, num_beams: int = 4, length_penalty: float = LENGTH_PENALTY
+    translator: Translator, *, num_beams: int = NUM_BEAMS, length_penalty: float = LENGTH_PENALTY
 ) -> list[JudgedTranslation]:
     """The everyday sentences with a model's translations, and what was said about them."""
     texts = [sentence.english for sentence in everyday_sentences()]

@@ -75,15 +75,9 @@ class Recipe:
     entries: float = 0.4  # single words and phrases
     similar: int = 0  # a word is replaced by one of this many similar ones; 0: by any of its kind
 
-    # A trained encoder that teaches what English words mean: its pieces of words are the vocabulary, its
-    # embeddings the first embeddings, and its vectors what those of the encoder are pulled towards at first.
-    teacher: str = ""  # "all-MiniLM-L6-v2", or none
-    taught: float = 1.0  # the weight of the distance from its vectors
-    taught_until: float = 0.5  # the share of steps after which that is left out
-    embedding_rate: float = 1.0  # the learning rate of English embeddings, as a share of learning_rate
-
-    # A trained encoder from whose embeddings and first layers the translator's encoder starts: encoder_layers
-    # counts its layers, and width, heads and hidden are those of the decoder alone.
+    # A trained encoder from whose embeddings and first layers the translator's encoder starts: its pieces of
+    # words are the vocabulary, encoder_layers counts its layers, and width, heads and hidden are those of the
+    # decoder alone.
     pretrained: str = ""  # "all-MiniLM-L6-v2", or none
     pretrained_rate: float = 0.1  # its learning rate, as a share of learning_rate
     pretrained_dropout: float = 0.1
@@ -118,7 +112,6 @@ class Recipe:
                 self._check_number(field.name, value)
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("norm", self.norm, tuple(NORMS))
-        check_choice("teacher", self.teacher, ("", *TRAINED_ENCODERS))
         check_choice("pretrained", self.pretrained, ("", *TRAINED_ENCODERS))
         check_choice("positions", self.positions, tuple(MODEL_POSITIONS))
         if self.width % self.heads:
@@ -129,12 +122,12 @@ class Recipe:
                 width=self.width,
                 heads=self.heads,
             )
-        if self.trained_encoder and self.piece_dropout:
+        if self.pretrained and self.piece_dropout:
             raise ArgumentError(
                 "piece_dropout needs byte-pair pieces; a trained encoder has its own ({encoder}).",
                 got="piece_dropout = {piece_dropout}",
                 do="Set one of them to 0 or an empty text.",
-                encoder=self.trained_encoder,
+                encoder=self.pretrained,
                 piece_dropout=self.piece_dropout,
             )
         if self.pretrained and self.encoder_layers > TRAINED_LAYERS:
@@ -153,25 +146,12 @@ class Recipe:
                 positions=TRAINED_POSITIONS,
                 length=self.length,
             )
-        if self.teacher and self.pretrained:
-            raise ArgumentError(
-                "A trained encoder is either the teacher or what the encoder starts from.",
-                got="teacher = {teacher}, pretrained = {pretrained}",
-                do="Set one of them to an empty text.",
-                teacher=self.teacher,
-                pretrained=self.pretrained,
-            )
         for name in (
             "dropout", "attention_dropout", "label_smoothing", "piece_dropout", "target_dropout",
             "pretrained_dropout",
         ):  # fmt: skip
             check_probability(name, getattr(self, name))
         self._check_size()
-
-    @property
-    def trained_encoder(self) -> str:
-        """The trained encoder that the run needs, or an empty text."""
-        return self.teacher or self.pretrained
 
     def _check_size(self) -> None:
         """Checked before anything is built: torch would fail in its allocator, or be killed."""

@@ -29,13 +29,9 @@ from regard.translator.dictionary import DictionaryEntry
 from regard.translator.epoch_pairs import EpochPairs
 from regard.translator.linear_precision import linear_precision
 from regard.translator.piece_dropout import PieceDropout
-from regard.translator.pretrained_encoder import (
-    PRINCIPAL_SENTENCES,
-    EncoderTeacher,
-    start_from_pretrained,
-)
+from regard.translator.pretrained_encoder import start_from_pretrained
 from regard.translator.recipe import Recipe
-from regard.translator.sentence_batches import EncodedPair, SentenceBatch, encode_pairs, epoch_batches, pad
+from regard.translator.sentence_batches import EncodedPair, encode_pairs, epoch_batches, pad
 from regard.translator.sentence_pairs import Pair
 from regard.translator.training_checkpoint import TrainingPosition
 from regard.translator.training_folder import TrainingRun, begin_run, locked_folder, open_run
@@ -191,9 +187,6 @@ class _Training:
         self.model = build_model(self.recipe, run.vocabularies)
         if self.recipe.pretrained:
             start_from_pretrained(self.model, run.vocabularies.english, seed=self.recipe.seed)
-        self.teacher = self._taught_by()
-        self.context = torch.empty(0)  # the encoder's vectors in the current step
-        self.model.encoder.register_forward_hook(lambda _module, _inputs, output: self._keep(output))
         self.optimizer = _optimizer(self.model, self.recipe)
         # Every process has its own dropout.
         torch.manual_seed(self.recipe.seed + 1 + processes.own)
@@ -205,22 +198,6 @@ class _Training:
 
     def _encode(self, pairs: Sequence[Pair]) -> list[EncodedPair]:
         return encode_pairs(pairs, self.run.vocabularies, longest=self.recipe.length)
-
-    def _taught_by(self) -> EncoderTeacher | None:
-        """The teacher of the encoder, after it has given the embeddings to start from."""
-        recipe = self.recipe
-        if not recipe.teacher:
-            return None
-        teacher = EncoderTeacher(self.run.vocabularies.english, recipe.width, seed=recipe.seed)
-        self.model.source.table.weight.data.copy_(teacher.embeddings())
-        every = self._encode(self.run.corpus.training)
-        sample = every[:: max(1, len(every) // PRINCIPAL_SENTENCES)]
-        batches = epoch_batches([one.size for one in sample], recipe.tokens_per_batch, seed=0, epoch=0)
-        teacher.prepare([pad([sample[row] for row in rows]).source for rows in batches])
-        return teacher
-
-    def _keep(self, context: Tensor) -> None:
-        self.context = context
 
     def _resumed(self) -> TrainingPosition:
         found = training_checkpoint.load_checkpoint(
@@ -284,9 +261,6 @@ class _Training:
         loss = token_losses(logits, batch.following, smoothing=recipe.label_smoothing) * bool(own)
         if consistent:
             loss = loss / 2 + recipe.consistency * divergence_of_halves(logits, batch.following) * bool(own)
-        if self.teacher is not None and position.step < recipe.taught_until * recipe.steps:
-            with linear_precision(recipe.precision):
-                loss = loss + recipe.taught * self._distance(batch) * bool(own)
         # DistributedDataParallel averages gradients over processes; the loss is per token over all.
         (loss * (count / tokens)).backward()
         if recipe.clip:
@@ -298,12 +272,6 @@ class _Training:
         total = self.processes.total(torch.tensor([loss.item(), float(late)], dtype=torch.float64))
         self._advance(total[0].item(), tokens, len(batches))
         return bool(total[1] > 0)
-
-    def _distance(self, batch: SentenceBatch) -> Tensor:
-        """The distance from the teacher's vectors, weighted as if there were a piece for each character."""
-        assert self.teacher is not None
-        characters = (batch.following != PADDING).sum() / (batch.source != PADDING).sum()
-        return characters * self.teacher.distance(self.context, batch.source)
 
     def _advance(self, loss: float, tokens: int, batches: int) -> None:
         position = self.position
@@ -385,10 +353,9 @@ def held_out_loss(model: nn.Seq2Seq, examples: Sequence[EncodedPair], tokens: in
 
 
 def _optimizer(model: nn.Seq2Seq, recipe: Recipe) -> torch.optim.AdamW:
-    """AdamW; only matrices decay. English embeddings, or a trained encoder, have their own learning rate."""
-    own = [model.source, model.encoder] if recipe.pretrained else [model.source.table]
-    share = recipe.pretrained_rate if recipe.pretrained else recipe.embedding_rate
-    slower = {id(parameter) for module in own for parameter in module.parameters()}
+    """AdamW; only matrices decay. A trained encoder and its embeddings have their own learning rate."""
+    trained = [model.source, model.encoder] if recipe.pretrained else []
+    slower = {id(parameter) for module in trained for parameter in module.parameters()}
     groups = [
         {
             "params": [
@@ -397,7 +364,7 @@ def _optimizer(model: nn.Seq2Seq, recipe: Recipe) -> torch.optim.AdamW:
                 if (id(parameter) in slower) is slow and (parameter.ndim > 1) is matrix
             ],
             "weight_decay": recipe.weight_decay if matrix else 0.0,
-            "share": share if slow else 1.0,
+            "share": recipe.pretrained_rate if slow else 1.0,
         }
         for slow in (False, True)
         for matrix in (True, False)

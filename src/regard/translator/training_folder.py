@@ -155,7 +155,7 @@ def _learn(corpus: CorpusSplit, recipe: Recipe, lexicon: Lexicon | None = None) 
 def _learn_english(
     corpus: CorpusSplit, pairs: Sequence[Pair], recipe: Recipe, lexicon: Lexicon | None
 ) -> EnglishTokens:
-    if not recipe.trained_encoder:
+    if not recipe.pretrained:
         return EnglishTokens.learn((pair.english for pair in pairs), recipe.english_tokens)
     return choose_pieces(
         (pair.english for pair in corpus.training),

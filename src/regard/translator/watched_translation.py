@@ -12,7 +12,7 @@ from regard.errors import TextError
 from regard.recording import Recording, watch
 from regard.recording.next_tokens import next_tokens_of
 from regard.translator.names import HiddenNames
-from regard.translator.translate_text import Translator
+from regard.translator.translate_text import NUM_BEAMS, Translator
 from regard.translator.vocabulary import END, SPECIALS, START, UNKNOWN, EnglishTokens
 
 MORE = "…"
@@ -39,7 +39,12 @@ class WatchedTranslation:
 @renamed_arguments(beams="num_beams")
 @torch.no_grad()
 def look(
-    translator: Translator, text: str, *, translation: str | None = None, num_beams: int = 4, **watching: Any
+    translator: Translator,
+    text: str,
+    *,
+    translation: str | None = None,
+    num_beams: int = NUM_BEAMS,
+    **watching: Any,
 ) -> WatchedTranslation:
     """Translate ``text`` and record the attention; or record how a given ``translation`` would be written.
 

@@ -55,18 +55,28 @@ def show_changes(
     grid.add_column(Text(TEXTS.say("changes.pair", lang), "dim"), no_wrap=True, overflow="ellipsis")
     for row in rows[:most]:
         cells = [named(name, str(row[name]), lang) for name in columns]
-        grid.add_row(*cells, f"{row['divergence']:.3f}", f"{row['difference']:+.3f}", _pair(recording, row))
+        grid.add_row(
+            *cells, f"{row['divergence']:.3f}", f"{row['difference']:+.3f}", _pair(recording, other, row)
+        )
     console.print(grid)
     if len(rows) > most:
         console.print(Text(TEXTS.say("rows.more", lang, rest=len(rows) - most), "dim"))
 
 
-def _pair(recording: Recording, row: Record) -> Text:
-    """The tokens of a query and a key."""
-    call = recording.layer(int(row["layer"] or 0), kind=row["kind"], run=0)  # type: ignore[arg-type]
-    sides = (recording.row_tokens(call), recording.key_tokens(call))
-    names = []
-    for tokens, place in zip(sides, (row["query"], row["key"])):
-        shown = None if tokens is None else text_of(tokens).tokens
-        names.append(str(place) if shown is None else shown[int(place or 0)])
-    return Text.assemble(names[0], (" → ", "dim"), names[1])
+def _pair(recording: Recording, other: Recording, row: Record) -> Text:
+    """The tokens of a query and a key; one that was replaced in the other recording is named twice."""
+    both = zip(_names(recording, row, "layer"), _names(other, row, "other_layer"))
+    query, key = (
+        " / ".join(dict.fromkeys(filter(None, names))) or str(place)
+        for names, place in zip(both, (row["query"], row["key"]))
+    )
+    return Text.assemble(query, (" → ", "dim"), key)
+
+
+def _names(recording: Recording, row: Record, layer: str) -> list[str | None]:
+    """The query and the key of a row of changes, as one recording calls them; None if it has no tokens."""
+    kinds = [call.kind for call in recording.calls]
+    kind = row["kind"] if row["kind"] in kinds else kinds[0]  # an encoder beside a decoder
+    call = recording.layer(int(row[layer] or 0), kind=kind, run=0)
+    places = zip((recording.row_tokens(call), recording.key_tokens(call)), (row["query"], row["key"]))
+    return [None if tokens is None else text_of(tokens).tokens[int(place or 0)] for tokens, place in places]

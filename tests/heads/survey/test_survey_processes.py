@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -21,10 +22,26 @@ from regard.recording.reader import load_reader
 SCRIPT = Path(__file__).with_name("survey_process.py")
 
 
-def together(count, rank, after, *arguments):
-    call = [sys.executable, str(SCRIPT), str(count), str(rank), str(after), "survey", *map(str, arguments)]
+@pytest.fixture
+def together(tmp_path):
+    """Runs surveys in several processes: exit code, what was printed, and the errors."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(call, capture_output=True, text=True, env=environment, check=False, timeout=300)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+
+    with subprocess.Popen([sys.executable, str(SCRIPT)], env=environment, **pipes) as server:
+        patience = threading.Timer(300, server.kill)
+        patience.start()
+
+        def run(name, *arguments):
+            out, err = tmp_path / f"{name}.out", tmp_path / f"{name}.err"
+            server.stdin.write(json.dumps([str(out), str(err), *map(str, arguments)]) + "\n")
+            server.stdin.flush()
+            code = int(server.stdout.readline())
+            return code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
+
+        yield run
+        patience.cancel()
+        server.stdin.close()
 
 
 def rows(folder, name):
@@ -47,7 +64,7 @@ def assert_same_results(found, wanted):
     assert {**mine, "seconds": 0} == {**theirs, "seconds": 0}
 
 
-def test_a_killed_process_ends_the_run_and_four_others_finish_it(folders, tmp_path, monkeypatch):
+def test_a_killed_process_ends_the_run_and_four_others_finish_it(folders, tmp_path, together, monkeypatch):
     lines = [json.dumps({"text": text}) for text in sentences(90)]
     lines[5], lines[50] = "{}", "nonsense"
     corpus = tmp_path / "corpus.jsonl"
@@ -64,16 +81,16 @@ def test_a_killed_process_ends_the_run_and_four_others_finish_it(folders, tmp_pa
         1,
     )
 
-    killed = together(2, 1, 4, *options, "--out", tmp_path / "four")
-    assert killed.returncode != 0
+    code, _, errors = together("killed", 2, 1, 4, "survey", *options, "--out", tmp_path / "four")
+    assert code != 0
     # By torchrun's signal or by the lost connection, whichever comes first.
-    assert "Finished work is kept: start again" in killed.stderr
+    assert "Finished work is kept: start again" in errors
     assert not (tmp_path / "four" / "report.html").exists()
     assert sorted(path.name for path in (tmp_path / "four" / "checkpoint").glob("part-*.safetensors"))
 
-    finished = together(4, -1, 0, *options, "--out", tmp_path / "four")
-    assert finished.returncode == 0, finished.stderr
-    assert finished.stdout.count("report.html") == 1  # one process speaks
+    code, said, errors = together("finished", 4, -1, 0, "survey", *options, "--out", tmp_path / "four")
+    assert code == 0, errors
+    assert said.count("report.html") == 1  # one process speaks
 
     monkeypatch.setattr(corpus_batches, "STRETCH_DOCUMENTS", 17)
     alone = CliRunner().invoke(main, ["survey", *map(str, options), "--out", str(tmp_path / "one")])

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     "--beams",
     "num_beams",
     type=click.IntRange(1),
-    default=4,
+    default=16,
     show_default=True,
     help="Beams of the second evaluation.",
 )

@@ -26,7 +26,7 @@ from regard.app.unknown_words import warn_of_unknown
     "--beams",
     "num_beams",
     type=click.IntRange(1, 64),
-    default=4,
+    default=16,
     show_default=True,
     help="Beams of the beam search.",
 )
@@ -49,7 +49,7 @@ def translate(texts: tuple[str, ...], align: bool, folder: Path | None, num_beam
 
     from regard.app.model_input import BUILT_IN
     from regard.errors import TextError
-    from regard.translator.built_in import FOLDER
+    from regard.translator.built_in import FOLDER, embedded
     from regard.translator.translate_text import load_translator
 
     lines = [line.strip() for text in texts for line in read_argument(text).splitlines() if line.strip()]
@@ -62,7 +62,7 @@ def translate(texts: tuple[str, ...], align: bool, folder: Path | None, num_beam
         )
     if folder == Path(BUILT_IN):
         folder = None
-    translator = load_translator(folder or FOLDER)
+    translator = load_translator(folder) if folder else embedded()
     warn_of_unknown(translator, lines, lang)
     if not align:
         for line in translator.translate_all(lines, num_beams=num_beams):

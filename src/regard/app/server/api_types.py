@@ -321,7 +321,7 @@ class CallSummaryAnswer(Struct, forbid_unknown_fields=True):
 class CardsAnswer(Struct, forbid_unknown_fields=True):
     """A few heads whose roles are clear, or nearly so."""
 
-    clear: bool
+    clear: Annotated[Whole, Meta(description="How many of the heads, the first ones, are clear.")]
     heads: Annotated[
         list[list[int | float | str]],
         Meta(description="Call, head, role, score, query, key, weight of each."),
@@ -343,7 +343,7 @@ class SummariesAnswer(Struct, forbid_unknown_fields=True):
 class PeakAnswer(Struct, forbid_unknown_fields=True):
     """The largest weight in a cell and its place, and the mean of the cell's pairs.
 
-    Of another quantity, the number furthest from 0; null if all pairs are masked.
+    Of another quantity, the number furthest from 0. The weight is null if all pairs are masked.
     """
 
     query: Whole

@@ -61,8 +61,8 @@ def families_for(texts: Iterable[str]) -> list[str]:
     ['DejaVu Sans']
     """
     chosen = [*_own_families(), LATIN]
-    missing = {sign for text in texts for sign in text if not sign.isspace()}
-    missing -= frozenset().union(*map(_signs_of, chosen))
+    wanted = {sign for text in texts for sign in text if not sign.isspace()}
+    missing = wanted - _drawn_by(chosen, wanted)
     # Fonts that were installed after matplotlib last looked are read only when they are needed.
     for known in (_known_fonts, _new_fonts):
         for name in known():
@@ -100,11 +100,16 @@ def readable(texts: Sequence[str], families: Sequence[str]) -> list[str]:
     >>> readable(["a b", "", "x\\n", "\U000f1234"], [LATIN])
     ['a b', '∅', 'x↵', 'U+F1234']
     """
-    known = frozenset().union(*(_signs_of(name) for name in families))
+    known = _drawn_by(families, {*"".join(texts), *_VISIBLE.values()})
     return [_readable(text, known) for text in texts]
 
 
-def _readable(text: str, known: frozenset[str]) -> str:
+def _drawn_by(families: Sequence[str], signs: set[str]) -> set[str]:
+    """Which of these characters one of the fonts has; a Chinese font has 50,000, too many to unite."""
+    return {sign for sign in signs if any(sign in _signs_of(name) for name in families)}
+
+
+def _readable(text: str, known: set[str]) -> str:
     if not text.strip(" "):
         return "".join(_VISIBLE[" "] for _ in text) or _VISIBLE[""]
     parts: list[str] = []

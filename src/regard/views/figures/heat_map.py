@@ -117,7 +117,7 @@ def draw_heatmap(matrix: Matrix, size: float | None, look: HeatmapStyle) -> Styl
         layout.say_masked(axes, np.ma.getmaskarray(picture.values), width, height)
         fits = picture.whole and wide >= ROOM_FOR_A_NUMBER and tall >= 0.16
         if numbers or (numbers is None and fits):
-            _print_numbers(axes, picture, colours, wide, layout.sizes.text)
+            print_numbers(axes, picture.values, colours, wide, layout.sizes.text)
         else:
             colour_key(layout, image, colours, (1 + width + 0.12, 1, 0.11, max(height, 0.9)))
         layout.title(axes, title, matrix.name(lang))
@@ -136,13 +136,13 @@ def _in_words(matrix: Matrix, picture: BlockMaxima, title: str, lang: str) -> st
     return TEXTS.say("alt.map.strongest", lang, **names, **pair).removeprefix(": ")
 
 
-def _print_numbers(
-    axes: Axes, picture: BlockMaxima, colours: ColourScale, room: float, text_size: float
+def print_numbers(
+    axes: Axes, values: np.ma.MaskedArray | np.ndarray, colours: ColourScale, room: float, text_size: float
 ) -> None:
+    """Each number in its cell, where ``room`` is the width of a cell in inches; about 0 stays empty."""
     size = min(text_size, 9.0 * room / 0.42)
-    hidden = np.ma.getmaskarray(picture.values)
-    for row, column in np.argwhere(~hidden):
-        value = float(picture.values[row, column])
+    for row, column in np.argwhere(~np.ma.getmaskarray(values)):
+        value = float(values[row, column])
         if abs(value) < SMALLEST_PRINTED:
             continue
         axes.text(

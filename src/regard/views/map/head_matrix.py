@@ -104,6 +104,8 @@ class HeadMatrix:
                 one, v=None, output_gradient=None, projection=None, projection_bias=None, residual=None
             )
         self.call = one.on_cpu()
+        # Hidden keys are not masked.
+        self._mask = None if isinstance(one, DenseCall) else one.mask.select((0, 0))
         self._unknown: Bools | None = None  # strips of rows whose lse is not yet known
         if hides.any():
             self._hide(hides)
@@ -148,6 +150,13 @@ class HeadMatrix:
         if self._quantity is None:
             return self.weights(rows, columns)
         return self._quantity.values(rows, columns)
+
+    def visible(self, rows: slice, columns: slice) -> Bools:
+        """Which pairs of some rows and columns are not masked; a dense matrix has only its weights."""
+        if self._mask is None:
+            return (self.call.weights(0, rows, columns) > 0).numpy()
+        positions = np.arange(rows.start, rows.stop) + self.call.extent.offset
+        return self._mask.evaluate(self.call.extent, positions, np.arange(columns.start, columns.stop))
 
     def reach(self, rows: slice) -> slice:
         """The columns outside of which these rows certainly see nothing, in whole tiles."""

@@ -62,7 +62,7 @@ def tile(
 class Peak(NamedTuple):
     """The contents of one cell: the pair with the greatest weight, the mean, and the number of pairs.
 
-    Of another quantity, ``weight`` is the number furthest from 0, None if all pairs are masked.
+    Of another quantity, ``weight`` is the number furthest from 0. It is None if all pairs are masked.
     """
 
     query: int
@@ -87,7 +87,9 @@ def peak(matrix: HeadMatrix, *, level: int, row: int, column: int) -> Peak:
             row=row,
             column=column,
         )
-    found = matrix.values(*_within(matrix, rows, columns))
+    within = _within(matrix, rows, columns)
+    seen = torch.from_numpy(np.ascontiguousarray(matrix.visible(*within)))
+    found = matrix.values(*within).masked_fill(~seen, torch.nan)
     at = int(found.abs().nan_to_num(-1.0).argmax())
     down, across = divmod(at, found.shape[1])
     furthest = float(found[down, across])

@@ -43,6 +43,8 @@ class HeadRoles:
     """The roles of the heads of a page."""
 
     found: Mapping[HeadKey, Head]
+    short: bool = False
+    """Whether the text is too short for most roles to be told from chance."""
 
     def of(self, call: Call) -> list[Head]:
         """The heads of a call."""
@@ -72,7 +74,10 @@ def head_roles(
     # A recording put together by hand may have an lse that does not fit its scores, and infinite weights.
     with np.errstate(all="ignore"):
         found: Roles = heads.roles(recording, layers=layers, batch=batch, progress=progress)
-    return HeadRoles({(head.kind, head.name, head.layer, head.run, head.head): head for head in found})
+    by_key: dict[HeadKey, Head] = {
+        (head.kind, head.name, head.layer, head.run, head.head): head for head in found
+    }
+    return HeadRoles(by_key, found.short)
 
 
 def _described(head: Head, role: str | None) -> list[Any] | None:
@@ -89,21 +94,26 @@ def _described(head: Head, role: str | None) -> list[Any] | None:
 def cards(calls: Sequence[Call], roles: HeadRoles) -> dict[str, Any]:
     """Up to five heads that do something clear: ``[call, head, role, score, query, key, weight]`` of each.
 
-    In a text too short for clear roles they are the heads that come closest, and ``clear`` is False.
+    The first ``clear`` of them are clear. If none is, or in a short text too few, those follow that come
+    closest, in other roles.
     """
-    for clear in (True, False):
-        found = _ranked(calls, roles, clear=clear)
-        if found:
-            return {"clear": clear, "heads": found}
-    return {"clear": True, "heads": []}
+    found = _ranked(calls, roles, clear=True)
+    if found and not roles.short:
+        return {"clear": len(found), "heads": found}
+    shown = {card[2] for card in found}
+    others = [card for card in _ranked(calls, roles, clear=False) if card[2] not in shown]
+    return {"clear": len(found), "heads": [*found, *others][:CARDS]}
 
 
 def _ranked(calls: Sequence[Call], roles: HeadRoles, *, clear: bool) -> list[list[Any]]:
-    """The best head of every role first, then the second best; a third would show nothing new."""
+    """The best head of every role first, then the second best; a third would show nothing new.
+
+    Without ``clear``, the heads whose role is not.
+    """
     found = []
     for call, one in enumerate(calls):
         for index, head in enumerate(roles.of(one)):
-            role = head.best if clear else _nearest(head)
+            role = head.best if clear else _nearest(head) if head.best is None else None
             described = _described(head, role)
             if role is not None and described is not None and described[-1] is not None:
                 order = (role in RESTING_ROLES, -head.scores[role].excess)

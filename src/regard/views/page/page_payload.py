@@ -9,7 +9,7 @@ exceeds the bound, the call gets more bits.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -410,4 +410,13 @@ def _text(
     own = None if known is None else list(known[len(known) - count :])
     if own is not None and shifted:
         own = [*own[1:], -1]
-    return text_of(tokens, own, prettify=wording.prettify)
+    found = text_of(tokens, own, prettify=wording.prettify)
+    if not shifted:
+        return found
+    # What the last row writes is not known, and not part of the text.
+    return replace(
+        found,
+        special=(*found.special[:-1], True),
+        words=(*found.words[:-1], -1),
+        spaces=(*found.spaces[:-1], count > 1),
+    )

@@ -3,6 +3,6 @@
 Each page computes in the browser, with the modules in ``assets``, and loads nothing.
 """
 
-from regard.views.play.play_html import PLAYABLES, Playable, playable_html
+from regard.views.play.play_html import PLAYABLES, CourseLinks, Playable, playable_html
 
-__all__ = ["PLAYABLES", "Playable", "playable_html"]
+__all__ = ["PLAYABLES", "CourseLinks", "Playable", "playable_html"]

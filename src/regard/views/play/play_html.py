@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,17 +60,26 @@ PLAYABLES = {
 """The pages in the order in which a learner meets them, by their names on the command line."""
 
 
+@dataclass(frozen=True)
+class CourseLinks:
+    """Where the course is, seen from a page: addresses by language, and for lessons also their titles."""
+
+    home: Mapping[str, str]
+    lessons: Mapping[str, Sequence[tuple[str, str]]]  # (title, address)
+
+
 def playable_html(
     playable: Playable,
     start: Mapping[str, Any] | None = None,
     *,
     lang: str = "en",
     beside: Sequence[Playable] = (),
+    course: CourseLinks | None = None,
 ) -> str:
     """The page as text.
 
     ``start`` holds the numbers that the page begins with. It links to the pages ``beside`` it in the same
-    folder.
+    folder and, where the page is part of a site, to the ``course`` there.
 
     >>> "<title>One query · regard</title>" in playable_html(PLAYABLES["query"])
     True
@@ -80,6 +89,7 @@ def playable_html(
         "page": playable.page,
         "language": lang,
         "links": [[one.page, one.file] for one in beside],
+        "course": None if course is None else asdict(course),
         "start": start or {},
         "texts": {one: _steps_of_explain(one) for one in LANGUAGES},
         "errors": _errors_in(program),

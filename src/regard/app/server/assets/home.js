@@ -128,8 +128,8 @@ class Home {
         this.file,
         this.button,
       ),
-      this.options,
       this.note,
+      this.options,
     );
     for (const event of ["dragover", "drop"]) form.addEventListener(event, (moved) => this.dropped(moved, form));
     form.addEventListener("dragleave", () => form.classList.remove("over"));

@@ -44,6 +44,7 @@ function cellControls({ state, keySpecial }) {
       "sinks",
       say("sinks"),
       choice(sinks, now.sinks, (value) => state.set({ sinks: value })),
+      "sink",
     ),
   ];
 }

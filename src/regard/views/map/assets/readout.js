@@ -1,6 +1,7 @@
 // The pair under the crosshair: both tokens in their context, and the weight.
 
 import { datum, make } from "/assets/page/elements.js";
+import { term } from "/assets/page/explained.js";
 import { say } from "/assets/page/languages.js";
 import { numberText, quantityText } from "/assets/page/numbers.js";
 
@@ -26,14 +27,14 @@ export class PairReadout {
     const { query, key, weight, what, named } = pair;
     Object.assign(this.root.dataset, { query, key, weight: weight ?? "" });
     const parts = [];
-    if (query >= 0) parts.push(inContext("matrix.query", queryTokens, query));
+    if (query >= 0) parts.push(inContext("query", queryTokens, query));
     if (query >= 0 && key >= 0) parts.push(make("span", { class: "arrow", "aria-hidden": "true" }, "→"));
-    if (key >= 0) parts.push(inContext("matrix.key", keyTokens, key));
+    if (key >= 0) parts.push(inContext("key", keyTokens, key));
     const facts = [];
     const greatest = what === "weight" ? "map.greatest" : "map.furthest.n";
     if (query >= 0 && key >= 0) {
       if (what !== "weight") facts.push(make("small", { title: say(`${named}.about`) }, say(named)));
-      facts.push(Number.isNaN(weight) ? say("matrix.masked") : datum(told(weight, what), "number"));
+      facts.push(Number.isNaN(weight) ? term("masked", say("matrix.masked")) : datum(told(weight, what), "number"));
     }
     if (pair.pairs > 1) facts.push(make("small", {}, say(greatest, { count: pair.pairs.toLocaleString("en") })));
     if (pair.pairs > 1 && Number.isFinite(pair.mean))
@@ -58,7 +59,7 @@ function inContext(side, tokens, at) {
   return make(
     "span",
     { class: "in-context" },
-    make("small", {}, say(side), " ", datum(String(at))),
+    make("small", {}, term(side, say(`matrix.${side}`)), " ", datum(String(at))),
     make(
       "span",
       { class: "context", translate: "no" },

@@ -67,8 +67,10 @@ export class TextWindow {
     this.root.hidden = now.view !== "text";
     if (this.root.hidden) return;
     if (!changed || ["call", "head", "what"].some((name) => changed.has(name))) this.kept.clear();
-    if (!changed || changed.has("view") || changed.has("call")) this.open(this.pinned ?? this.from);
-    else if (changed.has("query") || changed.has("key")) this.reveal(this.pinned);
+    if (!changed || changed.has("view") || changed.has("call")) {
+      this.open(this.pinned ?? this.from);
+      this.reveal(this.pinned, "center");
+    } else if (changed.has("query") || changed.has("key")) this.reveal(this.pinned);
     this.buildBar();
     this.fetchLine();
   }
@@ -121,10 +123,10 @@ export class TextWindow {
   }
 
   /** Brings a token into sight, in its window. */
-  reveal(token) {
+  reveal(token, block = "nearest") {
     if (token === null) return;
     if (token < this.from || token >= this.from + TEXT_WINDOW) this.open(token);
-    this.elements[token - this.from]?.scrollIntoView({ block: "nearest" });
+    this.elements[token - this.from]?.scrollIntoView({ block });
   }
 
   // ---- pointing and pinning ----------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import { drawAxes, LEAST_ROOM, widestLabel } from "/assets/page/axes.js";
 import { make } from "/assets/page/elements.js";
 import { say } from "/assets/page/languages.js";
-import { drawLegend, LEGEND_HEIGHT } from "/assets/page/legend.js";
+import { captionPlan, drawCaption } from "/assets/page/legend.js";
 import { isSigned, quantityKey } from "/assets/page/quantities.js";
 import { Shading } from "/assets/page/shading.js";
 import { middleFirst } from "/assets/page/tile_places.js";
@@ -18,12 +18,15 @@ const LONGEST_NAME = 92;
 const ASK_AFTER = 70;
 const CLOSE_CELL = 18;
 const NUMBERS_ABOVE = 26;
+const TOOLS_WIDTH = 128; // of the buttons at the lower right
+const SCALE_TEXT = 90; // and of the scale beside them, on a wide screen
 
 export class MapView extends TiledView {
   constructor(app) {
     super(app, TILE_SIDE);
     this.space = null; // { left, top }: the room for labels
     this.depth = MARGIN_DEPTH; // of the margins
+    this.legend = null; // what is below the map
     this.asking = 0; // the timer that asks the server
     this.peaks = new Map(); // what the server said about cells
     this.readout = new PairReadout();
@@ -80,6 +83,7 @@ export class MapView extends TiledView {
     };
     const left = this.space.left + 14;
     const across = width - left - this.depth - MARGIN_NAME;
+    this.legend = captionPlan(call, left, width - TOOLS_WIDTH - (small ? 0 : SCALE_TEXT));
     // The whole of a long text has numbers above it, which need less room than tokens.
     const numbered = now.zoom === null && across / call.keys < LEAST_ROOM;
     const top = numbered ? NUMBERS_ABOVE : this.space.top * 0.8 + 14;
@@ -87,7 +91,7 @@ export class MapView extends TiledView {
       left,
       top,
       width: across,
-      height: height - top - LEGEND_HEIGHT - this.depth - 10,
+      height: height - top - this.legend.height - this.depth - 10,
       fills: true,
     };
     this.viewport = viewportAt(call.queries, call.keys, area, now.zoom);
@@ -161,9 +165,9 @@ export class MapView extends TiledView {
   cellAt({ row, column }) {
     const { level } = this;
     if (level === 0) {
-      const tile = this.app.layer.get(0, Math.floor(row / TILE_SIDE), Math.floor(column / TILE_SIDE));
-      const weight = tile ? tile.values[(row % TILE_SIDE) * tile.columns + (column % TILE_SIDE)] : null;
-      return { query: row, key: column, weight, pairs: 1 };
+      const weight = this.valueAt(row, column);
+      // Only the server knows whether a weight of 0 is a masked pair.
+      if (weight !== 0) return { query: row, key: column, weight, pairs: 1 };
     }
     const [down, across] = [row >> level, column >> level];
     const known = this.peaks.get(`${level}/${down}/${across}`);
@@ -258,20 +262,30 @@ export class MapView extends TiledView {
     }
     const at = marked ? { row: marked.query, column: marked.key } : null;
     drawAxes(surface, { viewport, space, inks, look: { rowNames: queryTokens, columnNames: keyTokens }, marked: at });
-    drawLegend(surface, {
-      x: left,
-      y: this.size.height - LEGEND_HEIGHT + 14,
-      width: Math.min(220, this.size.width * 0.42),
+    this.drawCaption(surface);
+    return marked;
+  }
+
+  drawCaption(surface) {
+    const { inks } = this.app;
+    const { width, height } = this.size;
+    drawCaption(surface, {
+      x: this.viewport.left,
+      y: height - this.legend.height + 14,
+      width,
+      plan: this.legend,
+      masked: this.tilesInSight.some((tile) => tile?.masked),
       inks,
       shading: this.shading,
     });
-    return marked;
   }
 
   drawTiles(surface) {
     const { level } = this;
     if (level === 0 && this.viewport.roomForValues && this.isComplete(0)) {
-      this.drawRectangles(surface, (row, column) => this.cellAt({ row, column }).weight);
+      const masked = this.blankCells();
+      if (masked.length) surface.hatch(masked, this.app.inks.hatch);
+      this.drawRectangles(surface, (row, column) => this.valueAt(row, column));
       return;
     }
     // Coarser tiles are below, until the finer ones have arrived.
@@ -282,9 +296,43 @@ export class MapView extends TiledView {
     return this.app.layer.get(level, down, across);
   }
 
+  /** Masked cells are transparent. */
+  drawBelow(surface, tile, rectangle) {
+    if (tile.masked) surface.hatch([rectangle], this.app.inks.hatch);
+  }
+
+  /** The number of a pair, from the tiles of the finest level; null if its tile is not there. */
+  valueAt(row, column) {
+    const tile = this.tileAt(0, Math.floor(row / TILE_SIDE), Math.floor(column / TILE_SIDE));
+    return tile ? tile.values[(row % TILE_SIDE) * tile.columns + (column % TILE_SIDE)] : null;
+  }
+
+  /** The cells in sight that have nothing to show, in pixels: neighbours of a row together. */
+  blankCells() {
+    const { viewport } = this;
+    const { top, bottom, left, right } = viewport.inSight;
+    const found = [];
+    for (let row = top; row < bottom; row += 1) {
+      let from = left;
+      for (let column = left; column <= right; column += 1) {
+        if (column < right && this.app.layer.isBlank(this.valueAt(row, column))) continue;
+        if (column > from)
+          found.push([viewport.x(from), viewport.y(row), (column - from) * viewport.cellWidth, viewport.cellHeight]);
+        from = column + 1;
+      }
+    }
+    return found;
+  }
+
+  /** The tiles of the present level that are in sight; undefined for those that have not arrived. */
+  get tilesInSight() {
+    const { level } = this;
+    return middleFirst(this.range(level)).map(([down, across]) => this.tileAt(level, down, across));
+  }
+
   /** Whether every tile in sight has arrived. */
   isComplete(level) {
-    return middleFirst(this.range(level)).every(([down, across]) => this.tileAt(level, down, across));
+    return middleFirst(this.range(level)).every((place) => this.tileAt(level, ...place));
   }
 
   /** Where the searched text is, along its axis. */

@@ -75,7 +75,8 @@ export function headControls({ recording, state }) {
 /** Where two recordings are compared: both, or their difference, if it can be taken. */
 function compareControls({ recording, state }) {
   if (!recording.other) return [];
-  if (!recording.what.includes("difference")) return [make("span", { class: "hint" }, say("compare.apart"))];
+  if (!recording.what.includes("difference"))
+    return [make("span", { class: "hint", "data-control": "compare" }, explainedTerm("compare.apart"))];
   const options = [
     ["weight", say("compare.beside")],
     ["difference", say("what.difference")],

@@ -1,4 +1,4 @@
-// Up to five heads that do something clear, each as a card: thumbnail, one sentence, an example.
+// Up to five heads that do something clear, or seem to, each as a card: thumbnail, one sentence, an example.
 
 import { roleFrom } from "./data/call.js";
 import { make, press } from "./elements.js";
@@ -14,14 +14,20 @@ export function cardsSection(app) {
   const count = recording.calls.reduce((sum, call) => sum + call.heads.length, 0);
   if (recording.changed?.length) return changedSection(app);
   const { clear, heads } = recording.cards;
-  const cards = heads.map(([call, head, ...found]) => roleCard(app, recording.calls[call], head, roleFrom(found)));
+  const seem = clear ? "cards.others" : recording.layers.whole ? "cards.short" : "cards.seem";
+  const parts = [
+    [heads.slice(0, clear), "cards.title"],
+    [heads.slice(clear), seem],
+  ].filter(([some]) => some.length);
   const all = press(say(count === 1 ? "cards.one" : "cards.all", { count }), () => state.set({ view: "overview" }), {
     class: "all-heads",
   });
-  if (!cards.length) return [all];
+  const card = ([call, head, ...found]) => roleCard(app, recording.calls[call], head, roleFrom(found));
   return [
-    make("h2", {}, say(clear ? "cards.title" : recording.layers.whole ? "cards.short" : "cards.seem")),
-    make("div", { class: "role-cards" }, ...cards),
+    ...parts.flatMap(([some, title]) => [
+      make("h2", {}, say(title)),
+      make("div", { class: "role-cards" }, ...some.map(card)),
+    ]),
     all,
   ];
 }

@@ -91,6 +91,9 @@ export class TiledView {
     return undefined;
   }
 
+  /** Draws what shows through where a tile has nothing to show. */
+  drawBelow(surface, tile, rectangle) {}
+
   /** Which number has which colour. */
   get shading() {
     const { inks, state } = this.app;
@@ -187,6 +190,7 @@ export class TiledView {
       snap(viewport.y(row + tile.rows * down)),
     ];
     surface.rect(x, y, right - x, bottom - y, this.app.inks.void); // hides what was drawn coarsely
+    this.drawBelow(surface, tile, [x, y, right - x, bottom - y]);
     surface.image(this.pictureOf(tile), x, y, right - x, bottom - y);
   }
 

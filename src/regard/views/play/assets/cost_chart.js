@@ -59,7 +59,7 @@ function labelHeights(ends) {
   const order = ends.map((_, at) => at).sort((one, other) => ends[one] - ends[other]);
   const heights = [...ends];
   order.slice(1).forEach((at, place) => {
-    heights[at] = Math.max(heights[at], heights[order[place]] + 20);
+    heights[at] = Math.max(heights[at], heights[order[place]] + 24);
   });
   return heights;
 }

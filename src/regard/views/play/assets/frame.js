@@ -45,7 +45,13 @@ export function openPlayable(begin, build) {
   window.regard = { state, choose, choice };
 }
 
-function topOf({ page, links }, { language, theme }, choose) {
+/** Links back to the lessons that send learners to this page; only pages of a site have them. */
+function lessonLinks(lessons) {
+  const links = lessons.flatMap(([title, address]) => [" ", make("a", { href: address }, title)]);
+  return make("p", { class: "lessons" }, say("lessons"), ...links);
+}
+
+function topOf({ page, links, course }, { language, theme }, choose) {
   const others = links.map(([name, file]) =>
     name === page
       ? make("a", { "aria-current": "page" }, say(`${name}.title`))
@@ -64,12 +70,13 @@ function topOf({ page, links }, { language, theme }, choose) {
     make(
       "div",
       { class: "bar" },
-      make("b", { class: "brand", translate: "no" }, "regard"),
+      make(course ? "a" : "b", { class: "brand", translate: "no", href: course?.home[language] ?? null }, "regard"),
       others.length ? make("nav", { "aria-label": say("pages") }, ...others) : null,
       make("div", { class: "page-tools" }, ...tools),
     ),
     make("h1", {}, say(`${page}.title`)),
     make("p", { class: "lead" }, say(`${page}.lead`)),
+    course ? lessonLinks(course.lessons[language]) : null,
   );
 }
 

@@ -6,6 +6,7 @@ import { numberText, shareText } from "../../page/assets/numbers.js";
 import { brackets, displayed, drawn, frac, mathName, mathRow, redraw, root, sub, tinted } from "./drawing.js";
 import { openPlayable, slider, tick } from "./frame.js";
 import { glide, PLANE_REACH, planeOf } from "./plane.js";
+import { labelPlaces } from "./plane_labels.js";
 import { FEWEST_KEYS, firstQuery, MOST_KEYS, PRESETS, queryResult, withKeys } from "./query_state.js";
 
 class QueryPage {
@@ -110,6 +111,11 @@ class QueryPage {
     return this.inks.head(key + 1);
   }
 
+  /** The word that a key is, or its number. */
+  nameOf(key) {
+    return this.state.words[key] ?? say("one-query.key", { key: key + 1 });
+  }
+
   drawHandles() {
     const { state, plane } = this;
     const { layer } = plane;
@@ -120,7 +126,7 @@ class QueryPage {
       { class: "output" },
       drawn("rect", { x: -8, y: -8, width: 16, height: 16, transform: "rotate(45)" }),
     );
-    this.outputLabel = drawn("text", { class: "label", "text-anchor": "middle", dy: 34 }, say("one-query.output"));
+    this.outputLabel = drawn("text", { class: "label", "text-anchor": "middle" }, say("one-query.output"));
     this.output.append(this.outputLabel);
     layer.append(this.hull);
     const handle = (label, at, moved, { colour, kind, shape = "arrow" }) => {
@@ -132,7 +138,7 @@ class QueryPage {
         shape === "square"
           ? drawn("rect", { x: -9, y: -9, width: 18, height: 18, rx: 3, fill: colour })
           : drawn("circle", { class: "knob", r: 11, fill: colour }),
-        drawn("text", { class: "label", "text-anchor": "middle", dy: 34, fill: colour }, label),
+        drawn("text", { class: "label", "text-anchor": "middle", fill: colour }, label),
       );
       glide(plane, tip, at, (point) => {
         moved(point);
@@ -144,7 +150,7 @@ class QueryPage {
     this.handles = [];
     state.keys.forEach((_, j) => {
       handle(
-        say("one-query.key", { key: j + 1 }),
+        this.nameOf(j),
         () => state.keys[j],
         (point) => (state.keys[j] = point),
         {
@@ -189,7 +195,10 @@ class QueryPage {
     const best = found.weights.indexOf(Math.max(...found.weights));
     const even = Math.max(...found.weights) - Math.min(...found.weights) < 0.02;
     const which = even ? "even" : found.weights[best] > 0.99 ? "hard" : "best";
-    this.said.textContent = say(`one-query.says.${which}`, { key: best + 1, share: shareText(found.weights[best]) });
+    this.said.textContent = say(`one-query.says.${which}`, {
+      key: this.state.words[best] ?? best + 1,
+      share: shareText(found.weights[best]),
+    });
   }
 
   movePlane({ weights, output }) {
@@ -197,7 +206,6 @@ class QueryPage {
     for (const { arrow, tip, at, label } of this.handles) {
       const [x, y] = plane.place(at());
       const where = at().map((c) => numberText(c, 2));
-      redraw(tip.querySelector("text"), { dy: at()[1] < 0 ? 34 : -20 });
       redraw(tip, { transform: `translate(${x} ${y})`, "aria-label": `${label}: ${where.join(", ")}` });
       if (arrow) {
         const [zx, zy] = plane.place([0, 0]);
@@ -212,6 +220,7 @@ class QueryPage {
     redraw(this.handles.at(-1).arrow, { "stroke-width": 4 });
     const [x, y] = plane.place(output);
     redraw(this.output, { transform: `translate(${x} ${y})` });
+    this.moveLabels(output);
     const values = state.values ?? state.keys;
     this.hull.replaceChildren(
       ...values.map((value, j) => {
@@ -226,6 +235,20 @@ class QueryPage {
         });
       }),
     );
+  }
+
+  /** Labels stay off each other and off the points. */
+  moveLabels(output) {
+    const texts = [...this.handles.map(({ tip }) => tip.querySelector("text")), this.outputLabel];
+    const points = [...this.handles.map(({ at }) => at()), output];
+    const marks = points.map((point, at) => {
+      const [x, y] = this.plane.place(point);
+      const { width, height } = texts[at].getBBox();
+      return { x, y, width, height, below: texts[at] === this.outputLabel || point[1] < 0 };
+    });
+    labelPlaces(marks, this.plane.edge).forEach(({ x, y }, at) => {
+      redraw(texts[at], { dx: x, dy: y + 0.3 * marks[at].height });
+    });
   }
 
   showFormula() {
@@ -267,7 +290,7 @@ class QueryPage {
       return make(
         "div",
         { class: "key-row", role: "row" },
-        make("span", { role: "rowheader", class: "key" }, chip, say("one-query.key", { key: j + 1 })),
+        make("span", { role: "rowheader", class: "key" }, chip, this.nameOf(j)),
         cell(numberText(dots[j], 2), "dot"),
         cell(numberText(scores[j], 2), "score"),
         make("span", { role: "cell", class: "weight" }, bar, make("b", {}, numberText(weight, 3))),

@@ -25,7 +25,7 @@ export function planeOf(label, reach) {
     ...lines,
     layer,
   );
-  return { svg, layer, reach, place: ([x, y]) => [x * PLANE_UNIT, -y * PLANE_UNIT] };
+  return { svg, layer, reach, edge, place: ([x, y]) => [x * PLANE_UNIT, -y * PLANE_UNIT] };
 }
 
 /** A point inside the plane, at the nearest step. */

@@ -22,6 +22,7 @@ export const PRESETS = {
       [0.8, 0.6],
       [0.5, 1],
     ],
+    words: ["我", "喜欢", "AI"],
   },
   alike: {
     query: [1.5, 1],
@@ -35,10 +36,11 @@ export const PRESETS = {
 
 /** A new state, from one of the presets. */
 export function firstQuery(preset = "spread") {
-  const { query, keys } = PRESETS[preset];
+  const { query, keys, words = [] } = PRESETS[preset];
   return {
     query: [...query],
     keys: keys.map((key) => [...key]),
+    words, // the words that the keys are, if any
     values: null,
     temperature: 1,
     channels: 2,
@@ -50,7 +52,11 @@ export function firstQuery(preset = "spread") {
 export function withKeys(state, count) {
   const added = (j) => [2 * Math.cos(2.4 * j), 2 * Math.sin(2.4 * j)].map((c) => Math.round(c * 20) / 20);
   const grown = (points) => Array.from({ length: count }, (_, j) => points[j] ?? added(j));
-  return { keys: grown(state.keys), values: state.values && grown(state.values) };
+  return {
+    keys: grown(state.keys),
+    words: state.words.slice(0, count),
+    values: state.values && grown(state.values),
+  };
 }
 
 /**

@@ -2,6 +2,7 @@
 
 import { make, press, segments } from "../../page/assets/elements.js";
 import { say } from "../../page/assets/languages.js";
+import { shareText } from "../../page/assets/numbers.js";
 import { BLOCK_FORMULAS } from "./block_formulas.js";
 import { blockNumbers, outsideLayers } from "./block_views.js";
 import { openPlayable } from "./frame.js";
@@ -86,9 +87,20 @@ class TransformerPage {
     const { decoder_width: to, target_vocabulary: vocabulary } = this.numbers.sizes;
     return say(`transformer.kind.${kind}.says${variant ? ".trained" : ""}`, {
       ...sizes,
+      share: shareText(this.feedForwardShare(this.stackOf(block))),
       to,
       target_vocabulary: this.count(vocabulary),
     });
+  }
+
+  /** How much of the parameters of a layer is in its feed-forward block. */
+  feedForwardShare(stack) {
+    const { parameters } = this.numbers.start;
+    const [attention, feedForward, norm] = ["attention", "feed_forward", "norm"].map(
+      (name) => parameters[`${stack}_${name}`],
+    );
+    const attentions = stack === "decoder" ? 2 : 1;
+    return feedForward / (feedForward + attentions * attention + (attentions + 1) * norm);
   }
 
   /** How many layers a block is in; 0 outside of layers. */

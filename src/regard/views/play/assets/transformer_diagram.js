@@ -109,6 +109,7 @@ export class TransformerDiagram {
     let y = BOTTOM - 24;
     let [below, entry] = [null, null];
     let from = y;
+    let sum = y;
     const found = [];
     for (const name of names) {
       if (name === "layer") {
@@ -117,7 +118,7 @@ export class TransformerDiagram {
         continue;
       }
       if (name === "end") {
-        this.frame(stack, x, y + STEP / 2 - 4, from, layers);
+        this.frame(stack, x, y + STEP / 2 - 4, from, sum, layers);
         y -= 14;
         continue;
       }
@@ -127,7 +128,10 @@ export class TransformerDiagram {
       // The residual path leaves the stream below the first block of a sublayer and comes back at the sum.
       const first = this.kinds[stack].norm === "pre" ? name.endsWith("_norm") : SUBLAYERS.has(kind);
       if (first) entry = y + STEP / 2 + 2;
-      if (kind === "add") this.residual(x, entry, y);
+      if (kind === "add") {
+        this.residual(x, entry, y);
+        sum = y;
+      }
       found.push(this.block(name, kind, x, y));
       below = [y, kind];
       y -= STEP;
@@ -155,7 +159,8 @@ export class TransformerDiagram {
     this.lines.push(drawn("path", { class: "flow residual", d, "marker-end": "url(#tip)" }));
   }
 
-  frame(stack, x, top, bottom, layers) {
+  /** The frame of a layer; how often it is repeated is said beside its last sum, where there is room. */
+  frame(stack, x, top, bottom, sum, layers) {
     const width = BLOCK.width + 64;
     this.frames.push(
       drawn("rect", {
@@ -166,7 +171,7 @@ export class TransformerDiagram {
         height: bottom - top,
         rx: 16,
       }),
-      drawn("text", { class: "layer-name", x: x + width / 2 - 16, y: top + 24, "text-anchor": "end" }, `× ${layers}`),
+      drawn("text", { class: "layer-name", x: x + width / 2 - 16, y: sum - 6, "text-anchor": "end" }, `× ${layers}`),
     );
   }
 

@@ -44,8 +44,8 @@ function readRecording(header, arrays) {
   const { model, title, language, start, sentenceB, statistics } = header;
   const data = { arrays, texts, masks, statistics, sentenceB };
   const calls = header.calls.map((described, index) => new Call(index, described, data));
-  // The heads that the role cards show, and whether their roles are more than chance.
-  const cards = header.cards ?? { clear: true, heads: [] };
+  // The heads that the role cards show, and how many of their roles, the first ones, are more than chance.
+  const cards = header.cards ?? { clear: 0, heads: [] };
   // What can be shown of a pair, whether contributions have a direction and so a sign, and rows of relevance.
   const { what = ["weight"], directed = false } = header;
   const relevance = (header.relevance ?? []).map(({ run, row, own, source }) => ({

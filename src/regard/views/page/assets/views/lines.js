@@ -45,6 +45,7 @@ export class LinesView {
       { "aria-label": say("lines.which") },
     );
     this.bests = new Map(); // the strongest key of a head and a query
+    this.resting = new Map(); // the columns of the keys on which a head rests
     const edge = (name, way) => press("", () => this.jump(way), { class: `edge ${name}`, hidden: true });
     this.above = edge("above", -1);
     this.below = edge("below", 1);
@@ -104,6 +105,7 @@ export class LinesView {
     if (this.look !== before) {
       const { look } = this;
       this.bests.clear();
+      this.resting.clear();
       this.hover = { side: "", index: -1 };
       this.left.setTokens(look.rowNames, specialGroups(look.rows, look.call.querySpecial));
       this.right.setTokens(look.columnNames, specialGroups(look.columns, look.call.keySpecial));
@@ -218,12 +220,20 @@ export class LinesView {
   bestOf(head, row) {
     const name = `${head} ${row}`;
     if (!this.bests.has(name)) {
-      const { call, columns } = this.look;
-      const resting = restingKeys(call.keySpecial, call.statistic("first_weight")[head]);
-      const counts = (column) => !resting[columns.first[column]];
-      this.bests.set(name, greatestPlaces(this.look.row(head, row), 1, counts)[0] ?? -1);
+      const resting = this.restingColumns(head);
+      this.bests.set(name, greatestPlaces(this.look.row(head, row), 1, (column) => !resting.has(column))[0] ?? -1);
     }
     return this.bests.get(name);
+  }
+
+  /** The columns of the keys on which a head rests its weight. */
+  restingColumns(head) {
+    if (!this.resting.has(head)) {
+      const { call, columns } = this.look;
+      const rests = restingKeys(call.keySpecial, call.statistic("first_weight")[head]);
+      this.resting.set(head, new Set(columns.first.flatMap((key, column) => (rests[key] ? [column] : []))));
+    }
+    return this.resting.get(head);
   }
 
   /** The weights of a row as they are shown. */

@@ -20,17 +20,20 @@ const LEGEND_SAMPLE = 22;
 export function linesInSight(view) {
   const { look, shown, active, left: queries, right: keys, app, shading } = view;
   const { least } = app.state.now;
-  // All lines of one token are shown; of many tokens, only those that were requested.
-  const best = least === "best" && active.row < 0 && active.column < 0;
+  // All lines of one token are shown, besides those to sinks; of many tokens, only the strongest.
+  const best = least === "best" && !isFocused(active);
+  const quiet = least === "best" && active.column < 0;
   // A share of the weights, or of the greatest number of another quantity.
   const threshold = least === "best" ? 0 : Number(least) * (look.what === "weight" ? 1 : shading.greatest);
   const [top, bottom] = active.row >= 0 ? [active.row, active.row + 1] : queries.window;
   const [left, right] = active.column >= 0 ? [active.column, active.column + 1] : keys.window;
   const lines = [];
   for (const head of shown) {
+    const resting = quiet ? view.restingColumns(head) : null;
     look.values(head, top, bottom, left, right).forEach((weight, at) => {
       if (!(shading.strength(weight, LINE_DECADES) >= FAINTEST) || Math.abs(weight) < threshold) return;
       const [row, column] = [top + Math.floor(at / (right - left)), left + (at % (right - left))];
+      if (resting?.has(column)) return;
       if (!best || view.bestOf(head, row) === column) lines.push({ head, row, column, weight });
     });
   }
@@ -38,12 +41,17 @@ export function linesInSight(view) {
   return lines.slice(-MOST_LINES);
 }
 
+/** Whether a token is pointed at or pinned. */
+function isFocused({ row, column }) {
+  return row >= 0 || column >= 0;
+}
+
 /** The lines of a view, and strips beside the tokens that the active one looks at. */
 export function drawLines(surface, view) {
   const { active, shown, left, right, geometry, shading } = view;
   const { width, height, from, to } = geometry;
   const lines = linesInSight(view);
-  const focused = active.row >= 0 || active.column >= 0;
+  const focused = isFocused(active);
   // Many lines together must not turn into a grey wall: the more there are, the thinner each is.
   const calm = focused ? 1 : Math.min(1, Math.sqrt(220 / Math.max(lines.length, 1)) + 0.25);
   // Heads that agree run side by side, not on top of each other.
@@ -160,7 +168,10 @@ export function drawLinesLegend(surface, view) {
     surface.text(x + LEGEND_SAMPLE + 6, top + y, text, { fill: inks.soft, size: 11 });
   }
   const below = top + linesLegendHeight(view) - LEGEND_SPACE - LEGEND_LINE;
-  const which = whichLines(state.now.least, look.what);
+  const { least } = state.now;
+  // One token has all its lines, but for sinks.
+  const every = view.active.column < 0 ? "lines.best.token" : "lines.all";
+  const which = least === "best" && isFocused(view.active) ? say(every) : whichLines(least, look.what);
   surface.text(0, below, which, { fill: inks.soft, size: 11 });
   let x = textWidth(which, 11) + 28;
   for (const share of shading.signed ? [-1, -0.1, 0.1, 1] : [0.1, 0.5, 1]) {

@@ -3,12 +3,11 @@
 import { drawAxes, widestLabel } from "../axes.js";
 import { make, press } from "../elements.js";
 import { say } from "../languages.js";
-import { drawLegend, LEGEND_HEIGHT } from "../legend.js";
+import { captionPlan, captionWidth, drawCaption } from "../legend.js";
 import { maskedAreas } from "../masked_area.js";
 import { MINIMAP_SIDE, Minimap } from "../minimap.js";
 import { Readout } from "../readout.js";
 import { oncePerFrame, Slices } from "../slices.js";
-import { textWidth } from "../surface.js";
 import { greatestPlaces } from "../text_weights.js";
 import { thumbnailOf } from "../thumbnails.js";
 import { TiledView } from "../tiled_view.js";
@@ -20,9 +19,6 @@ const MOST_RECTANGLES = 4096;
 const LONGEST_LABEL = 104;
 const LONG_MATRIX = 128; // tokens from which there is a minimap, where the view is wide enough
 const MINIMAP_FROM = 720;
-const SCALE_WIDTH = 220;
-const AXES_LINE = 22; // pixels of a second line of the legend
-const SWATCH_WIDTH = 28; // a hatched area and the space after it
 const CLOSE_ENOUGH = 14; // pixels of a cell whose tokens can be read
 
 export class MatrixView extends TiledView {
@@ -106,9 +102,8 @@ export class MatrixView extends TiledView {
     const long = Math.max(rows.count, columns.count) >= LONG_MATRIX && width >= MINIMAP_FROM;
     this.minimap.root.hidden = !long;
     const right = Math.max(this.space.top * 0.6, long ? MINIMAP_SIDE + 24 : 0);
-    this.legend = legendPlan(this.look, left, width);
-    const legendHeight = LEGEND_HEIGHT + (this.legend.below ? AXES_LINE : 0);
-    const area = { left, top, width: width - left - right, height: height - top - legendHeight };
+    this.legend = captionPlan(this.look.call, left, width);
+    const area = { left, top, width: width - left - right, height: height - top - this.legend.height };
     this.viewport = new Viewport(rows.count, columns.count, area, this.app.state.now.zoom);
     this.minimap.root.style.top = `${top}px`;
     this.tell(this.marked);
@@ -271,24 +266,13 @@ export class MatrixView extends TiledView {
     this.drawCaption(surface, masked.length > 0);
   }
 
-  /** Below the matrix: the colours, the hatched area, and which axis is which. */
+  /** Below the matrix; one in the middle of a narrow window leaves too little room to its right. */
   drawCaption(surface, masked) {
-    const { left, top, width, height } = this.viewport;
-    const { inks } = this.app;
-    const { bar, word, axes, below } = this.legend;
-    const [across, y] = [Math.min(bar, width), top + height + 16];
-    const named = masked ? SWATCH_WIDTH + textWidth(word, 12) + 24 : 0;
-    // A matrix in the middle of a narrow window leaves too little room to its right.
-    const most = this.size.width - (across + 24 + named + textWidth(axes, 12));
-    const start = below ? left : Math.max(0, Math.min(left, most));
-    drawLegend(surface, { x: start, y, width: across, inks, shading: this.shading });
-    const swatch = start + across + 24;
-    if (masked) {
-      surface.hatch([[swatch, y - 3, 22, 12]], inks.hatch);
-      surface.text(swatch + SWATCH_WIDTH, y + 4, word, { fill: inks.soft, size: 12 });
-    }
-    const x = below ? Math.max(0, Math.min(left, this.size.width - textWidth(axes, 12))) : swatch + named;
-    surface.text(x, below ? y + 36 : y + 4, axes, { fill: inks.soft, size: 12, limit: this.size.width - x });
+    const { left, top, width: across, height } = this.viewport;
+    const { width } = this.size;
+    const plan = { ...this.legend, bar: Math.min(this.legend.bar, across) };
+    const x = plan.below ? left : Math.max(0, Math.min(left, width - captionWidth(plan, masked)));
+    drawCaption(surface, { x, y: top + height + 16, width, plan, masked, inks: this.app.inks, shading: this.shading });
   }
 
   /** Where pairs are masked, in pixels. */
@@ -325,17 +309,6 @@ export class MatrixView extends TiledView {
     this.coarse ??= thumbnailOf(this.look.call, this.tiles.head, this.look.what);
     this.drawPicture(surface, this.coarse, 0, 0, this.coarse.down, this.coarse.across);
   }
-}
-
-/** What is below the matrix, which begins at `left` of a stage: the axes get a line of their own if one is too narrow. */
-function legendPlan({ call }, left, width) {
-  const word = say("matrix.masked");
-  const beside = 24 + SWATCH_WIDTH + textWidth(word, 12);
-  const bar = Math.max(80, Math.min(SCALE_WIDTH, width - left - beside));
-  const whole = say(call.kind === "cross" ? "matrix.axes.cross" : "matrix.axes");
-  const below = left + bar + beside + 24 + textWidth(whole, 12) > width;
-  const axes = textWidth(whole, 12) <= width ? whole : say("matrix.axes.short");
-  return { bar, word, axes, below };
 }
 
 /** Ticks along the axes where the searched text is. */
