@@ -265,6 +265,21 @@ def test_pointing_and_walking_in_a_window(visit, long_text):
     assert visitor.page.locator(".map-text").is_hidden()
 
 
+def test_a_late_line_of_another_head_is_not_shown(visit, long_text):
+    visitor = visit().open("/map/long#head=1&view=text&query=1600").settled()
+    visitor.until("regard.app.text.line?.token === 1600")
+    held = []
+    visitor.page.route(re.compile(r"/lines/\d+/0/"), lambda route: held.append(route))  # noqa: PLW0108
+    visitor.ask("regard.state.set({ head: 0 })")
+    visitor.until("regard.state.now.head === 0")
+    visitor.ask("regard.state.set({ head: 1 })")
+    with visitor.page.expect_response(re.compile(r"/lines/\d+/0/")):
+        held[0].continue_()
+    visitor.ask("new Promise((resolve) => setTimeout(resolve, 100))")
+    shown = np.array(visitor.ask("Array.from(regard.app.text.line.values)"))
+    np.testing.assert_allclose(shown[:1601], long_text[1600, :1601], atol=1e-5)
+
+
 def test_the_windows_speak_chinese_and_cross_attention_has_none(visit, long_text):
     visitor = visit(locale="zh-CN").open("/map/long#view=text").settled()
     assert "共 3,301 个" in visitor.page.inner_text(".map-text")
@@ -290,6 +305,41 @@ def test_search_goes_to_the_token(book):
     visitor.until("regard.state.now.key === 42")
     visitor.page.fill(".map-search input", "nowhere")
     assert visitor.page.inner_text(".match-count") == "Not in this text."
+
+
+def test_a_late_answer_does_not_undo_a_search(visit):
+    visitor = visit().open("/map/book").settled()
+    first, held = re.compile(r"/rows/\d+/\d+/88\?"), []
+    visitor.page.route(first, lambda route: held.append(route))  # noqa: PLW0108 (Playwright counts arguments)
+    visitor.page.keyboard.press("/")
+    visitor.page.keyboard.type("Word 88")
+    visitor.until("regard.app.matches.length === 11")
+    visitor.page.keyboard.press("Enter")
+    visitor.page.keyboard.press("Enter")
+    visitor.until("regard.state.now.query === 880")
+    with visitor.page.expect_response(first):
+        held[0].continue_()
+    visitor.page.unroute(first)
+    visitor.ask("new Promise((resolve) => setTimeout(resolve, 100))")
+    assert visitor.ask("regard.state.now.query") == 880
+
+
+def test_a_late_peak_of_another_head_is_not_shown(visit, wanted):
+    visitor = visit(viewport={"width": 1200, "height": 800}).open("/map/book#call=1&head=0").settled()
+    peaks, held = re.compile(r"/peaks/1/0/"), []
+    visitor.page.route(peaks, lambda route: held.append(route))  # noqa: PLW0108
+    visitor.page.mouse.move(*place_of(visitor, 600, 300))
+    visitor.until("regard.app.view.peaks.size === 1")
+    visitor.ask("regard.state.set({ head: 1 })")
+    visitor.settled()
+    with visitor.page.expect_response(peaks):
+        held[0].continue_()
+    visitor.ask("new Promise((resolve) => setTimeout(resolve, 100))")
+    visitor.page.mouse.move(*place_of(visitor, 600.3, 300.3))
+    visitor.until("document.querySelector('.pair-readout').dataset.weight")
+    found = readout(visitor)
+    best = wanted[int(found["query"]), int(found["key"])]
+    assert float(found["weight"]) == pytest.approx(best, abs=1e-6)
 
 
 def test_the_keyboard_moves_zooms_and_steps(book):

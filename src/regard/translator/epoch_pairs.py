@@ -11,7 +11,7 @@ from bisect import bisect
 from itertools import accumulate
 
 from regard.translator.everyday import everyday_sentences
-from regard.translator.lexicon import Lexicon, WordPair, plural, verb_forms
+from regard.translator.lexicon import Lexicon, WordPair, plural, untaught_weight, verb_forms
 from regard.translator.recipe import Recipe
 from regard.translator.recombination import Recombination
 from regard.translator.sentence_pairs import CorpusSplit, Pair, sentence_key
@@ -38,7 +38,7 @@ class EpochPairs:
                 self.sentences, lexicon, excluded=measured, similar=recipe.similar
             )
             self.words = list(lexicon.taught)
-            self.sums = list(accumulate(word.weight for word in self.words))
+            self.sums = list(accumulate(map(untaught_weight, self.words)))
 
     def draw(self, epoch: int) -> list[Pair]:
         """All pairs of an epoch."""

@@ -55,6 +55,11 @@ class WordPair:
     seen: int = 0  # how many sentence pairs have it
 
 
+def untaught_weight(word: WordPair) -> float:
+    """How often to draw a word: common ones more often, those that sentences have taught already less often."""
+    return word.weight / (1 + word.seen / 20)
+
+
 @dataclass(frozen=True)
 class Lexicon:
     """All word pairs of a dictionary: the best ones to teach, and every one to recognize."""
@@ -113,6 +118,12 @@ def taught_forms(lexicon: Lexicon) -> dict[str, float]:
     words = [word.english.lower() for word in lexicon.taught if " " not in word.english]
     forms = {form for word in words for form in (word, *_inflected(word))}
     return {form: weight for form in sorted(forms) if (weight := _weight(form)) > 0}
+
+
+def common_words(words: Iterable[str]) -> dict[str, float]:
+    """Those of these words that are common, and how common they are: powers of ten above ``RARE``."""
+    spelled = [word for word in words if len(word) > 2 and word.isascii() and word.isalpha()]
+    return {word: weight for word in spelled if (weight := _weight(word)) > 0}
 
 
 def learned_names(pairs: Sequence[Pair], lexicon: Lexicon) -> tuple[StandIn, ...]:

@@ -14,7 +14,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from regard.translator.lexicon import COMMON, Lexicon, WordPair, lemmas, plural, verb_forms
+from regard.translator.lexicon import (
+    COMMON,
+    Lexicon,
+    WordPair,
+    lemmas,
+    plural,
+    untaught_weight,
+    verb_forms,
+)
 from regard.translator.names import PLACEHOLDERS
 from regard.translator.sentence_pairs import Pair, sentence_key
 from regard.translator.word_similarity import installed_similarity
@@ -32,7 +40,8 @@ BEFORE_NOUNS = frozenset((
 BEFORE_ADJECTIVES = frozenset((
     "is", "are", "was", "were", "be", "been", "am", "s", "re", "m", "isn't", "not", "very", "too",
     "so", "really", "quite", "pretty", "rather", "more", "looks", "look", "looked", "feel", "feels",
-    "felt", "seems", "seem", "became", "become", "how", "that", "got", "get", "gets",
+    "felt", "seems", "seem", "sounds", "sound", "smells", "smell", "tastes", "taste", "became", "become",
+    "how", "that", "got", "get", "gets",
 ))  # fmt: skip
 AUXILIARIES = frozenset((
     "be", "is", "are", "was", "were", "been", "being", "am", "do", "does", "did", "done", "have",
@@ -157,7 +166,7 @@ class _WordSampler:
 
     def __init__(self, words: Sequence[WordPair]) -> None:
         self.words = [word for word in words if word.weight >= COMMON]
-        self.sums = list(accumulate(word.weight / (1 + word.seen / 20) for word in self.words))
+        self.sums = list(accumulate(map(untaught_weight, self.words)))
 
     def one(self, chance: random.Random) -> WordPair | None:
         if not self.words:

@@ -24,7 +24,7 @@ from regard.folder_lock import locked
 from regard.translator.dictionary import DictionaryEntry, digest_of_dictionary
 from regard.translator.epoch_pairs import EpochPairs
 from regard.translator.files import read_text
-from regard.translator.lexicon import Lexicon, learn_lexicon, taught_forms, taught_words
+from regard.translator.lexicon import Lexicon, common_words, learn_lexicon, taught_forms, taught_words
 from regard.translator.names import TAUGHT
 from regard.translator.pretrained_encoder import choose_pieces, read_package
 from regard.translator.recipe import Recipe
@@ -157,12 +157,10 @@ def _learn_english(
 ) -> EnglishTokens:
     if not recipe.pretrained:
         return EnglishTokens.learn((pair.english for pair in pairs), recipe.english_tokens)
-    return choose_pieces(
-        (pair.english for pair in corpus.training),
-        {} if lexicon is None else taught_forms(lexicon),
-        recipe.english_tokens,
-        read_package()[0],
-    )
+    vocabulary = read_package()[0]
+    # Words that nothing teaches, too: the encoder knows that *neighbour* is near *neighbor*.
+    words = {} if lexicon is None else {**common_words(vocabulary), **taught_forms(lexicon)}
+    return choose_pieces((pair.english for pair in corpus.training), words, recipe.english_tokens, vocabulary)
 
 
 def _check_same(begun: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:

@@ -34,6 +34,9 @@ from regard.translator.vocabulary import (
 
 WEIGHTS, ENGLISH, CHINESE, RECIPE = "model.safetensors", "english.json", "chinese.json", "recipe.json"
 WORDS, NAMES = "words.txt", "names.json"
+EMBEDDINGS = "source.table.weight"
+"""The weights of the English pieces."""
+
 NUM_BEAMS = 16
 """The width of the beam search, and so the number of candidates to choose from."""
 
@@ -212,7 +215,8 @@ def save_translator(
     """Write weights, both vocabularies, the recipe and the table of translations into a folder."""
     write_vocabularies(folder, vocabularies)
     write_text(folder / RECIPE, recipe.to_json())
-    write_tensors(folder / WEIGHTS, stored_weights(weights), {"format": FORMAT})
+    four_bits = [EMBEDDINGS] if recipe.pretrained else []
+    write_tensors(folder / WEIGHTS, stored_weights(weights, four_bits=four_bits), {"format": FORMAT})
     if table is not None:
         table.write(folder)
 

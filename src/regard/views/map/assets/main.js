@@ -38,6 +38,7 @@ class MapApp {
     this.pinnedWeight = null;
     this.layer = null;
     this.pinning = 0;
+    this.going = 0;
   }
 
   /** What an exported picture shows: the map is its own only pane. */
@@ -268,9 +269,12 @@ class MapApp {
   /** Goes to a query and the key that it attends to most: around the query itself there may be nothing to see. */
   async goToQuery(query) {
     const { now, call } = this.state;
+    this.going += 1;
+    const ticket = this.going;
     const path = `${this.path}/rows/${now.call}/${call.heads[now.head]}/${query}?sinks=${now.sinks}`;
     const found = call.weights ? await getJson(path).catch(() => null) : null;
-    this.view.goTo(query, found && found.weight > 0 ? found.key : null);
+    // Answers can overtake each other: only the last one asked for is gone to.
+    if (ticket === this.going) this.view.goTo(query, found && found.weight > 0 ? found.key : null);
   }
 
   /** The weight of the pinned pair, exactly. */

@@ -20,6 +20,7 @@ export class TextWindow {
     this.pointed = null;
     this.line = null; // { token, direction, values } that is shown
     this.kept = new Map();
+    this.asked = 0;
     this.from = 0;
     this.direction = "from";
     this.caption = make("p", { class: "text-caption", role: "status", "aria-live": "polite" });
@@ -169,6 +170,8 @@ export class TextWindow {
     const token = this.pointed ?? this.pinned;
     const { now, call } = this.app.state;
     const { direction } = this;
+    this.asked += 1;
+    const ticket = this.asked;
     const own = direction === "from" ? token - this.offset : token;
     if (token === null || own < 0 || !call.weights) {
       this.show(null);
@@ -183,7 +186,8 @@ export class TextWindow {
       if (this.kept.size >= MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
       this.kept.set(name, found.values);
     }
-    if (token !== (this.pointed ?? this.pinned) || direction !== this.direction) return;
+    // Another token or head is wanted by now.
+    if (ticket !== this.asked || token !== (this.pointed ?? this.pinned)) return;
     this.show({ token, direction, values: this.kept.get(name) });
   }
 

@@ -54,7 +54,7 @@ export class MapView extends TiledView {
   update(now, changed) {
     if (!changed || ["call", "head", "sinks", "show", "what"].some((name) => changed.has(name))) {
       this.pointer = null;
-      this.peaks.clear();
+      this.peaks = new Map(); // an answer on its way still goes into the old one
     }
     if (!changed || ["scale", "palette", "theme", "show", "what"].some((name) => changed.has(name)))
       this.forgetPictures();
@@ -177,25 +177,25 @@ export class MapView extends TiledView {
 
   /** The same, after the server has answered. */
   async asked(pair) {
-    const { level } = this;
+    const { level, peaks } = this;
     const key = `${level}/${pair.row >> level}/${pair.column >> level}`;
     const { layer } = this.app;
-    if (!this.peaks.has(key)) {
+    if (!peaks.has(key)) {
       const path = `${layer.path}/peaks/${layer.call.index}/${layer.head}/${key}?${layer.chosen}`;
-      this.peaks.set(
+      peaks.set(
         key,
         getJson(path).then(
           ({ weight, ...place }) => {
             const found = { ...place, weight: weight ?? Number.NaN }; // masked
-            this.peaks.set(key, found);
+            peaks.set(key, found);
             return found;
           },
-          () => this.peaks.delete(key) && null,
+          () => peaks.delete(key) && null,
         ),
       );
-      if (this.peaks.size > 3000) this.peaks.delete(this.peaks.keys().next().value);
+      if (peaks.size > 3000) peaks.delete(peaks.keys().next().value);
     }
-    return this.peaks.get(key);
+    return peaks.get(key);
   }
 
   askSoon() {
