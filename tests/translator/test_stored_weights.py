@@ -27,7 +27,8 @@ def test_four_bits_are_within_half_a_scale_and_take_half_the_space():
     weights = {"few": torch.randn(37, 18), "odd": torch.randn(5, 7), "other": torch.randn(37, 18)}
     weights["few"][4] = 0
     stored = stored_weights(weights, four_bits=["few", "odd"])
-    assert stored["few"].shape == (37, 9) and stored["few"].element_size() == 1
+    assert stored["few"].shape == (37, 9)
+    assert stored["few"].element_size() == 1
     assert stored["odd"].shape == (5, 7)  # an odd number of channels does not fit into whole bytes
     found = restored_weights(stored)
     for name in weights:

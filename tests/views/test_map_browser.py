@@ -269,7 +269,7 @@ def test_a_late_line_of_another_head_is_not_shown(visit, long_text):
     visitor = visit().open("/map/long#head=1&view=text&query=1600").settled()
     visitor.until("regard.app.text.line?.token === 1600")
     held = []
-    visitor.page.route(re.compile(r"/lines/\d+/0/"), lambda route: held.append(route))  # noqa: PLW0108
+    visitor.page.route(re.compile(r"/lines/\d+/0/"), lambda route: held.append(route))
     visitor.ask("regard.state.set({ head: 0 })")
     visitor.until("regard.state.now.head === 0")
     visitor.ask("regard.state.set({ head: 1 })")
@@ -310,7 +310,7 @@ def test_search_goes_to_the_token(book):
 def test_a_late_answer_does_not_undo_a_search(visit):
     visitor = visit().open("/map/book").settled()
     first, held = re.compile(r"/rows/\d+/\d+/88\?"), []
-    visitor.page.route(first, lambda route: held.append(route))  # noqa: PLW0108 (Playwright counts arguments)
+    visitor.page.route(first, lambda route: held.append(route))
     visitor.page.keyboard.press("/")
     visitor.page.keyboard.type("Word 88")
     visitor.until("regard.app.matches.length === 11")
@@ -327,7 +327,7 @@ def test_a_late_answer_does_not_undo_a_search(visit):
 def test_a_late_peak_of_another_head_is_not_shown(visit, wanted):
     visitor = visit(viewport={"width": 1200, "height": 800}).open("/map/book#call=1&head=0").settled()
     peaks, held = re.compile(r"/peaks/1/0/"), []
-    visitor.page.route(peaks, lambda route: held.append(route))  # noqa: PLW0108
+    visitor.page.route(peaks, lambda route: held.append(route))
     visitor.page.mouse.move(*place_of(visitor, 600, 300))
     visitor.until("regard.app.view.peaks.size === 1")
     visitor.ask("regard.state.set({ head: 1 })")

@@ -56,7 +56,7 @@ class WordPair:
 
 
 def untaught_weight(word: WordPair) -> float:
-    """How often to draw a word: common ones more often, those that sentences have taught already less often."""
+    """How often to draw a word: common ones more often, those that sentences teach already less often."""
     return word.weight / (1 + word.seen / 20)
 
 

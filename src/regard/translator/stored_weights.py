@@ -4,8 +4,7 @@ w ≈ n · s, with whole numbers n from −127 to 127 and s = max |w| / 127 of i
 most half a scale, which is well below the noise of training; the file has a quarter of the size.
 
 With 4 bits, n is from −7 to 7 and a byte has two of them, the first one in its lower half. The embeddings of
-a trained encoder lose nothing by it that translations would show: dropout has trained the encoder to read them
-with more noise.
+a trained encoder can be stored so: dropout has trained the encoder to read them with more noise than this.
 """
 
 from __future__ import annotations
