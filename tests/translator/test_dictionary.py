@@ -1,4 +1,5 @@
 import gzip
+from dataclasses import replace
 
 import pytest
 
@@ -88,6 +89,19 @@ def test_common_words_weigh_more(entries):
     weights = {word.english: word.weight for word in learn_lexicon(entries, []).best}
     assert weights["table"] > weights["salty"] > 0
     assert lexicon._weight("marmoset") == 0.0 < lexicon._weight("take off") < lexicon._weight("take")
+
+
+def test_common_words_of_a_vocabulary():
+    found = lexicon.common_words(["neighbour", "marmoset", "##s", "1899", "of", "naïve", "the"])
+    assert list(found) == ["neighbour", "the"]
+    assert found["the"] > found["neighbour"] > 0
+
+
+def test_words_that_sentences_teach_are_drawn_less_often(entries):
+    salty = {word.english: word for word in learn_lexicon(entries, []).best}["salty"]
+    assert lexicon.untaught_weight(salty) == salty.weight
+    seen = replace(salty, seen=60)
+    assert lexicon.untaught_weight(seen) == pytest.approx(salty.weight / 4)
 
 
 def test_kinds(entries):

@@ -7,8 +7,9 @@ import torch
 from transformers import BertConfig, BertModel
 
 from regard.errors import ArgumentError, DataError
-from regard.translator import Recipe, train
+from regard.translator import Recipe, read_dictionary, split, train
 from regard.translator.files import read_tensors
+from regard.translator.lexicon import words_in
 from regard.translator.pretrained_encoder import (
     CHARACTERS,
     MARKS,
@@ -18,8 +19,8 @@ from regard.translator.pretrained_encoder import (
     start_from_pretrained,
 )
 from regard.translator.recipe import TRAINED_ENCODERS
-from regard.translator.training_folder import recipe_of
-from regard.translator.translate_text import build_model
+from regard.translator.training_folder import begin_run, recipe_of
+from regard.translator.translate_text import build_model, read_vocabularies
 from regard.translator.vocabulary import (
     END,
     PADDING,
@@ -127,6 +128,18 @@ def test_a_training_with_it_resumes_bit_for_bit(package, pairs, tiny, tmp_path):
         for name in ("whole", "halves")
     ]
     assert all(torch.equal(last[0][name], last[1][name]) for name in last[0])
+
+
+def test_common_words_that_nothing_teaches_are_in_the_vocabulary(package, pairs, tiny, tmp_path):
+    file = tmp_path / "cedict.u8"
+    file.write_text("茶 茶 [cha2] /tea/", encoding="utf-8")
+    recipe = dataclasses.replace(tiny, pretrained=NAME, length=20, english_tokens=120)
+    corpus = split(pairs, held_out=recipe.held_out, seed=recipe.seed)
+    taught = {word for pair in corpus.training for word in words_in(pair.english)}
+    assert "apple" in VOCABULARY
+    assert "apple" not in taught
+    begin_run(tmp_path / "run", pairs, recipe, read_dictionary(file))
+    assert read_vocabularies(tmp_path / "run").english.pieces("apple") == ["apple"]
 
 
 def test_the_trained_encoder_has_its_own_learning_rate(package, pairs, tiny, tmp_path):
