@@ -32,6 +32,7 @@ from regard.translator.sentence_pairs import CorpusSplit, Pair, split
 from regard.translator.sentence_pairs import digest as digest_of_pairs
 from regard.translator.translate_text import CHINESE, ENGLISH, read_vocabularies, write_vocabularies
 from regard.translator.vocabulary import ChineseCharacters, EnglishTokens, Vocabularies
+from regard.translator.word_similarity import installed_similarity
 
 RUN = "run.json"
 FORMAT = "regard training 3"
@@ -129,10 +130,19 @@ def open_run(
     lexicon = _lexicon(dictionary, corpus)
     vocabularies = replace(
         read_vocabularies(folder),
-        words=taught_words(corpus.training, lexicon),
+        words=_known_words(corpus, recipe, lexicon),
         stand_ins=TAUGHT if lexicon is not None and recipe.recombined else (),
     )
     return TrainingRun(folder, recipe, corpus, vocabularies, lexicon)
+
+
+def _known_words(corpus: CorpusSplit, recipe: Recipe, lexicon: Lexicon | None) -> frozenset[str]:
+    """The words that the model is taught, and those that mean the same to the encoder it starts from."""
+    taught = taught_words(corpus.training, lexicon)
+    if not recipe.pretrained:
+        return taught
+    close = installed_similarity().close_to(taught)
+    return taught | {word for word in close if word.isalpha() and len(word) > 2}  # neither pieces nor numbers
 
 
 def _split(pairs: Sequence[Pair], recipe: Recipe) -> CorpusSplit:

@@ -6,13 +6,17 @@ vectors are the input embeddings of a trained encoder (all-MiniLM-L6-v2, in the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 import torch
 from torch import Tensor
 
 from regard.translator.pretrained_encoder import read_package
+
+SAME = 0.7
+"""The cosine from which two words are nearly the same to the encoder: *colour* and *color*, *neighbours* and
+*neighbors*, *Israeli* and *Israel*."""
 
 
 class WordSimilarity:
@@ -34,6 +38,19 @@ class WordSimilarity:
             return []
         angles = self.vectors[[self.places[one] for one in known]] @ self.vectors[self.places[word]]
         return [known[place] for place in angles.topk(min(count, len(known))).indices.tolist()]
+
+    def close_to(self, known: Iterable[str], least: float = SAME) -> frozenset[str]:
+        """The words whose similarity to one of these is at least ``least``.
+
+        >>> vectors = torch.tensor([[1.0, 0.0], [0.9, 0.1], [-1.0, 0.0]])
+        >>> sorted(WordSimilarity(["color", "colour", "theory"], vectors).close_to(["color"]))
+        ['color', 'colour']
+        """
+        own = self.vectors[[self.places[word] for word in known if word in self.places]]
+        if not len(own):
+            return frozenset()
+        closest = torch.cat([(some @ own.T).amax(-1) for some in self.vectors.split(1000)])
+        return frozenset(word for word, place in self.places.items() if closest[place] >= least)
 
 
 @cache
