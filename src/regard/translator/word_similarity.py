@@ -49,7 +49,7 @@ class WordSimilarity:
         own = self.vectors[[self.places[word] for word in known if word in self.places]]
         if not len(own):
             return frozenset()
-        closest = torch.cat([(some @ own.T).amax(-1) for some in self.vectors.split(1000)])
+        closest = torch.cat([(some @ own.T).amax(-1) for some in self.vectors.split(1000)]).tolist()
         return frozenset(word for word, place in self.places.items() if closest[place] >= least)
 
 
