@@ -156,11 +156,22 @@ def with_results(notebook: nbformat.NotebookNode, name: str, folder: Path) -> st
             parts.append(cell.source)
             continue
         parts.append(f"```python\n{cell.source}\n```")
-        title = re.search(r"""title = f?"(.*)\"""", cell.source)
         for place, output in enumerate(_joined(cell.outputs)):
-            shown = _result(output, title.group(1) if title else "", folder / f"{name}-{number}-{place}.png")
+            shown = _result(output, _drawn(cell.source), folder / f"{name}-{number}-{place}.png")
             parts += [shown] if shown else []
     return "\n\n".join(parts)
+
+
+def _drawn(source: str) -> str:
+    """What a cell draws, for those who cannot see it: the title of its figure, or else the call.
+
+    >>> _drawn('title = f"{share} % for “cat”"\\nbars(weights, title=title)')
+    '… % for “cat”'
+    >>> _drawn('draw(first, title="With √d") # both'), _drawn("mask = causal()\\nfigures.mask(mask, 14)")
+    ('With √d', 'figures.mask(mask, 14)')
+    """
+    title = re.search(r"""title ?= ?f?"(.*?)\"""", source)
+    return re.sub(r"\{.*?\}", "…", title.group(1)) if title else source.split("\n")[-1]
 
 
 def _joined(outputs: list[Any]) -> list[Any]:
@@ -175,13 +186,15 @@ def _joined(outputs: list[Any]) -> list[Any]:
     return joined
 
 
-def _result(output: Any, title: str, picture: Path) -> str:
+def _result(output: Any, drawn: str, picture: Path) -> str:
     if output.output_type == "stream":
         return f"``` {{ .text .result }}\n{output.text.rstrip()}\n```" if output.name == "stdout" else ""
     data = output.get("data", {})
     if "image/png" in data:
         picture.write_bytes(base64.b64decode(data["image/png"]))
-        return f"![{title}]({picture.name})"
+        # A link to itself: a phone shows a wide figure small, and alone it can be enlarged.
+        shown = f'<img alt="{html.escape(drawn)}" src="{picture.name}">'
+        return f'<a class="picture" href="{picture.name}">{shown}</a>'
     if "text/markdown" in data:
         return _steps(data["text/markdown"])
     return f"``` {{ .text .result }}\n{data['text/plain']}\n```"

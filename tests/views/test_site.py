@@ -1,5 +1,6 @@
 """The site of the documentation: pages, links, languages, search and equations, all without a network."""
 
+import doctest
 import json
 import re
 import warnings
@@ -186,6 +187,25 @@ def test_the_steps_of_an_explanation_are_blocks_of_their_own(tmp_path):
     assert '#### I love AI\n\n<div class="steps narrow" markdown>' in page
     assert page.count('<div class="step" markdown>\n\n##### ') == 2
     assert page.count("<div") == page.count("</div>") == 3
+
+
+def test_the_examples_of_the_program_hold():
+    found = doctest.testmod(script("make_site"))
+    assert found.attempted
+    assert not found.failed
+
+
+def test_a_picture_has_a_name_and_can_be_opened_alone(tmp_path):
+    made = script("make_site")
+    cell = made.nbformat.v4.new_code_cell('title = f"{share:.0%} on “[CLS]”"\nfigures.bars(w, title=title)')
+    cell.outputs = [made.nbformat.v4.new_output("display_data", data={"image/png": "iVBORw0KGgo="})]
+    page = made.with_results(made.nbformat.v4.new_notebook(cells=[cell]), "small", tmp_path)
+    assert (tmp_path / "small-0-0.png").read_bytes() == b"\x89PNG\r\n\x1a\n"
+    linked = '<a class="picture" href="small-0-0.png"><img alt="… on “[CLS]”" src="small-0-0.png"></a>'
+    assert page.endswith(linked)
+    site = made.sites()["en"]
+    lesson = "docs/lessons/en/08-real-models.md"
+    assert made.relink(page, lesson, site, made.sites()).endswith(linked)
 
 
 def test_what_a_cell_prints_in_pieces_is_one_block(tmp_path):
