@@ -25,7 +25,7 @@ BROKEN = re.compile(".[\u4e00-\u9fff，。；：？！、）”]\n[\u4e00-\u9fff
 NAMES = sorted(path.stem for path in (LESSONS / "en").glob("[0-9]*.md"))
 FIXED = ("内积", "令牌", "键头", "裸参数", "词元站在", "看进", "合适多少")  # other words are in the glossary
 SMALLEST = 9  # points
-WIDEST = 9.6  # inches: the column of the site is 930 pixels wide and would shrink what is wider
+WIDEST = 9.6  # inches, 920 pixels of a browser: the site would shrink what is wider, and its labels
 
 
 def page(lang, name):
