@@ -143,7 +143,7 @@ def figure_pictures(names: dict[str, Any], wanted: list[str]) -> None:
 def main(wanted: list[str]) -> None:
     """Write all pictures, or those named."""
     import torch
-    from page_pictures import PLAY_SCENES, SCENES, page_pictures, play_pictures
+    from page_pictures import PLAY_PICTURES, SCENES, page_pictures, play_pictures
     from picture_browser import chromium
 
     chromium()  # if it is missing, say so before the work begins
@@ -151,7 +151,7 @@ def main(wanted: list[str]) -> None:
     figures = {
         Path(block.picture).stem for page in (PAGE, GALLERY) for block in blocks(page) if block.picture
     }
-    if unknown := {*wanted} - figures - {*SCENES} - {*PLAY_SCENES}:
+    if unknown := {*wanted} - figures - {*SCENES} - {*PLAY_PICTURES}:
         raise SystemExit(f"Not a picture of this script: {', '.join(sorted(unknown))}.")
     play_pictures(wanted)
     names = known_names()

@@ -26,6 +26,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from os.path import relpath
 from pathlib import Path, PurePosixPath
 from types import ModuleType
@@ -121,12 +122,19 @@ def title_of(page: Path) -> str:
 def run(lesson: Path, *, seconds: int = 600) -> nbformat.NotebookNode:
     """The lesson as a notebook with its results."""
     notebook: nbformat.NotebookNode = jupytext.read(lesson)
-    NotebookClient(notebook, timeout=seconds, kernel_name="python3").execute()
+    # Without it every kernel warns that it talks to this program over TCP, though only on this machine.
+    quiet = ["--log-level=ERROR"]
+    NotebookClient(notebook, timeout=seconds, kernel_name="python3", extra_arguments=quiet).execute()
     return notebook
 
 
-def write_notebook(notebook: nbformat.NotebookNode, path: Path) -> None:
-    """The notebook as .ipynb. Answers are cells whose code is folded, since no tag can span several cells."""
+def write_notebook(
+    notebook: nbformat.NotebookNode, path: Path, linked: Callable[[str], str] = lambda text: text
+) -> None:
+    """The notebook as .ipynb, with its links as those of the page beside it.
+
+    Answers are cells whose code is folded, since no tag can span several cells.
+    """
     copy = nbformat.from_dict(notebook)
     folded = False
     for cell in copy.cells:
@@ -134,6 +142,7 @@ def write_notebook(notebook: nbformat.NotebookNode, path: Path) -> None:
             folded = cell.source.rfind("<details>") > cell.source.rfind("</details>")
             cell.source = re.sub(r"</?details>\n?", "", cell.source)
             cell.source = re.sub(r"<summary>(.*?)</summary>", r"**\1**", cell.source).strip()
+            cell.source = link_notebooks(linked(cell.source))
         elif folded:
             cell.metadata["jupyter"] = {"source_hidden": True, "outputs_hidden": True}
     nbformat.write(copy, path)
@@ -147,11 +156,22 @@ def with_results(notebook: nbformat.NotebookNode, name: str, folder: Path) -> st
             parts.append(cell.source)
             continue
         parts.append(f"```python\n{cell.source}\n```")
-        title = re.search(r"""title = f?"(.*)\"""", cell.source)
         for place, output in enumerate(_joined(cell.outputs)):
-            shown = _result(output, title.group(1) if title else "", folder / f"{name}-{number}-{place}.png")
+            shown = _result(output, _drawn(cell.source), folder / f"{name}-{number}-{place}.png")
             parts += [shown] if shown else []
     return "\n\n".join(parts)
+
+
+def _drawn(source: str) -> str:
+    """What a cell draws, for those who cannot see it: the title of its figure, or else the call.
+
+    >>> _drawn('title = f"{share} % for “cat”"\\nbars(weights, title=title)')
+    '… % for “cat”'
+    >>> _drawn('draw(first, title="With √d") # both'), _drawn("mask = causal()\\nfigures.mask(mask, 14)")
+    ('With √d', 'figures.mask(mask, 14)')
+    """
+    title = re.search(r"""title ?= ?f?"(.*?)\"""", source)
+    return re.sub(r"\{.*?\}", "…", title.group(1)) if title else source.split("\n")[-1]
 
 
 def _joined(outputs: list[Any]) -> list[Any]:
@@ -166,13 +186,15 @@ def _joined(outputs: list[Any]) -> list[Any]:
     return joined
 
 
-def _result(output: Any, title: str, picture: Path) -> str:
+def _result(output: Any, drawn: str, picture: Path) -> str:
     if output.output_type == "stream":
         return f"``` {{ .text .result }}\n{output.text.rstrip()}\n```" if output.name == "stdout" else ""
     data = output.get("data", {})
     if "image/png" in data:
         picture.write_bytes(base64.b64decode(data["image/png"]))
-        return f"![{title}]({picture.name})"
+        # A link to itself: a phone shows a wide figure small, and alone it can be enlarged.
+        shown = f'<img alt="{html.escape(drawn)}" src="{picture.name}">'
+        return f'<a class="picture" href="{picture.name}">{shown}</a>'
     if "text/markdown" in data:
         return _steps(data["text/markdown"])
     return f"``` {{ .text .result }}\n{data['text/plain']}\n```"
@@ -236,7 +258,11 @@ def sites() -> dict[str, Site]:
     for path in (LESSONS / "zh").glob("*.md"):
         chinese.pages[f"docs/lessons/zh/{path.name}"] = f"lessons/zh/{path.name}"
     chinese.pages.update(
-        {"docs/lessons/zh/README.md": "lessons/zh/index.md", "docs/commands.zh-CN.md": "commands.md"}
+        {
+            "docs/lessons/zh/README.md": "lessons/zh/index.md",
+            "docs/play.zh-CN.md": "play.md",
+            "docs/commands.zh-CN.md": "commands.md",
+        }
     )
     return {"en": english, "zh": chinese}
 
@@ -278,21 +304,44 @@ def relink(text: str, page: str, site: Site, all_sites: dict[str, Site]) -> str:
 
 
 def link_playables(text: str, site: Site, page: str, written: set[str]) -> str:
-    """``regard play NAME`` links to the page, where there is one."""
+    """``regard play NAME`` links to the page where there is one, not to the guide."""
 
     def link(found: re.Match[str]) -> str:
-        file = f"play-{found.group(1)}.html"
+        command, name = found["command"], found["name"]
+        file = f"play-{name}.html"
         if file not in written:
             return found.group(0)
-        return f"[{found.group(0)}]({relpath(f'/{file}', f'/{PurePosixPath(site.pages[page]).parent}')})"
+        return f"[{command}]({relpath(f'/{file}', f'/{PurePosixPath(site.pages[page]).parent}')})"
 
-    return prose(text, lambda piece: re.sub(r"(?<!\[)`regard play ([a-z-]+)`", link, piece))
+    command = "(?P<command>`regard play (?P<name>[a-z-]+)`)"
+    return prose(text, lambda piece: re.sub(rf"\[{command}\]\([^()\s]+\)", link, piece))
+
+
+def link_notebooks(text: str) -> str:
+    """The links of a page that was staged, for a notebook: lessons are notebooks too, all else is a page.
+
+    >>> link_notebooks("[next](02-step-by-step.md) [other](../../zh/lessons/zh/01-one-query.html#a)")
+    '[next](02-step-by-step.ipynb) [other](../../zh/lessons/zh/01-one-query.ipynb#a)'
+    >>> link_notebooks("[course](index.md) [masks](../../play-masks.html) [paper](https://arxiv.org/a.html)")
+    '[course](index.html) [masks](../../play-masks.html) [paper](https://arxiv.org/a.html)'
+    """
+
+    def target(found: re.Match[str]) -> str:
+        path, anchor = found.groups()
+        lesson = re.fullmatch(r"\d\d-.*", PurePosixPath(path).name)
+        return f"]({path}.{'ipynb' if lesson else 'html'}{anchor})"
+
+    return prose(text, lambda piece: re.sub(r"\]\(([^():\s]+)\.(?:md|html)((?:#[^()\s]*)?)\)", target, piece))
 
 
 def stage(site: Site, folder: Path, outputs: Path, written: set[str], *, execute: bool = True) -> None:
     """Copy everything that MkDocs needs into the folder; notebooks go to the outputs."""
     shutil.copytree(DOCS / "pictures", folder / "pictures")
     shutil.copytree(ASSETS, folder / "site")
+
+    def linked(page: str, text: str) -> str:
+        return link_playables(relink(text, page, site, sites()), site, page, written)
+
     for page, place in site.pages.items():
         path = folder / place
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -303,9 +352,9 @@ def stage(site: Site, folder: Path, outputs: Path, written: set[str], *, execute
             text = with_results(notebook, source.stem, path.parent)
             into = outputs / site.prefix / path.parent.relative_to(folder)
             into.mkdir(parents=True, exist_ok=True)
-            write_notebook(notebook, into / f"{source.stem}.ipynb")
+            write_notebook(notebook, into / f"{source.stem}.ipynb", partial(linked, page))
             print(into / f"{source.stem}.html", flush=True)
-        text = link_playables(relink(text, page, site, sites()), site, page, written)
+        text = linked(page, text)
         if execute and source in lessons(site.lang):
             text += f"\n\n[{WORDS[site.lang]['notebook']}]({source.stem}.ipynb)\n"
         path.write_text(fold(text), encoding="utf-8")
@@ -345,7 +394,8 @@ def navigation(site: Site, written: set[str]) -> list[Any]:
     """Course, playables, guides and reference, as in docs/README.md."""
     say, lang = WORDS[site.lang], site.lang
     course = [f"lessons/{lang}/index.md", *(f"lessons/{lang}/{lesson.name}" for lesson in lessons(lang))]
-    play = [{say[name]: f"play-{name}.html"} for name in PLAYABLES if f"play-{name}.html" in written]
+    play: list[Any] = ["play.md"] if lang == "zh" else []  # in English it is one of the guides
+    play += [{say[name]: f"play-{name}.html"} for name in PLAYABLES if f"play-{name}.html" in written]
     entries: list[Any] = ["index.md", {say["course"]: [*course, "glossary.md"]}]
     entries += [{say["play"]: play}] if play else []
     if lang == "zh":
@@ -386,6 +436,7 @@ def configuration(site: Site, source: Path, folder: Path, nav: list[Any]) -> dic
         "navigation.footer",
         "navigation.indexes",
         "navigation.top",
+        "toc.integrate",  # beside the text it would take a fifth of the width from code and pictures
         "content.code.copy",
     ]
     return {

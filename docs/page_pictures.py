@@ -57,19 +57,27 @@ PLAY_SCENES: dict[str, PlayScene] = {
     "play-transformer": PlayScene("transformer", "document.querySelector('.head-button')"),
 }
 
+PLAY_PICTURES = {
+    f"{name}{ending}": (lang, scene)
+    for name, scene in PLAY_SCENES.items()
+    for lang, ending in (("en", ""), ("zh", "-zh"))
+}
+"""Pictures of playables by name, each with its language."""
+
 
 def play_pictures(wanted: Sequence[str] = ()) -> None:
-    """Write the pictures of the playables, or those that are named."""
+    """Write the pictures of the playables in both languages, or those that are named."""
     from regard.lessons.playable_pages import write_playables
     from regard.views.play import PLAYABLES
 
-    chosen = {name: scene for name, scene in PLAY_SCENES.items() if not wanted or name in wanted}
+    chosen = {name: found for name, found in PLAY_PICTURES.items() if not wanted or name in wanted}
     if not chosen:
         return
     with tempfile.TemporaryDirectory() as place, started() as browser:
-        write_playables(place)
-        for name, scene in chosen.items():
-            address = (Path(place) / PLAYABLES[scene.page].file).as_uri()
+        for lang in {lang for lang, _ in chosen.values()}:
+            write_playables(Path(place) / lang, lang=lang)
+        for name, (lang, scene) in chosen.items():
+            address = (Path(place) / lang / PLAYABLES[scene.page].file).as_uri()
             with opened(browser, address, viewport={**SCREEN, "height": 860}) as page:
                 until(page, scene.ready)
                 page.evaluate(scene.act)

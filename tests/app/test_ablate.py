@@ -42,7 +42,7 @@ def test_a_decoder_with_two_tokens_in_chinese(model_folders, tmp_path):
 
 
 def test_by_key_a_decoder_names_what_it_wrote_and_cross_attention_the_source():
-    shown = run("ablate", CAT, "--by", "key", "--most", 30)
+    shown = run("ablate", CAT, "--by", "key", "--top", 30)
     assert shown.exit_code == 0, shown.output
     rows = [line.split() for line in shown.output.splitlines()]
     named = {

@@ -169,6 +169,13 @@ def test_heads_in_the_terminal():
     assert run("heads", CAT, "--roles", "--csv").stdout.startswith("call,")
 
 
+def test_the_first_heads_of_several_kinds_say_which_kind_they_are():
+    lines = run("heads", CAT, "--top", 2).output.splitlines()
+    assert lines[0].split()[:3] == ["kind", "layer", "head"]
+    assert [line.split()[:3] for line in lines[1:3]] == [["encoder", "0", "0"], ["encoder", "0", "1"]]
+    assert lines[3].startswith("… and ")
+
+
 def test_heads_of_a_saved_recording():
     run("look", CAT, "--save", "seen.safetensors", "--no-page")
     assert (

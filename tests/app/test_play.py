@@ -42,6 +42,14 @@ def test_one_page_has_no_links(tmp_path, name):
     assert PLAYABLES[name].title() in shown.output
 
 
+def test_a_page_links_to_those_that_are_there_already(tmp_path):
+    run("play", "masks")
+    run("play", "sentence", "--out", "own.html")
+    assert '"links":[["sentence","play-sentence.html"],["masks","play-masks.html"]]' in (
+        tmp_path / "own.html"
+    ).read_text(encoding="utf-8")
+
+
 def test_the_name_of_the_page_is_accepted_too(tmp_path):
     assert run("play", "one-query").exit_code == 0
     assert (tmp_path / "play-one-query.html").exists()

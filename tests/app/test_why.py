@@ -113,7 +113,7 @@ def test_csv_and_json_agree(model_folders):
 
 
 def test_a_page_is_written(tmp_path):
-    shown = run(CAT, "--out", "why.html", "--most", 1)
+    shown = run(CAT, "--out", "why.html", "--top", 1)
     assert shown.exit_code == 0, shown.output
     assert "why.html" in shown.output
     header = Decoded(tmp_path / "why.html").header

@@ -25,6 +25,7 @@ BROKEN = re.compile(".[\u4e00-\u9fff，。；：？！、）”]\n[\u4e00-\u9fff
 NAMES = sorted(path.stem for path in (LESSONS / "en").glob("[0-9]*.md"))
 FIXED = ("内积", "令牌", "键头", "裸参数", "词元站在", "看进", "合适多少")  # other words are in the glossary
 SMALLEST = 9  # points
+WIDEST = 9.6  # inches, 920 pixels of a browser: the site would shrink what is wider, and its labels
 
 
 def page(lang, name):
@@ -75,6 +76,7 @@ def test_every_cell_runs_and_every_figure_can_be_read(name, lang, monkeypatch):
     for figure in figures:
         texts = [one for one in figure.findobj(Text) if one.get_text() and one.get_visible()]
         assert min(one.get_fontsize() for one in texts) >= SMALLEST - 0.01
+        assert figure.get_size_inches()[0] <= WIDEST
         assert max(one.get_fontsize() for one in texts) >= 10  # a title
         if lang == "zh":
             for one in texts:

@@ -12,6 +12,7 @@ from regard.translator import embedded
 from regard.translator.translate_text import count_parameters
 from regard.views.play import PLAYABLES, CourseLinks
 from views.axe import RULES, violations
+from views.browser import until
 
 PHONE = {"width": 390, "height": 844}
 PAGES = [one.page for one in PLAYABLES.values()]
@@ -79,6 +80,19 @@ def test_a_phone_cuts_nothing_off(play, name):
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("viewport", [{"width": 1200, "height": 1000}, PHONE], ids=["desktop", "phone"])
+def test_the_names_of_the_lines_in_the_chart_are_not_cut_off(play, viewport, lang):
+    page = play("masks", lang=lang, viewport=viewport)
+    cut = """[...document.querySelectorAll(".cost-chart .name")].filter((name) => {
+      const chart = name.closest("svg");
+      const room = getComputedStyle(chart).overflow === "visible" ? chart.closest(".card") : chart;
+      return name.getBoundingClientRect().right > room.getBoundingClientRect().right;
+    }).map((name) => name.textContent)"""
+    until(page, "document.querySelectorAll('.cost-chart .name').length === 3")
+    assert page.evaluate(cut) == []
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("name", PAGES)
 def test_every_text_is_in_the_language_of_the_page(play, name, lang):
     page = play(name, lang=lang)
@@ -129,10 +143,17 @@ def test_on_a_site_a_page_links_back_to_the_course(opened, tmp_path):
         page.click("[data-tool=language]")
 
 
-def test_alone_a_page_has_no_link_to_a_course(play):
-    page = play("masks")
-    assert page.locator(".lessons, a.brand").count() == 0
+@pytest.mark.parametrize("playable", PLAYABLES.values(), ids=PAGES)
+def test_alone_a_page_names_its_lessons(play, playable):
+    page = play(playable.page)
+    assert page.locator(".lessons a, a.brand").count() == 0
     assert page.locator("b.brand").inner_text() == "regard"
+    for lang in ("en", "zh"):
+        texts = read_table("play", lang)
+        wanted = [texts[f"lesson.{number}"] for number in playable.lessons]
+        assert page.locator(".lessons span").all_inner_texts() == wanted
+        assert page.locator(".lessons").inner_text().startswith(texts["lessons.alone"])
+        page.click("[data-tool=language]")
 
 
 # ---- one query -------------------------------------------------------------------------------
@@ -627,6 +648,11 @@ def test_the_name_of_a_chosen_block_fits_into_it(play, lang, viewport):
       return frame && text.getBBox().width > frame.getBBox().width - 4;
     }).map((block) => block.textContent)"""
     assert page.locator(".diagram .block").evaluate_all(too_wide) == []
+
+
+@pytest.mark.parametrize(("lang", "name"), [("en", "Encoder: self-attention"), ("zh", "编码器：自注意力")])
+def test_the_name_of_a_block_says_where_it_is(play, lang, name):
+    assert play("transformer", lang=lang).locator(".panel h2").inner_text() == name
 
 
 def test_the_blocks_are_walked_through_in_order(play):

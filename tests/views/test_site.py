@@ -1,5 +1,6 @@
 """The site of the documentation: pages, links, languages, search and equations, all without a network."""
 
+import doctest
 import json
 import re
 import warnings
@@ -9,6 +10,8 @@ from urllib.parse import unquote
 import pytest
 
 from docs.scripts import script
+from regard.texts import read_table
+from regard.views.play import PLAYABLES
 
 OUTSIDE = re.compile(r"""<(?:script|link|img|iframe)[^>]+(?:src|href)=["']?https?:""")
 
@@ -99,9 +102,14 @@ def test_a_playable_links_back_to_its_lessons(site, folder, lang):
             assert f'<html lang="{wanted}"' in read(site / folder / address)
 
 
-def test_every_playable_has_a_lesson():
-    made = script("make_site")
-    assert all(made.course_of(name, "en").lessons["zh"] for name in made.PLAYABLES)
+@pytest.mark.parametrize("playable", PLAYABLES.values(), ids=lambda one: one.page)
+def test_a_playable_names_the_lessons_that_use_it(playable):
+    course = script("make_site").course_of(playable.page, "en")
+    assert course.lessons["en"]
+    for lang, lessons in course.lessons.items():
+        texts, say = read_table("play", lang), {"en": "{} · {}", "zh": "第 {} 课 {}"}[lang]
+        titles = [say.format(*title.split(" · ")) for title, _ in lessons]
+        assert titles == [texts[f"lesson.{number}"] for number in playable.lessons]
 
 
 @pytest.mark.parametrize(("folder", "lang"), [("", "en"), ("zh", "zh")])
@@ -137,15 +145,37 @@ def test_search_works_from_a_disk(site, browser, folder, word, title):
     page.close()
 
 
+def test_no_line_of_code_is_cut_off_on_a_laptop(site, browser):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    for lesson in ("05-heads", "07-transformer"):
+        page.goto((site / "lessons" / "en" / f"{lesson}.html").as_uri())
+        cut = page.locator("pre code").evaluate_all(
+            "(all) => all.filter((code) => code.scrollWidth > code.clientWidth).map((code) => code.innerText)"
+        )
+        assert cut == []
+    page.close()
+
+
 def test_a_lesson_links_to_its_notebook(tmp_path, monkeypatch):
     made = script("make_site")
     monkeypatch.setattr(made, "run", lambda lesson: made.jupytext.read(lesson))
     (tmp_path / "zh").mkdir()
-    made.stage(made.sites()["zh"], tmp_path / "zh", tmp_path / "outputs", set())
+    made.stage(made.sites()["zh"], tmp_path / "zh", tmp_path / "outputs", {"play-masks.html"})
     for lesson in made.lessons("zh"):
         page = read(tmp_path / "zh" / "lessons" / "zh" / lesson.name)
         assert f"[本课的笔记本]({lesson.stem}.ipynb)" in page
         assert (tmp_path / "outputs" / "zh" / "lessons" / "zh" / f"{lesson.stem}.ipynb").exists()
+    kept = made.nbformat.read(tmp_path / "outputs" / "zh" / "lessons" / "zh" / "04-masks.ipynb", as_version=4)
+    shown = "\n".join(cell.source for cell in kept.cells if cell.cell_type == "markdown")
+    for link in (
+        "[课程目录](index.html)",
+        "[5 · 多个头](05-heads.ipynb)",
+        "[English](../../../lessons/en/04-masks.ipynb)",
+        "[`regard play masks`](../../play-masks.html)",
+        "[所有掩码](../../../masks.html)",
+    ):
+        assert link in shown
+    assert ".md" not in shown
 
 
 def test_the_steps_of_an_explanation_are_blocks_of_their_own(tmp_path):
@@ -157,6 +187,25 @@ def test_the_steps_of_an_explanation_are_blocks_of_their_own(tmp_path):
     assert '#### I love AI\n\n<div class="steps narrow" markdown>' in page
     assert page.count('<div class="step" markdown>\n\n##### ') == 2
     assert page.count("<div") == page.count("</div>") == 3
+
+
+def test_the_examples_of_the_program_hold():
+    found = doctest.testmod(script("make_site"))
+    assert found.attempted
+    assert not found.failed
+
+
+def test_a_picture_has_a_name_and_can_be_opened_alone(tmp_path):
+    made = script("make_site")
+    cell = made.nbformat.v4.new_code_cell('title = f"{share:.0%} on “[CLS]”"\nfigures.bars(w, title=title)')
+    cell.outputs = [made.nbformat.v4.new_output("display_data", data={"image/png": "iVBORw0KGgo="})]
+    page = made.with_results(made.nbformat.v4.new_notebook(cells=[cell]), "small", tmp_path)
+    assert (tmp_path / "small-0-0.png").read_bytes() == b"\x89PNG\r\n\x1a\n"
+    linked = '<a class="picture" href="small-0-0.png"><img alt="… on “[CLS]”" src="small-0-0.png"></a>'
+    assert page.endswith(linked)
+    site = made.sites()["en"]
+    lesson = "docs/lessons/en/08-real-models.md"
+    assert made.relink(page, lesson, site, made.sites()).endswith(linked)
 
 
 def test_what_a_cell_prints_in_pieces_is_one_block(tmp_path):

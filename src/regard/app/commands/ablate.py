@@ -36,7 +36,15 @@ if TYPE_CHECKING:
     show_default=True,
     help="What to remove, one at a time.",
 )
-@click.option("--most", type=click.IntRange(1), default=12, show_default=True, help="Print at most N rows.")
+@click.option(
+    "--most",
+    "--top",
+    "most",
+    type=click.IntRange(1),
+    default=12,
+    show_default=True,
+    help="Print at most N rows.",
+)
 @click.option("--figure", type=click.Path(path_type=Path), help="Also a figure as .png, .svg or .pdf.")
 @click.option("--out", type=click.Path(path_type=Path), help="Also every number, as .csv or .json.")
 @lang_option

@@ -95,10 +95,9 @@ def heads(
     found = played.table if roles else measured.table(seen)
     if sort is not None:
         found = found.sort(column_of(found.columns, sort), descending=not ascending)
-    if most is not None:
-        found = found[:most]
+    most = len(found) if most is None else most
     if as_csv or as_json:
-        show(found.to_csv() if as_csv else found.to_json())
+        show(found[:most].to_csv() if as_csv else found[:most].to_json())
     else:
-        show_table(console, found, len(found), sort, descending=not ascending, lang=lang)
+        show_table(console, found, most, sort, descending=not ascending, lang=lang)
         console.print(Text(TEXTS.say("heads.legend", lang), "dim"))

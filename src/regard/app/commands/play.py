@@ -76,7 +76,9 @@ def play(name: str | None, text: str | None, out: Path, closed: bool, lang: str)
             path.parent.mkdir(parents=True, exist_ok=True)
             atomic.check_writable(path)
             begun = None if text is None else read_argument(text)
-            paths = [write_playable(page, path, text=begun, lang=lang)]
+            there = [one for one in PLAYABLES.values() if one is page or (path.parent / one.file).exists()]
+            beside = there if len(there) > 1 else ()
+            paths = [write_playable(page, path, text=begun, lang=lang, beside=beside)]
     titles = [PLAYABLES[name].title(lang)] if name else [page.title(lang) for page in PLAYABLES.values()]
     for path, title in zip(paths, titles, strict=True):
         name_file(console, path, title)

@@ -41,7 +41,15 @@ if TYPE_CHECKING:
     show_default=True,
     help="How shares are computed.",
 )
-@click.option("--most", type=click.IntRange(1), default=8, show_default=True, help="Print at most N heads.")
+@click.option(
+    "--most",
+    "--top",
+    "most",
+    type=click.IntRange(1),
+    default=8,
+    show_default=True,
+    help="Print at most N heads.",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

@@ -24,10 +24,11 @@ NOSCRIPT = (
 
 @dataclass(frozen=True)
 class Playable:
-    """One of the pages: its name on the command line, and the name that its file and its texts have."""
+    """One of the pages: its name on the command line, that of its file and texts, and its lessons."""
 
     name: str
     page: str
+    lessons: tuple[int, ...]
 
     @property
     def file(self) -> str:
@@ -51,10 +52,10 @@ class Playable:
 PLAYABLES = {
     one.name: one
     for one in (
-        Playable("query", "one-query"),
-        Playable("sentence", "sentence"),
-        Playable("masks", "masks"),
-        Playable("transformer", "transformer"),
+        Playable("query", "one-query", (1, 3)),
+        Playable("sentence", "sentence", (2, 5, 6, 10)),
+        Playable("masks", "masks", (4, 9)),
+        Playable("transformer", "transformer", (7,)),
     )
 }
 """The pages in the order in which a learner meets them, by their names on the command line."""
@@ -79,7 +80,7 @@ def playable_html(
     """The page as text.
 
     ``start`` holds the numbers that the page begins with. It links to the pages ``beside`` it in the same
-    folder and, where the page is part of a site, to the ``course`` there.
+    folder and names its lessons; where the page is part of a site, it links to them in the ``course`` there.
 
     >>> "<title>One query · regard</title>" in playable_html(PLAYABLES["query"])
     True
@@ -89,6 +90,7 @@ def playable_html(
         "page": playable.page,
         "language": lang,
         "links": [[one.page, one.file] for one in beside],
+        "lessons": playable.lessons,
         "course": None if course is None else asdict(course),
         "start": start or {},
         "texts": {one: _steps_of_explain(one) for one in LANGUAGES},

@@ -45,13 +45,16 @@ export function openPlayable(begin, build) {
   window.regard = { state, choose, choice };
 }
 
-/** Links back to the lessons that send learners to this page; only pages of a site have them. */
-function lessonLinks(lessons) {
-  const links = lessons.flatMap(([title, address]) => [" ", make("a", { href: address }, title)]);
-  return make("p", { class: "lessons" }, say("lessons"), ...links);
+/** The lessons that send learners to this page: as links on a site, elsewhere by their names. */
+function lessonsOf({ lessons, course }, language) {
+  const names = course
+    ? course.lessons[language].map(([title, address]) => make("a", { href: address }, title))
+    : lessons.map((number) => make("span", {}, say(`lesson.${number}`)));
+  const label = say(course ? "lessons" : "lessons.alone");
+  return make("p", { class: "lessons" }, label, ...names.flatMap((name) => [" ", name]));
 }
 
-function topOf({ page, links, course }, { language, theme }, choose) {
+function topOf({ page, links, lessons, course }, { language, theme }, choose) {
   const others = links.map(([name, file]) =>
     name === page
       ? make("a", { "aria-current": "page" }, say(`${name}.title`))
@@ -76,7 +79,7 @@ function topOf({ page, links, course }, { language, theme }, choose) {
     ),
     make("h1", {}, say(`${page}.title`)),
     make("p", { class: "lead" }, say(`${page}.lead`)),
-    course ? lessonLinks(course.lessons[language]) : null,
+    lessonsOf({ lessons, course }, language),
   );
 }
 

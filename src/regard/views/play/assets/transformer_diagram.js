@@ -235,5 +235,8 @@ export function blockLabel(name, kinds) {
     name.includes(".") &&
     /(attention|cross|feed_forward)_norm$/.test(name) &&
     kinds[name.split(".")[0]].norm === "post";
-  return `${say(`transformer.side.${blockSide(name)}`)}: ${say(`transformer.block.${name}${after ? ".after" : ""}`)}`;
+  return say("transformer.name", {
+    side: say(`transformer.side.${blockSide(name)}`),
+    block: say(`transformer.block.${name}${after ? ".after" : ""}`),
+  });
 }
