@@ -42,7 +42,7 @@ test("numbers have a real minus sign, infinities and missing values a sign of th
 });
 
 test("shares are per cent", () => {
-  assert.deepEqual([0.634, 0.0995, 0.004, 0, 1].map(shareText), ["63%", "10%", "0.4%", "0%", "100%"]);
+  assert.deepEqual([0.634, 0.0995, 0.004, 0.0002, 0, 1].map(shareText), ["63%", "10%", "0.4%", "<0.1%", "0%", "100%"]);
 });
 
 test("numbers of any size have three digits", () => {

@@ -1,5 +1,6 @@
 """Tiles, levels and margins of a matrix, against the definition in NumPy."""
 
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from regard import masks
+from regard import biases, masks
 from regard.errors import ArgumentError, RecordingError, ShapeError
 from regard.recording import DenseCall
 from regard.views.map import ByteCache, HeadMatrix, build, encoded, hidden_keys, peak, tile
@@ -111,6 +112,40 @@ def test_kept_levels_and_margins_are_the_definition(queries, keys, mask, hiding)
     assert shares == sorted(shares)
     assert shares[-1] == 1
     assert levels.nbytes > 0
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        masks.causal(),
+        masks.causal() & masks.every(7),
+        masks.documents([0] * 500 + [1] * 600),
+        masks.dense(torch.arange(1100 * 1100).reshape(1100, 1100) % 5 > 1),
+    ],
+    ids=["causal", "causal & every", "documents", "dense"],
+)
+@pytest.mark.parametrize("hiding", ["show", "first"])
+def test_masked_cells_are_told_from_weights_that_are_too_small(mask, hiding):
+    call = made(1100, 1100, mask=mask, heads=8)
+    call = with_lse(replace(call, bias=biases.alibi(8)))  # of head 0, far keys have weights below any number
+    matrix = HeadMatrix(call, 0, hidden=hidden_keys(hiding, [False] * 1100))
+    levels = build(matrix)
+    seen = mask.dense(1100, 1100).numpy()
+    for level in range(matrix.coarsest + 1):
+        for kind in ("max", "mean"):
+            found = tile(matrix, level=level, row=0, column=0, kind=kind, levels=levels)
+            visible = blocks(seen, 2**level, "max")[:256, :256]
+            np.testing.assert_array_equal(np.signbit(found), ~visible)
+            assert (found[~visible] == 0).all()
+        assert (found[visible] == 0).any() or level > 1  # otherwise nothing is told apart
+
+
+def test_hidden_keys_of_a_dense_matrix_are_not_masked():
+    weights = torch.tensor([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])
+    matrix = HeadMatrix(DenseCall("a", "encoder", 0, weights[None, None]), 0, hidden=[True, False, False])
+    found = tile(matrix, level=0, row=0, column=0)
+    assert np.signbit(found).tolist() == [[False, False, True], [False, True, True]]
+    assert peak(matrix, level=0, row=1, column=0).weight == 0
 
 
 def test_levels_and_tiles_of_a_large_part_come_from_the_same_weights():

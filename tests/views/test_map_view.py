@@ -1,8 +1,13 @@
 """What the map shows besides weights: masked pairs, which axis is which, and where its text opens."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.served import serving, translation
+from regard import biases, masks
+from regard.recording import Recording
+from views.exact_weights import made, with_lse
 from views.visiting import Visitor
 
 DRAWN = """(() => {
@@ -22,9 +27,15 @@ SEEN = """(() => {
 })()"""
 
 
+def near():
+    """Everything may be seen, but of head 0 far keys have weights that are too small for a number."""
+    call = replace(made(1100, 1100, mask=masks.everything(), heads=8), bias=biases.alibi(8))
+    return Recording("Near", [with_lse(call)])
+
+
 @pytest.fixture(scope="module")
 def base():
-    with serving({"two": translation()}) as (_, address):
+    with serving({"two": translation(), "near": near()}) as (_, address):
         yield address
 
 
@@ -65,6 +76,18 @@ def test_masked_pairs_are_hatched_and_say_so(visitor, zoom):
 def test_a_hidden_sink_is_not_masked(visitor):
     visitor.map("book", "call=1&head=1&sinks=first&zoom=500+3+20")
     point(visitor, 500, 0)
+    visitor.until("document.querySelector('.pair-readout').dataset.weight === '0'")
+    assert "masked" not in readout(visitor)
+
+
+@pytest.mark.parametrize("zoom", ["", "&zoom=700+100+8", "&zoom=700+100+40"], ids=["far", "near", "numbers"])
+@pytest.mark.parametrize("show", ["max", "mean"])
+def test_a_weight_too_small_for_a_number_is_not_masked(visitor, zoom, show):
+    visitor.map("near", f"call=0&head=0&show={show}{zoom}")
+    drawn = visitor.ask(DRAWN)
+    assert drawn["hatched"] == 0
+    assert "masked" not in drawn["words"]
+    point(visitor, 700, 100)
     visitor.until("document.querySelector('.pair-readout').dataset.weight === '0'")
     assert "masked" not in readout(visitor)
 

@@ -17,7 +17,7 @@ from regard.errors import ArgumentError, DtypeError
 from regard.heads import Example, Head, Roles, Score
 from regard.recording import Recording
 from regard.views.column_headings import heading
-from regard.views.terminal_tables import LEFT_OUT, most_telling, show_table, telling_heads
+from regard.views.terminal_tables import LEFT_OUT, most_telling, show_table, show_telling, telling_heads
 
 TEXT = ["[CLS]", "a", "b", ",", "c", "d", "a", "b", "e", "c", "[SEP]"]
 LENGTH = len(TEXT)
@@ -244,6 +244,16 @@ def test_only_the_example_of_a_role_is_shortened(lang, width):
         check_columns(lines)
         for line in lines[1:]:
             assert re.search(r" 120 +10[01]  .*  (1\.00 +█*  一个.*…|–) *$", line), line
+
+
+@pytest.mark.parametrize(
+    ("lang", "said"), [("en", "2 heads have no clear role"), ("zh", "2 个头没有明确的角色")]
+)
+def test_where_no_head_has_a_role_that_is_said(lang, said):
+    found = Roles(tuple(Head(0, "", "decoder", 0, at, 0, {"next": Score(0.1)}) for at in range(2)))
+    output = StringIO()
+    show_telling(Console(file=output, width=80), found, lang=lang)
+    assert output.getvalue().strip() == said
 
 
 def test_most_telling_in_chinese(seen, several):

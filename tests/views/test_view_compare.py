@@ -366,14 +366,51 @@ def test_a_phone_shows_both_above_each_other(phone, view):
 def test_the_controls_of_a_comparison_are_one_line(browser, tmp_path, others):
     words = ["[CLS]", "un", "##able", "cats", "[SEP]"]
     found = open_compared(browser, tmp_path, language(words), language(others, seed=1))
-    centres = found.run(
-        "[...document.querySelectorAll('.controls > :not(.push)')]"
-        ".map((one) => one.getBoundingClientRect()).map(({ top, bottom }) => Math.round((top + bottom) / 2))"
-    )
-    assert len(centres) == 8
-    assert max(centres) - min(centres) <= 2
+    for width in (1024, 1200, 1400):
+        found.page.set_viewport_size({"width": width, "height": 800})
+        for sinks in ("show", "first"):
+            for spoken in ("en", "zh"):
+                found.set(sinks=sinks, language=spoken)
+                assert controls_on_one_line(found), (width, sinks, spoken)
     found.opened.check()
     found.page.context.close()
+
+
+def controls_on_one_line(found):
+    centres = found.run(
+        "[...document.querySelectorAll('.controls > *')].filter((one) => one.offsetHeight)"
+        ".map((one) => one.getBoundingClientRect()).map(({ top, bottom }) => Math.round((top + bottom) / 2))"
+    )
+    assert len(centres) >= 6
+    return max(centres) - min(centres) <= 2
+
+
+def test_controls_follow_the_size_of_the_window(same):
+    """In a narrow window they are set closer, and in the end the colours come below the others."""
+    try:
+        closeness = []
+        for width in (1800, 1200, 800, 1800):
+            same.page.set_viewport_size({"width": width, "height": 800})
+            same.set(sinks="first")
+            closeness.append(same.run("document.querySelector('.controls').dataset.close"))
+            assert controls_on_one_line(same) == (width > 800), width
+            assert same.run("document.documentElement.scrollWidth") <= width
+        assert closeness == ["", "2", "2", ""]
+        names = "getComputedStyle(document.querySelector('.push .name')).display"
+        assert same.run(names) != "none"
+        same.page.set_viewport_size({"width": 1200, "height": 800})
+        same.wait(f"{names} === 'none'")
+    finally:
+        same.page.set_viewport_size({"width": 1200, "height": 800})
+
+
+def test_steps_beside_each_other_fit(same):
+    for width in (1200, 1400):
+        same.page.set_viewport_size({"width": width, "height": 800})
+        same.set(view="steps", call=0, head=2, query=3)
+        cut = "[...document.querySelectorAll('.steps-table')].map((one) => one.parentElement)"
+        assert same.run(f"{cut}.map((one) => one.scrollWidth - one.clientWidth)") == [0, 0]
+    same.page.set_viewport_size({"width": 1200, "height": 800})
 
 
 def test_an_encoder_beside_a_decoder(browser, tmp_path):

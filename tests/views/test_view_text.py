@@ -100,6 +100,21 @@ def test_pointing_shades_by_what_a_token_attends_to_and_leaving_returns_to_the_p
     assert sentence.now("query") == STREET
 
 
+def test_a_pinned_token_leaves_the_next_one_readable(sentence):
+    """Punctuation stands so close that anything above it would hide it."""
+    sentence.set(query=TIRED)
+    on_top = """(() => {
+      const box = document.querySelector(".running .token.here + .token").getBoundingClientRect();
+      return document.elementFromPoint(box.left + 1, (box.top + box.bottom) / 2).textContent;
+    })()"""
+    assert sentence.run(on_top) == "."
+
+
+def test_the_caption_in_chinese(sentence):
+    sentence.set(query=IT, language="zh")
+    assert caption(sentence).startswith("第 2 层 · 头 2：it → tired ")
+
+
 def test_who_attends_to_a_token(sentence):
     sentence.set(query=TIRED)
     sentence.page.click('.segments >> text="Attended to by"')

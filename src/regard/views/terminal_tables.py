@@ -199,9 +199,12 @@ def _show_roles(
         key = "roles.chance.one" if by_chance == 1 else "roles.chance.several"
         console.print(Text(TEXTS.say(key, lang, count=by_chance), "dim"))
     if len(clear) < len(heads):
-        count = len(heads) - len(clear)
-        key = "roles.unclear.one" if count == 1 else "roles.unclear.several"
-        console.print(Text(TEXTS.say(key, lang, count=count), "dim"))
+        _print_unclear(console, len(heads) - len(clear), lang)
+
+
+def _print_unclear(console: Console, count: int, lang: str) -> None:
+    key = "roles.unclear.one" if count == 1 else "roles.unclear.several"
+    console.print(Text(TEXTS.say(key, lang, count=count), "dim"))
 
 
 def show_telling(console: Console, roles: Roles, most: int = 12, *, lang: str = "en") -> None:
@@ -217,7 +220,10 @@ def show_telling(console: Console, roles: Roles, most: int = 12, *, lang: str = 
         console.print(_role_grid(heads, None, several=several, width=console.width, lang=lang))
     if roles.short:
         console.print(Text(short_text(roles, lang), "yellow"))
-    _print_rest(console, len(roles) - len(heads), lang)
+    if heads:
+        _print_rest(console, len(roles) - len(heads), lang)
+    else:
+        _print_unclear(console, len(roles), lang)
 
 
 def telling_heads(roles: Roles) -> list[Head]:

@@ -29,8 +29,8 @@ from regard.kernels.precision import full_precision
 from regard.kernels.row_weights import weigh_rows
 from regard.kernels.statistics_pass import LOG2_E
 from regard.masks import padding
-from regard.masks.extent import Bools, TiledAxis
-from regard.masks.mask import NONE
+from regard.masks.extent import Bools, Integers, TiledAxis
+from regard.masks.mask import NONE, SOME
 from regard.recording import Call, DenseCall, ScoredCall
 from regard.views.page.head_groups import HeadSlice
 from regard.views.page.page_quantities import check_what, given_by_keys, quantities_of
@@ -103,7 +103,7 @@ class HeadMatrix:
             one = replace(
                 one, v=None, output_gradient=None, projection=None, projection_bias=None, residual=None
             )
-        self.call = one.on_cpu()
+        self.call = self._recorded = one.on_cpu()
         # Hidden keys are not masked.
         self._mask = None if isinstance(one, DenseCall) else one.mask.select((0, 0))
         self._unknown: Bools | None = None  # strips of rows whose lse is not yet known
@@ -153,10 +153,38 @@ class HeadMatrix:
 
     def visible(self, rows: slice, columns: slice) -> Bools:
         """Which pairs of some rows and columns are not masked; a dense matrix has only its weights."""
+        return self._visible(np.arange(rows.start, rows.stop), np.arange(columns.start, columns.stop))
+
+    def _visible(self, queries: Integers, keys: Integers) -> Bools:
         if self._mask is None:
-            return (self.call.weights(0, rows, columns) > 0).numpy()
-        positions = np.arange(rows.start, rows.stop) + self.call.extent.offset
-        return self._mask.evaluate(self.call.extent, positions, np.arange(columns.start, columns.stop))
+            weights = self._recorded.weights(0, slice(queries[0], queries[-1] + 1), slice(0, self.keys))
+            return (weights[queries - queries[0]][:, keys] > 0).numpy()
+        return self._mask.evaluate(self.call.extent, queries + self.call.extent.offset, keys)
+
+    def masked_blocks(self, rows: slice, columns: slice, step: int, among: Bools) -> Bools:
+        """Which blocks of ``step × step`` pairs are masked as a whole, ``(row of blocks, column of blocks)``.
+
+        Only the blocks in ``among`` are looked at. Masks answer for most blocks without their pairs.
+        """
+        queries, keys = np.arange(rows.start, rows.stop), np.arange(columns.start, columns.stop)
+        if self._mask is None:
+            verdicts = np.full(among.shape, SOME, np.uint8)
+        else:
+            extent = self.call.extent
+            down, across = TiledAxis.cut(queries + extent.offset, step), TiledAxis.cut(keys, step)
+            verdicts = self._mask.tiles(down, across, extent)
+        masked: Bools = among & (verdicts == NONE)
+        unsure = among & (verdicts == SOME)
+        for row in np.flatnonzero(unsure.any(1)):
+            blocks = np.flatnonzero(unsure[row])
+            for query in queries[row * step : (row + 1) * step]:
+                if not len(blocks):
+                    break
+                inside = np.minimum(blocks[:, None] * step + np.arange(step), len(keys) - 1)
+                seen = self._visible(np.array([query]), keys[inside.ravel()])[0].reshape(inside.shape)
+                blocks = blocks[~seen.any(1)]
+            masked[row, blocks] = True
+        return masked
 
     def reach(self, rows: slice) -> slice:
         """The columns outside of which these rows certainly see nothing, in whole tiles."""

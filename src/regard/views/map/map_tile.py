@@ -1,7 +1,8 @@
 """One tile: 256 × 256 cells at some level, each the mean or the maximum of its block of pairs.
 
 Level 0 is the matrix itself, ``exp(QKᵀ − lse)`` of that tile alone. A cell at the right or lower end
-represents the pairs that exist; the mean is over all of them, and a masked pair has weight 0.
+represents the pairs that exist; the mean is over all of them, and a masked pair has weight 0. A cell of
+masked pairs alone is −0, so that it can be told from a weight that is too small for a number.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ def tile(
     >>> from regard.recording import DenseCall
     >>> call = DenseCall("a", "encoder", 0, torch.eye(3)[None, None])
     >>> tile(HeadMatrix(call, 0), level=0, row=0, column=0)
-    array([[1., 0., 0.],
-           [0., 1., 0.],
-           [0., 0., 1.]], dtype=float32)
+    array([[ 1., -0., -0.],
+           [-0.,  1., -0.],
+           [-0., -0.,  1.]], dtype=float32)
     """
     check_choice("kind", kind, KINDS)
     rows, columns = _part(matrix, level, row, column)
@@ -54,9 +55,12 @@ def tile(
         at = slice(row * TILE, (row + 1) * TILE), slice(column * TILE, (column + 1) * TILE)
         place = level - levels.base
         sums, maxima = levels.sums[place][at], levels.maxima[place][at]
-    if kind == "max":
-        return maxima.numpy()
-    return (sums / (_counts(rows, step)[:, None] * _counts(columns, step))).numpy()
+    cells = maxima if kind == "max" else sums / (_counts(rows, step)[:, None] * _counts(columns, step))
+    found: NDArray[np.float32] = cells.numpy()
+    empty = maxima.numpy() == 0
+    if matrix.what != "weight" or not empty.any():
+        return found
+    return np.where(matrix.masked_blocks(rows, columns, step, empty), np.float32(-0.0), found)
 
 
 class Peak(NamedTuple):

@@ -262,7 +262,7 @@ export class TextWindow {
     const told = best.length
       ? pairParts(...names(best[0]), this.shown[best[0]], said(this.shown[best[0]]))
       : [datum(keyTokens[token], "pair-token"), " ", make("span", { class: "hint" }, say("text.blind"))];
-    this.caption.replaceChildren(make("span", { class: "where" }, where, ": "), ...told);
+    this.caption.replaceChildren(make("span", { class: "where" }, say("text.where", { where })), ...told);
     this.listed.replaceChildren(
       ...best.map((other) =>
         make(

@@ -52,11 +52,6 @@ export class TileLayer {
     return this.show === "max" && this.greatest !== null ? this.greatest : this.seen;
   }
 
-  /** Whether a cell has nothing to show: its pairs are masked or, with a weight too small for a number, as good as. */
-  isBlank(value) {
-    return this.what === "weight" ? !(value > 0) : Number.isNaN(value);
-  }
-
   /** Which head it is, as in the address of a request. */
   get chosen() {
     return `sinks=${this.sinks}&what=${this.what}`;
@@ -96,9 +91,11 @@ export class TileLayer {
         `${this.path}/tiles/${this.call.index}/${this.head}/${key}?kind=${this.show}&${this.chosen}`,
         control.signal,
       );
+      // The server marks masked weights with −0; other quantities are NaN there already.
+      if (this.what === "weight") tile.values = tile.values.map((weight) => (Object.is(weight, -0) ? NaN : weight));
       // A mean of a block is shown as what a query of the block gives to its keys: the mean times their number.
       if (this.show === "mean" && level > 0) tile.values = tile.values.map((mean) => mean * 2 ** level);
-      this.kept.set(key, { ...tile, level, masked: tile.values.some((value) => this.isBlank(value)) });
+      this.kept.set(key, { ...tile, level, masked: tile.values.some(Number.isNaN) });
       this.see(greatestSizeOf(tile.values));
       if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
     } catch (error) {

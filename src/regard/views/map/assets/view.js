@@ -103,7 +103,7 @@ export class MapView extends TiledView {
   get shading() {
     const { inks, state, recording, layer } = this.app;
     const { scale, what } = state.now;
-    if (what === "weight") return super.shading;
+    if (what === "weight") return new Shading({ ramp: inks.ramp, scale, zeros: true });
     const signed = isSigned(recording, what);
     const ramp = signed ? inks.signed : inks.ramp;
     return new Shading({ ramp, scale, signed, greatest: layer.strongest, what, named: quantityKey(recording, what) });
@@ -164,11 +164,7 @@ export class MapView extends TiledView {
   /** What is known about the cell of a pair: its exact weight, or what the server has answered so far. */
   cellAt({ row, column }) {
     const { level } = this;
-    if (level === 0) {
-      const weight = this.valueAt(row, column);
-      // Only the server knows whether a weight of 0 is a masked pair.
-      if (weight !== 0) return { query: row, key: column, weight, pairs: 1 };
-    }
+    if (level === 0) return { query: row, key: column, weight: this.valueAt(row, column), pairs: 1 };
     const [down, across] = [row >> level, column >> level];
     const known = this.peaks.get(`${level}/${down}/${across}`);
     if (known && !(known instanceof Promise)) return known;
@@ -315,7 +311,7 @@ export class MapView extends TiledView {
     for (let row = top; row < bottom; row += 1) {
       let from = left;
       for (let column = left; column <= right; column += 1) {
-        if (column < right && this.app.layer.isBlank(this.valueAt(row, column))) continue;
+        if (column < right && Number.isNaN(this.valueAt(row, column))) continue;
         if (column > from)
           found.push([viewport.x(from), viewport.y(row), (column - from) * viewport.cellWidth, viewport.cellHeight]);
         from = column + 1;

@@ -15,9 +15,17 @@ export function renderControls(bar, app) {
     ...headControls(app),
     ...quantityControls(app),
     ...lensControls(app),
-    make("span", { class: "push" }),
-    ...colourControls(app),
+    make("span", { class: "push" }, ...colourControls(app)),
   ]);
+  fitBar(bar);
+}
+
+/** Sets the controls as close as it takes to stay on one line; if nothing helps, the colours come below the others. */
+export function fitBar(bar) {
+  for (const closeness of ["", "1", "2"]) {
+    bar.dataset.close = closeness;
+    if (bar.lastElementChild.offsetTop < bar.firstElementChild.offsetTop + bar.firstElementChild.offsetHeight) return;
+  }
 }
 
 /** Fills a bar of controls; the focus stays on the control that had it. */
@@ -123,7 +131,8 @@ function lensControls(app) {
       on: { change: () => state.set({ [name]: box.checked ? on : off }) },
     });
     box.checked = now[name] === on;
-    return make("label", { class: "toggle" }, box, say(name));
+    const words = ["", ".short"].map((short) => make("span", { class: short ? "short" : "long" }, say(name + short)));
+    return make("label", { class: "toggle" }, box, ...words);
   };
   const sinks = ["show", "first", ...(special ? ["special"] : [])].map((name) => [name, say(`sinks.${name}`)]);
   const parts = [

@@ -3,7 +3,7 @@
 import { followAddress } from "./address.js";
 import { SHOWN } from "./call_view.js";
 import { Comparison } from "./comparison.js";
-import { renderControls } from "./controls.js";
+import { fitBar, renderControls } from "./controls.js";
 import { openRecording } from "./data/payload.js";
 import { datum, make, press } from "./elements.js";
 import { closeExplanation } from "./explained.js";
@@ -39,6 +39,7 @@ class App extends Pane {
     this.comparison?.start();
     this.recording.layers.listen((what) => this.followLayers(what));
     listenForKeys(this);
+    window.addEventListener("resize", () => fitBar(this.bar));
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.build());
     this.build();
   }

@@ -71,6 +71,7 @@ export function differenceText(value) {
  */
 export function shareText(share) {
   const hundredths = share * 100;
+  if (hundredths > 0 && hundredths < 0.05) return "<0.1%";
   return `${hundredths >= 9.95 || hundredths === 0 ? Math.round(hundredths) : hundredths.toFixed(1)}%`;
 }
 

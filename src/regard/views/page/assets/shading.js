@@ -3,7 +3,7 @@
 import { readableOn, shadeOf, toneOf } from "./colours.js";
 import { valueText } from "./numbers.js";
 
-/** Which number has which colour. A pair without a number (NaN), or with weight 0, shows the paper: it is masked. */
+/** Which number has which colour. A pair without a number (NaN) shows the paper, and so does a weight of 0 on pages. */
 export class Shading {
   /**
    * @param {object} how
@@ -14,8 +14,18 @@ export class Shading {
    * @param {string} [how.what] which quantity it is
    * @param {string} [how.named] the key of its name
    * @param {boolean} [how.beyond] whether some numbers are greater than the largest one that the scale can show
+   * @param {boolean} [how.zeros] whether a weight of 0 has a colour: where masked pairs are NaN
    */
-  constructor({ ramp, scale, signed = false, greatest = 1, what = "weight", named = "what.weight", beyond = false }) {
+  constructor({
+    ramp,
+    scale,
+    signed = false,
+    greatest = 1,
+    what = "weight",
+    named = "what.weight",
+    beyond = false,
+    zeros = false,
+  }) {
     this.ramp = ramp;
     this.scale = scale;
     this.signed = signed;
@@ -23,6 +33,7 @@ export class Shading {
     this.what = what;
     this.named = named;
     this.beyond = beyond;
+    this.zeros = zeros;
   }
 
   /** Powers of ten on a logarithmic scale: small weights matter in long texts, small gradients are noise. */
@@ -37,7 +48,7 @@ export class Shading {
 
   /** The place of a number on the ramp, 0 … 1; −1 where there is nothing to show. */
   place(value, decades = this.decades) {
-    if (Number.isNaN(value) || (this.what === "weight" && !(value > 0))) return -1;
+    if (Number.isNaN(value) || (this.what === "weight" && !this.zeros && !(value > 0))) return -1;
     const strength = this.strength(value, decades);
     return this.signed ? (value < 0 ? 0.5 - strength / 2 : 0.5 + strength / 2) : strength;
   }

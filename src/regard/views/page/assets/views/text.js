@@ -649,7 +649,7 @@ export class TextView {
       rested > 0.005 && this.app.state.now.what === "weight"
         ? [" ", make("small", {}, say("text.rested", { share: shareText(rested) }))]
         : [];
-    this.caption.replaceChildren(make("span", { class: "where" }, where, ": "), ...told, ...rest);
+    this.caption.replaceChildren(make("span", { class: "where" }, say("text.where", { where })), ...told, ...rest);
     this.caption.dataset.weight = best.length ? String(shown[best[0]]) : "";
     this.list(best.slice(1), other, shown);
   }
