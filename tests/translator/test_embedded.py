@@ -14,13 +14,14 @@ from regard.translator import (
     UnknownWordsWarning,
     embedded,
     embedded_alignment_head,
+    everyday_sentences,
     look,
     measure_heads,
 )
 from regard.translator.built_in import FOLDER
 from regard.translator.card import card
+from regard.translator.everyday_judgement import judgements
 from regard.translator.exported_model import megabytes
-from regard.translator.measured_model import everyday_table
 
 
 def test_it_is_small():
@@ -92,11 +93,15 @@ def test_the_card_is_that_of_the_scores():
 
 
 def test_everyday_translations_are_all_read():
-    table = everyday_table(embedded())  # in the words that were judged
-    assert {row.judgement for row in table} == {"good", "wrong"}
+    read = judgements()
+    assert {english for english, _ in read} == {one.english for one in everyday_sentences()}
+    assert set(read.values()) == {"good", "wrong"}
     scores = json.loads((FOLDER / "scores.json").read_text(encoding="utf-8"))["everyday"]
-    assert sum(row.judgement == "good" for row in table) == scores["good"]
+    assert list(read.values()).count("good") == scores["good"]
     assert scores["unread"] == 0
+    some = list(read)[::8]  # all of them take ten seconds
+    made = embedded().translate_all([english for english, _ in some])
+    assert made == [chinese for _, chinese in some]  # the words that were judged
 
 
 def test_names_are_copied_and_other_unknown_words_are_named():
