@@ -58,8 +58,8 @@ def test_the_lens_is_that_of_numpy(page, special, words, sinks):
 
 def test_controls_hide_merge_and_say_what_was_removed(page):
     page.set(view="matrix", call=0, head=2)
-    page.page.check("text=Hide special tokens")
-    page.page.check("text=Merge word pieces")
+    page.page.check('[data-control="special"]')
+    page.page.check('[data-control="words"]')
     names = page.run("regard.app.look().rowNames")
     assert names == ["unbelievable", "cats", "sat", "on", "the", "wallpaper"]
     page.page.select_option('select[data-control="sinks"]', "special")
