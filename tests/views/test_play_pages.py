@@ -633,7 +633,7 @@ def test_layers_heads_and_tokens_can_be_chosen(play):
     state = page.evaluate("({ ...regard.state, numbers: null })")
     assert (state["block"], state["layer"], state["head"], state["token"]) == ("decoder.cross", last, 1, 3)
     weights = page.evaluate(f"regard.state.numbers.blocks.get('decoder.{last}.cross').weights[1][3]")
-    shown = [float(text.rstrip("%")) for text in page.locator(".bars dd span").all_inner_texts()]
+    shown = [float(text.lstrip("<").rstrip("%")) for text in page.locator(".bars dd span").all_inner_texts()]
     np.testing.assert_allclose(shown, 100 * np.array(weights), atol=0.51)
     assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
 
