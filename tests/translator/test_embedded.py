@@ -42,6 +42,11 @@ def test_the_sentence_of_the_lessons():
         ("Where is the station?", "车站"),
         ("My father is a doctor.", "医生"),
         ("It is raining.", "雨"),
+        ("The soup tastes salty.", "咸"),
+        ("The mat is on the floor.", "垫子"),
+        ("The animal didn't cross the street because it was too tired.", "太累"),
+        ("I love artificial intelligence.", "人工智能"),
+        ("Our neighbour has a garden.", "邻居"),
     ],
 )
 def test_everyday_sentences(english, part):
@@ -89,7 +94,7 @@ def test_the_card_is_that_of_the_scores():
     assert scores["held_out_sentences"] == 1000
     assert scores["beam"]["bleu"] >= 46
     assert scores["beam"]["chrf"] >= 40
-    assert scores["everyday"]["good"] >= 146
+    assert scores["everyday"]["good"] >= 150  # three quarters
 
 
 def test_everyday_translations_are_all_read():

@@ -20,7 +20,13 @@ from regard.translator.pretrained_encoder import (
 )
 from regard.translator.recipe import TRAINED_ENCODERS
 from regard.translator.training_folder import begin_run, recipe_of
-from regard.translator.translate_text import build_model, read_vocabularies
+from regard.translator.translate_text import (
+    EMBEDDINGS,
+    build_model,
+    load_translator,
+    read_vocabularies,
+    save_translator,
+)
 from regard.translator.vocabulary import (
     END,
     PADDING,
@@ -147,6 +153,17 @@ def test_common_words_that_nothing_teaches_are_in_the_vocabulary(package, pairs,
     assert "apple" not in taught
     begin_run(tmp_path / "run", pairs, recipe, read_dictionary(file))
     assert read_vocabularies(tmp_path / "run").english.pieces("apple") == ["apple"]
+
+
+def test_its_embeddings_are_stored_in_four_bits(started, english, tiny, tmp_path):
+    recipe = dataclasses.replace(tiny, pretrained=NAME, encoder_layers=3, width=40, length=20)
+    vocabularies = Vocabularies(english, ChineseCharacters.learn(["你好。"], least=1))
+    save_translator(tmp_path, started.state_dict(), vocabularies, recipe)
+    stored, _ = read_tensors(tmp_path / "model.safetensors", do="")
+    assert {name for name, tensor in stored.items() if tensor.dtype == torch.uint8} == {EMBEDDINGS}
+    found = load_translator(tmp_path).model.source.table.weight
+    error = (found - started.source.table.weight).abs().amax(-1)
+    assert (error <= 0.5001 * stored[EMBEDDINGS + ".scale"].flatten()).all()
 
 
 def test_the_trained_encoder_has_its_own_learning_rate(package, pairs, tiny, tmp_path):

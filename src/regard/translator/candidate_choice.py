@@ -17,10 +17,10 @@ from regard.nn.beam_search import BeamCandidate
 from regard.translator.translation_table import TranslationTable
 from regard.translator.vocabulary import END
 
-EXPLAINED = 0.4
+EXPLAINED = 0.6
 """The weight of log p(english | chinese) beside log p(chinese | english)."""
 
-TEMPERATURE = 2.0
+TEMPERATURE = 1.0
 """The log-probabilities of candidates are divided by it: above 1, more of them have a say."""
 
 ORDER = 2

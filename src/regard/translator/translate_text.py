@@ -34,7 +34,7 @@ from regard.translator.vocabulary import (
 
 WEIGHTS, ENGLISH, CHINESE, RECIPE = "model.safetensors", "english.json", "chinese.json", "recipe.json"
 WORDS, NAMES = "words.txt", "names.json"
-EMBEDDINGS = "source.table.weight"
+EMBEDDINGS = "own_source.table.weight"
 """The weights of the English pieces."""
 
 NUM_BEAMS = 16
