@@ -191,10 +191,9 @@ def chromium() -> Iterator[Any]:
     """A browser without a window."""
     from playwright.sync_api import sync_playwright
 
-    found = next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-        None,
-    )
+    # A browser as people have it, if there is one; make browser installs the last.
+    names = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
+    found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
         raise SystemExit(
             "Pages are measured in Chromium. Install it: apt-get install chromium fonts-noto-cjk."
