@@ -2,23 +2,13 @@
 
 import dataclasses
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
 
 from regard.translator import train
 from regard.translator.files import read_tensors
-
-TOGETHER = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
-
-
-def run_two(*arguments):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    call = [*TOGETHER, "regard", "train", *map(str, arguments)]
-    return subprocess.run(call, capture_output=True, text=True, env=environment, check=False)
+from torchrun_server import torchrun
 
 
 def losses(folder):
@@ -30,8 +20,12 @@ def test_two_processes_train_as_one(data, pairs, tiny, tmp_path):
     recipe = dataclasses.replace(tiny, dropout=0.0, steps=10, log_every=1, tokens_per_batch=70)
     file = tmp_path / "recipe.json"
     file.write_text(recipe.to_json(), encoding="utf-8")
-    ended = run_two(data, "--out", tmp_path / "two", "--recipe", file)
-    assert ended.returncode == 0, ended.stderr
+    # The modules that training would import in each process.
+    with torchrun(tmp_path, "regard.translator", "torch._dynamo") as together:
+        code, said, errors = together(
+            "trained", 2, "train", data, "--out", tmp_path / "two", "--recipe", file, "--num-beams", 2
+        )
+    assert code == 0, errors
     train(pairs, tmp_path / "one", recipe)
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
     one, _ = read_tensors(tmp_path / "one" / "weights-0000010.safetensors", do="")
@@ -41,7 +35,7 @@ def test_two_processes_train_as_one(data, pairs, tiny, tmp_path):
         torch.testing.assert_close(two[name], one[name], atol=1e-4, rtol=1e-3)
     # Only the first process writes and speaks.
     assert len(losses(tmp_path / "two")) == 10
-    assert ended.stdout.count("greedy") == 1
+    assert said.count("greedy") == 1
     assert (tmp_path / "two" / "model" / "scores.json").exists()
     checkpoint, _ = read_tensors(tmp_path / "two" / "checkpoint.safetensors", do="")
     assert not torch.equal(checkpoint["random.0"], checkpoint["random.1"])

@@ -1,12 +1,7 @@
 """Several processes under torchrun, one of them killed, against one process that nothing disturbed."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import threading
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,30 +13,13 @@ from regard.app.main import main
 from regard.heads.survey import Corpus, corpus_batches, survey
 from regard.heads.survey.surveyed_model import SurveyedModel
 from regard.recording.reader import load_reader
-
-SCRIPT = Path(__file__).with_name("survey_process.py")
+from torchrun_server import torchrun
 
 
 @pytest.fixture
 def together(tmp_path):
-    """Runs surveys in several processes: exit code, what was printed, and the errors."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-
-    with subprocess.Popen([sys.executable, str(SCRIPT)], env=environment, **pipes) as server:
-        patience = threading.Timer(300, server.kill)
-        patience.start()
-
-        def run(name, *arguments):
-            out, err = tmp_path / f"{name}.out", tmp_path / f"{name}.err"
-            server.stdin.write(json.dumps([str(out), str(err), *map(str, arguments)]) + "\n")
-            server.stdin.flush()
-            code = int(server.stdout.readline())
-            return code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
-
+    with torchrun(tmp_path, "transformers.models.bert.modeling_bert", "regard.views.report") as run:
         yield run
-        patience.cancel()
-        server.stdin.close()
 
 
 def rows(folder, name):
@@ -81,14 +59,14 @@ def test_a_killed_process_ends_the_run_and_four_others_finish_it(folders, tmp_pa
         1,
     )
 
-    code, _, errors = together("killed", 2, 1, 4, "survey", *options, "--out", tmp_path / "four")
+    code, _, errors = together("killed", 2, "survey", *options, "--out", tmp_path / "four", dying=1, after=4)
     assert code != 0
     # By torchrun's signal or by the lost connection, whichever comes first.
     assert "Finished work is kept: start again" in errors
     assert not (tmp_path / "four" / "report.html").exists()
     assert sorted(path.name for path in (tmp_path / "four" / "checkpoint").glob("part-*.safetensors"))
 
-    code, said, errors = together("finished", 4, -1, 0, "survey", *options, "--out", tmp_path / "four")
+    code, said, errors = together("finished", 4, "survey", *options, "--out", tmp_path / "four")
     assert code == 0, errors
     assert said.count("report.html") == 1  # one process speaks
 
