@@ -48,12 +48,13 @@ def survey_runs(folder):
 
 def training_runs(folder):
     del folder
+
     from fuzz.test_trainings import outcome
     from regard.translator import train, training_log
     from translator import conftest
 
     recipe = conftest.tiny.__wrapped__()
-    recipe = dataclasses.replace(recipe, steps=60, checkpoint_every=5, log_every=4)
+    recipe = dataclasses.replace(recipe, width=8, hidden=8, steps=24, checkpoint_every=3, log_every=2)
     pairs = conftest.pairs.__wrapped__()
     training_log.draw = lambda *_: None
 
