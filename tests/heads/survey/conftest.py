@@ -94,5 +94,5 @@ def sentences(count, *, seed=0, longest=15):
 @pytest.fixture
 def corpus(tmp_path):
     path = tmp_path / "corpus.txt"
-    path.write_text("\n".join(sentences(61)) + "\n", encoding="utf-8")
+    path.write_text("\n".join(sentences(37)) + "\n", encoding="utf-8")
     return path
