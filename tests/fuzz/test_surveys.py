@@ -67,7 +67,7 @@ def test_damage_to_any_file(readers, corpus, tmp_path):  # noqa: F811
         "part-0.failed.jsonl",
     }  # fmt: skip
     outcomes = collections.Counter()
-    for number, chance in cases(30):
+    for number, chance in cases(15):
         folder = tmp_path / str(number)
         write_all(folder, kept)
         path = chance.choice(sorted(kept))

@@ -73,7 +73,7 @@ def test_damage_to_any_file(pairs, recipe, tmp_path):  # noqa: F811
         train(pairs, tmp_path / "begun", recipe, report=stop_at(7))
     kept = contents_of(tmp_path / "begun")
     outcomes = collections.Counter()
-    for number, chance in cases(20):
+    for number, chance in cases(10):
         folder = tmp_path / str(number)
         write_all(folder, kept)
         path = chance.choice(sorted(kept))
