@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import os
 import shutil
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from fuzz.damage import run_on_a_full_disk
 from regard.errors import ArgumentError, ModelFileError, TrainingError
 from regard.heads import read_monitor
-from regard.translator import read_dictionary, recipe_of, train
+from regard.translator import read_dictionary, recipe_of, train, training_log
 from regard.translator.files import read_tensors
 from regard.translator.linear_precision import linear_precision
 from regard.translator.training import divergence_of_halves, hide_tokens, learning_rate
@@ -38,6 +39,13 @@ def same(first, second):
 def without_time(folder):
     entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     return [{key: value for key, value in entry.items() if key != "seconds"} for entry in entries]
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    """All but the first training, which is looked at: no plot, and the disk is not waited for."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(training_log, "draw", lambda *_: None)
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +97,11 @@ def reversed_order(pairs):
     return list(reversed(pairs))
 
 
-def test_another_seed_gives_other_weights(pairs, tiny, undisturbed, tmp_path):
-    train(pairs, tmp_path, dataclasses.replace(tiny, seed=4))
-    assert not torch.equal(
-        weights(tmp_path, 24)["target.table.weight"][:9], weights(undisturbed, 24)["target.table.weight"][:9]
-    )
+def test_another_seed_gives_other_weights(pairs, tiny, tmp_path):
+    for seed in (3, 4):
+        train(pairs, tmp_path / str(seed), dataclasses.replace(tiny, seed=seed, steps=2))
+    one, other = (weights(tmp_path / seed, 2)["target.table.weight"][:9] for seed in ("3", "4"))
+    assert not torch.equal(one, other)
 
 
 def test_time_that_is_up_leaves_a_checkpoint_to_go_on_from(pairs, tiny, undisturbed, tmp_path):
@@ -172,7 +180,8 @@ def test_other_files_of_a_training_are_as_it_wrote_them(pairs, tiny, tmp_path):
             train(pairs, tmp_path, tiny, resume=True)
         (tmp_path / name).write_bytes(whole)
     (tmp_path / "log.jsonl").unlink()
-    train(pairs, tmp_path, tiny, resume=True)
+    with pytest.raises(StoppedError):
+        train(pairs, tmp_path, tiny, resume=True, report=stop_at(4))
     assert without_time(tmp_path)[0]["step"] == 4
 
 
@@ -269,11 +278,14 @@ def test_the_divergence_of_two_passes():
 
 def test_consistency_begins_when_its_time_comes(pairs, tiny, undisturbed, tmp_path):
     later = dataclasses.replace(tiny, consistency=2.0, consistent_from=0.6)
-    train(pairs, tmp_path, later)
-    before = [entry for entry in without_time(undisturbed) if entry["step"] <= 0.6 * tiny.steps]
+    with pytest.raises(StoppedError):
+        train(pairs, tmp_path, later, report=stop_at(16))
+    found, plain = without_time(tmp_path), without_time(undisturbed)
+    before = [entry for entry in plain if entry["step"] <= 0.6 * tiny.steps]
     assert before
-    assert without_time(tmp_path)[: len(before)] == before
-    assert without_time(tmp_path)[-1] != without_time(undisturbed)[-1]
+    assert found[: len(before)] == before
+    assert found[-1]["step"] == plain[len(found) - 1]["step"] == 16
+    assert found[-1] != plain[len(found) - 1]
 
 
 def test_hidden_tokens():
