@@ -1,11 +1,11 @@
-"""``regard`` in several processes under torchrun's agent; one may be told to die after some batches of a survey.
+"""``regard`` in several processes under torchrun's agent; one may be told to die in the middle of a survey.
 
 python torchrun_server.py MODULE…
 
 Each line of the input is a run, a list in JSON: a file for its output, another for its errors, COUNT, RANK,
-BATCHES, and the arguments of regard. The answer is its exit code. Everything is imported once, with the modules
-that these runs need: each run is a fork of this process, and its processes are forks of that, where torchrun
-would start Python for each.
+BATCHES, and the arguments of regard; the process with this rank dies after so many batches. The answer is its
+exit code. Everything is imported once, with the modules that these runs need: each run is a fork of this
+process, and its processes are forks of that, where torchrun would start Python for each.
 """
 
 import contextlib

@@ -1,8 +1,10 @@
+import dataclasses
 import itertools
 
 import pytest
+import torch
 
-from regard.translator import Pair, Recipe
+from regard.translator import Pair, Recipe, TrainingRun, everyday_sentences, export, measured_model, train
 
 WHO = [("I", "我"), ("You", "你"), ("Tom", "汤姆"), ("Mary", "玛丽"), ("We", "我们"), ("They", "他们")]
 DOES = [("like", "喜欢"), ("see", "看见"), ("eat", "吃"), ("want", "想要"), ("buy", "买")]
@@ -48,3 +50,36 @@ def tiny() -> Recipe:
         held_out=10,
         seed=3,
     )
+
+
+@pytest.fixture(scope="session")
+def learning(tiny) -> Recipe:
+    """Learns the language of ``pairs``."""
+    return dataclasses.replace(
+        tiny, steps=90, warm_up=15, learning_rate=0.01, checkpoint_every=20, dropout=0.0
+    )
+
+
+@pytest.fixture(scope="session")
+def learned_run(pairs, learning, tmp_path_factory) -> TrainingRun:
+    """A translator of that language, to be copied by who changes its folder."""
+    torch.set_num_threads(1)
+    return train(pairs, tmp_path_factory.mktemp("run"), learning)
+
+
+@pytest.fixture(scope="session")
+def scores(learned_run):
+    """What ``export`` says of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        measure_few(patch)
+        return export(learned_run)
+
+
+@pytest.fixture
+def few_everyday(monkeypatch):
+    measure_few(monkeypatch)
+
+
+def measure_few(patch):
+    """Nine everyday sentences instead of 200: such models translate none of them."""
+    patch.setattr(measured_model, "everyday_sentences", lambda: everyday_sentences()[:9])

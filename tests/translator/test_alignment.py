@@ -1,11 +1,10 @@
-import dataclasses
 import json
 
 import pytest
 import torch
 
 from regard.errors import ModelFileError, TextError
-from regard.translator import load_translator, look, train
+from regard.translator import load_translator, look
 from regard.translator.alignment import (
     AlignedSentence,
     AlignmentHead,
@@ -17,18 +16,13 @@ from regard.translator.alignment import (
     read_alignment_head,
     words_of,
 )
-from regard.translator.exported_model import export
 from regard.translator.names import hide_names
 from regard.translator.vocabulary import EnglishTokens
 
 
 @pytest.fixture(scope="module")
-def folder(pairs, tiny, tmp_path_factory):
-    torch.set_num_threads(1)
-    recipe = dataclasses.replace(tiny, steps=150, warm_up=20, checkpoint_every=50, dropout=0.0)
-    run = train(pairs, tmp_path_factory.mktemp("run"), recipe)
-    export(run)
-    return run.folder / "model"
+def folder(learned_run, scores):
+    return learned_run.folder / "model"
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ from regard.app.commands.translate import translate as translate_command
 PAGE = (Path(__file__).parents[2] / "docs" / "translator.md").read_text(encoding="utf-8")
 
 
-def test_the_example_runs(data, tiny, tmp_path, monkeypatch, capsys):
+def test_the_example_runs(data, learning, few_everyday, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("cmn.txt").write_bytes(data.read_bytes())
-    monkeypatch.setattr(translator, "Recipe", lambda steps: dataclasses.replace(tiny, steps=steps // 4))
+    monkeypatch.setattr(translator, "Recipe", lambda steps: dataclasses.replace(learning, steps=steps // 5))
     translating, code = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     exec(translating, {})
     exec(code.replace("The cat sat on the mat.", "I see cats."), {})
