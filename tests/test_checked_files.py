@@ -29,12 +29,18 @@ def flipped(whole):
             yield whole[:at] + bytes([whole[at] ^ 1 << bit]) + whole[at + 1 :]
 
 
+def replace(path, contents):
+    """Write a new file: to overwrite one waits for the disk, each time."""
+    path.unlink()
+    path.write_bytes(contents)
+
+
 def test_every_flipped_bit_and_every_cut_of_fields(tmp_path):
     fields = {"a": 1.5, "b": "text", "c": None}
     write_json(tmp_path / "y", fields)
     tried = unharmed = 0
     for raw in flipped((tmp_path / "y").read_bytes()):
-        (tmp_path / "y").write_bytes(raw)
+        replace(tmp_path / "y", raw)
         tried += 1
         with contextlib.suppress(DamagedError):
             assert read_json(tmp_path / "y") == fields
@@ -47,7 +53,7 @@ def test_every_flipped_bit_and_every_cut_of_tensors(tmp_path):
     write_tensors(tmp_path / "x", tensors, {"step": 3})
     tried = unharmed = 0
     for raw in flipped((tmp_path / "x").read_bytes()):
-        (tmp_path / "x").write_bytes(raw)
+        replace(tmp_path / "x", raw)
         tried += 1
         with contextlib.suppress(DamagedError):
             found, facts = read_tensors(tmp_path / "x")

@@ -1,5 +1,6 @@
 """``regard.doctor()`` and ``regard doctor``: every point found or said, and nothing raises."""
 
+import functools
 import json
 import os
 import sys
@@ -22,9 +23,13 @@ NAMES = [
 ]  # fmt: skip
 
 
+ERROR_ONCE = functools.cache(kernel_checks.error)
+
+
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """No child and no benchmark: both are tried by themselves."""
+    """No child and no benchmark: both are tried by themselves. The kernels are compared once."""
+    monkeypatch.setattr(kernel_checks, "error", ERROR_ONCE)
     monkeypatch.setattr(machine, "half_precision", lambda again: machine.HalfPrecision("works"))
     monkeypatch.setattr(kernel_checks, "SECONDS", 0.0)
     monkeypatch.setattr(kernel_checks, "LENGTH", 64)

@@ -1,6 +1,7 @@
 """The package as a whole: which part may import which, what is public, what is loaded at the start."""
 
 import ast
+import functools
 import importlib
 import importlib.metadata
 import inspect
@@ -56,10 +57,25 @@ ROOMS = [
 ]
 
 
+@functools.cache
+def definitions(file: Path) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """The statements at the top of a file, and all its imports and classes, nested ones too; parsed once."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    found: list[ast.stmt] = []
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.Import, ast.ImportFrom, ast.ClassDef)):
+            found.append(node)
+        # Statements are never inside expressions, which are most of a file.
+        waiting += (inner for inner in ast.iter_child_nodes(node) if not isinstance(inner, ast.expr))
+    return tree.body, found
+
+
 def imported_rooms(file: Path) -> set[str]:
     """The parts of regard that a file imports, anywhere in it."""
     found = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in definitions(file)[1]:
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -108,7 +124,7 @@ def classes_in(folder: Path) -> dict[str, set[str]]:
     """Every class, nested ones too, with the places that define it."""
     found = defaultdict(set)
     for file in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in definitions(file)[1]:
             if isinstance(node, ast.ClassDef):
                 found[node.name].add(f"{file.relative_to(folder)}:{node.lineno}")
     return found
@@ -128,7 +144,7 @@ def aliases_in(folder: Path) -> dict[str, set[str]]:
     """Every type alias or type variable of a module, and every class, with what it stands for."""
     found = classes_in(folder)
     for file in folder.rglob("*.py"):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        for node in definitions(file)[0]:
             target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
             if isinstance(target, ast.Name) and re.fullmatch("[A-Z]+[a-z]+[A-Za-z]*", target.id):
                 found[target.id].add(ast.unparse(node.value))
@@ -246,6 +262,7 @@ def test_the_version_is_in_one_place():
     assert said.stdout.strip() == f"regard {regard.__version__}"
 
 
+@functools.cache
 def imported_modules(*arguments: str) -> set[str]:
     """The modules that a new Python process imports while it runs."""
     run = subprocess.run(

@@ -75,14 +75,19 @@ def unguarded(tree):
     return {use for use in posix_uses(open_nodes) if not use.startswith("/")}
 
 
+def calls_on_files(tree):
+    """Calls that may open a file of text: the node, what is called, and the last part of its name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            last = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
+            if last in {*TEXT_METHODS, "open", "fdopen"}:
+                yield node, ast.unparse(node.func), last
+
+
 def encodings_missing(tree):
     """Calls that open a file of text without saying its encoding."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
+    for node, written, last in calls_on_files(tree):
         named = {one.arg for one in node.keywords}
-        written = ast.unparse(node.func)
-        last = written.rpartition(".")[2]
         if last in TEXT_METHODS and written not in OWN_WRITERS and "encoding" not in named:
             yield f"line {node.lineno}: {written}"
         if last in ("open", "fdopen") and _opens_text(node, written) and "encoding" not in named:
@@ -91,20 +96,15 @@ def encodings_missing(tree):
 
 def newlines_missing(tree):
     """Calls that write a file of text and leave the ends of its lines to the system."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            written = ast.unparse(node.func)
-            last = written.rpartition(".")[2]
-            named = {one.arg for one in node.keywords}
-            writes = (
-                last in ("open", "fdopen")
-                and _opens_text(node, written)
-                and _mode(node, written)[:1] in "wax"
-            )
-            if writes and _mode(node, written) and "newline" not in named:
-                yield f"line {node.lineno}: {written}"
-            if last == "write_text" and written not in OWN_WRITERS and "newline" not in named:
-                yield f"line {node.lineno}: {written}"
+    for node, written, last in calls_on_files(tree):
+        named = {one.arg for one in node.keywords}
+        writes = (
+            last in ("open", "fdopen") and _opens_text(node, written) and _mode(node, written)[:1] in "wax"
+        )
+        if writes and _mode(node, written) and "newline" not in named:
+            yield f"line {node.lineno}: {written}"
+        if last == "write_text" and written not in OWN_WRITERS and "newline" not in named:
+            yield f"line {node.lineno}: {written}"
 
 
 def _mode(node, written):
@@ -136,8 +136,9 @@ def trees():
 
 
 def test_what_only_posix_has_is_listed_and_guarded(trees):
-    assert {(name, use) for name, tree in trees.items() for use in posix_uses(ast.walk(tree))} == set(GUARDED)
-    assert {name: found for name, tree in trees.items() if (found := unguarded(tree))} == {}
+    uses = {(name, use) for name, tree in trees.items() for use in posix_uses(ast.walk(tree))}
+    assert uses == set(GUARDED)
+    assert {name: found for name, _ in uses if (found := unguarded(trees[name]))} == {}
 
 
 def test_every_file_of_text_is_opened_with_its_encoding_and_line_ends(trees):

@@ -5,6 +5,7 @@ import pytest
 from app.served import client, served
 from regard.app.server.jobs import Jobs
 from regard.app.server.limits import Limits
+from regard.translator import look
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +27,23 @@ def jobs():
     yield make
     for one in made:
         one.close()
+
+
+LOOKS = {}
+
+
+def look_once(translator, text, **options):
+    """What ``look`` finds; a text is read again only with other options."""
+    key = (translator, text, repr(sorted(options.items())))
+    if key not in LOOKS:
+        LOOKS[key] = look(translator, text, **options)
+    return LOOKS[key]
+
+
+@pytest.fixture
+def read_once(monkeypatch):
+    """Commands share what the built-in translator has read; not for tests that edit its attention."""
+    monkeypatch.setattr("regard.translator.look", look_once)
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ COMMANDS = {
     "mask --figure": ["mask", "causal", "--figure", "FILE.svg"],
     "cost --figure": ["cost", "--length", "512", "--figure", "FILE.pdf"],
     "bench --figure": ["bench", "--length", "16", "--rounds", "1", "--figure", "FILE.png"],
-    "demo --figure": ["demo", "scaling", "--figure", "FILE.png"],
+    "demo --figure": ["demo", "library", "--figure", "FILE.png"],
 }
 
 
@@ -82,8 +82,9 @@ def untouched(folder):
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_commands_that_write_one_file(name, disk, monkeypatch, tmp_path):
+def test_commands_that_write_one_file(name, disk, monkeypatch, tmp_path, read_once):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("regard.lessons.timing._in_own_process", lambda work: (0.001, 2**20))
     folder, says = disk
     shown = run(*(part.replace("FILE", str(folder / "x")) for part in COMMANDS[name]))
     assert shown.exit_code == 1

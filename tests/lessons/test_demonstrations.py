@@ -30,11 +30,12 @@ from regard.lessons.threshold_filter import filter_keys
 from regard.lessons.word_attention import EXAMPLE, SENTENCE, attend_words, read_vectors
 from regard.texts import LANGUAGES
 
+SMALL = {"order": {"lengths": (8, 16), "width": 8, "rounds": 1}, "scaling": {"samples": 100}}
+
 
 @pytest.mark.parametrize("one", demonstrations(), ids=lambda one: one.name)
 def test_it_is_told_and_drawn_in_both_languages(one):
-    small = {"lengths": (8, 16), "width": 8, "rounds": 1} if one.name == "order" else {}
-    found = one.show(**small)
+    found = one.show(**SMALL.get(one.name, {}))
     for lang in LANGUAGES:
         said = [fact.say(lang) for fact in found.facts()]
         assert said
@@ -42,7 +43,7 @@ def test_it_is_told_and_drawn_in_both_languages(one):
         figure = one.draw(found, lang)
         assert isinstance(figure, Figure)
         if lang == "zh":  # the English ones are drawn in the tests of the gallery, which shows them all
-            figure.canvas.draw()
+            figure.draw_without_rendering()
         texts = [
             words.get_text() for words in figure.findobj(match=lambda artist: hasattr(artist, "get_text"))
         ]

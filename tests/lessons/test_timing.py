@@ -123,6 +123,15 @@ def test_records_and_figure():
         assert len(draw_bench(found, lang).axes) == 2
 
 
+@pytest.mark.parametrize("grown", [0, None])
+def test_times_are_drawn_where_no_process_grew_or_the_system_does_not_say(grown):
+    figure = draw_bench(
+        Timings((measured("standard", 64, 0.1, grown), measured("standard", 128, 0.2, grown)))
+    )
+    figure.draw_without_rendering()
+    assert [axes.get_yscale() for axes in figure.axes] == ["log", "linear"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -81,6 +81,7 @@ def softmax(*shape, seed=0):
     return powers / powers.sum(-1, keepdims=True)
 
 
+@functools.cache
 def swept(by):
     """What a sweep over an encoder-decoder finds."""
     places = {"head": (0, 1), "layer": (0,), "key": (2,), "edge": (1, 0)}[by]
@@ -88,6 +89,7 @@ def swept(by):
     return Ablation(by, "loss", 1.0, Table((*PLACES[by], "before", "after", "difference", "kl"), rows_found))
 
 
+@functools.cache
 def cut():
     """What eviction finds in a small decoder."""
     decoder = language_model()
@@ -103,6 +105,7 @@ def language_model():
         return regard.nn.LanguageModel(50, width=16, heads=2, layers=1).eval()
 
 
+@functools.cache
 def learned():
     """A small encoder with the gradients of a loss."""
     with torch.random.fork_rng():
@@ -113,6 +116,7 @@ def learned():
     return found
 
 
+@functools.cache
 def attributed():
     """What the heads of a small decoder gave to a logit."""
     return regard.attribution(language_model(), torch.tensor([[3, 1, 4, 1, 5]]), target=9)

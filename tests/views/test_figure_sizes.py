@@ -1,5 +1,6 @@
 """Sizes of text in figures: the house style by default, and what the user has set in matplotlib."""
 
+import functools
 from itertools import pairwise
 
 import matplotlib as mpl
@@ -19,7 +20,7 @@ HOUSE = {9.0, 10.0, 10.5}
 
 def drawn(figure):
     """Every text that is on the paper, with its size."""
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     return [
         (text.get_text(), text.get_fontsize())
         for text in figure.findobj(Text)
@@ -27,6 +28,7 @@ def drawn(figure):
     ]
 
 
+@functools.cache
 def sizes_of(name, **settings):
     with mpl.rc_context({key.replace("_", "."): value for key, value in settings.items()}):
         return drawn(every_figure()[name]())
@@ -107,7 +109,7 @@ def test_by_default_sizes_are_those_of_the_house_style(name):
 def test_large_text_stays_on_the_paper(name):
     with mpl.rc_context({"font.size": 18.0}):
         figure = every_figure()[name]()
-        figure.canvas.draw()
+        figure.draw_without_rendering()
         paper = figure.bbox
         for text in figure.findobj(Text):
             if text.get_text().strip() and text.get_visible() and text.get_in_layout():
@@ -122,7 +124,7 @@ def test_large_text_stays_on_the_paper(name):
 def test_large_names_beside_bars_do_not_overlap():
     with mpl.rc_context({"font.size": 20.0}):
         figure = figures.bars([0.5, 0.3, 0.2], ["one", "two", "three"])
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     boxes = sorted(
         (text.get_window_extent() for text in figure.axes[0].get_yticklabels()), key=lambda box: box.y0
     )

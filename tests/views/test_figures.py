@@ -133,7 +133,7 @@ def test_scores_have_a_scale_around_zero_and_masked_ones_are_hidden():
 def test_all_weights_zero(scale, shape):
     for weights in (np.zeros(shape), np.full(shape, -np.inf)):
         figure = figures.heatmap(weights, scale=scale)
-        figure.savefig(_nowhere())
+        figure.savefig(_nowhere(), dpi=30)
         (image,) = figure.axes[0].images
         assert image.get_array().shape == shape
         assert np.isfinite(image.get_clim()).all()
@@ -519,7 +519,7 @@ def test_figures_leave_matplotlib_alone(name):
         during = dict(mpl.rcParams)
         figure = every_figure()[name]()
         assert isinstance(figure, Figure)
-        figure.savefig(_nowhere())
+        figure.savefig(_nowhere(), dpi=30)
         assert dict(mpl.rcParams) == during
     assert dict(mpl.rcParams) == before
     assert figure.get_facecolor() == (0.0, 0.0, 0.0, 1.0)  # the user's settings go over the style
@@ -534,7 +534,9 @@ def test_the_same_figure_is_the_same_file(name, tmp_path):
     with mpl.rc_context({"savefig.facecolor": "black"}):
         first = every_figure()[name]()
     second = every_figure()[name]()
-    for suffix in ("png", "svg", "pdf"):
+    # A PDF embeds its fonts anew each time, most of what it costs: text, an image and lines are enough.
+    suffixes = ("png", "svg", "pdf") if name in ("heatmap", "lines") else ("png", "svg")
+    for suffix in suffixes:
         one, two = (tmp_path / f"{place}.{suffix}" for place in ("one", "two"))
         with mpl.rc_context({"savefig.facecolor": "black"}):
             assert figures.save(first, one) == one
@@ -542,7 +544,7 @@ def test_the_same_figure_is_the_same_file(name, tmp_path):
         assert one.read_bytes() == two.read_bytes()
         assert one.stat().st_size > 1000
     assert (tmp_path / "one.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    assert (tmp_path / "one.pdf").read_bytes()[:5] == b"%PDF-"
+    assert "pdf" not in suffixes or (tmp_path / "one.pdf").read_bytes()[:5] == b"%PDF-"
     if name != "distance":
         assert ">t0</text>" in (tmp_path / "one.svg").read_text(encoding="utf-8")
 

@@ -136,7 +136,8 @@ def _cells(layout: FigureLayout, axes: Axes, panel: Cells) -> None:
 def _curves(layout: FigureLayout, axes: Axes, panel: Curves) -> None:
     for place, (name, values) in enumerate(panel.series.items()):
         axes.plot(panel.places, values, label=layout.text(name), **head_style(place))
-    if panel.logarithmic:
+    # Without any number, as where a system does not say what memory is used, no axis can be logarithmic.
+    if panel.logarithmic and any(value > 0 for values in panel.series.values() for value in values):
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")  # powers would be drawn as formulas

@@ -69,7 +69,7 @@ def scale_scores(
 ) -> ScoreScaling:
     """Random queries and keys of each width: their dot products, and the softmax of these.
 
-    >>> found = scale_scores((512,))
+    >>> found = scale_scores((512,), samples=1000)
     >>> 480 < found.variances[0] < 545, 0.94 < found.scaled_variances[0] < 1.06
     (True, True)
     >>> found.weights.round(3), found.scaled_weights.round(3)
