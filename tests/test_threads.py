@@ -1,5 +1,6 @@
 """Pieces of work side by side: where they run, what they see of torch's settings, and how they fail."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -236,7 +237,9 @@ def test_under_transforms_it_runs_in_place(two_threads):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("place", ["own threads"], indirect=True)
 def test_after_a_fork_there_are_new_threads():
+    """In a process of its own, where nothing else has begun a thread."""
     code = """
 import os, torch
 torch.set_num_threads(2)
@@ -254,12 +257,12 @@ assert pieces() == [0, 1, 4, 9]
 
 # ---- what is computed in pieces ----------------------------------------------------------------
 
-N = 300
+N = 150  # several tiles
 MASKS = {
     "window": masks.window(40, 20),
-    "documents": masks.documents(torch.arange(N) // 60) & masks.causal(),
+    "documents": masks.documents(torch.arange(N) // 30) & masks.causal(),
     "local_global": masks.local_global(16),
-    "by batch": masks.padding(lengths=[N, 130]) & masks.window(50, 0),
+    "by batch": masks.padding(lengths=[N, 65]) & masks.window(50, 0),
     "by head": masks.dense(torch.arange(4).view(1, 4, 1, 1) % 3 > 0) & masks.window(30, 3),
     "causal": masks.causal(),
 }
@@ -286,15 +289,21 @@ def everything_of(mask, option, kv_heads=2):
     return [output, lse, *grads, *(x for x in vars(statistics).values() if x is not None)]
 
 
-@pytest.mark.parametrize("option", OPTIONS.values(), ids=OPTIONS)
-@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+@functools.cache  # for both places
+def in_one_thread(mask, option):
+    return everything_of(MASKS[mask], OPTIONS[option])
+
+
+@pytest.mark.usefixtures("always_tiled")
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("mask", MASKS)
 def test_results_do_not_depend_on_the_number_of_threads(mask, option, monkeypatch):
-    wanted = everything_of(mask, option)
+    wanted = in_one_thread(mask, option)
     monkeypatch.setattr(threads, "MIN_SPREAD_SIZE", 0)
     for count in (2, 5):
         torch.set_num_threads(count)
         try:
-            found = everything_of(mask, option)
+            found = everything_of(MASKS[mask], OPTIONS[option])
         finally:
             torch.set_num_threads(1)
         for mine, its in zip(found, wanted, strict=True):
@@ -322,7 +331,7 @@ def test_linear_attention_does_not_depend_on_the_number_of_threads(causal, monke
         torch.testing.assert_close(mine, its)
 
 
-def test_a_watched_model_is_computed_in_pieces_and_seen_once(two_threads, monkeypatch):
+def test_a_watched_model_is_computed_in_pieces_and_seen_once(two_threads, always_tiled, monkeypatch):
     monkeypatch.setattr(threads, "MIN_SPREAD_SIZE", 0)
     used = []
     for kind in (threads._ThreadGroup, threads._Pool):

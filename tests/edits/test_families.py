@@ -64,15 +64,16 @@ def outputs(model, family, side):
     return model(**inputs_of(family, side))[0]
 
 
-# Every edit in every family, with and without padding by turns: each edit and each family meets both.
-TURNS = [
-    (name, case, ("left", "none")[(row + column) % 2])
-    for row, name in enumerate(NAMES)
-    for column, case in enumerate(CASES)
-]
+def by_turns(rows, columns, values):
+    """Every row with every column; the values take turns, so that each row and each column meets all of them."""
+    return [
+        (row, column, values[(i + j) % len(values)])
+        for i, row in enumerate(rows)
+        for j, column in enumerate(columns)
+    ]
 
 
-@pytest.mark.parametrize(("name", "case", "side"), TURNS)
+@pytest.mark.parametrize(("name", "case", "side"), by_turns(NAMES, CASES, ["left", "none"]))
 @torch.no_grad()
 def test_edited_outputs_are_those_of_the_model_edited_by_hand(name, case, side):
     family = FAMILIES[name]
@@ -127,9 +128,11 @@ def of_another_text(inputs):
     }
 
 
-@pytest.mark.parametrize("where", [{}, WHERE, {"heads": (1,)}], ids=str)
-@pytest.mark.parametrize("make", ["pattern", "output"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "where", "make"),
+    by_turns(NAMES, [{}, WHERE, {"heads": (1,)}], ["pattern", "output"]),
+    ids=str,
+)
 @torch.no_grad()
 def test_weights_and_outputs_of_another_run(name, make, where):
     family = FAMILIES[name]
@@ -150,9 +153,11 @@ def test_weights_and_outputs_of_another_run(name, make, where):
     assert (same - model(**other)[0])[rows].abs().max() < CLOSE
 
 
-@pytest.mark.parametrize("where", [{"heads": (3,)}, {}, {"layers": (0,)}], ids=str)
-@pytest.mark.parametrize("make", ["pattern", "output"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "where", "make"),
+    by_turns(NAMES, [{"heads": (3,)}, {}, {"layers": (0,)}], ["output", "pattern"]),
+    ids=str,
+)
 @torch.no_grad()
 def test_rows_of_another_run(name, make, where):
     family = FAMILIES[name]
@@ -270,9 +275,10 @@ GENERATED = {
 }
 
 
-@pytest.mark.parametrize("side", ["left", "none"])
-@pytest.mark.parametrize("case", GENERATED)
-@pytest.mark.parametrize("name", ["gpt2", "llama", "gemma2", "gpt_oss", "bart", "t5"])
+@pytest.mark.parametrize(
+    ("name", "case", "side"),
+    by_turns(["gpt2", "llama", "gemma2", "gpt_oss", "bart", "t5"], GENERATED, ["left", "none"]),
+)
 @torch.no_grad()
 def test_generation_with_a_cache(name, case, side):
     family = FAMILIES[name]

@@ -7,6 +7,7 @@ from torch.nn.functional import pad
 import regard
 from edits import by_hand
 from edits.by_hand import edited_by_hand
+from edits.test_families import by_turns
 from recording.families import FAMILIES, LENGTH, all_weights, inputs_of
 from regard import edits, masks
 
@@ -56,18 +57,19 @@ def compare(seen, calls):
         assert (all_weights(call) - whole).abs().max() < CLOSE, call
 
 
-@pytest.mark.parametrize("outside", [True, False], ids=["watch outside", "watch inside"])
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", ["bert", "llama", "t5", "gemma2", "gpt_oss"])
+@pytest.mark.parametrize(
+    ("name", "case", "order"),
+    by_turns(["bert", "llama", "t5", "gemma2", "gpt_oss"], CASES, ["watch outside", "watch inside"]),
+)
 @torch.no_grad()
-def test_the_recording_holds_the_edited_weights(name, case, outside, tmp_path):
+def test_the_recording_holds_the_edited_weights(name, case, order, tmp_path):
     family = FAMILIES[name]
     model = family.build()
     inputs = inputs_of(family, "left")
     edit, hand = CASES[case]
     with edited_by_hand(model, hand, keep=True) as made:
         model(**inputs)
-    seen = watched(model, edit, lambda: model(**inputs), outside=outside)
+    seen = watched(model, edit, lambda: model(**inputs), outside=order == "watch outside")
     compare(seen, made.calls)
     seen.save(tmp_path / "edited.safetensors")
     compare(regard.load(tmp_path / "edited.safetensors"), made.calls)

@@ -100,7 +100,7 @@ SAID = {
     "scale": ["must pass the same scale (process 0: no scale). Got scale = 0.5 in process 3."] * 4,
     "values": ["must pass the same values (process 0: values given). Got no values in process 3."] * 4,
     "dtype": ["must pass the same dtype (process 0: torch.float32). Got torch.float64 in process 1."] * 4,
-    "mask": ["padding(keep) needs one value per position (queries = 203, keys = 203). Got 7 values"] * 4,
+    "mask": ["padding(keep) needs one value per position (queries = 133, keys = 133). Got 7 values"] * 4,
     "one mask": [
         "Got an error in process 1.",
         "padding(keep) needs one value per position",

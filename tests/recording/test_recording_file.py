@@ -409,11 +409,9 @@ def test_an_error_leaves_the_old_file_and_no_other(saved, monkeypatch):
 
 KILLED = """
 import os, signal, sys
-sys.path.insert(0, {tests!r})
-from recording.test_recording_file import recorded
-from regard.recording import recording_file
-from regard.interception.function_mask import FunctionMask
 from pathlib import Path
+import regard
+from regard.recording import recording_file
 write = recording_file.save_file
 def die(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -429,8 +427,8 @@ def save(path):
     else:
         Path.replace = die
     seen.save(path)
-seen = recorded("bert")
-for path in map(Path, sys.argv[1:]):  # everything is imported once: each that is killed is a fork
+seen = regard.load(sys.argv[1])
+for path in map(Path, sys.argv[2:]):  # everything is imported once: each that is killed is a fork
     child = os.fork()
     if not child:
         save(path)
@@ -440,10 +438,11 @@ for path in map(Path, sys.argv[1:]):  # everything is imported once: each that i
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_killed_while_saving(saved, seen):
+def test_killed_while_saving(saved, seen, tmp_path):
     files = [shutil.copy(saved, saved.with_stem(moment)) for moment in ("writing", "syncing", "renaming")]
-    script = KILLED.format(tests=str(Path(__file__).parent.parent))
-    run = subprocess.run([sys.executable, "-c", script, *files], capture_output=True, text=True)
+    other = tmp_path / "other.safetensors"
+    recordings()["layers"].save(other)
+    run = subprocess.run([sys.executable, "-c", KILLED, other, *files], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.split() == [str(int(signal.SIGKILL))] * 3, run.stderr
     for file in files:
