@@ -12,7 +12,7 @@ from regard.translator import embedded
 from regard.translator.translate_text import count_parameters
 from regard.views.play import PLAYABLES, CourseLinks
 from views.axe import RULES, violations
-from views.browser import until
+from views.browser import Opened, until
 
 PHONE = {"width": 390, "height": 844}
 PAGES = [one.page for one in PLAYABLES.values()]
@@ -31,16 +31,45 @@ def folder(tmp_path_factory):
     return place
 
 
+def file_of(folder, page, lang):
+    return folder / ("zh" if lang == "zh" else "") / f"play-{page}.html"
+
+
 @pytest.fixture
 def play(opened, folder):
     """Opens a page by its name; its policy holds, so nothing may be injected."""
 
-    def open_play(page, **options):
-        lang = options.pop("lang", "en")
-        file = folder / ("zh" if lang == "zh" else "") / f"play-{page}.html"
-        return opened(file, **options).page
+    def open_play(page, *, lang="en", **options):
+        return opened(file_of(folder, page, lang), **options).page
 
     return open_play
+
+
+@pytest.fixture(scope="module")
+def _kept(tabs):
+    pages = {}
+    yield pages
+    for one in pages.values():
+        one.heard.stop()
+        tabs.give_back(one.page)
+
+
+@pytest.fixture
+def shared(tabs, folder, _kept):
+    """The same page for many tests: they only look, or set everything that they rely on."""
+    used = []
+
+    def share(page, *, purpose="looking", lang="en", **options):
+        key = (page, purpose, lang, repr(options))
+        if key not in _kept:
+            tab = tabs.take(**{"bypass_csp": True, **options})
+            _kept[key] = Opened(tab, file_of(folder, page, lang))
+        used.append(_kept[key])
+        return used[-1].page
+
+    yield share
+    for one in used:
+        one.check()
 
 
 def numbers(page, selector):
@@ -61,15 +90,15 @@ def test_the_policy_of_a_page_allows_its_program_and_nothing_else(play, name):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
-def test_no_serious_violation(play, name, scheme):
-    page = play(name, color_scheme=scheme)
+def test_no_serious_violation(shared, name, scheme):
+    page = shared(name, color_scheme=scheme)
     assert page.evaluate("document.documentElement.dataset.theme") == scheme
     assert violations(page, *RULES[scheme]) == []
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_phone_cuts_nothing_off(play, name):
-    page = play(name, viewport=PHONE, has_touch=True)
+def test_a_phone_cuts_nothing_off(shared, name):
+    page = shared(name, viewport=PHONE, has_touch=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     small = """[...document.querySelectorAll("main *, header *")]
       .filter((one) => one.checkVisibility() && one.childNodes.length && !one.closest("math, svg, canvas")
@@ -80,9 +109,13 @@ def test_a_phone_cuts_nothing_off(play, name):
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("viewport", [{"width": 1200, "height": 1000}, PHONE], ids=["desktop", "phone"])
-def test_the_names_of_the_lines_in_the_chart_are_not_cut_off(play, viewport, lang):
-    page = play("masks", lang=lang, viewport=viewport)
+@pytest.mark.parametrize(
+    "screen",
+    [{"viewport": {"width": 1200, "height": 1000}}, {"viewport": PHONE, "has_touch": True}],
+    ids=["desktop", "phone"],
+)
+def test_the_names_of_the_lines_in_the_chart_are_not_cut_off(shared, screen, lang):
+    page = shared("masks", lang=lang, **screen)
     cut = """[...document.querySelectorAll(".cost-chart .name")].filter((name) => {
       const chart = name.closest("svg");
       const room = getComputedStyle(chart).overflow === "visible" ? chart.closest(".card") : chart;
@@ -94,8 +127,8 @@ def test_the_names_of_the_lines_in_the_chart_are_not_cut_off(play, viewport, lan
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("name", PAGES)
-def test_every_text_is_in_the_language_of_the_page(play, name, lang):
-    page = play(name, lang=lang)
+def test_every_text_is_in_the_language_of_the_page(shared, name, lang):
+    page = shared(name, lang=lang, color_scheme="light")
     assert page.evaluate("document.documentElement.lang") == {"en": "en", "zh": "zh-CN"}[lang]
     shown = page.locator("body").inner_text()
     assert read_table("play", lang)[f"{name}.lead"] in shown
@@ -116,12 +149,12 @@ def test_language_and_theme_can_be_switched_and_keep_what_was_done(play, name):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_every_control_has_a_name(play, name):
-    assert all(play(name).evaluate(NAMES))
+def test_every_control_has_a_name(shared, name):
+    assert all(shared(name, color_scheme="light").evaluate(NAMES))
 
 
-def test_pages_link_to_each_other(play, folder):
-    page = play("masks")
+def test_pages_link_to_each_other(shared, folder):
+    page = shared("masks", color_scheme="light")
     links = page.evaluate("[...document.querySelectorAll('nav a[href]')].map((a) => a.getAttribute('href'))")
     assert sorted([*links, "play-masks.html"]) == sorted(one.file for one in PLAYABLES.values())
     assert all((folder / link).exists() for link in links)
@@ -259,8 +292,8 @@ def test_the_vectors_of_the_lesson_give_its_numbers(play):
 
 @pytest.mark.parametrize("viewport", [{"width": 1200, "height": 1000}, PHONE])
 @pytest.mark.parametrize("preset", ["Spread out", "by hand"])
-def test_labels_on_the_plane_lie_neither_on_each_other_nor_on_a_point(play, preset, viewport):
-    page = play("one-query", viewport=viewport)
+def test_labels_on_the_plane_lie_neither_on_each_other_nor_on_a_point(shared, preset, viewport):
+    page = shared("one-query", purpose="presets", viewport=viewport)
     page.get_by_role("button", name=preset).click()
     overlapping = """() => {
       const boxes = [...document.querySelectorAll(".plane .label")].map((one) => one.getBoundingClientRect());
@@ -323,8 +356,8 @@ STEPS = [
 ]
 
 
-def test_the_sentence_begins_with_the_numbers_of_explain(play):
-    page = play("sentence")
+def test_the_sentence_begins_with_the_numbers_of_explain(shared):
+    page = shared("sentence", color_scheme="light")
     lesson = attend_sentence("I love AI")
     for step in STEPS:
         wanted = lesson.trace[step]
@@ -386,8 +419,8 @@ def test_colours_show_values(play):
 
 
 @pytest.mark.parametrize("heads", [1, 2, 4])
-def test_a_mask_heads_and_the_picture(play, heads):
-    page = play("sentence")
+def test_a_mask_heads_and_the_picture(shared, heads):
+    page = shared("sentence", purpose="heads")
     page.fill(".sentence-input", "we all like cats")
     page.get_by_role("group", name="Heads").get_by_role("button", name=str(heads), exact=True).click()
     page.fill(".mask-input", "causal & window(1, 0)")
@@ -424,8 +457,8 @@ def evaluated(text):
 
 
 @pytest.mark.parametrize("step", ["queries", "values", "dots", "heads", "output"])
-def test_pointing_at_a_number_shows_the_numbers_it_came_from(play, step):
-    page = play("sentence")
+def test_pointing_at_a_number_shows_the_numbers_it_came_from(shared, step):
+    page = shared("sentence", purpose="pointing")
     cell = page.locator(f".of-{step} .cell").nth(4)
     cell.hover()
     terms = page.locator(".origin .term:not(.result)").all_inner_texts()
@@ -439,12 +472,12 @@ def test_pointing_at_a_number_shows_the_numbers_it_came_from(play, step):
 @pytest.mark.parametrize(
     "options", [("none", 1), ("none", 2), ("rotary", 2), ("sinusoidal", 1), ("alibi", 4)]
 )
-def test_every_number_has_an_origin_that_gives_it(play, options):
+def test_every_number_has_an_origin_that_gives_it(shared, options):
     """The rule of each cell gives the number that is in the cell, and its sources exist."""
     kind, heads = options
-    page = play("sentence")
+    page = shared("sentence", purpose="origins")
     page.get_by_role("group", name="Heads").get_by_role("button", name=str(heads), exact=True).click()
-    page.get_by_label("Positions").select_option(kind)
+    page.get_by_label("Positions", exact=True).select_option(kind)
     page.fill(".mask-input", "causal")
     wrong = page.evaluate(
         """() => [...document.querySelectorAll(".cells .cell")].flatMap((cell) => {
@@ -512,8 +545,8 @@ def picture(page):
 @pytest.mark.parametrize(
     "text", ["causal & (window(4, 0) | prefix(2))", "local_global(4)", "neighbourhood([4, 4], 1)", "~causal"]
 )
-def test_a_mask_is_drawn_as_it_is_typed(play, text):
-    page = play("masks")
+def test_a_mask_is_drawn_as_it_is_typed(shared, text):
+    page = shared("masks", purpose="typing")
     page.fill(".mask-input", text)
     page.mouse.move(2, 2)
     mask = regard.masks.parse(text)
@@ -526,8 +559,8 @@ def test_a_mask_is_drawn_as_it_is_typed(play, text):
     assert f"{100 * found.pairs / 256:.1f}%" in facts
 
 
-def test_an_error_points_at_its_place_and_the_picture_stays(play):
-    page = play("masks")
+def test_an_error_points_at_its_place_and_the_picture_stays(shared):
+    page = shared("masks", purpose="typing")
     page.fill(".mask-input", "causal & windw(4, 0)")
     assert "Did you mean window?" in page.locator(".mask-problem").inner_text()
     assert page.locator(".marked mark").inner_text() == "w"
@@ -544,8 +577,8 @@ def test_errors_in_chinese(play):
     assert "此处应有 ')'，用来结束括号。实际为：文字的结尾。" in page.locator(".mask-problem").inner_text()
 
 
-def test_costs_up_to_128k_are_shown(play):
-    page = play("masks")
+def test_costs_up_to_128k_are_shown(shared):
+    page = shared("masks", purpose="typing")
     page.fill(".mask-input", "causal")
     page.wait_for_selector(".costs:not(.stale) .cost-table")
     rows = page.locator(".cost-table tbody tr").all_inner_texts()
@@ -615,8 +648,8 @@ def test_every_block_opens_to_shapes_formula_and_numbers(play):
 
 
 @pytest.mark.parametrize("stack", ["encoder", "decoder"])
-def test_the_share_of_the_feed_forward_block_is_that_of_its_layer(play, stack):
-    page = play("transformer")
+def test_the_share_of_the_feed_forward_block_is_that_of_its_layer(shared, stack):
+    page = shared("transformer", purpose="blocks")
     page.get_by_role("button", name=f"{stack.title()}: feed-forward", exact=True).click()
     layer = getattr(embedded().model, stack).layers[0]
     share = count_parameters(layer.feed_forward) / count_parameters(layer)
@@ -676,7 +709,7 @@ def test_the_probabilities_are_those_of_the_translator(play):
 @pytest.mark.parametrize(
     "block", ["Encoder: self-attention", "Decoder: feed-forward", "Decoder: softmax: probabilities"]
 )
-def test_no_serious_violation_in_blocks(play, block):
-    page = play("transformer")
+def test_no_serious_violation_in_blocks(shared, block):
+    page = shared("transformer", purpose="blocks")
     page.get_by_role("button", name=block, exact=True).click()
     assert violations(page) == []

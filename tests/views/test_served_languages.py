@@ -58,11 +58,22 @@ def open_page(visitor, page):
     return visitor.open(page).until(ready[page])
 
 
-@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
-def test_the_first_language(visit, told, locale):
+# Each page with what each server was told, and in each language that the reader asks for.
+@pytest.mark.parametrize(
+    ("told", "locale", "pages"),
+    [
+        (told, locale, pages)
+        for place, told in enumerate([None, "zh", "en"])
+        for locale, pages in zip(
+            ["en-GB", "zh-CN"] if place % 2 else ["zh-CN", "en-GB"], [["/map/two"], ["/", "/look/two"]]
+        )
+    ],
+    indirect=["told"],
+)
+def test_the_first_language(visit, told, locale, pages):
     wanted = told[1] or locale[:2]
     visitor = visit(locale)
-    for page in ("/", "/map/two", "/look/two"):
+    for page in pages:
         open_page(visitor, page)
         assert visitor.ask(SPOKEN) == {"en": "en", "zh": "zh-CN"}[wanted], page
     # Nothing of this is a choice of the reader's.

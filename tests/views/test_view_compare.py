@@ -44,19 +44,37 @@ def changed_stage(seed=0, **tokens):
     return shown, other, weights
 
 
-def open_compared(browser, folder, one, other, *, screen=None, scheme="light", **options):
+def open_compared(tabs, folder, one, other, *, screen=None, **options):
     path = regard.page(one, other, folder / "compared.html", **options)
-    context = browser.new_context(
-        viewport=screen or {"width": 1200, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
-    )
-    return Page(Opened(context.new_page(), path), None)
+    tab = tabs.take(viewport=screen or {"width": 1200, "height": 800}, reduced_motion="reduce")
+    return Page(Opened(tab, path), None)
+
+
+def close_compared(tabs, found):
+    found.opened.check()
+    found.opened.heard.stop()
+    tabs.give_back(found.page)
+
+
+@pytest.fixture
+def compared(tabs, tmp_path):
+    """Opens a page of two recordings for one test."""
+    pages = []
+
+    def compare(one, other, **options):
+        pages.append(open_compared(tabs, tmp_path, one, other, **options))
+        return pages[-1]
+
+    yield compare
+    for found in pages:
+        close_compared(tabs, found)
 
 
 @pytest.fixture(scope="module")
-def _same(browser, tmp_path_factory):
+def _same(tabs, tmp_path_factory):
     shown, other, weights = changed_stage()
     folder = tmp_path_factory.mktemp("same")
-    found = open_compared(browser, folder, shown.recording, other, names=["plain", "edited"])
+    found = open_compared(tabs, folder, shown.recording, other, names=["plain", "edited"])
     found.stage, found.others = shown, weights
     return found
 
@@ -81,10 +99,10 @@ def language(tokens, heads=3, seed=0):
 
 
 @pytest.fixture(scope="module")
-def _apart(browser, tmp_path_factory):
+def _apart(tabs, tmp_path_factory):
     one = language(["the", "cat", "sat", "on", "the", "mat"])
     other = language(["the", "old", *EVIL, "cat", "sat"], seed=1)
-    return open_compared(browser, tmp_path_factory.mktemp("apart"), one, other, names=["first", EVIL[1]])
+    return open_compared(tabs, tmp_path_factory.mktemp("apart"), one, other, names=["first", EVIL[1]])
 
 
 @pytest.fixture
@@ -111,11 +129,10 @@ def test_the_heads_that_changed_most_come_first(same):
     assert same.page.locator(".side bdi").all_inner_texts() == ["plain", "edited"]
 
 
-def test_a_head_that_was_asked_for_is_shown(browser, tmp_path):
+def test_a_head_that_was_asked_for_is_shown(compared):
     shown, other, _ = changed_stage()
-    found = open_compared(browser, tmp_path, shown.recording, other, kind="encoder", layer=1, head=3)
+    found = compared(shown.recording, other, kind="encoder", layer=1, head=3)
     assert [found.now("call"), found.now("head")] == [1, 3]
-    found.page.context.close()
 
 
 def test_cards_below_the_text_show_the_heads_that_changed(same):
@@ -300,10 +317,10 @@ def test_hostile_tokens_and_names_stay_text(apart):
     assert apart.page.locator("img").count() == 0
 
 
-def test_a_layer_that_the_other_lacks_says_so(browser, tmp_path):
+def test_a_layer_that_the_other_lacks_says_so(compared):
     calls = [replace(call, layer=layer) for layer in range(3) for call in language(list("abcd")).calls]
     one, other = Recording("Deep", calls), Recording("Flat", calls[:2])
-    found = open_compared(browser, tmp_path, one, other)
+    found = compared(one, other)
     assert found.page.locator(".side bdi").all_inner_texts() == ["Deep", "Flat"]
     found.set(call=2)
     assert "no layer 2" in found.text(".side-pane.second .notice")
@@ -311,20 +328,17 @@ def test_a_layer_that_the_other_lacks_says_so(browser, tmp_path):
     assert found.run("regard.app.look().values(0, 0, 4, 0, 4).every(Number.isNaN)")
     found.set(call=1, what="weight")
     assert not found.page.locator(".second .notice").is_visible()
-    found.opened.check()
-    found.page.context.close()
 
 
-def test_replaced_tokens_are_named_twice_in_a_difference(browser, tmp_path):
+def test_replaced_tokens_are_named_twice_in_a_difference(compared):
     one = language(["it", "was", "too", "tired"])
     other = language(["it", "was", "too", "wide"], seed=1)
-    found = open_compared(browser, tmp_path, one, other, view="text")
+    found = compared(one, other, view="text")
     assert "wide" not in found.text(".side-pane:not(.second) .running")
     found.set(what="difference")
     assert "tired / wide" in found.text(".running")
     found.set(view="matrix", query=3)
     assert found.run("regard.app.look().rowNames[3]") == "tired / wide"
-    found.page.context.close()
 
 
 # ---- nobody is kept out ---------------------------------------------------------------------------
@@ -344,12 +358,12 @@ def test_no_serious_violation_in_the_dark(same, view):
 
 
 @pytest.fixture(scope="module")
-def phone(browser, tmp_path_factory):
+def phone(tabs, tmp_path_factory):
     shown, other, _ = changed_stage()
     screen = {"width": 390, "height": 844}
-    found = open_compared(browser, tmp_path_factory.mktemp("phone"), shown.recording, other, screen=screen)
+    found = open_compared(tabs, tmp_path_factory.mktemp("phone"), shown.recording, other, screen=screen)
     yield found
-    found.page.context.close()
+    close_compared(tabs, found)
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -363,17 +377,15 @@ def test_a_phone_shows_both_above_each_other(phone, view):
 
 
 @pytest.mark.parametrize("others", [["[CLS]", "un", "##able", "cats", "[SEP]"], ["other", "words"]])
-def test_the_controls_of_a_comparison_are_one_line(browser, tmp_path, others):
+def test_the_controls_of_a_comparison_are_one_line(compared, others):
     words = ["[CLS]", "un", "##able", "cats", "[SEP]"]
-    found = open_compared(browser, tmp_path, language(words), language(others, seed=1))
+    found = compared(language(words), language(others, seed=1))
     for width in (1024, 1200, 1400):
         found.page.set_viewport_size({"width": width, "height": 800})
         for sinks in ("show", "first"):
             for spoken in ("en", "zh"):
                 found.set(sinks=sinks, language=spoken)
                 assert controls_on_one_line(found), (width, sinks, spoken)
-    found.opened.check()
-    found.page.context.close()
 
 
 def controls_on_one_line(found):
@@ -413,14 +425,14 @@ def test_steps_beside_each_other_fit(same):
     same.page.set_viewport_size({"width": 1200, "height": 800})
 
 
-def test_an_encoder_beside_a_decoder(browser, tmp_path):
+def test_an_encoder_beside_a_decoder(compared):
     decoder = language(["the", "cat", "sat", "on", "mats"])
     call = decoder.calls[0]
     lse = regard.attention_statistics(call.q, call.k, scale=call.scale).lse
     open_to_all = replace(call, kind="encoder", lse=lse, mask=masks.everything())
     encoder = Recording("Other", [replace(open_to_all, layer=layer) for layer in (0, 1)])
     encoder.tokens = decoder.tokens
-    found = open_compared(browser, tmp_path, encoder, decoder, names=["sees all", "sees the past"])
+    found = compared(encoder, decoder, names=["sees all", "sees the past"])
     for view in VIEWS:
         found.set(view=view, call=0, query=2, key=0)
         assert found.page.locator(".side-pane").count() == 2
@@ -432,8 +444,6 @@ def test_an_encoder_beside_a_decoder(browser, tmp_path):
     assert found.readout()[2] == pytest.approx(float(later), abs=CLOSE)
     found.set(what="weight", call=1)
     assert "no layer 1 to compare with" in found.text(".second .notice")
-    found.opened.check()
-    found.page.context.close()
 
 
 # ---- what is refused ------------------------------------------------------------------------------
@@ -470,30 +480,28 @@ def test_arrays_that_both_have_are_kept_once(tmp_path):
 
 
 @pytest.mark.parametrize(("width", "text"), [(390, "Rows attend"), (1200, "Rows: queries")])
-def test_the_axes_of_the_matrix_are_named_in_full(browser, tmp_path, width, text):
+def test_the_axes_of_the_matrix_are_named_in_full(compared, width, text):
     shown, other, _ = changed_stage()
     screen = {"width": width, "height": 844}
-    compared = open_compared(browser, tmp_path, shown.recording, other, screen=screen)
-    compared.set(view="matrix", call=2, head=0)
-    svg = ElementTree.fromstring(compared.run("regard.exportSvg()"))
+    found = compared(shown.recording, other, screen=screen)
+    found.set(view="matrix", call=2, head=0)
+    svg = ElementTree.fromstring(found.run("regard.exportSvg()"))
     said = [element for element in svg.iter("{http://www.w3.org/2000/svg}text") if element.text]
     axes = [element for element in said if element.text.startswith(text)]
     assert axes
     assert [element.text for element in axes if not element.text.endswith(".")] == []  # not cut off
     masked = [element for element in said if element.text == "masked"]
-    room = compared.run("regard.app.view.size.width")
+    room = found.run("regard.app.view.size.width")
     ends = [float(element.get("x")) + 40 for element in masked]
     assert ends
     margin = 32  # around the picture
     assert min(ends) < room + margin
     assert max(ends) < float(svg.get("width"))
-    compared.opened.check()
-    compared.page.context.close()
 
 
-def test_both_strips_of_steps_show_the_query(browser, tmp_path):
+def test_both_strips_of_steps_show_the_query(compared):
     words = [f"somewhat{number}" for number in range(40)]
-    found = open_compared(browser, tmp_path, language(words), language(words, seed=1), view="steps")
+    found = compared(language(words), language(words, seed=1), view="steps")
     found.set(view="text", query=30)
     found.set(view="steps")
     inside = """[...document.querySelectorAll(".token-strip .tokens")].map((list) => {
@@ -502,8 +510,6 @@ def test_both_strips_of_steps_show_the_query(browser, tmp_path):
       return chosen.left >= box.left && chosen.right <= box.right;
     })"""
     assert found.run(inside) == [True, True]
-    found.opened.check()
-    found.page.context.close()
 
 
 def test_the_differences_of_a_row_add_up_to_nothing(same):
