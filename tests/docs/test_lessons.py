@@ -13,7 +13,9 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from docs.lesson_languages import LANGUAGES, run_in_step
 from docs.scripts import DOCS, script
+from regard import figures
 from regard.recording import reader
 
 LESSONS = DOCS / "lessons"
@@ -25,6 +27,7 @@ BROKEN = re.compile(".[\u4e00-\u9fff，。；：？！、）”]\n[\u4e00-\u9fff
 NAMES = sorted(path.stem for path in (LESSONS / "en").glob("[0-9]*.md"))
 FIXED = ("内积", "令牌", "键头", "裸参数", "词元站在", "看进", "合适多少")  # other words are in the glossary
 SMALLEST = 9  # points
+FEWER = {"steps": 20, "rounds": 1}
 WIDEST = 9.6  # inches, 920 pixels of a browser: the site would shrink what is wider, and its labels
 
 
@@ -37,13 +40,19 @@ def cells(lang, name, kind):
     return [cell.source for cell in notebook.cells if cell.cell_type == kind]
 
 
-def run(source, names, where):
-    """Run a cell as a notebook does, and return the value of its last line."""
-    # A training that is watched has fewer steps here.
-    tree = ast.parse(re.sub(r"^steps = \d+$", "steps = 30", source, flags=re.MULTILINE), where)
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, where, "exec"), names)
-    return None if last is None else eval(compile(ast.Expression(last.value), where, "eval"), names)
+def shortened(source):
+    """A cell in which trainings have fewer steps, and repetitions fewer rounds."""
+    return re.sub(r"^(steps|rounds) = \d+$", lambda m: f"{m[1]} = {FEWER[m[1]]}", source, flags=re.MULTILINE)
+
+
+def texts(figure):
+    return [one for one in figure.findobj(Text) if one.get_text() and one.get_visible()]
+
+
+def measure(figure):
+    """Measure every text, as drawing would: a character that no font has is a warning, which fails a test."""
+    for one in texts(figure):
+        one.get_window_extent()
 
 
 @pytest.fixture(scope="module")
@@ -59,28 +68,67 @@ def test_there_are_ten_in_each_language():
     assert sorted(path.stem for path in (LESSONS / "zh").glob("[0-9]*.md")) == NAMES
 
 
-# English has the same code, which a test below compares; `make docs` runs both.
 @pytest.mark.usefixtures("one_model")
-@pytest.mark.parametrize(("name", "lang"), [*((name, "zh") for name in NAMES), (NAMES[0], "en")])
-def test_every_cell_runs_and_every_figure_can_be_read(name, lang, monkeypatch):
+@pytest.mark.parametrize("name", NAMES)
+def test_every_cell_runs_and_every_figure_can_be_read(name, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/nowhere")  # the same cells run on every machine
-    names, figures = {"__name__": "__main__"}, []
-    for source in cells(lang, name, "code"):
-        shown = run(source, names, name)
-        if isinstance(shown, Figure):
-            shown.canvas.draw()
-            figures.append(shown)
-        elif shown is not None:  # a notebook displays one of these forms
-            assert any(hasattr(shown, form) and getattr(shown, form)() for form in RICH)
-    assert len(figures) >= 2
-    for figure in figures:
-        texts = [one for one in figure.findobj(Text) if one.get_text() and one.get_visible()]
-        assert min(one.get_fontsize() for one in texts) >= SMALLEST - 0.01
+    drawn = {}
+    for shown in run_in_step(
+        {lang: [*map(shortened, cells(lang, name, "code"))] for lang in LANGUAGES}, name
+    ):
+        for lang, one in shown.items():
+            if isinstance(one, Figure):
+                drawn[id(one)] = lang, one
+            elif one is not None:  # a notebook displays one of these forms
+                assert any(hasattr(one, form) and getattr(one, form)() for form in RICH)
+    assert len(drawn) >= 4
+    for lang, figure in drawn.values():
+        measure(figure)
+        sizes = [one.get_fontsize() for one in texts(figure)]
+        assert min(sizes) >= SMALLEST - 0.01
+        assert max(sizes) >= 10  # a title
         assert figure.get_size_inches()[0] <= WIDEST
-        assert max(one.get_fontsize() for one in texts) >= 10  # a title
         if lang == "zh":
-            for one in texts:
+            for one in texts(figure):
                 assert not ENGLISH.search(one.get_text()), one.get_text()
+
+
+def in_both(english, chinese):
+    """What two small lessons of one cell display."""
+    return [*run_in_step({"en": [english], "zh": [chinese]}, "small")]
+
+
+def test_what_both_languages_write_is_run_once():
+    shared = "runs = []\nruns.append(1)\n"
+    assert in_both(f"{shared}'one'\nlen(runs)", f"{shared}'一'\nlen(runs)") == [{"en": 1, "zh": 1}]
+
+
+def test_what_depends_on_the_language_is_run_in_both():
+    code = (
+        "rows = []\nfor word in ({},):\n    rows.append(word)\n\ndef all_of():\n    return rows\n\nall_of()"
+    )
+    assert in_both(code.format("'cat'"), code.format("'猫'")) == [{"en": ["cat"], "zh": ["猫"]}]
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese", "error"),
+    [
+        ("lang = 'en'\n{'zh': 1}[lang]", "lang = 'zh'\n{'zh': 1}[lang]", KeyError),
+        ("print(undefined, 'sum')", "print('总和')", NameError),
+        ("title = 'a'\n1", "title = '一'", AssertionError),
+    ],
+)
+def test_what_fails_in_one_language_fails(english, chinese, error):
+    with pytest.raises(error):
+        in_both(english, chinese)
+
+
+def test_a_label_that_cannot_be_drawn_fails():
+    figure = figures.bars([1.0], ["cat"], title="cat")
+    measure(figure)
+    figure.axes[0].set_title("猫", family="DejaVu Sans")
+    with pytest.raises(UserWarning, match="missing from"):
+        measure(figure)
 
 
 def same(here, there):
