@@ -124,6 +124,13 @@ def test_an_unknown_language():
             ask("fr")
 
 
+def test_roles_attend_in_chinese_too():
+    """The word of the field is 关注; 看 is what eyes do, and what a mask allows."""
+    roles = {**read_table("heads", "zh"), **read_table("page", "zh")}
+    looking = [key for key, text in roles.items() if key.startswith("role") and "看" in text]
+    assert looking == []
+
+
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_a_statistic_has_one_name(lang):
     """Page, map, report and tables all take it from one table."""

@@ -23,7 +23,7 @@ class Texts:
     """The texts of one subject by their keys, loaded on first use.
 
     >>> Texts("heads").say("role.previous"), Texts("heads").say("role.previous", "zh")
-    ('attends to the previous token', '看前一个词元')
+    ('attends to the previous token', '关注前一个词元')
     """
 
     def __init__(self, subject: str) -> None:

@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 
 from regard import masks, watch
 from regard.app.server.limits import Limits
+from regard.app.server.model_label import architecture
 from regard.app.server.model_progress import heard, held
 from regard.app.server.recording_store import RecordingStore
 from regard.app.server.run_server import Server, make_app
@@ -74,7 +75,7 @@ class Words:
         return TokenCount(len(ends), fitting(text, ends, most))
 
     def described(self) -> dict[str, Any]:
-        return {"id": self.id, "label": self.label, "kind": "encoder", "longest": None, "pair": False,
+        return {"id": self.id, "label": self.label, **architecture(self.model), "kind": "encoder", "longest": None, "pair": False,
                 "examples": EXAMPLES["encoder"]}  # fmt: skip
 
     def read(self, request, limits, report) -> Recording:

@@ -98,6 +98,8 @@ def test_a_model_of_a_folder_reads_over_http(model, folder):
     assert model.described() == {
         "id": "model-0",
         "label": "little-gpt",
+        "architecture": "GPT2LMHeadModel",
+        "parameters": sum(one.numel() for one in model.reader.model.parameters()),
         "kind": "decoder",
         "longest": 40,
         "pair": True,

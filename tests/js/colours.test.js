@@ -67,6 +67,32 @@ const DICHROMATS = [
 const seenBy = (matrix, colour) =>
   matrix.map((row) => row.reduce((sum, part, at) => sum + part * linear(colour[at]), 0));
 
+const UNCHANGED = [
+  [1, 0, 0],
+  [0, 1, 0],
+  [0, 0, 1],
+];
+const product = (matrix, vector) => matrix.map((row) => row.reduce((sum, part, at) => sum + part * vector[at], 0));
+
+/** A colour in Oklab (Ottosson, 2020), where distances are about as large as they look: black and white are 1 apart. */
+const perceived = (colour) =>
+  product(
+    [
+      [0.2104542553, 0.793617785, -0.0040720468],
+      [1.9779984951, -2.428592205, 0.4505937099],
+      [0.0259040371, 0.7827717662, -0.808675766],
+    ],
+    product(
+      [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+      ],
+      colour,
+    ).map(Math.cbrt),
+  );
+const distance = (one, other) => Math.hypot(...one.map((part, at) => part - other[at]));
+
 test("signed colours: lightness says how far from 0, hue on which side, also to the colour-blind", () => {
   for (const dark of [false, true]) {
     const ramp = signedRamp(dark);
@@ -99,6 +125,18 @@ test("the lines of 32 heads differ in colour or dash, and every colour is seen o
     const paper = dark ? [17, 20, 24] : [252, 252, 251];
     for (let head = 0; head < 8; head += 1)
       assert.ok(contrastOf(channelsIn(headColour(head, dark)), paper) >= 3, `head ${head}`);
+  }
+});
+
+test("the colours of eight heads are far apart in every eye", () => {
+  for (const dark of [false, true]) {
+    const colours = Array.from({ length: 8 }, (_, head) => channelsIn(headColour(head, dark)));
+    for (const matrix of [...DICHROMATS, UNCHANGED]) {
+      const seen = colours.map((colour) => perceived(seenBy(matrix, colour)));
+      for (let one = 0; one < 8; one += 1)
+        for (let other = 0; other < one; other += 1)
+          assert.ok(distance(seen[one], seen[other]) > 0.1, `${dark} ${one} ${other}`);
+    }
   }
 });
 

@@ -253,8 +253,9 @@ def test_pointing_and_walking_in_a_window(visit, long_text):
     visitor.page.keyboard.press("ArrowRight")
     visitor.until("regard.app.text.line?.token === 1601")
     assert visitor.ask("regard.state.now.query") == 1601
-    visitor.page.keyboard.press("PageUp")
-    assert visitor.ask("regard.app.text.from") == 0
+    for _ in range(2):  # the first window is the last one upwards
+        visitor.page.keyboard.press("PageUp")
+        assert visitor.ask("regard.app.text.from") == 0
     # What attends to a token is a column.
     visitor.page.click("text=Attended to by")
     visitor.until("regard.app.text.line?.direction === 'to'")
@@ -263,6 +264,15 @@ def test_pointing_and_walking_in_a_window(visit, long_text):
     assert violations(visitor.page) == []
     visitor.page.keyboard.press("t")
     assert visitor.page.locator(".map-text").is_hidden()
+
+
+def test_what_is_searched_for_is_shown_though_the_pointer_rests_on_the_text(visit, long_text):
+    visitor = visit().open("/map/long#head=1&view=text&query=1600").settled()
+    visitor.until("regard.app.text.line?.token === 1600")
+    visitor.page.locator(".map-text .token").nth(20).hover()
+    visitor.until("regard.app.text.line?.token === 1520")
+    visitor.ask("regard.state.set({ query: 200 })")
+    visitor.until("regard.app.text.line?.token === 200")
 
 
 def test_a_late_line_of_another_head_is_not_shown(visit, long_text):

@@ -192,7 +192,7 @@ def test_tables_in_chinese(seen, several, width):
 def test_roles_in_chinese(seen, several):
     lines = printed(heads.roles(seen, TEXT), lang="zh").splitlines()
     assert lines[0].split() == ["层", "头", "做什么", "得分", "例如"]
-    assert "看前一个词元" in lines[1]
+    assert "关注前一个词元" in lines[1]
     assert lines[-1] == "1 个头没有明确的角色"
     check_columns(lines[:-1])
     for options in ({}, {"sort": "broad"}, {"sort": "separator", "most": 2}):
@@ -258,8 +258,8 @@ def test_where_no_head_has_a_role_that_is_said(lang, said):
 
 def test_most_telling_in_chinese(seen, several):
     assert most_telling(heads.roles(seen, TEXT), 2, lang="zh") == [
-        "第 0 层第 0 头看前一个词元（1.00）",
-        "第 0 层第 1 头看后一个词元（1.00）",
+        "第 0 层第 0 头关注前一个词元（1.00）",
+        "第 0 层第 1 头关注后一个词元（1.00）",
     ]
     told = most_telling(heads.table(several), 9, lang="zh")
     assert {line.split("注意力")[0] for line in told} <= {"编码器", "解码器", "交叉"}

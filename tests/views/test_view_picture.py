@@ -97,6 +97,22 @@ def test_it_is_exported_and_speaks_chinese(page):
     assert "的权重给了图像" in page.inner_text(".picture-caption")
 
 
+def test_a_picture_in_a_text_opens_at_the_first_word_that_sees_it(opened, tmp_path):
+    """Nothing of the picture can be seen from tokens before it, and no token sees those after it."""
+    generator = torch.Generator().manual_seed(7)
+    found = recording_of(torch.randn(9, 9, generator=generator), kind="decoder")
+    found.tokens = ["<s>", *["<image>"] * 6, "what", "?"]
+    found.picture = regard.Picture(np.zeros((40, 60, 3), np.uint8), grid=(ROWS, COLUMNS), tokens=slice(1, 7))
+    page = opened(regard.page(found, tmp_path / "seen.html")).page
+    page.wait_for_function("window.regard?.app?.view?.grey")
+    assert "what gives" in page.inner_text(".picture-caption")
+    values = page.locator(".picture-token .number").all_inner_texts()
+    assert [float(value) > 0 for value in values[:2]] == [True, True]
+    assert values[2] == "masked"
+    page.evaluate("() => window.regard.app.state.set({ query: 5 })")
+    assert "the patch at 1, 1 gives" in page.inner_text(".picture-caption")
+
+
 def test_a_page_without_a_picture_has_no_such_view(opened, tmp_path):
     path = regard.page(recording_of(torch.zeros(3, 3)), tmp_path / "plain.html")
     assert opened(path).page.locator('[data-view="picture"]').count() == 0

@@ -1,8 +1,11 @@
 """The running text: a token shades what it attends to, and the page opens with one worth seeing."""
 
+from io import BytesIO
+
 import numpy as np
 import pytest
 import torch
+from PIL import Image, ImageColor
 
 from regard import masks
 from regard.recording import Recording, ScoredCall
@@ -46,7 +49,7 @@ def told(pairs, *, strength=6.0, heads=3):
 
 @pytest.fixture(scope="module")
 def _sentence(browser, tmp_path_factory):
-    shown = told([(IT, TIRED), (STREET, 2)])
+    shown = told([(IT, TIRED), (STREET, 2), (TIRED, TIRED + 1)])
     return open_stage(browser, tmp_path_factory.mktemp("text"), shown, view=None)
 
 
@@ -108,6 +111,18 @@ def test_a_pinned_token_leaves_the_next_one_readable(sentence):
       return document.elementFromPoint(box.left + 1, (box.top + box.bottom) / 2).textContent;
     })()"""
     assert sentence.run(on_top) == "."
+
+
+def test_the_shade_of_the_next_token_leaves_the_ring_whole(sentence):
+    sentence.set(query=TIRED)
+    settled(sentence)
+    assert np.array(shades(sentence)).argmax() == TIRED + 1
+    ring = Image.open(BytesIO(sentence.page.locator(".running .token.here").screenshot())).convert("RGB")
+    wanted = ImageColor.getrgb(sentence.run("regard.app.inks.accent"))
+    row = np.asarray(ring).astype(int)[ring.height // 2]
+    near = np.abs(row - wanted).max(1) < 40
+    assert near[:3].sum() >= 2
+    assert near[-3:].sum() >= 2
 
 
 def test_the_caption_in_chinese(sentence):

@@ -142,7 +142,7 @@ class Head:
 
         >>> head = Head(0, "", "encoder", 2, 5, 0, {"previous": Score(0.934)})
         >>> head.in_words(), head.in_words("zh")
-        ('attends to the previous token (0.93)', '看前一个词元（0.93）')
+        ('attends to the previous token (0.93)', '关注前一个词元（0.93）')
         """
         role = self.shown or self.best
         if role is None or role not in self.scores:
@@ -269,7 +269,7 @@ def in_words(role: str, lang: str = "en") -> str:
     """What a head with this role does.
 
     >>> in_words("next"), in_words("next", "zh")
-    ('attends to the next token', '看后一个词元')
+    ('attends to the next token', '关注后一个词元')
     """
     if role not in ROLES:
         return TEXTS.say("role.own", lang, role=role)

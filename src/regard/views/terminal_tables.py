@@ -363,7 +363,7 @@ def most_telling(found: Table | Roles, count: int = 5, *, lang: str = "en") -> l
 
     >>> roles = Roles((Head(2, "", "encoder", 2, 5, 0, {"previous": Score(0.93)}),))
     >>> most_telling(roles), most_telling(roles, lang="zh")
-    (['layer 2 head 5 attends to the previous token (0.93)'], ['第 2 层第 5 头看前一个词元（0.93）'])
+    (['layer 2 head 5 attends to the previous token (0.93)'], ['第 2 层第 5 头关注前一个词元（0.93）'])
     """
     check_language(lang)
     check_integer("count", count, least=0, example=5)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 _HUB_FOLDER = re.compile(r"models--(?:.+--)?(?P<name>[^/]+)")
 _CHECKPOINT = re.compile(r"checkpoint[-_]?\d*|(?:step|epoch)[-_]?\d+")
@@ -35,6 +39,16 @@ def model_label(name: str) -> str:
     if label and _CHECKPOINT.fullmatch(folder.name.lower()):
         return f"{label} · {folder.name}"
     return label or folder.name
+
+
+def architecture(model: Module) -> dict[str, Any]:
+    """What a model is, beside its name: its class, and how many parameters it has.
+
+    >>> import torch
+    >>> architecture(torch.nn.Linear(3, 2))
+    {'architecture': 'Linear', 'parameters': 8}
+    """
+    return {"architecture": type(model).__name__, "parameters": sum(one.numel() for one in model.parameters())}
 
 
 def unique_labels(labels: list[str]) -> list[str]:

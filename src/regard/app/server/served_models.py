@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from regard.app.server.api_types import LARGEST, ReadingRequest
 from regard.app.server.jobs import ProgressReporter
 from regard.app.server.limits import Limits
-from regard.app.server.model_label import model_label, unique_labels
+from regard.app.server.model_label import architecture, model_label, unique_labels
 from regard.app.server.model_progress import heard, held
 from regard.app.server.served_pictures import PictureModel, check_no_picture
 from regard.app.server.token_count import TokenCount, fitting
@@ -91,6 +91,7 @@ class ReaderModel:
         return {
             "id": self.id,
             "label": self.label,
+            **architecture(self.reader.model),
             "kind": kind,
             "longest": most,
             "pair": True,
@@ -153,6 +154,7 @@ class TranslatorModel:
         return {
             "id": self.id,
             "label": self.label,
+            **architecture(self.translator.model),
             "kind": "translator",
             "longest": self.longest,
             "pair": True,

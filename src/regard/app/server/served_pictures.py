@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from regard.app.server.api_types import ReadingRequest
 from regard.app.server.jobs import ProgressReporter
 from regard.app.server.limits import Limits
+from regard.app.server.model_label import architecture
 from regard.app.server.model_progress import heard, held
 from regard.app.server.token_count import TokenCount
 from regard.errors import ArgumentError, reason
@@ -51,6 +52,7 @@ class PictureModel:
         return {
             "id": self.id,
             "label": self.label,
+            **architecture(self.reader.model),
             "kind": "picture",
             "longest": None,
             "pair": False,

@@ -10,6 +10,7 @@ import { isPicture, PictureInput } from "./picture_input.js";
 
 const LONG_READING = 1500; // from this many tokens on, the map is the better first view
 const MOST_RECENT = 12;
+const COMPACT = { notation: "compact", maximumSignificantDigits: 3 };
 const COUNT_AFTER = 350; // milliseconds without a keystroke until tokens are counted
 
 class Home {
@@ -150,8 +151,14 @@ class Home {
     store("regard.model", model.id);
     const most = Math.min(model.longest ?? Infinity, this.state.limits.tokens);
     const pictures = model.kind === "picture";
-    const kind = say(`kind.${model.kind}.model`);
-    this.about.textContent = pictures ? kind : `${kind} · ${say("home.longest", { count: most.toLocaleString("en") })}`;
+    const size = model.parameters.toLocaleString(this.look.language, COMPACT);
+    this.about.textContent = [
+      say(`kind.${model.kind}.model`),
+      ...(pictures ? [] : [say("home.longest", { count: most.toLocaleString("en") })]),
+      // The class of the built-in model says nothing to anybody else.
+      ...(model.id === "translator" ? [] : [model.architecture]),
+      say("home.parameters", { count: size }),
+    ].join(" · ");
     this.area.hidden = pictures;
     this.picture.show(pictures);
     this.pairLabel.hidden = !model.pair || model.kind === "decoder";

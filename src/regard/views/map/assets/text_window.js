@@ -71,7 +71,10 @@ export class TextWindow {
     if (!changed || changed.has("view") || changed.has("call")) {
       this.open(this.pinned ?? this.from);
       this.reveal(this.pinned, "center");
-    } else if (changed.has("query") || changed.has("key")) this.reveal(this.pinned);
+    } else if (changed.has("query") || changed.has("key")) {
+      this.pointed = null; // what was pinned last is shown until the pointer moves
+      this.reveal(this.pinned);
+    }
     this.buildBar();
     this.fetchLine();
   }
@@ -98,9 +101,11 @@ export class TextWindow {
 
   // ---- windows -----------------------------------------------------------------------------------
 
-  /** Shows the window that a token is in. */
+  /** Shows the window that a token is in; the one under the pointer is another one then. */
   open(token) {
-    this.from = Math.floor(Math.min(token, this.app.keyTokens.length - 1) / TEXT_WINDOW) * TEXT_WINDOW;
+    const inside = Math.max(0, Math.min(token, this.app.keyTokens.length - 1));
+    this.from = Math.floor(inside / TEXT_WINDOW) * TEXT_WINDOW;
+    this.point(null);
     const { keyTokens, keySpecial, texts, state } = this.app;
     const { spaces } = texts[state.call.keyText];
     const parts = [];

@@ -15,18 +15,10 @@ const PALETTE_NIGHT = {
   cividis: ["#141a28", "#00224e", "#233e6c", "#575d6d", "#7c7b78", "#a69d75", "#d6bf57", "#fee838"],
 };
 
-// Okabe and Ito's eight, the black one replaced by a tone that shows on both papers. After eight heads the same
-// hues come back with other dashes, because not everyone can tell more hues apart.
-const HEAD_HUES = [
-  [0, 114, 178],
-  [230, 159, 0],
-  [0, 158, 115],
-  [204, 121, 167],
-  [86, 180, 233],
-  [213, 94, 0],
-  [126, 108, 200],
-  [190, 170, 30],
-];
+// Eight colours for each paper, found by search: at least 3:1 against it, and as far apart as they can be for those who
+// see no red or no green. After eight heads they come back with other dashes.
+const HEADS_DAY = ["#0060b4", "#9c9000", "#60000c", "#0c1884", "#249090", "#905424", "#8478f0", "#304854"];
+const HEADS_NIGHT = ["#549cfc", "#ccfc90", "#487818", "#3c60c0", "#fc9c18", "#e4d8fc", "#0cd89c", "#a86084"];
 
 // Signed numbers: orange below 0, blue above, which every colour blindness tells apart; lightness says how far from 0.
 const SIGNED_DAY = ["#7a3000", "#b35806", "#e08214", "#fbc078", "#f1f0ee", "#a3c6ee", "#4f8fd6", "#1f5fb0", "#0a2f6b"];
@@ -42,11 +34,6 @@ const SIGNED_NIGHT = [
   "#d9e9ff",
 ];
 const HEAD_DASHES = [null, [7, 3], [2, 3], [9, 3, 2, 3]];
-
-// The papers of both themes, and what a mark needs to be seen on them.
-const PAPER_DAY = [252, 252, 251];
-const PAPER_NIGHT = [17, 20, 24];
-const LEAST_CONTRAST = 3.1;
 
 /**
  * 256 colours from faint to strong: r, g, b.
@@ -107,9 +94,9 @@ export function readableOver(channels) {
   return contrastOf(channels, [0, 0, 0]) >= contrastOf(channels, [255, 255, 255]) ? "#000000" : "#ffffff";
 }
 
-/** How often the hues were used up before this head. */
+/** How often the colours were used up before this head. */
 export function headRound(head) {
-  return Math.floor(head / HEAD_HUES.length);
+  return Math.floor(head / HEADS_DAY.length);
 }
 
 /** The dashes of a head's lines, null for a solid one. */
@@ -119,12 +106,8 @@ export function headDash(head) {
 
 /** The colour of a head: at least 3:1 against the paper. */
 export function headColour(head, dark) {
-  const hue = HEAD_HUES[head % HEAD_HUES.length];
-  const towards = dark ? 255 : 0;
-  let mixed = hue;
-  for (let share = 0; contrastOf(mixed, dark ? PAPER_NIGHT : PAPER_DAY) < LEAST_CONTRAST; share += 0.02)
-    mixed = hue.map((channel) => Math.round(channel + (towards - channel) * share));
-  return `rgb(${mixed.join(",")})`;
+  const colours = dark ? HEADS_NIGHT : HEADS_DAY;
+  return `rgb(${channelsOf(colours[head % colours.length]).join(",")})`;
 }
 
 /**

@@ -179,6 +179,11 @@ export class Call {
     return other < 0 ? own : [...own, ...this.twin.allowed(other, query)];
   }
 
+  /** Whether a quantity is defined for a query and a key. */
+  sees(what, head, query, key) {
+    return this.visible(what, head, query).some(([from, to]) => key >= from && key < to);
+  }
+
   /**
    * The keys that a query may see, as intervals whose ends are exclusive.
    * @param {number} head

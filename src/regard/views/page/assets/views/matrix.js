@@ -226,9 +226,7 @@ export class MatrixView extends TiledView {
   isMasked({ row, column }) {
     const { look } = this;
     if (row < 0 || column < 0) return false;
-    const key = look.columns.first[column];
-    const open = look.call.visible(look.what, this.tiles.head, look.rows.first[row]);
-    return !open.some(([from, to]) => key >= from && key < to);
+    return !look.call.sees(look.what, this.tiles.head, look.rows.first[row], look.columns.first[column]);
   }
 
   // ---- drawing ----------------------------------------------------------------------------------

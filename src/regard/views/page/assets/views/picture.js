@@ -22,6 +22,7 @@ export class PictureView {
     const side = Math.min(LONGEST_SIDE, window.innerWidth - 40, window.innerHeight - 300);
     const scale = Math.max(side, 160) / Math.max(width, height);
     this.size = { width: Math.round(width * scale), height: Math.round(height * scale) };
+    this.besides = otherTokens(app.state.call.keys, this.picture.tokens);
     this.hovered = null; // the token under the pointer
     this.strength = 0.8;
     this.borders = false;
@@ -174,10 +175,17 @@ export class PictureView {
     };
   }
 
-  /** The token whose attention is shown: under the pointer, pinned, or the first. */
+  /** The token whose attention is shown: under the pointer, pinned, or the first beside the picture that sees all of it. */
   get query() {
-    const { state } = this.app;
-    return Math.min(this.hovered ?? state.now.query ?? 0, state.call.queries - 1);
+    const { now, call } = this.app.state;
+    const last = this.picture.tokens.at(-1);
+    const first = () => this.besides.find((token) => token < call.queries && this.sees(token, last));
+    return Math.min(this.hovered ?? now.query ?? first() ?? 0, call.queries - 1);
+  }
+
+  sees(query, key) {
+    const { now, call } = this.app.state;
+    return call.sees(now.what, now.head, query, key);
   }
 
   paint() {
@@ -219,15 +227,17 @@ export class PictureView {
     const { call, now } = this.app.state;
     const sum = patches.reduce((total, value) => total + (Number.isNaN(value) ? 0 : value), 0);
     const [, columns] = this.picture.grid;
+    const placeOf = (patch) => `${Math.floor(patch / columns)}, ${patch % columns}`;
+    const own = this.picture.tokens.indexOf(query);
     const best = patches.reduce((place, value, at) => (value > (patches[place] ?? -Infinity) ? at : place), 0);
     const key = of === "rollout" || of === "relevance" ? of : now.what === "weight" ? "weight" : "quantity";
     const said = say(of === "mean" && key === "weight" ? "picture.mean" : `picture.${key}`, {
       layer: call.layer,
       head: call.heads[now.head],
       count: call.heads.length,
-      query: call.queryTokens[query] ?? "",
+      query: own < 0 ? (call.queryTokens[query] ?? "") : say("picture.patch", { place: placeOf(own) }),
       share: shareText(sum),
-      place: `${Math.floor(best / columns)}, ${best % columns}`,
+      place: placeOf(best),
       best: this.numberText(patches[best]),
     });
     this.said = said;
@@ -241,19 +251,18 @@ export class PictureView {
   }
 
   listOthers() {
-    const { values, shading, columnOf } = this.shown;
+    const { values, shading, columnOf, query } = this.shown;
     const names = this.app.state.call.keyTokens;
-    const tokens = otherTokens(names.length, this.picture.tokens);
     this.others.replaceChildren(
-      ...tokens.slice(0, MOST_OTHERS).map((token) => {
+      ...this.besides.slice(0, MOST_OTHERS).map((token) => {
         const column = columnOf(token);
         const value = column < 0 ? NaN : values[column];
         const place = shading.place(value);
-        const button = press(
-          [datum(names[token]), " ", datum(this.numberText(value || 0), "number")],
-          () => this.pin(token),
-          { class: "picture-token", "aria-pressed": String(token === this.query) },
-        );
+        const said = this.sees(query, token) ? this.numberText(value || 0) : say("matrix.masked");
+        const button = press([datum(names[token]), " ", datum(said, "number")], () => this.pin(token), {
+          class: "picture-token",
+          "aria-pressed": String(token === this.query),
+        });
         // Not as an attribute: the policy of the app forbids styles in markup.
         if (place >= 0) Object.assign(button.style, { background: shading.colour(place), color: shading.ink(place) });
         return button;
