@@ -39,6 +39,7 @@ from pymdownx.slugs import slugify
 
 import regard
 from regard.lessons import playable_pages
+from regard.views.figures.style import DOTS
 from regard.views.play import CourseLinks
 
 DOCS = Path(__file__).parent
@@ -48,6 +49,10 @@ ASSETS = DOCS / "site"
 LANGUAGES = ("en", "zh")
 NARROW = 8
 """The most bars in a row of a table that fits into half of a page."""
+READABLE = 80
+"""Pixels of a screen per inch of a figure: its labels of 9 points are 10 pixels high, and can be read."""
+PHONE = 410
+"""The widest figure in pixels that a phone shrinks to its 360: its labels are then 9 pixels high."""
 PLAYABLES = ("one-query", "sentence", "masks", "transformer")
 
 ROOMS = (
@@ -192,12 +197,19 @@ def _result(output: Any, drawn: str, picture: Path) -> str:
     data = output.get("data", {})
     if "image/png" in data:
         picture.write_bytes(base64.b64decode(data["image/png"]))
-        # A link to itself: a phone shows a wide figure small, and alone it can be enlarged.
+        width = _inches_wide(picture) * READABLE
+        # A link to itself: alone it can be enlarged. A phone scrolls a wide one instead of shrinking it.
+        wide = f' wide" style="--readable: {width:.0f}px' if width > PHONE else ""
         shown = f'<img alt="{html.escape(drawn)}" src="{picture.name}">'
-        return f'<a class="picture" href="{picture.name}">{shown}</a>'
+        return f'<a class="picture{wide}" href="{picture.name}">{shown}</a>'
     if "text/markdown" in data:
         return _steps(data["text/markdown"])
     return f"``` {{ .text .result }}\n{data['text/plain']}\n```"
+
+
+def _inches_wide(picture: Path) -> float:
+    """The width of a PNG with the resolution at which regard draws: pixels stand in bytes 16 to 19."""
+    return int.from_bytes(picture.read_bytes()[16:20], "big") / DOTS
 
 
 def _steps(explanation: str) -> str:

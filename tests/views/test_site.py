@@ -1,5 +1,6 @@
 """The site of the documentation: pages, links, languages, search and equations, all without a network."""
 
+import base64
 import doctest
 import json
 import re
@@ -206,6 +207,15 @@ def test_a_picture_has_a_name_and_can_be_opened_alone(tmp_path):
     site = made.sites()["en"]
     lesson = "docs/lessons/en/08-real-models.md"
     assert made.relink(page, lesson, site, made.sites()).endswith(linked)
+
+
+@pytest.mark.parametrize(("pixels", "scrolled"), [(600, False), (1200, True)])
+def test_a_wide_picture_keeps_its_size_on_a_phone(tmp_path, pixels, scrolled):
+    made = script("make_site")
+    png = b"\x89PNG\r\n\x1a\n" + bytes(4) + b"IHDR" + pixels.to_bytes(4, "big")
+    data = {"image/png": base64.b64encode(png).decode()}
+    shown = made._result(made.nbformat.v4.new_output("display_data", data=data), "a", tmp_path / "a.png")
+    assert ('class="picture wide" style="--readable: 640px"' in shown) is scrolled
 
 
 def test_what_a_cell_prints_in_pieces_is_one_block(tmp_path):
