@@ -26,6 +26,9 @@ SENTENCE = (
     "The animal did not cross the street because it was too tired. The trophy did not fit into the suitcase "
     "because it was too big. The lawyer asked the witness a question, but she refused to answer it."
 )
+LAYER, HEAD, QUERY = 2, 3, 253
+"""Into what the map zooms: what this token of the licence attends to most."""
+
 WORDS = ("because", "it", "tired", "suitcase", "trophy", "she", "witness", "answer")
 
 
@@ -114,18 +117,24 @@ def point_at_words(film: Film, path: Path) -> None:
     film.shot(1500)
 
 
-def zoom_into_the_map(film: Film, address: str) -> None:
-    """The map: from the whole head to single pairs of tokens."""
+MIDDLE = """([row, column]) => {
+  const { viewport } = regard.app.view;
+  return [viewport.x(column + 0.5), viewport.y(row + 0.5)];
+}"""
+
+
+def zoom_into_the_map(film: Film, address: str, pair: tuple[int, int]) -> None:
+    """The map: from the whole head to one pair of tokens, a query and a key."""
     page = film.page
     page.goto(address)
     until(page, "window.regard?.app?.margins && regard.app.layer.idle")
     page.wait_for_timeout(200)
     film.shot(1200)
     box = page.locator("canvas.map").bounding_box()
-    x, y = box["x"] + box["width"] * 0.44, box["y"] + box["height"] * 0.42
-    page.mouse.move(x, y)
     for step in range(17):
-        page.evaluate(f"regard.app.view.zoomBy(1.3, {x - box['x']}, {y - box['y']})")
+        x, y = page.evaluate(MIDDLE, pair)  # the titles of the axes take their room again at each step
+        page.mouse.move(box["x"] + x, box["y"] + y)
+        page.evaluate(f"regard.app.view.zoomBy(1.3, {x}, {y})")
         until(page, "regard.app.layer.idle")
         page.wait_for_timeout(60)
         film.shot(1800 if step == 16 else 140)
@@ -146,7 +155,8 @@ def main() -> None:
         ):
             film = Film(page)
             point_at_words(film, page_path)
-            zoom_into_the_map(film, f"{base}/map/licence#call=2&head=3")
+            key = int(long[LAYER].weights(HEAD, slice(QUERY, QUERY + 1)).argmax())
+            zoom_into_the_map(film, f"{base}/map/licence#call={LAYER}&head={HEAD}", (QUERY, key))
     data = film.gif()
     print(f"pictures/{TARGET.name}  {len(data) / 1e6:.2f} MB, {len(film.frames)} frames")
     if len(data) > MOST_BYTES:

@@ -75,8 +75,15 @@ class Words:
         return TokenCount(len(ends), fitting(text, ends, most))
 
     def described(self) -> dict[str, Any]:
-        return {"id": self.id, "label": self.label, **architecture(self.model), "kind": "encoder", "longest": None, "pair": False,
-                "examples": EXAMPLES["encoder"]}  # fmt: skip
+        return {
+            "id": self.id,
+            "label": self.label,
+            **architecture(self.model),
+            "kind": "encoder",
+            "longest": None,
+            "pair": False,
+            "examples": EXAMPLES["encoder"],
+        }
 
     def read(self, request, limits, report) -> Recording:
         del limits

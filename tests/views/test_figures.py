@@ -315,7 +315,12 @@ def test_bars_are_as_long_as_the_weights(seen_and_weights):
     np.testing.assert_allclose([bar.get_width() for bar in axes.patches], weights[1][0, 2, 4], **CLOSE)
     assert ticks(axes, "y") == words(KEYS, "a")
     assert axes.get_title("left") == "layer 1, head 2, query 4 “a8”"
-    assert [text.get_text() for text in axes.texts] == [f"{w:.3f}" for w in weights[1][0, 2, 4]]
+    assert [text.get_text() for text in axes.texts] == [f"{w:.3f}" if w else "0" for w in weights[1][0, 2, 4]]
+
+
+def test_numbers_beside_bars_are_0_only_if_the_weight_is():
+    axes = figures.bars([0.9994, 0.0006, 0.0002, 0.0], list("abcd")).axes[0]
+    assert [text.get_text() for text in axes.texts] == ["0.999", "0.001", "<0.001", "0"]
 
 
 def test_bars_with_values_say_what_is_mixed():

@@ -48,7 +48,10 @@ def architecture(model: Module) -> dict[str, Any]:
     >>> architecture(torch.nn.Linear(3, 2))
     {'architecture': 'Linear', 'parameters': 8}
     """
-    return {"architecture": type(model).__name__, "parameters": sum(one.numel() for one in model.parameters())}
+    return {
+        "architecture": type(model).__name__,
+        "parameters": sum(one.numel() for one in model.parameters()),
+    }
 
 
 def unique_labels(labels: list[str]) -> list[str]:

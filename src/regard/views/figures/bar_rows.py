@@ -80,7 +80,7 @@ def draw_bars(layout: FigureLayout, axes: Axes, rows: Sequence[BarRow]) -> None:
     axes.set_xticks([])
     style = _number_format(max(map(abs, weights), default=0.0))
     for place, row in enumerate(rows):
-        number = f"{row.weight:{style}}".replace("-", "−")
+        number = _number_text(row.weight, style)
         axes.annotate(
             f"{number} × {row.value}" if row.value else number,
             (max(row.weight, 0.0), place),
@@ -102,6 +102,20 @@ def _number_format(greatest: float) -> str:
         return ".3f"
     digits = 2 - math.floor(math.log10(greatest))
     return f".{digits}f" if digits <= 6 else ".1e"
+
+
+def _number_text(weight: float, style: str) -> str:
+    """A number as text: 0 only if it is 0, because a column of 0.000 says nothing.
+
+    >>> [_number_text(x, ".3f") for x in (0.25, 0.0004, -0.0004, 0.0)]
+    ['0.250', '<0.001', '>−0.001', '0']
+    """
+    if weight == 0:
+        return "0"
+    text = f"{weight:{style}}".replace("-", "−")
+    if any(digit in text for digit in "123456789"):
+        return text
+    return f"{'<' if weight > 0 else '>'}{text[:-1]}1"
 
 
 def listed(values: Floats | np.floating) -> str:
