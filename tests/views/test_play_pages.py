@@ -14,6 +14,7 @@ from regard.views.play import PLAYABLES, CourseLinks
 from views.axe import RULES, violations
 from views.browser import Opened, until
 
+DESKTOP = {"width": 1200, "height": 1000}
 PHONE = {"width": 390, "height": 844}
 PAGES = [one.page for one in PLAYABLES.values()]
 
@@ -60,9 +61,10 @@ def shared(tabs, folder, _kept):
     used = []
 
     def share(page, *, purpose="looking", lang="en", **options):
+        options = {"bypass_csp": True, "viewport": DESKTOP, "color_scheme": "light", **options}
         key = (page, purpose, lang, repr(options))
         if key not in _kept:
-            tab = tabs.take(**{"bypass_csp": True, **options})
+            tab = tabs.take(**options)
             _kept[key] = Opened(tab, file_of(folder, page, lang))
         used.append(_kept[key])
         return used[-1].page
@@ -111,7 +113,7 @@ def test_a_phone_cuts_nothing_off(shared, name):
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize(
     "screen",
-    [{"viewport": {"width": 1200, "height": 1000}}, {"viewport": PHONE, "has_touch": True}],
+    [{"viewport": DESKTOP}, {"viewport": PHONE, "has_touch": True}],
     ids=["desktop", "phone"],
 )
 def test_the_names_of_the_lines_in_the_chart_are_not_cut_off(shared, screen, lang):
@@ -128,7 +130,7 @@ def test_the_names_of_the_lines_in_the_chart_are_not_cut_off(shared, screen, lan
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("name", PAGES)
 def test_every_text_is_in_the_language_of_the_page(shared, name, lang):
-    page = shared(name, lang=lang, color_scheme="light")
+    page = shared(name, lang=lang)
     assert page.evaluate("document.documentElement.lang") == {"en": "en", "zh": "zh-CN"}[lang]
     shown = page.locator("body").inner_text()
     assert read_table("play", lang)[f"{name}.lead"] in shown
@@ -150,11 +152,11 @@ def test_language_and_theme_can_be_switched_and_keep_what_was_done(play, name):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_control_has_a_name(shared, name):
-    assert all(shared(name, color_scheme="light").evaluate(NAMES))
+    assert all(shared(name).evaluate(NAMES))
 
 
 def test_pages_link_to_each_other(shared, folder):
-    page = shared("masks", color_scheme="light")
+    page = shared("masks")
     links = page.evaluate("[...document.querySelectorAll('nav a[href]')].map((a) => a.getAttribute('href'))")
     assert sorted([*links, "play-masks.html"]) == sorted(one.file for one in PLAYABLES.values())
     assert all((folder / link).exists() for link in links)
@@ -212,7 +214,7 @@ def drag(page, selector, right, down):
 
 @pytest.mark.parametrize("handle", [".handle.query .knob", ".handle.key .knob >> nth=1"])
 def test_dragging_moves_an_arrow_and_the_weights_follow(play, handle):
-    page = play("one-query", viewport={"width": 1200, "height": 1000})
+    page = play("one-query", viewport=DESKTOP)
     before = page.evaluate("JSON.stringify([regard.state.query, regard.state.keys])")
     drag(page, handle, 120, 90)
     assert page.evaluate("JSON.stringify([regard.state.query, regard.state.keys])") != before
@@ -290,7 +292,7 @@ def test_the_vectors_of_the_lesson_give_its_numbers(play):
     assert page.locator(".key-row:not(.head) .key").all_inner_texts() == ["我", "喜欢", "key 3"]
 
 
-@pytest.mark.parametrize("viewport", [{"width": 1200, "height": 1000}, PHONE])
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
 @pytest.mark.parametrize("preset", ["Spread out", "by hand"])
 def test_labels_on_the_plane_lie_neither_on_each_other_nor_on_a_point(shared, preset, viewport):
     page = shared("one-query", purpose="presets", viewport=viewport)
@@ -357,7 +359,7 @@ STEPS = [
 
 
 def test_the_sentence_begins_with_the_numbers_of_explain(shared):
-    page = shared("sentence", color_scheme="light")
+    page = shared("sentence")
     lesson = attend_sentence("I love AI")
     for step in STEPS:
         wanted = lesson.trace[step]
@@ -671,7 +673,7 @@ def test_layers_heads_and_tokens_can_be_chosen(play):
     assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
 
 
-@pytest.mark.parametrize("viewport", [{"width": 1200, "height": 1000}, PHONE])
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_name_of_a_chosen_block_fits_into_it(play, lang, viewport):
     page = play("transformer", lang=lang, viewport=viewport)
