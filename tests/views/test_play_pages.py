@@ -36,42 +36,49 @@ def file_of(folder, page, lang):
     return folder / ("zh" if lang == "zh" else "") / f"play-{page}.html"
 
 
-@pytest.fixture
-def play(opened, folder):
-    """Opens a page by its name; its policy holds, so nothing may be injected."""
-
-    def open_play(page, *, lang="en", **options):
-        return opened(file_of(folder, page, lang), **options).page
-
-    return open_play
+@pytest.fixture(scope="module", params=PAGES)
+def name(request):
+    """The pages in turn: what is asked of each of them is asked while it is open."""
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def _kept(tabs):
-    pages = {}
-    yield pages
-    for one in pages.values():
+def _places(tabs):
+    """A tab for each kind of screen, with the page that is open in it."""
+    places = {}
+    yield places
+    for _, one in places.values():
         one.heard.stop()
         tabs.give_back(one.page)
 
 
 @pytest.fixture
-def shared(tabs, folder, _kept):
-    """The same page for many tests: they only look, or set everything that they rely on."""
+def shared(tabs, folder, _places):
+    """A page that stays open while tests ask for the same: they only look, or set all that they rely on."""
     used = []
 
     def share(page, *, purpose="looking", lang="en", **options):
         options = {"bypass_csp": True, "viewport": DESKTOP, "color_scheme": "light", **options}
-        key = (page, purpose, lang, repr(options))
-        if key not in _kept:
-            tab = tabs.take(**options)
-            _kept[key] = Opened(tab, file_of(folder, page, lang))
-        used.append(_kept[key])
-        return used[-1].page
+        wanted, place = (page, purpose, lang), repr(options)
+        held, found = _places.get(place, (None, None))
+        if held != wanted:
+            if found:
+                found.heard.stop()
+                found.page.unroute_all()
+            found = Opened(found.page if found else tabs.take(**options), file_of(folder, page, lang))
+            _places[place] = wanted, found
+        used.append(found)
+        return found.page
 
     yield share
     for one in used:
         one.check()
+
+
+@pytest.fixture
+def play(shared):
+    """Opens a page by its name for one test; its policy holds, so nothing may be injected."""
+    return lambda page, **options: shared(page, purpose=object(), **options)
 
 
 def numbers(page, selector):
@@ -83,7 +90,6 @@ def numbers(page, selector):
 # ---- every page ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PAGES)
 def test_the_policy_of_a_page_allows_its_program_and_nothing_else(play, name):
     page = play(name, bypass_csp=False)
     assert page.locator("h1").inner_text()
@@ -91,14 +97,12 @@ def test_the_policy_of_a_page_allows_its_program_and_nothing_else(play, name):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", PAGES)
 def test_no_serious_violation(shared, name, scheme):
     page = shared(name, color_scheme=scheme)
     assert page.evaluate("document.documentElement.dataset.theme") == scheme
     assert violations(page, *RULES[scheme]) == []
 
 
-@pytest.mark.parametrize("name", PAGES)
 def test_a_phone_cuts_nothing_off(shared, name):
     page = shared(name, viewport=PHONE, has_touch=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
@@ -128,7 +132,6 @@ def test_the_names_of_the_lines_in_the_chart_are_not_cut_off(shared, screen, lan
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("name", PAGES)
 def test_every_text_is_in_the_language_of_the_page(shared, name, lang):
     page = shared(name, lang=lang)
     assert page.evaluate("document.documentElement.lang") == {"en": "en", "zh": "zh-CN"}[lang]
@@ -140,7 +143,6 @@ def test_every_text_is_in_the_language_of_the_page(shared, name, lang):
     assert "NaN" not in shown
 
 
-@pytest.mark.parametrize("name", PAGES)
 def test_language_and_theme_can_be_switched_and_keep_what_was_done(play, name):
     page = play(name, color_scheme="light")
     page.click("[data-tool=language]")
@@ -150,7 +152,6 @@ def test_language_and_theme_can_be_switched_and_keep_what_was_done(play, name):
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
-@pytest.mark.parametrize("name", PAGES)
 def test_every_control_has_a_name(shared, name):
     assert all(shared(name).evaluate(NAMES))
 
