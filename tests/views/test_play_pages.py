@@ -114,6 +114,13 @@ def test_a_phone_cuts_nothing_off(shared, name):
     assert page.evaluate(small) == []
 
 
+def test_pages_link_to_each_other(shared, folder):
+    page = shared("masks")
+    links = page.evaluate("[...document.querySelectorAll('nav a[href]')].map((a) => a.getAttribute('href'))")
+    assert sorted([*links, "play-masks.html"]) == sorted(one.file for one in PLAYABLES.values())
+    assert all((folder / link).exists() for link in links)
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize(
     "screen",
@@ -129,6 +136,10 @@ def test_the_names_of_the_lines_in_the_chart_are_not_cut_off(shared, screen, lan
     }).map((name) => name.textContent)"""
     until(page, "document.querySelectorAll('.cost-chart .name').length === 3")
     assert page.evaluate(cut) == []
+
+
+def test_every_control_has_a_name(shared, name):
+    assert all(shared(name).evaluate(NAMES))
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -150,17 +161,6 @@ def test_language_and_theme_can_be_switched_and_keep_what_was_done(play, name):
     assert page.evaluate("document.activeElement.dataset.tool") == "language"
     page.click("[data-tool=theme]")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-
-
-def test_every_control_has_a_name(shared, name):
-    assert all(shared(name).evaluate(NAMES))
-
-
-def test_pages_link_to_each_other(shared, folder):
-    page = shared("masks")
-    links = page.evaluate("[...document.querySelectorAll('nav a[href]')].map((a) => a.getAttribute('href'))")
-    assert sorted([*links, "play-masks.html"]) == sorted(one.file for one in PLAYABLES.values())
-    assert all((folder / link).exists() for link in links)
 
 
 def test_on_a_site_a_page_links_back_to_the_course(opened, tmp_path):
