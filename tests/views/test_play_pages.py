@@ -14,6 +14,7 @@ from regard.views.play import PLAYABLES, CourseLinks
 from views.axe import RULES, violations
 from views.browser import Opened, until
 
+DESKTOP = {"width": 1200, "height": 1000}
 PHONE = {"width": 390, "height": 844}
 PAGES = [one.page for one in PLAYABLES.values()]
 
@@ -35,41 +36,49 @@ def file_of(folder, page, lang):
     return folder / ("zh" if lang == "zh" else "") / f"play-{page}.html"
 
 
-@pytest.fixture
-def play(opened, folder):
-    """Opens a page by its name; its policy holds, so nothing may be injected."""
-
-    def open_play(page, *, lang="en", **options):
-        return opened(file_of(folder, page, lang), **options).page
-
-    return open_play
+@pytest.fixture(scope="module", params=PAGES)
+def name(request):
+    """The pages in turn: what is asked of each of them is asked while it is open."""
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def _kept(tabs):
-    pages = {}
-    yield pages
-    for one in pages.values():
+def _places(tabs):
+    """A tab for each kind of screen, with the page that is open in it."""
+    places = {}
+    yield places
+    for _, one in places.values():
         one.heard.stop()
         tabs.give_back(one.page)
 
 
 @pytest.fixture
-def shared(tabs, folder, _kept):
-    """The same page for many tests: they only look, or set everything that they rely on."""
+def shared(tabs, folder, _places):
+    """A page that stays open while tests ask for the same: they only look, or set all that they rely on."""
     used = []
 
     def share(page, *, purpose="looking", lang="en", **options):
-        key = (page, purpose, lang, repr(options))
-        if key not in _kept:
-            tab = tabs.take(**{"bypass_csp": True, **options})
-            _kept[key] = Opened(tab, file_of(folder, page, lang))
-        used.append(_kept[key])
-        return used[-1].page
+        options = {"bypass_csp": True, "viewport": DESKTOP, "color_scheme": "light", **options}
+        wanted, place = (page, purpose, lang), repr(options)
+        held, found = _places.get(place, (None, None))
+        if held != wanted:
+            if found:
+                found.heard.stop()
+                found.page.unroute_all()
+            found = Opened(found.page if found else tabs.take(**options), file_of(folder, page, lang))
+            _places[place] = wanted, found
+        used.append(found)
+        return found.page
 
     yield share
     for one in used:
         one.check()
+
+
+@pytest.fixture
+def play(shared):
+    """Opens a page by its name for one test; its policy holds, so nothing may be injected."""
+    return lambda page, **options: shared(page, purpose=object(), **options)
 
 
 def numbers(page, selector):
@@ -81,7 +90,6 @@ def numbers(page, selector):
 # ---- every page ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PAGES)
 def test_the_policy_of_a_page_allows_its_program_and_nothing_else(play, name):
     page = play(name, bypass_csp=False)
     assert page.locator("h1").inner_text()
@@ -89,14 +97,12 @@ def test_the_policy_of_a_page_allows_its_program_and_nothing_else(play, name):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", PAGES)
 def test_no_serious_violation(shared, name, scheme):
     page = shared(name, color_scheme=scheme)
     assert page.evaluate("document.documentElement.dataset.theme") == scheme
     assert violations(page, *RULES[scheme]) == []
 
 
-@pytest.mark.parametrize("name", PAGES)
 def test_a_phone_cuts_nothing_off(shared, name):
     page = shared(name, viewport=PHONE, has_touch=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
@@ -108,10 +114,17 @@ def test_a_phone_cuts_nothing_off(shared, name):
     assert page.evaluate(small) == []
 
 
+def test_pages_link_to_each_other(shared, folder):
+    page = shared("masks")
+    links = page.evaluate("[...document.querySelectorAll('nav a[href]')].map((a) => a.getAttribute('href'))")
+    assert sorted([*links, "play-masks.html"]) == sorted(one.file for one in PLAYABLES.values())
+    assert all((folder / link).exists() for link in links)
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize(
     "screen",
-    [{"viewport": {"width": 1200, "height": 1000}}, {"viewport": PHONE, "has_touch": True}],
+    [{"viewport": DESKTOP}, {"viewport": PHONE, "has_touch": True}],
     ids=["desktop", "phone"],
 )
 def test_the_names_of_the_lines_in_the_chart_are_not_cut_off(shared, screen, lang):
@@ -125,10 +138,13 @@ def test_the_names_of_the_lines_in_the_chart_are_not_cut_off(shared, screen, lan
     assert page.evaluate(cut) == []
 
 
+def test_every_control_has_a_name(shared, name):
+    assert all(shared(name).evaluate(NAMES))
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("name", PAGES)
 def test_every_text_is_in_the_language_of_the_page(shared, name, lang):
-    page = shared(name, lang=lang, color_scheme="light")
+    page = shared(name, lang=lang)
     assert page.evaluate("document.documentElement.lang") == {"en": "en", "zh": "zh-CN"}[lang]
     shown = page.locator("body").inner_text()
     assert read_table("play", lang)[f"{name}.lead"] in shown
@@ -138,7 +154,6 @@ def test_every_text_is_in_the_language_of_the_page(shared, name, lang):
     assert "NaN" not in shown
 
 
-@pytest.mark.parametrize("name", PAGES)
 def test_language_and_theme_can_be_switched_and_keep_what_was_done(play, name):
     page = play(name, color_scheme="light")
     page.click("[data-tool=language]")
@@ -146,18 +161,6 @@ def test_language_and_theme_can_be_switched_and_keep_what_was_done(play, name):
     assert page.evaluate("document.activeElement.dataset.tool") == "language"
     page.click("[data-tool=theme]")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_every_control_has_a_name(shared, name):
-    assert all(shared(name, color_scheme="light").evaluate(NAMES))
-
-
-def test_pages_link_to_each_other(shared, folder):
-    page = shared("masks", color_scheme="light")
-    links = page.evaluate("[...document.querySelectorAll('nav a[href]')].map((a) => a.getAttribute('href'))")
-    assert sorted([*links, "play-masks.html"]) == sorted(one.file for one in PLAYABLES.values())
-    assert all((folder / link).exists() for link in links)
 
 
 def test_on_a_site_a_page_links_back_to_the_course(opened, tmp_path):
@@ -212,7 +215,7 @@ def drag(page, selector, right, down):
 
 @pytest.mark.parametrize("handle", [".handle.query .knob", ".handle.key .knob >> nth=1"])
 def test_dragging_moves_an_arrow_and_the_weights_follow(play, handle):
-    page = play("one-query", viewport={"width": 1200, "height": 1000})
+    page = play("one-query", viewport=DESKTOP)
     before = page.evaluate("JSON.stringify([regard.state.query, regard.state.keys])")
     drag(page, handle, 120, 90)
     assert page.evaluate("JSON.stringify([regard.state.query, regard.state.keys])") != before
@@ -290,7 +293,7 @@ def test_the_vectors_of_the_lesson_give_its_numbers(play):
     assert page.locator(".key-row:not(.head) .key").all_inner_texts() == ["我", "喜欢", "key 3"]
 
 
-@pytest.mark.parametrize("viewport", [{"width": 1200, "height": 1000}, PHONE])
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
 @pytest.mark.parametrize("preset", ["Spread out", "by hand"])
 def test_labels_on_the_plane_lie_neither_on_each_other_nor_on_a_point(shared, preset, viewport):
     page = shared("one-query", purpose="presets", viewport=viewport)
@@ -357,7 +360,7 @@ STEPS = [
 
 
 def test_the_sentence_begins_with_the_numbers_of_explain(shared):
-    page = shared("sentence", color_scheme="light")
+    page = shared("sentence")
     lesson = attend_sentence("I love AI")
     for step in STEPS:
         wanted = lesson.trace[step]
@@ -671,7 +674,7 @@ def test_layers_heads_and_tokens_can_be_chosen(play):
     assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
 
 
-@pytest.mark.parametrize("viewport", [{"width": 1200, "height": 1000}, PHONE])
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_name_of_a_chosen_block_fits_into_it(play, lang, viewport):
     page = play("transformer", lang=lang, viewport=viewport)

@@ -98,13 +98,14 @@ function countRow(sums, truths, pairs, runs, keys) {
   let sum = 0;
   for (let from = 0; from < keys; ) {
     let to = keys;
-    pairs.forEach((at, which) => {
+    for (let which = 0; which < pairs.length; which++) {
       const own = runs[which];
       while (next[which] < own.length && own[next[which]][1] <= from) next[which] += 1;
       const run = own[next[which]];
-      truths[at] = run !== undefined && run[0] <= from;
-      if (run !== undefined) to = Math.min(to, truths[at] ? run[1] : run[0]);
-    });
+      const inside = run !== undefined && run[0] <= from;
+      truths[pairs[which]] = inside;
+      if (run !== undefined) to = Math.min(to, inside ? run[1] : run[0]);
+    }
     sum += sums.between(truths, from, to);
     from = to;
   }
@@ -117,46 +118,39 @@ class KeySums {
     this.holds = holds;
     this.patterns = patterns;
     this.ofKey = ofKey;
+    this.others = patterns.flatMap((pattern, at) => (pattern.axis === "key" ? [] : [at]));
     this.extent = extent;
-    this.sums = new Map();
-    this.kinds = null;
+    /** @type {any} a tree: one step down for each of the other patterns */
+    this.found = [];
+    this.columns = null;
   }
 
   /** The keys between two positions that are allowed. */
   between(truths, from, to) {
     if (!this.ofKey.length) return this.holds(truths) ? to - from : 0;
-    let signature = "";
-    this.patterns.forEach((pattern, at) => {
-      if (pattern.axis !== "key") signature += truths[at] ? "1" : "0";
-    });
-    if (!this.sums.has(signature)) this.sums.set(signature, this.summed(truths));
-    const sums = this.sums.get(signature);
-    return sums[to] - sums[from];
+    let found = this.found;
+    for (const at of this.others) found = found[truths[at] ? 1 : 0] ??= [];
+    found.sums ??= this.summed(truths);
+    return found.sums[to] - found.sums[from];
   }
 
   summed(truths) {
     const { keys } = this.extent;
-    const found = new Map();
+    const { ofKey } = this;
+    this.columns ??= ofKey.map((at) => this.column(this.patterns[at]));
     const sums = new Float64Array(keys + 1);
     for (let j = 0; j < keys; j++) {
-      const kind = this.kindOf(j);
-      if (!found.has(kind)) {
-        this.ofKey.forEach((at, bit) => {
-          truths[at] = kind[bit] === "1";
-        });
-        found.set(kind, this.holds(truths) ? 1 : 0);
-      }
-      sums[j + 1] = sums[j] + found.get(kind);
+      for (let which = 0; which < ofKey.length; which++) truths[ofKey[which]] = this.columns[which][j] === 1;
+      sums[j + 1] = sums[j] + (this.holds(truths) ? 1 : 0);
     }
     return sums;
   }
 
-  /** Which of the key's patterns hold at a key, as a text of bits. */
-  kindOf(j) {
-    this.kinds ??= Array.from({ length: this.extent.keys }, (_, key) =>
-      this.ofKey.map((at) => (this.patterns[at].holds(key, this.extent) ? "1" : "0")).join(""),
-    );
-    return this.kinds[j];
+  /** Whether a pattern of the key holds at each key. */
+  column(pattern) {
+    const column = new Uint8Array(this.extent.keys);
+    for (let key = 0; key < column.length; key++) column[key] = pattern.holds(key, this.extent) ? 1 : 0;
+    return column;
   }
 }
 
