@@ -45,7 +45,7 @@ def templates(code: str) -> Iterator[tuple[int, str | None]]:
     """
     for call in (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)):
         parts = [one.value for one in call.keywords if one.arg in _PARTS]
-        name = getattr(call.func, "attr", None) or getattr(call.func, "id", "")
+        name: str = getattr(call.func, "attr", "") or getattr(call.func, "id", "")
         if _SAYS.fullmatch(name) and not hasattr(builtins, name):
             # The server's errors have a status first.
             parts = [*(call.args[1:2] if name == "RequestError" else call.args[:1]), *parts]
