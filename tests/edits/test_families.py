@@ -8,6 +8,7 @@ from edits import by_hand
 from edits.by_hand import edited_by_hand
 from recording.families import FAMILIES, LENGTH, inputs_of
 from regard import edits, masks
+from turns import by_turns
 
 CLOSE = 1e-5
 NAMES = ["bert", "modernbert", "gpt2", "llama", "mistral", "gemma2", "gpt_oss", "t5", "bart"]
@@ -62,15 +63,6 @@ CASES = {
 
 def outputs(model, family, side):
     return model(**inputs_of(family, side))[0]
-
-
-def by_turns(rows, columns, values):
-    """Every row with every column; the values take turns, so that each row and each column meets all of them."""
-    return [
-        (row, column, values[(i + j) % len(values)])
-        for i, row in enumerate(rows)
-        for j, column in enumerate(columns)
-    ]
 
 
 @pytest.mark.parametrize(("name", "case", "side"), by_turns(NAMES, CASES, ["left", "none"]))

@@ -7,9 +7,9 @@ from torch.nn.functional import pad
 import regard
 from edits import by_hand
 from edits.by_hand import edited_by_hand
-from edits.test_families import by_turns
 from recording.families import FAMILIES, LENGTH, all_weights, inputs_of
 from regard import edits, masks
+from turns import by_turns
 
 CLOSE = 1e-5
 NEAR = masks.window(2, 0) | masks.prefix(5)

@@ -20,7 +20,7 @@ kernel = import_module("regard.kernels.functional")
 
 
 @pytest.fixture
-def compilations(monkeypatch):
+def compilations(monkeypatch, always_tiled):
     """``attention()`` takes the way of a GPU; the result counts what torch compiled, by a quick backend."""
     torch._dynamo.reset()
     counter = CompileCounterWithBackend("aot_eager")
@@ -33,7 +33,7 @@ def compilations(monkeypatch):
     torch._dynamo.reset()
 
 
-N = 300  # longer than a block of FlexAttention
+N = 150  # longer than a block of FlexAttention
 
 
 def ids(seed):
@@ -43,8 +43,8 @@ def ids(seed):
 FAMILIES = {
     "documents": [masks.causal() & masks.documents(ids(seed)) for seed in range(3)],
     "windows": [masks.window(w, 3) | masks.prefix(w // 4) for w in (9, 40, 100)],
-    "padding": [masks.padding(lengths=[a, N]) & ~masks.every(a) for a in (70, 170)],
-    "images": [masks.neighbourhood((15, 20), radius) for radius in (2, 3)],
+    "padding": [masks.padding(lengths=[a, N]) & ~masks.every(a) for a in (70, 110)],
+    "images": [masks.neighbourhood((10, 15), radius) for radius in (2, 3)],
 }
 
 
@@ -102,7 +102,7 @@ class CountsReads(TorchDispatchMode):
     ids=["window", "documents", "rows that see nothing"],
 )
 @pytest.mark.parametrize("biased", [False, True])
-def test_tiles_never_wait_for_the_device(monkeypatch, mask, biased):
+def test_tiles_never_wait_for_the_device(monkeypatch, always_tiled, mask, biased):
     monkeypatch.setattr(tile_pass, "HOST", "none")
     monkeypatch.setattr(fused_kernel, "available", lambda: False)  # it is for CPUs only
     q, k, v = tensors(1, heads=2, queries=N, channels=16, dtype=torch.float32, grad=True)
@@ -159,7 +159,7 @@ SENT = {
     "local and global": masks.local_global(20),
     "rows that see nothing": masks.window(9, 0) & ~masks.prefix(40).T,
     "a table for each head": torch.rand(2, N, N, generator=torch.Generator().manual_seed(3)) > 0.8,
-    "images": masks.neighbourhood((15, 20), 2),
+    "images": masks.neighbourhood((10, 15), 2),
     "padding": masks.padding(lengths=[70]) & masks.window(30, 30),
 }
 

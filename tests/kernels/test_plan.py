@@ -91,10 +91,10 @@ def test_random_masks_dense_against_tiled_against_flex(mask, tile):
 )
 def test_the_flex_path_uncompiled(options):
     # On CUDA this runs compiled; here its wiring is checked with FlexAttention's own eager mode.
-    q, k, v = tensors(2, heads=4, key_heads=2, queries=200, channels=16)
+    q, k, v = tensors(2, heads=4, key_heads=2, queries=140, channels=16)
     for mask in (
         masks.window(20, 0),
-        masks.padding(lengths=[150, 200]) & masks.causal(),
+        masks.padding(lengths=[110, 140]) & masks.causal(),
         masks.causal() & ~masks.prefix(9).T,
     ):
         inputs = prepare(q, k, v, mask=mask, **options)
@@ -105,7 +105,7 @@ def test_the_flex_path_uncompiled(options):
 
 
 def test_planning_stays_small_at_a_great_length():
-    n = 1 << 20
+    n = 1 << 18
     plan = regard.plan(masks.causal() & masks.window(1024, 0), n)
     assert plan.pairs == n * 1025 - 1024 * 1025 // 2
     assert plan.computed < 1.25 * plan.pairs

@@ -13,6 +13,7 @@ from regard.errors import ArgumentError
 from regard.kernels import attention_with_lse
 from regard.kernels.functional import run_flex
 from regard.kernels.inputs import prepare
+from turns import by_turns
 
 SCALES = [0.0, -0.0, -1.0, -0.3, 1e-300, -1e-300, 1e-40, -1e-40, 1e5, -1e5, 1e8, -1e8]
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
@@ -63,9 +64,7 @@ def test_every_scale_gives_what_the_definition_gives(mask, scale, always_tiled):
     check_everything(q, k, v, q.dtype, mask=mask, scale=scale)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("length", [3, 40, 300])
+@pytest.mark.parametrize(("dtype", "scale", "length"), by_turns(DTYPES, SCALES, [3, 40, 300]), ids=str)
 def test_causal_in_every_dtype(dtype, scale, length):
     q, k, v = tensors(1, heads=2, queries=length, channels=16, dtype=dtype)
     check_everything(q, k, v, dtype, mask=masks.causal(), scale=scale)
