@@ -6,9 +6,11 @@ import transformers as hf
 
 import regard
 from recording.families import GROUPED, SMALL
-from recording.test_memory import Largest, N
+from recording.test_memory import Largest
 from regard import heads
 from regard.heads import attention_rollout, head_divergence, pair_weights, token_roles
+
+N = 1024
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,6 @@ from torch import nn
 from torch.nn import functional as F
 
 import regard
-from fuzz.rounds import ROUNDS
 from recording.families import FAMILIES, inputs_of
 from regard import edits
 from regard.errors import ArgumentError, DtypeError, RecordingError
@@ -433,9 +432,9 @@ def alarms(rate, seed, steps=50):
 
 
 def test_scores_explode_before_the_loss_when_the_learning_rate_is_far_too_high():
-    """docs/why.md has the counts, also of other optimizers: with SGD the loss is first."""
-    assert {alarms(0.003, seed) for seed in range(ROUNDS)} == {(math.inf, math.inf)}
-    found = [alarms(0.5, seed) for seed in range(3 * ROUNDS)]
+    """docs/why.md has the counts of ten seeds, also of other optimizers: with SGD the loss is first."""
+    assert alarms(0.003, 0) == (math.inf, math.inf)
+    found = [alarms(0.5, seed) for seed in range(4)]
     assert all(math.isfinite(loss) for _, loss in found), found
     assert all(score < loss - 5 for score, loss in found), found
 

@@ -1,14 +1,31 @@
 import dataclasses
 import itertools
+import os
 
 import pytest
 import torch
 
-from regard.translator import Pair, Recipe, TrainingRun, everyday_sentences, export, measured_model, train
+from regard.translator import (
+    Pair,
+    Recipe,
+    TrainingRun,
+    everyday_sentences,
+    export,
+    measured_model,
+    train,
+    training_log,
+)
 
 WHO = [("I", "我"), ("You", "你"), ("Tom", "汤姆"), ("Mary", "玛丽"), ("We", "我们"), ("They", "他们")]
 DOES = [("like", "喜欢"), ("see", "看见"), ("eat", "吃"), ("want", "想要"), ("buy", "买")]
 WHAT = [("apples", "苹果"), ("cats", "猫"), ("dogs", "狗"), ("tea", "茶"), ("books", "书")]
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    """No test looks at its plot of a loss or ends by a power failure; trainings of fixtures have both."""
+    monkeypatch.setattr(training_log, "draw", lambda *_: None)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture(scope="session")

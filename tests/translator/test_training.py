@@ -1,6 +1,5 @@
 import dataclasses
 import json
-import os
 import shutil
 
 import pytest
@@ -9,7 +8,7 @@ import torch
 from fuzz.damage import run_on_a_full_disk
 from regard.errors import ArgumentError, ModelFileError, TrainingError
 from regard.heads import read_monitor
-from regard.translator import read_dictionary, recipe_of, train, training_log
+from regard.translator import read_dictionary, recipe_of, train
 from regard.translator.files import read_tensors
 from regard.translator.linear_precision import linear_precision
 from regard.translator.training import divergence_of_halves, hide_tokens, learning_rate
@@ -39,13 +38,6 @@ def same(first, second):
 def without_time(folder):
     entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     return [{key: value for key, value in entry.items() if key != "seconds"} for entry in entries]
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    """All but the first training, which is looked at: no plot, and the disk is not waited for."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(training_log, "draw", lambda *_: None)
 
 
 @pytest.fixture(scope="module")
