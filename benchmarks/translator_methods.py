@@ -3,9 +3,9 @@
 python benchmarks/translator_methods.py cmn.txt [--steps 1000] [--tokens-per-batch 2048] [--only bpe]
 
 All trainings have the same sentences, seed and number of steps, and a model with fewer layers than the
-built-in one. Each differs from another one in one thing and is measured by the validation sentences. Interrupt
-it at any time and start it again: the training that was under way continues from its last checkpoint, and
-finished ones are not repeated.
+built-in one. Each differs from another one in one thing and is measured by the validation sentences.
+Interrupt it at any time and start it again: the training that was under way continues from its last
+checkpoint, and finished ones are not repeated.
 """
 
 from __future__ import annotations
@@ -163,16 +163,16 @@ def table(found: dict[str, Any]) -> str:
         "",
         f"{threads} thread{'s' * (threads > 1)}, torch {torch.__version__}, "
         f"Python {platform.python_version()}, {platform.machine()}, {processor()}. {steps:,} steps of "
-        f"{tokens:,} tokens, {LAYERS['encoder_layers']} + {LAYERS['decoder_layers']} layers, one seed; otherwise "
-        "the built-in recipe. BLEU and chrF are those of greedy translations of "
-        f"{len(found.get('references', ()))} validation sentences, with the last {AVERAGED} checkpoints averaged; "
-        "the loss is per character, of the references without unknown characters. p is the probability of so "
-        f"large a difference by the choice of sentences alone (sacrebleu's paired bootstrap, {RESAMPLES:,} "
-        "resamples); what another seed would change is not in it.",
+        f"{tokens:,} tokens, {LAYERS['encoder_layers']} + {LAYERS['decoder_layers']} layers, one seed; "
+        "otherwise the built-in recipe. BLEU and chrF are those of greedy translations of "
+        f"{len(found.get('references', ()))} validation sentences, with the last {AVERAGED} checkpoints "
+        "averaged; the loss is per character, of the references without unknown characters. p is the "
+        "probability of so large a difference by the choice of sentences alone (sacrebleu's paired "
+        f"bootstrap, {RESAMPLES:,} resamples); what another seed would change is not in it.",
         "",
-        f"The built-in model was trained on {share:.0f} times as many tokens. So this shows what a method does "
-        "early in training. What pays off late (R-Drop, target dropout, rare words of the dictionary) can look "
-        "useless here.",
+        f"The built-in model was trained on {share:.0f} times as many tokens. So this shows what a method "
+        "does early in training. What pays off late (R-Drop, target dropout, rare words of the dictionary) "
+        "can look useless here.",
         "",
         "| training | BLEU | chrF | loss | compared with | difference in BLEU | p | minutes |",
         "|---|---|---|---|---|---|---|---|",
