@@ -95,10 +95,10 @@ class NameEvidence:
             named = json.loads(text)
             if named["format"] != FORMAT:
                 raise ValueError(named["format"])
-            odds = [
+            words, beside = (
                 {str(one): float(own) for one, own in named[part].items()} for part in ("words", "beside")
-            ]
-            return cls(*odds, {str(name): str(form) for name, form in named["chinese"].items()})
+            )
+            return cls(words, beside, {str(name): str(form) for name, form in named["chinese"].items()})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ModelFileError(
                 "The evidence of names must be a JSON object with its format ({FORMAT!r}) and its numbers.",

@@ -47,6 +47,7 @@ class TrainingRun:
     corpus: CorpusSplit
     vocabularies: Vocabularies
     lexicon: Lexicon | None = None
+    dictionary: Sequence[DictionaryEntry] | None = None
 
 
 def recipe_of(folder: str | Path) -> Recipe | None:
