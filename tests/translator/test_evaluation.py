@@ -3,7 +3,8 @@ import re
 import pytest
 
 from regard.errors import ArgumentError
-from regard.translator import everyday_sentences, score
+from regard.translator import development_sentences, everyday_sentences, score
+from regard.translator.sentence_pairs import sentence_key
 
 
 def test_a_case_counted_by_hand():
@@ -25,9 +26,10 @@ def test_references_are_asked_for(made, references):
         score(made, references)
 
 
-def test_everyday_sentences_are_two_hundred_with_references_in_simplified_chinese():
-    sentences = everyday_sentences()
-    assert len({sentence.english for sentence in sentences}) == len(sentences) == 200
+def test_everyday_sentences_are_four_hundred_with_references_in_simplified_chinese():
+    assert len(everyday_sentences()) == len(development_sentences()) == 200
+    sentences = (*everyday_sentences(), *development_sentences())
+    assert len({sentence_key(sentence.english) for sentence in sentences}) == 400
     for sentence in sentences:
         assert sentence.english.isascii()
         assert 1 <= len(sentence.references) <= 3

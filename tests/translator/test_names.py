@@ -1,6 +1,16 @@
 import pytest
 
-from regard.translator.names import PLACEHOLDERS, TAUGHT, HiddenNames, StandIn, hide_names, is_unknown
+from regard.errors import ModelFileError
+from regard.translator.name_evidence import ALWAYS, NameEvidence
+from regard.translator.names import (
+    PLACEHOLDERS,
+    TAUGHT,
+    HiddenNames,
+    StandIn,
+    hide_names,
+    is_unknown,
+    without_inflected,
+)
 from regard.translator.sentence_splitting import split_sentences
 
 WORDS = {"i", "saw", "and", "cat", "is", "here", "smile", "the", "puppy"}
@@ -63,6 +73,50 @@ def test_more_names_than_stand_ins():
 )  # fmt: skip
 def test_unknown_words(word, unknown):
     assert is_unknown(word, WORDS) == unknown
+
+
+EVIDENCE = NameEvidence(
+    {"lily": 1.0, "maria": ALWAYS, "mark": 0.0},
+    {"_ has": 2.0, "_ the": -3.0, "_ . are": -1.0, "the _": -9.0},
+    {"maria": "玛丽亚"},
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Lily has it.", ["Lily"]), ("Lily pads are green.", []), ("Mark the page.", []), ("the lily", []),
+        ("I am here. Mark the page.", []), ("I know Mark.", ["Mark"]), ("the Lily is here", []),
+        ("I saw Mr. Mark there", ["Mark"]), ("MARIA has it", []), ("Maria's here", ["Maria"]),
+        ("They Sang Lily Songs", []), ("They Met Maria Here", ["Maria"]), ("Soup has it.", []),
+    ],
+)  # fmt: skip
+def test_names_by_the_words_beside_them(text, names):
+    assert EVIDENCE.names(text) == names
+
+
+def test_a_name_of_the_dictionary_becomes_its_chinese_form():
+    words = {*WORDS, "maria", "lily", "has"}
+    hidden = hide_names("Maria saw Lily.", words, [TOM, MARY], EVIDENCE)
+    assert hidden.text == "Tom saw Mary."
+    assert hidden.restore("汤姆看见了玛丽。") == "玛丽亚看见了Lily。"
+    assert hidden.hide("玛丽亚看见了Lily。") == "汤姆看见了玛丽。"
+    assert hidden.parts("汤姆看") == [("玛丽亚", 2), ("看", 1)]
+    assert hidden.shown_at(0, 3) == "Maria"
+
+
+def test_evidence_is_kept_as_text():
+    assert NameEvidence.from_json(EVIDENCE.to_json()) == EVIDENCE
+    for text in ("", "[]", '{"format": "other"}', EVIDENCE.to_json().replace("1.0", '"much"')):
+        with pytest.raises(ModelFileError, match="evidence of names"):
+            NameEvidence.from_json(text)
+
+
+def test_inflected_words_are_known_without_being_stored():
+    words = {"cat", "cats", "puppy", "puppies", "smile", "smiled", "smiling", "glass", "is"}
+    kept = without_inflected(words)
+    assert kept == {"cat", "puppy", "smile", "smiling", "glass", "is"}
+    assert not any(is_unknown(word, kept) for word in words)
 
 
 @pytest.mark.parametrize(

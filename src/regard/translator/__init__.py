@@ -10,7 +10,7 @@ from regard.translator.alignment import AlignmentHead, TranslationAlignment, ali
 from regard.translator.built_in import UnknownWordsWarning, embedded, embedded_alignment_head, translate
 from regard.translator.dictionary import DictionaryEntry, read_dictionary
 from regard.translator.evaluation import Scores, evaluate, score
-from regard.translator.everyday import everyday_sentences
+from regard.translator.everyday import development_sentences, everyday_sentences
 from regard.translator.exported_model import export
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_pairs import CorpusSplit, HeldOut, Pair, read_pairs, split
@@ -40,6 +40,7 @@ __all__ = [
     "WatchedTranslation",
     "align",
     "average",
+    "development_sentences",
     "embedded",
     "embedded_alignment_head",
     "evaluate",

@@ -108,16 +108,15 @@ def _everyday(scores: dict[str, Any]) -> str:
     one = scores.get("everyday")
     if one is None:
         return ""
-    judged = one["good"] + one["wrong"]
     said = f"""\
 On {one["sentences"]} everyday sentences that were written for this project and not trained on: BLEU
 {one["bleu"]:.1f}, chrF {one["chrf"]:.1f}.
 """
-    if not judged:
+    if one["unread"] == one["sentences"]:
         return said
     said += f"""\
-All of them were read: {one["good"]} of {judged} are good ({100 * one["good"] / judged:.0f} %), the others
-wrong (`everyday_judged.tsv`).
+{_readings(one)}
+Whoever wrote the sentences had never seen a translation of this model.
 
 | good | |
 |---|---|
@@ -127,7 +126,32 @@ wrong (`everyday_judged.tsv`).
 |---|---|
 {_rows(one["examples"]["wrong"])}
 """
-    return said
+    other = scores.get("development")
+    if other is None:
+        return said
+    return f"""\
+{said}
+On {other["sentences"]} similar sentences that were looked at while the recipe was developed (BLEU
+{other["bleu"]:.1f}, chrF {other["chrf"]:.1f}), the same readers
+call {other["good"]} translations good; they did not know which sentences were which. That
+is better because choices were made with these sentences in view.
+"""
+
+
+def _readings(one: dict[str, Any]) -> str:
+    """What the readers said, and how many translations were read by one of them or by none."""
+    judged = one["good"] + one["wrong"]
+    said = f"{one['good']} of {judged} translations are good ({100 * one['good'] / judged:.0f} %)"
+    if one["good_of_each_reader"]:
+        each = " and ".join(str(count) for count in one["good_of_each_reader"])
+        said += f""".
+Two people read them, each alone; they found {each} good, and good counts what
+both called good (`everyday_judged.tsv`)"""
+    if one["read_by_one"]:
+        said += f". {one['read_by_one']} changed later and were read by one person"
+    if one["unread"]:
+        said += f". {one['unread']} have not been read"
+    return said + "."
 
 
 def _rows(examples: list[list[str]]) -> str:
@@ -159,8 +183,11 @@ the start that *onion* and *garlic* are alike, although the sentences hardly hav
 def _names(scores: dict[str, Any]) -> str:
     if not scores.get("copies_names"):
         return " Names that it does not know become something else."
-    return """ Names that it does not know
-are copied as they are, and `regard translate` says which other words it was never taught."""
+    known = """
+A known name gets the Chinese form that CC-CEDICT has. Whether *Lily* at the start of a sentence is a name
+is guessed by the words that follow, and that guess can be wrong.""" * bool(scores.get("tells_names"))
+    return f""" Names that it does not know
+are copied as they are, and `regard translate` says which other words it was never taught.{known}"""
 
 
 def _averaged(scores: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ import random
 from bisect import bisect
 from itertools import accumulate
 
-from regard.translator.everyday import everyday_sentences
+from regard.translator.everyday import development_sentences, everyday_sentences
 from regard.translator.lexicon import Lexicon, WordPair, plural, untaught_weight, verb_forms
 from regard.translator.recipe import Recipe
 from regard.translator.recombination import Recombination
@@ -26,7 +26,8 @@ class EpochPairs:
     """
 
     def __init__(self, corpus: CorpusSplit, recipe: Recipe, lexicon: Lexicon | None) -> None:
-        measured = [one.english for one in (*corpus.held_out, *corpus.validation, *everyday_sentences())]
+        everyday = (*everyday_sentences(), *development_sentences())
+        measured = [one.english for one in (*corpus.held_out, *corpus.validation, *everyday)]
         never = {sentence_key(english) for english in measured}
         self.recipe = recipe
         # An everyday sentence can be in somebody's file of pairs.

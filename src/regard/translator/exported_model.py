@@ -20,6 +20,7 @@ from regard.translator.evaluation import check_scoring
 from regard.translator.files import read_text, write_text
 from regard.translator.lexicon import learn_lexicon, learned_names, taught_words
 from regard.translator.measured_model import measure
+from regard.translator.name_learning import learn_name_evidence
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_batches import encode_pairs
 from regard.translator.sentence_pairs import CorpusSplit, Pair, split
@@ -66,7 +67,8 @@ def _export(run: TrainingRun, num_beams: int, length_penalty: float) -> dict[str
     )
     paths = [path for path in expected if path.exists()]
     table = _learned_table(EpochPairs(run.corpus, recipe, run.lexicon), run.vocabularies, recipe)
-    save_translator(folder, average(paths), run.vocabularies, run.recipe, table)
+    vocabularies = _with_evidence(run.vocabularies, run.corpus, recipe, run.dictionary)
+    save_translator(folder, average(paths), vocabularies, run.recipe, table)
     translator = load_translator(folder)
     best = measure_heads(translator)[0]
     write_text(folder / ALIGNMENT, best.to_json())
@@ -80,7 +82,8 @@ def _export(run: TrainingRun, num_beams: int, length_penalty: float) -> dict[str
         "averaged": [path.name for path in paths],
         "missing": [path.name for path in expected if path not in paths],
         "alignment": {"right": best.right, "pairs": best.pairs},
-        "copies_names": bool(run.vocabularies.stand_ins),
+        "copies_names": bool(vocabularies.stand_ins),
+        "tells_names": vocabularies.evidence is not None,
         **measure(translator, run.corpus, num_beams=num_beams, length_penalty=length_penalty),
     }
     _write_scores(folder, run.recipe, scores)
@@ -98,7 +101,8 @@ def evaluate_model(
     """Measure the model in a folder with the pairs that it was trained on, and rewrite its scores and card.
 
     A model of an earlier version gets what it lacks: the list of its words, the table by which it chooses
-    among candidates and, with a dictionary, the names that can stand in for unknown ones.
+    among candidates and, with a dictionary, the names that can stand in for unknown ones and what tells names
+    from words.
     """
     check_integer("num_beams", num_beams)
     check_scoring()
@@ -107,6 +111,7 @@ def evaluate_model(
     recipe = Recipe.from_json(read_text(folder / RECIPE))
     corpus = split(pairs, held_out=recipe.held_out, validation=recipe.validation, seed=recipe.seed)
     vocabularies = _with_words(translator.vocabularies, corpus, dictionary)
+    vocabularies = _with_evidence(vocabularies, corpus, recipe, dictionary)
     write_vocabularies(folder, vocabularies)
     scores = json.loads(read_text(folder / SCORES))
     table = translator.table
@@ -116,6 +121,7 @@ def evaluate_model(
         table.write(folder)
     translator = replace(translator, vocabularies=vocabularies, table=table)
     scores["copies_names"] = bool(vocabularies.stand_ins)
+    scores["tells_names"] = vocabularies.evidence is not None
     scores |= measure(translator, corpus, num_beams=num_beams, length_penalty=length_penalty)
     _write_scores(folder, recipe, scores)
     return dict(scores)
@@ -140,6 +146,19 @@ def _with_words(
         names = learned_names(corpus.training, learn_lexicon(dictionary, corpus.training))
         vocabularies = replace(vocabularies, stand_ins=names)
     return vocabularies
+
+
+def _with_evidence(
+    vocabularies: Vocabularies,
+    corpus: CorpusSplit,
+    recipe: Recipe,
+    dictionary: Sequence[DictionaryEntry] | None,
+) -> Vocabularies:
+    """The vocabularies with what tells names from words: the word vectors of a trained encoder do."""
+    if dictionary is None or not recipe.pretrained or not vocabularies.stand_ins or vocabularies.evidence:
+        return vocabularies
+    evidence = learn_name_evidence(corpus.training, dictionary, vocabularies.words)
+    return replace(vocabularies, evidence=evidence)
 
 
 def _write_scores(folder: Path, recipe: Recipe, scores: dict[str, Any]) -> None:

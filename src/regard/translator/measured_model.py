@@ -1,4 +1,4 @@
-"""All scores of a translator at once: held-out, validation and everyday sentences."""
+"""All scores of a translator at once: held-out, validation, everyday and development sentences."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from regard.translator.evaluation import evaluate, score, translations_of
-from regard.translator.everyday import everyday_sentences
-from regard.translator.everyday_judgement import GOOD, UNREAD, WRONG, JudgedTranslation, judge
-from regard.translator.sentence_pairs import CorpusSplit
+from regard.translator.everyday import development_sentences, everyday_sentences
+from regard.translator.sentence_pairs import CorpusSplit, HeldOut
 from regard.translator.translate_text import LENGTH_PENALTY, NUM_BEAMS, Translator
+from regard.translator.translation_judgement import GOOD, UNREAD, WRONG, JudgedTranslation, judge
 
 SHOWN = 8
 """How many good and wrong translations are kept as examples."""
@@ -23,7 +23,7 @@ def measure(
     num_beams: int = NUM_BEAMS,
     length_penalty: float = LENGTH_PENALTY,
 ) -> dict[str, Any]:
-    """The scores of a translator, and what a reader said about its translations of everyday sentences."""
+    """The scores of a translator, and what readers said about its translations of everyday sentences."""
     found: dict[str, Any] = {
         "greedy": asdict(evaluate(translator, corpus.held_out)),
         "beam": {
@@ -37,27 +37,37 @@ def measure(
     if corpus.validation:
         scores = evaluate(translator, corpus.validation, num_beams=num_beams, length_penalty=length_penalty)
         found["validation"] = {"sentences": len(corpus.validation), **asdict(scores)}
-    table = everyday_table(translator, num_beams=num_beams, length_penalty=length_penalty)
-    return {**found, "everyday": _everyday(table)}
+    for name, sentences in (("everyday", everyday_sentences()), ("development", development_sentences())):
+        table = judged_table(translator, sentences, num_beams=num_beams, length_penalty=length_penalty)
+        found[name] = _judged(table, sentences)
+    del found["development"]["examples"]
+    return found
 
 
-def everyday_table(
-    translator: Translator, *, num_beams: int = NUM_BEAMS, length_penalty: float = LENGTH_PENALTY
+def judged_table(
+    translator: Translator,
+    sentences: Sequence[HeldOut],
+    *,
+    num_beams: int = NUM_BEAMS,
+    length_penalty: float = LENGTH_PENALTY,
 ) -> list[JudgedTranslation]:
-    """The everyday sentences with a model's translations, and what was said about them."""
-    texts = [sentence.english for sentence in everyday_sentences()]
+    """Sentences with a model's translations, and what was said about them."""
+    texts = [sentence.english for sentence in sentences]
     return judge(translations_of(translator, texts, num_beams=num_beams, length_penalty=length_penalty))
 
 
-def _everyday(table: Sequence[JudgedTranslation]) -> dict[str, Any]:
+def _judged(table: Sequence[JudgedTranslation], sentences: Sequence[HeldOut]) -> dict[str, Any]:
     rows = {
         judgement: [row for row in table if row.judgement == judgement] for judgement in (GOOD, WRONG, UNREAD)
     }
-    references = [sentence.references for sentence in everyday_sentences()]
+    references = [sentence.references for sentence in sentences]
+    both = [row.readers for row in table if len(row.readers) > 1]
     return {
         "sentences": len(table),
         **asdict(score([row.chinese for row in table], references)),
         **{judgement: len(found) for judgement, found in rows.items()},
+        "read_by_one": sum(len(row.readers) == 1 for row in table),
+        "good_of_each_reader": [sum(one == GOOD for one in said) for said in zip(*both, strict=True)],
         "examples": {
             name: [[row.english, row.chinese] for row in rows[name][:SHOWN]] for name in (GOOD, WRONG)
         },

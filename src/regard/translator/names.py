@@ -2,7 +2,8 @@
 
 A model that was trained with a dictionary has learned placeholders: characters of Unicode's private use area,
 which texts do not contain, put for names on both sides of sentence pairs. For any other model, names that
-it has seen often are used: *Xanthe sat.* is translated as *Tom sat.*, and 汤姆 becomes Xanthe.
+it has seen often are used: *Xanthe sat.* is translated as *Tom sat.*, and 汤姆 becomes Xanthe. A name that
+the dictionary has becomes its Chinese form: *Maria* 玛丽亚.
 """
 
 from __future__ import annotations
@@ -11,11 +12,9 @@ import re
 from collections.abc import Sequence, Set
 from typing import NamedTuple
 
+from regard.translator.name_evidence import POSSESSIVE, WORD, NameEvidence
+
 PLACEHOLDERS = ("\ue000", "\ue001", "\ue002", "\ue003")
-WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-POSSESSIVE = re.compile(r"['’]s$")
-
-
 ENDINGS = (
     ("", ""), ("s", ""), ("es", ""), ("ies", "y"), ("d", ""), ("ed", ""), ("ied", "y"), ("ing", ""),
     ("ing", "e"),
@@ -35,9 +34,10 @@ TAUGHT = tuple(StandIn(placeholder, placeholder) for placeholder in PLACEHOLDERS
 
 
 class HiddenName(NamedTuple):
-    """A name, its stand-in, and where that is in the text that the model reads."""
+    """A name, its form in a translation, its stand-in, and where that is in the text that the model reads."""
 
     name: str
+    form: str
     stand_in: StandIn
     spans: tuple[tuple[int, int], ...]
 
@@ -55,7 +55,7 @@ class HiddenNames(NamedTuple):
     def hide(self, translation: str) -> str:
         """The translation as the model would write it."""
         for one in self.names:
-            translation = translation.replace(one.name, one.stand_in.chinese)
+            translation = translation.replace(one.form, one.stand_in.chinese)
         return translation
 
     def parts(self, translation: str) -> list[tuple[str, int]]:
@@ -63,7 +63,7 @@ class HiddenNames(NamedTuple):
 
         A placeholder that stands for nothing shows nothing.
         """
-        shown = {one.stand_in.chinese: one.name for one in self.names}
+        shown = {one.stand_in.chinese: one.form for one in self.names}
         signs = [re.escape(sign) for sign in (*shown, *PLACEHOLDERS)]
         cut = re.findall(f"{'|'.join(signs)}|.", translation, re.DOTALL)
         return [(shown.get(sign, "" if sign in PLACEHOLDERS else sign), len(sign)) for sign in cut]
@@ -77,8 +77,15 @@ class HiddenNames(NamedTuple):
         return None
 
 
-def hide_names(text: str, words: Set[str], stand_ins: Sequence[StandIn] = TAUGHT) -> HiddenNames:
-    """Let others stand in for the capitalized words that are not among ``words``, as far as there are any.
+def hide_names(
+    text: str,
+    words: Set[str],
+    stand_ins: Sequence[StandIn] = TAUGHT,
+    evidence: NameEvidence | None = None,
+) -> HiddenNames:
+    """Let others stand in for names, as far as there are any.
+
+    Names are the capitalized words that are not among ``words``, and those that the evidence finds.
 
     >>> tom = StandIn("Tom", "汤姆")
     >>> hidden = hide_names("Does Xanthe know Xanthe's cat?", {"does", "know", "cat"}, [tom])
@@ -88,13 +95,15 @@ def hide_names(text: str, words: Set[str], stand_ins: Sequence[StandIn] = TAUGHT
     plain = text.translate({ord(placeholder): None for placeholder in PLACEHOLDERS})
     present = set(WORD.findall(plain)) | {POSSESSIVE.sub("", word) for word in WORD.findall(plain)}
     free = [one for one in stand_ins if one.english not in present]
+    evident = set(evidence.names(plain)) if evidence is not None else set()
     chosen: dict[str, StandIn] = {}
     spans: dict[str, list[tuple[int, int]]] = {}
     pieces: list[str] = []
     length = last = 0
     for found in WORD.finditer(plain):
         name = POSSESSIVE.sub("", found.group())
-        if not (name[0].isupper() and len(name) > 1 and is_unknown(name, words)):
+        unknown = name[0].isupper() and len(name) > 1 and is_unknown(name, words)
+        if not unknown and name not in evident:
             continue
         if name not in chosen:
             if not free:
@@ -105,7 +114,10 @@ def hide_names(text: str, words: Set[str], stand_ins: Sequence[StandIn] = TAUGHT
         spans.setdefault(name, []).append((length, length + len(pieces[-1])))
         length += len(pieces[-1])
         last = found.start() + len(name)
-    hidden = tuple(HiddenName(name, stand_in, tuple(spans[name])) for name, stand_in in chosen.items())
+    hidden = tuple(
+        HiddenName(name, evidence.form(name) if evidence is not None else name, stand_in, tuple(spans[name]))
+        for name, stand_in in chosen.items()
+    )
     return HiddenNames("".join([*pieces, plain[last:]]), hidden)
 
 
@@ -127,3 +139,18 @@ def is_unknown(word: str, words: Set[str]) -> bool:
 
 def _stems(word: str) -> list[str]:
     return [word[: len(word) - len(end)] + other for end, other in ENDINGS if word.endswith(end)]
+
+
+def without_inflected(words: Set[str]) -> set[str]:
+    """These words but for those that are others of them with *s*, *es*, *d* or *ed*: known all the same.
+
+    >>> sorted(without_inflected({"cat", "cats", "smile", "smiled", "smiling", "glass"}))
+    ['cat', 'glass', 'smile', 'smiling']
+    """
+    kept: set[str] = set()
+    for word in sorted(words, key=len):
+        plain = word.isalpha() and word.endswith(("s", "d"))
+        shorter = [stem for stem in _stems(word) if stem != word] if plain else []
+        if kept.isdisjoint(shorter):
+            kept.add(word)
+    return kept

@@ -47,6 +47,7 @@ class TrainingRun:
     corpus: CorpusSplit
     vocabularies: Vocabularies
     lexicon: Lexicon | None = None
+    dictionary: Sequence[DictionaryEntry] | None = None
 
 
 def recipe_of(folder: str | Path) -> Recipe | None:
@@ -133,7 +134,7 @@ def open_run(
         words=_known_words(corpus, recipe, lexicon),
         stand_ins=TAUGHT if lexicon is not None and recipe.recombined else (),
     )
-    return TrainingRun(folder, recipe, corpus, vocabularies, lexicon)
+    return TrainingRun(folder, recipe, corpus, vocabularies, lexicon, dictionary)
 
 
 def _known_words(corpus: CorpusSplit, recipe: Recipe, lexicon: Lexicon | None) -> frozenset[str]:

@@ -16,7 +16,8 @@ from regard.errors import ModelFileError, TextError
 from regard.nn.beam_search import BeamCandidate, Choice
 from regard.translator.candidate_choice import choose_candidate
 from regard.translator.files import read_tensors, read_text, write_tensors, write_text
-from regard.translator.names import StandIn
+from regard.translator.name_evidence import NameEvidence
+from regard.translator.names import StandIn, without_inflected
 from regard.translator.recipe import TRAINED_ENCODERS, Recipe
 from regard.translator.sentence_batches import pad_ids
 from regard.translator.sentence_splitting import split_sentences
@@ -33,7 +34,7 @@ from regard.translator.vocabulary import (
 )
 
 WEIGHTS, ENGLISH, CHINESE, RECIPE = "model.safetensors", "english.json", "chinese.json", "recipe.json"
-WORDS, NAMES = "words.txt", "names.json"
+WORDS, NAMES, EVIDENCE = "words.txt", "names.json", "name_evidence.json"
 EMBEDDINGS = "own_source.table.weight"
 """The weights of the English pieces."""
 
@@ -245,9 +246,11 @@ def write_vocabularies(folder: Path, vocabularies: Vocabularies) -> None:
     write_text(folder / ENGLISH, compact)
     write_text(folder / CHINESE, vocabularies.chinese.to_json())
     if vocabularies.words:
-        write_text(folder / WORDS, "\n".join(sorted(vocabularies.words)) + "\n")
+        write_text(folder / WORDS, "\n".join(sorted(without_inflected(vocabularies.words))) + "\n")
     if vocabularies.stand_ins:
         write_text(folder / NAMES, json.dumps(vocabularies.stand_ins, ensure_ascii=False) + "\n")
+    if vocabularies.evidence is not None:
+        write_text(folder / EVIDENCE, vocabularies.evidence.to_json())
 
 
 def read_vocabularies(folder: Path) -> Vocabularies:
@@ -255,9 +258,10 @@ def read_vocabularies(folder: Path) -> Vocabularies:
     return Vocabularies(
         EnglishTokens.from_json(read_text(folder / ENGLISH)),
         ChineseCharacters.from_json(read_text(folder / CHINESE)),
-        # Models of earlier versions have neither.
+        # Models of earlier versions have none of these.
         frozenset(read_text(folder / WORDS).split()) if (folder / WORDS).exists() else frozenset(),
         _read_stand_ins(folder / NAMES) if (folder / NAMES).exists() else (),
+        NameEvidence.from_json(read_text(folder / EVIDENCE)) if (folder / EVIDENCE).exists() else None,
     )
 
 

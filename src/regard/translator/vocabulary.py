@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from regard.errors import ModelFileError
-from regard.translator.names import PLACEHOLDERS, WORD, HiddenNames, StandIn, hide_names, is_unknown
+from regard.translator.name_evidence import WORD, NameEvidence
+from regard.translator.names import PLACEHOLDERS, HiddenNames, StandIn, hide_names, is_unknown
 from regard.translator.sentence_splitting import split_sentences
 
 PADDING, START, END, UNKNOWN = range(4)
@@ -183,11 +184,14 @@ class Vocabularies:
     english: EnglishTokens
     chinese: ChineseCharacters
     words: frozenset[str] = frozenset()
-    stand_ins: tuple[StandIn, ...] = ()  # for unknown names
+    stand_ins: tuple[StandIn, ...] = ()  # for names
+    evidence: NameEvidence | None = None  # which known words are names
 
     def hide_names(self, text: str) -> HiddenNames:
-        """The text with its unknown names hidden, as far as something can stand in for them."""
-        return hide_names(text, self.words, self.stand_ins) if self.stand_ins else HiddenNames(text)
+        """The text with its names hidden, as far as something can stand in for them."""
+        if not self.stand_ins:
+            return HiddenNames(text)
+        return hide_names(text, self.words, self.stand_ins, self.evidence)
 
     def unknown(self, text: str) -> list[str]:
         """The words and signs of a text that were never taught, without names that are copied."""

@@ -224,6 +224,7 @@ def _show_scores(console: Console, scores: dict[str, Any], num_beams: int, lang:
         "beam": TEXTS.say("train.beams", lang, beams=num_beams),
         "validation": TEXTS.say("train.validation", lang),
         "everyday": TEXTS.say("train.everyday", lang),
+        "development": TEXTS.say("train.development", lang),
     }
     width = max(cell_len(label) for name, label in labels.items() if name in scores)
     for name, label in labels.items():
@@ -241,15 +242,15 @@ def _evaluate(
     from rich.text import Text
 
     from regard.app.model_input import busy
-    from regard.translator import load_translator, read_dictionary, read_pairs
+    from regard.translator import everyday_sentences, load_translator, read_dictionary, read_pairs
     from regard.translator.exported_model import evaluate_model
-    from regard.translator.measured_model import everyday_table
+    from regard.translator.measured_model import judged_table
 
     pairs = read_pairs(data)
     words = None if dictionary is None else read_dictionary(dictionary)
     with busy(console, TEXTS.say("train.measuring", lang)):
         scores = evaluate_model(folder, pairs, dictionary=words, num_beams=num_beams)
-        rows = everyday_table(load_translator(folder), num_beams=num_beams)
+        rows = judged_table(load_translator(folder), everyday_sentences(), num_beams=num_beams)
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for row in rows:
         judged = TEXTS.say(f"train.judged.{row.judgement}", lang)
