@@ -79,6 +79,7 @@ EVIDENCE = NameEvidence(
     {"lily": 1.0, "maria": ALWAYS, "mark": 0.0},
     {"_ has": 2.0, "_ the": -3.0, "_ . are": -1.0, "the _": -9.0},
     {"maria": "玛丽亚"},
+    frozenset({"AI"}),
 )
 
 
@@ -89,6 +90,7 @@ EVIDENCE = NameEvidence(
         ("I am here. Mark the page.", []), ("I know Mark.", ["Mark"]), ("the Lily is here", []),
         ("I saw Mr. Mark there", ["Mark"]), ("MARIA has it", []), ("Maria's here", ["Maria"]),
         ("They Sang Lily Songs", []), ("They Met Maria Here", ["Maria"]), ("Soup has it.", []),
+        ("I love AI.", ["AI"]), ("Ai has it.", []), ("AI HAS IT.", []),
     ],
 )  # fmt: skip
 def test_names_by_the_words_beside_them(text, names):

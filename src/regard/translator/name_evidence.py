@@ -5,13 +5,15 @@ capitalized word is a name: how likely the word is a name at all, the words besi
 model is exported), and whether it is capitalized inside a sentence, where ordinary words are not.
 
     evidence = word + before + after + the one after that + INSIDE or START
+
+A word in capitals is treated like a name if Chinese keeps it as it is: *AI*, but not *TV*, which is 电视.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from regard.errors import ModelFileError
@@ -78,6 +80,7 @@ class NameEvidence:
     words: Mapping[str, float] = field(default_factory=dict)
     beside: Mapping[str, float] = field(default_factory=dict)
     chinese: Mapping[str, str] = field(default_factory=dict)  # the forms that a dictionary has of names
+    copied: Set[str] = frozenset()  # words in capitals that translations keep
 
     def form(self, name: str) -> str:
         """The Chinese form of a name; the name itself without one."""
@@ -85,7 +88,9 @@ class NameEvidence:
 
     def to_json(self) -> str:
         """The evidence as text; compact, because it is shipped."""
-        known = {"words": self.words, "beside": self.beside, "chinese": self.chinese}
+        known = {
+            "words": self.words, "beside": self.beside, "chinese": self.chinese, "copied": sorted(self.copied),
+        }  # fmt: skip
         return json.dumps({"format": FORMAT, **known}, ensure_ascii=False, separators=(",", ":")) + "\n"
 
     @classmethod
@@ -98,7 +103,8 @@ class NameEvidence:
             words, beside = (
                 {str(one): float(own) for one, own in named[part].items()} for part in ("words", "beside")
             )
-            return cls(words, beside, {str(name): str(form) for name, form in named["chinese"].items()})
+            chinese = {str(name): str(form) for name, form in named["chinese"].items()}
+            return cls(words, beside, chinese, frozenset(map(str, named["copied"])))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ModelFileError(
                 "The evidence of names must be a JSON object with its format ({FORMAT!r}) and its numbers.",
@@ -110,13 +116,16 @@ class NameEvidence:
             ) from error
 
     def names(self, text: str) -> list[str]:
-        """The capitalized words of a text that are names by this evidence, in their order."""
+        """The words of a text that are names by this evidence, or are copied like one, in their order."""
         found = list(WORD.finditer(text))
         words = [POSSESSIVE.sub("", one.group()) for one in found]
         lower = [word.lower() for word in words]
         title = _is_title([word for word in words if self.words.get(word.lower()) != ALWAYS])
         names = []
         for place, word in enumerate(words):
+            if word in self.copied and not text.isupper():
+                names.append(word)
+                continue
             own = self.words.get(lower[place])
             if own is None or not word.istitle() or (title and own != ALWAYS):
                 continue

@@ -100,7 +100,24 @@ def learn_name_evidence(
         if own >= LIKE_A_NAME or word in people:
             words[word] = round(own, 1)
     chinese = {word: _form(people[word]) for word in words if word in people}
-    return NameEvidence(words, _beside(sentences, learned, ordinary - learned), chinese)
+    return NameEvidence(words, _beside(sentences, learned, ordinary - learned), chinese, copied_words(pairs))
+
+
+def copied_words(pairs: Sequence[Pair]) -> frozenset[str]:
+    """The words in capitals that most of their translations keep as they are.
+
+    >>> pairs = [Pair("AI is here.", "AI来了。"), Pair("I watch TV.", "我看电视。"), Pair("NO AI!", "没有!")]
+    >>> copied_words(pairs)
+    frozenset({'AI'})
+    """
+    seen: Counter[str] = Counter()
+    kept: Counter[str] = Counter()
+    for pair in pairs:
+        words = {word for word in WORD.findall(pair.english) if len(word) > 1 and word.isupper()}
+        if not pair.english.isupper():
+            seen.update(words)
+            kept.update(word for word in words if word in pair.chinese)
+    return frozenset(word for word in seen if 2 * kept[word] > seen[word])
 
 
 def _form(forms: Iterable[str]) -> str:
