@@ -229,7 +229,7 @@ def test_heads_share_tables_and_none_is_kept_afterwards():
 
 @needs_compiler
 def test_subnormal_numbers_survive_loading(library, tmp_path):
-    """With -ffast-math, gcc links in code that flushes them in the thread that loads, and in those it starts."""
+    """With -ffast-math, gcc links in code that flushes them in the thread that loads and those it starts."""
     kept = []
 
     def check():
