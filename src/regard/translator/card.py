@@ -134,7 +134,7 @@ Whoever wrote the sentences had never seen a translation of this model.
 On {other["sentences"]} similar sentences that were looked at while the recipe was developed (BLEU
 {other["bleu"]:.1f}, chrF {other["chrf"]:.1f}), the same readers
 call {other["good"]} translations good; they did not know which sentences were which. That
-is better because choices were made with these sentences in view.
+is optimistic, because choices were made with these sentences in view.
 """
 
 
@@ -145,10 +145,10 @@ def _readings(one: dict[str, Any]) -> str:
     if one["good_of_each_reader"]:
         each = " and ".join(str(count) for count in one["good_of_each_reader"])
         said += f""".
-Two people read them, each alone; they found {each} good, and good counts what
+Two readers judged them, each alone; they found {each} good, and good counts what
 both called good (`everyday_judged.tsv`)"""
     if one["read_by_one"]:
-        said += f". {one['read_by_one']} changed later and were read by one person"
+        said += f". {one['read_by_one']} changed later and were read by one of them"
     if one["unread"]:
         said += f". {one['unread']} have not been read"
     return said + "."
