@@ -137,7 +137,7 @@ def write_json(folder: Path, found: dict[str, Any]) -> None:
 
 def chance(found: dict[str, Any], method: Method) -> float:
     """How probable so large a difference in BLEU to its peer is by the choice of sentences alone."""
-    from sacrebleu.metrics import BLEU
+    from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.significance import PairedTest
 
     texts = list(found["references"])
@@ -149,7 +149,9 @@ def chance(found: dict[str, Any], method: Method) -> float:
         (name, [found["methods"][name]["translations"][text] for text in texts])
         for name in (method.peer, method.name)
     ]
-    test = PairedTest(systems, {"BLEU": BLEU(tokenize="zh")}, columns, test_type="bs", n_samples=RESAMPLES)
+    test: Any = PairedTest(
+        systems, {"BLEU": BLEU(tokenize="zh")}, columns, test_type="bs", n_samples=RESAMPLES
+    )
     return float(test()[1]["BLEU"][1].p_value)
 
 
