@@ -33,10 +33,17 @@ def test_a_training(folder, monkeypatch):  # noqa: F811
     monkeypatch.setattr(matplotlib.figure.Figure, "savefig", savefig)
     monkeypatch.setenv("COLUMNS", "200")
     chinese = run(folder, "--recipe", folder / "recipe.json", "--lang", "zh").output
-    for words in ("训练 ━", "3/6  第 4 轮  损失 3.", "留出句 3.", "剩余 0:0", "贪心解码  BLEU", "束宽 16  "):
+    for words in (
+        "训练 ━",
+        "3/6  第 4 轮  损失 3.",
+        "留出句 3.",
+        "剩余 0:0",
+        "贪心解码    BLEU",
+        "束宽 16     ",
+    ):
         assert words in chinese
     english = run(folder, "--resume").output
-    assert "greedy              BLEU" in english
+    assert "greedy                 BLEU" in english
     for lang, shown, texts in (("zh", chinese, drawn[0]), ("en", english, drawn[-1])):
         assert bool(english_in(shown)) == (lang == "en")
         assert bool(english_in(" ".join(texts))) == (lang == "en")

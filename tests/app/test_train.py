@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from regard.app.main import main
-from regard.translator import everyday_sentences, measured_model
+from regard.translator import development_sentences, everyday_sentences, measured_model
 
 WORDS = [("cat", "猫"), ("dog", "狗"), ("bird", "鸟"), ("fish", "鱼"), ("horse", "马"), ("cow", "牛")]
 RECIPE = {
@@ -15,8 +15,9 @@ RECIPE = {
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    # Nine instead of 200: these models translate none of them.
+    # Nine of both sets instead of 200: these models translate none of them.
     monkeypatch.setattr(measured_model, "everyday_sentences", lambda: everyday_sentences()[:9])
+    monkeypatch.setattr(measured_model, "development_sentences", lambda: development_sentences()[:9])
     lines = [f"The {a} sees a {b}.\t{x}看见{y}。\tCC\n" for a, x in WORDS for b, y in WORDS]
     (tmp_path / "cmn.txt").write_text("".join(lines), encoding="utf-8")
     (tmp_path / "recipe.json").write_text(json.dumps(RECIPE), encoding="utf-8")
@@ -97,12 +98,12 @@ def test_a_dictionary_and_a_second_measurement(folder):
     assert before["dictionary_words"] == 6
     assert before["validation"]["sentences"] == 3
     assert "CC-CEDICT" in (model / "README.md").read_text(encoding="utf-8")
-    assert "cats" in (model / "words.txt").read_text(encoding="utf-8").split()
+    assert "cat" in (model / "words.txt").read_text(encoding="utf-8").split()
     (model / "README.md").unlink()
     again = CliRunner().invoke(main, ["train", str(folder / "cmn.txt"), "--evaluate", str(model)])
     assert again.exit_code == 0, again.output
-    assert "The soup tastes salty." in again.output
-    assert "0 good, 0 wrong, 9 not read yet" in " ".join(again.output.split())
+    assert "My grandmother bakes bread every" in again.output
+    assert "0 good to every reader, 0 wrong, 9 not read yet" in " ".join(again.output.split())
     assert json.loads((model / "scores.json").read_text(encoding="utf-8")) == before
     assert (model / "README.md").exists()
 

@@ -70,8 +70,8 @@ def test_there_are_ten_in_each_language():
 
 @pytest.mark.usefixtures("one_model")
 @pytest.mark.parametrize("name", NAMES)
-def test_every_cell_runs_and_every_figure_can_be_read(name, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", "/nowhere")  # the same cells run on every machine
+def test_every_cell_runs_and_every_figure_can_be_read(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # the same cells run on every machine
     drawn = {}
     for shown in run_in_step(
         {lang: [*map(shortened, cells(lang, name, "code"))] for lang in LANGUAGES}, name

@@ -9,6 +9,7 @@ from regard.translator import (
     Pair,
     Recipe,
     TrainingRun,
+    development_sentences,
     everyday_sentences,
     export,
     measured_model,
@@ -98,5 +99,6 @@ def few_everyday(monkeypatch):
 
 
 def measure_few(patch):
-    """Nine everyday sentences instead of 200: such models translate none of them."""
+    """Nine sentences of both everyday sets instead of 200: such models translate none of them."""
     patch.setattr(measured_model, "everyday_sentences", lambda: everyday_sentences()[:9])
+    patch.setattr(measured_model, "development_sentences", lambda: development_sentences()[:9])

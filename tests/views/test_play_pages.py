@@ -12,9 +12,8 @@ from regard.translator import embedded
 from regard.translator.translate_text import count_parameters
 from regard.views.play import PLAYABLES, CourseLinks
 from views.axe import RULES, violations
-from views.browser import Opened, until
+from views.browser import until
 
-DESKTOP = {"width": 1200, "height": 1000}
 PHONE = {"width": 390, "height": 844}
 PAGES = [one.page for one in PLAYABLES.values()]
 
@@ -32,53 +31,16 @@ def folder(tmp_path_factory):
     return place
 
 
-def file_of(folder, page, lang):
-    return folder / ("zh" if lang == "zh" else "") / f"play-{page}.html"
-
-
-@pytest.fixture(scope="module", params=PAGES)
-def name(request):
-    """The pages in turn: what is asked of each of them is asked while it is open."""
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def _places(tabs):
-    """A tab for each kind of screen, with the page that is open in it."""
-    places = {}
-    yield places
-    for _, one in places.values():
-        one.heard.stop()
-        tabs.give_back(one.page)
-
-
 @pytest.fixture
-def shared(tabs, folder, _places):
-    """A page that stays open while tests ask for the same: they only look, or set all that they rely on."""
-    used = []
+def play(opened, folder):
+    """Opens a page by its name; its policy holds, so nothing may be injected."""
 
-    def share(page, *, purpose="looking", lang="en", **options):
-        options = {"bypass_csp": True, "viewport": DESKTOP, "color_scheme": "light", **options}
-        wanted, place = (page, purpose, lang), repr(options)
-        held, found = _places.get(place, (None, None))
-        if held != wanted:
-            if found:
-                found.heard.stop()
-                found.page.unroute_all()
-            found = Opened(found.page if found else tabs.take(**options), file_of(folder, page, lang))
-            _places[place] = wanted, found
-        used.append(found)
-        return found.page
+    def open_play(page, **options):
+        lang = options.pop("lang", "en")
+        file = folder / ("zh" if lang == "zh" else "") / f"play-{page}.html"
+        return opened(file, **options).page
 
-    yield share
-    for one in used:
-        one.check()
-
-
-@pytest.fixture
-def play(shared):
-    """Opens a page by its name for one test; its policy holds, so nothing may be injected."""
-    return lambda page, **options: shared(page, purpose=object(), **options)
+    return open_play
 
 
 def numbers(page, selector):
@@ -90,6 +52,7 @@ def numbers(page, selector):
 # ---- every page ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", PAGES)
 def test_the_policy_of_a_page_allows_its_program_and_nothing_else(play, name):
     page = play(name, bypass_csp=False)
     assert page.locator("h1").inner_text()
@@ -97,14 +60,16 @@ def test_the_policy_of_a_page_allows_its_program_and_nothing_else(play, name):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_violation(shared, name, scheme):
-    page = shared(name, color_scheme=scheme)
+@pytest.mark.parametrize("name", PAGES)
+def test_no_serious_violation(play, name, scheme):
+    page = play(name, color_scheme=scheme)
     assert page.evaluate("document.documentElement.dataset.theme") == scheme
     assert violations(page, *RULES[scheme]) == []
 
 
-def test_a_phone_cuts_nothing_off(shared, name):
-    page = shared(name, viewport=PHONE, has_touch=True)
+@pytest.mark.parametrize("name", PAGES)
+def test_a_phone_cuts_nothing_off(play, name):
+    page = play(name, viewport=PHONE, has_touch=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     small = """[...document.querySelectorAll("main *, header *")]
       .filter((one) => one.checkVisibility() && one.childNodes.length && !one.closest("math, svg, canvas")
@@ -114,21 +79,10 @@ def test_a_phone_cuts_nothing_off(shared, name):
     assert page.evaluate(small) == []
 
 
-def test_pages_link_to_each_other(shared, folder):
-    page = shared("masks")
-    links = page.evaluate("[...document.querySelectorAll('nav a[href]')].map((a) => a.getAttribute('href'))")
-    assert sorted([*links, "play-masks.html"]) == sorted(one.file for one in PLAYABLES.values())
-    assert all((folder / link).exists() for link in links)
-
-
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize(
-    "screen",
-    [{"viewport": DESKTOP}, {"viewport": PHONE, "has_touch": True}],
-    ids=["desktop", "phone"],
-)
-def test_the_names_of_the_lines_in_the_chart_are_not_cut_off(shared, screen, lang):
-    page = shared("masks", lang=lang, **screen)
+@pytest.mark.parametrize("viewport", [{"width": 1200, "height": 1000}, PHONE], ids=["desktop", "phone"])
+def test_the_names_of_the_lines_in_the_chart_are_not_cut_off(play, viewport, lang):
+    page = play("masks", lang=lang, viewport=viewport)
     cut = """[...document.querySelectorAll(".cost-chart .name")].filter((name) => {
       const chart = name.closest("svg");
       const room = getComputedStyle(chart).overflow === "visible" ? chart.closest(".card") : chart;
@@ -138,13 +92,10 @@ def test_the_names_of_the_lines_in_the_chart_are_not_cut_off(shared, screen, lan
     assert page.evaluate(cut) == []
 
 
-def test_every_control_has_a_name(shared, name):
-    assert all(shared(name).evaluate(NAMES))
-
-
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_every_text_is_in_the_language_of_the_page(shared, name, lang):
-    page = shared(name, lang=lang)
+@pytest.mark.parametrize("name", PAGES)
+def test_every_text_is_in_the_language_of_the_page(play, name, lang):
+    page = play(name, lang=lang)
     assert page.evaluate("document.documentElement.lang") == {"en": "en", "zh": "zh-CN"}[lang]
     shown = page.locator("body").inner_text()
     assert read_table("play", lang)[f"{name}.lead"] in shown
@@ -154,6 +105,7 @@ def test_every_text_is_in_the_language_of_the_page(shared, name, lang):
     assert "NaN" not in shown
 
 
+@pytest.mark.parametrize("name", PAGES)
 def test_language_and_theme_can_be_switched_and_keep_what_was_done(play, name):
     page = play(name, color_scheme="light")
     page.click("[data-tool=language]")
@@ -161,6 +113,18 @@ def test_language_and_theme_can_be_switched_and_keep_what_was_done(play, name):
     assert page.evaluate("document.activeElement.dataset.tool") == "language"
     page.click("[data-tool=theme]")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_control_has_a_name(play, name):
+    assert all(play(name).evaluate(NAMES))
+
+
+def test_pages_link_to_each_other(play, folder):
+    page = play("masks")
+    links = page.evaluate("[...document.querySelectorAll('nav a[href]')].map((a) => a.getAttribute('href'))")
+    assert sorted([*links, "play-masks.html"]) == sorted(one.file for one in PLAYABLES.values())
+    assert all((folder / link).exists() for link in links)
 
 
 def test_on_a_site_a_page_links_back_to_the_course(opened, tmp_path):
@@ -215,7 +179,7 @@ def drag(page, selector, right, down):
 
 @pytest.mark.parametrize("handle", [".handle.query .knob", ".handle.key .knob >> nth=1"])
 def test_dragging_moves_an_arrow_and_the_weights_follow(play, handle):
-    page = play("one-query", viewport=DESKTOP)
+    page = play("one-query", viewport={"width": 1200, "height": 1000})
     before = page.evaluate("JSON.stringify([regard.state.query, regard.state.keys])")
     drag(page, handle, 120, 90)
     assert page.evaluate("JSON.stringify([regard.state.query, regard.state.keys])") != before
@@ -293,10 +257,10 @@ def test_the_vectors_of_the_lesson_give_its_numbers(play):
     assert page.locator(".key-row:not(.head) .key").all_inner_texts() == ["我", "喜欢", "key 3"]
 
 
-@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
+@pytest.mark.parametrize("viewport", [{"width": 1200, "height": 1000}, PHONE])
 @pytest.mark.parametrize("preset", ["Spread out", "by hand"])
-def test_labels_on_the_plane_lie_neither_on_each_other_nor_on_a_point(shared, preset, viewport):
-    page = shared("one-query", purpose="presets", viewport=viewport)
+def test_labels_on_the_plane_lie_neither_on_each_other_nor_on_a_point(play, preset, viewport):
+    page = play("one-query", viewport=viewport)
     page.get_by_role("button", name=preset).click()
     overlapping = """() => {
       const boxes = [...document.querySelectorAll(".plane .label")].map((one) => one.getBoundingClientRect());
@@ -359,8 +323,8 @@ STEPS = [
 ]
 
 
-def test_the_sentence_begins_with_the_numbers_of_explain(shared):
-    page = shared("sentence")
+def test_the_sentence_begins_with_the_numbers_of_explain(play):
+    page = play("sentence")
     lesson = attend_sentence("I love AI")
     for step in STEPS:
         wanted = lesson.trace[step]
@@ -422,8 +386,8 @@ def test_colours_show_values(play):
 
 
 @pytest.mark.parametrize("heads", [1, 2, 4])
-def test_a_mask_heads_and_the_picture(shared, heads):
-    page = shared("sentence", purpose="heads")
+def test_a_mask_heads_and_the_picture(play, heads):
+    page = play("sentence")
     page.fill(".sentence-input", "we all like cats")
     page.get_by_role("group", name="Heads").get_by_role("button", name=str(heads), exact=True).click()
     page.fill(".mask-input", "causal & window(1, 0)")
@@ -460,8 +424,8 @@ def evaluated(text):
 
 
 @pytest.mark.parametrize("step", ["queries", "values", "dots", "heads", "output"])
-def test_pointing_at_a_number_shows_the_numbers_it_came_from(shared, step):
-    page = shared("sentence", purpose="pointing")
+def test_pointing_at_a_number_shows_the_numbers_it_came_from(play, step):
+    page = play("sentence")
     cell = page.locator(f".of-{step} .cell").nth(4)
     cell.hover()
     terms = page.locator(".origin .term:not(.result)").all_inner_texts()
@@ -475,12 +439,12 @@ def test_pointing_at_a_number_shows_the_numbers_it_came_from(shared, step):
 @pytest.mark.parametrize(
     "options", [("none", 1), ("none", 2), ("rotary", 2), ("sinusoidal", 1), ("alibi", 4)]
 )
-def test_every_number_has_an_origin_that_gives_it(shared, options):
+def test_every_number_has_an_origin_that_gives_it(play, options):
     """The rule of each cell gives the number that is in the cell, and its sources exist."""
     kind, heads = options
-    page = shared("sentence", purpose="origins")
+    page = play("sentence")
     page.get_by_role("group", name="Heads").get_by_role("button", name=str(heads), exact=True).click()
-    page.get_by_label("Positions", exact=True).select_option(kind)
+    page.get_by_label("Positions").select_option(kind)
     page.fill(".mask-input", "causal")
     wrong = page.evaluate(
         """() => [...document.querySelectorAll(".cells .cell")].flatMap((cell) => {
@@ -548,8 +512,8 @@ def picture(page):
 @pytest.mark.parametrize(
     "text", ["causal & (window(4, 0) | prefix(2))", "local_global(4)", "neighbourhood([4, 4], 1)", "~causal"]
 )
-def test_a_mask_is_drawn_as_it_is_typed(shared, text):
-    page = shared("masks", purpose="typing")
+def test_a_mask_is_drawn_as_it_is_typed(play, text):
+    page = play("masks")
     page.fill(".mask-input", text)
     page.mouse.move(2, 2)
     mask = regard.masks.parse(text)
@@ -562,8 +526,8 @@ def test_a_mask_is_drawn_as_it_is_typed(shared, text):
     assert f"{100 * found.pairs / 256:.1f}%" in facts
 
 
-def test_an_error_points_at_its_place_and_the_picture_stays(shared):
-    page = shared("masks", purpose="typing")
+def test_an_error_points_at_its_place_and_the_picture_stays(play):
+    page = play("masks")
     page.fill(".mask-input", "causal & windw(4, 0)")
     assert "Did you mean window?" in page.locator(".mask-problem").inner_text()
     assert page.locator(".marked mark").inner_text() == "w"
@@ -580,8 +544,8 @@ def test_errors_in_chinese(play):
     assert "此处应有 ')'，用来结束括号。实际为：文字的结尾。" in page.locator(".mask-problem").inner_text()
 
 
-def test_costs_up_to_128k_are_shown(shared):
-    page = shared("masks", purpose="typing")
+def test_costs_up_to_128k_are_shown(play):
+    page = play("masks")
     page.fill(".mask-input", "causal")
     page.wait_for_selector(".costs:not(.stale) .cost-table")
     rows = page.locator(".cost-table tbody tr").all_inner_texts()
@@ -651,8 +615,8 @@ def test_every_block_opens_to_shapes_formula_and_numbers(play):
 
 
 @pytest.mark.parametrize("stack", ["encoder", "decoder"])
-def test_the_share_of_the_feed_forward_block_is_that_of_its_layer(shared, stack):
-    page = shared("transformer", purpose="blocks")
+def test_the_share_of_the_feed_forward_block_is_that_of_its_layer(play, stack):
+    page = play("transformer")
     page.get_by_role("button", name=f"{stack.title()}: feed-forward", exact=True).click()
     layer = getattr(embedded().model, stack).layers[0]
     share = count_parameters(layer.feed_forward) / count_parameters(layer)
@@ -674,7 +638,7 @@ def test_layers_heads_and_tokens_can_be_chosen(play):
     assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
 
 
-@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
+@pytest.mark.parametrize("viewport", [{"width": 1200, "height": 1000}, PHONE])
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_name_of_a_chosen_block_fits_into_it(play, lang, viewport):
     page = play("transformer", lang=lang, viewport=viewport)
@@ -712,7 +676,7 @@ def test_the_probabilities_are_those_of_the_translator(play):
 @pytest.mark.parametrize(
     "block", ["Encoder: self-attention", "Decoder: feed-forward", "Decoder: softmax: probabilities"]
 )
-def test_no_serious_violation_in_blocks(shared, block):
-    page = shared("transformer", purpose="blocks")
+def test_no_serious_violation_in_blocks(play, block):
+    page = play("transformer")
     page.get_by_role("button", name=block, exact=True).click()
     assert violations(page) == []

@@ -23,7 +23,7 @@ SAID = """(() => {
   };
   walk(document.body);
   return said.filter((text) => text.trim()); })()"""
-NAMES = re.compile(r"\b(English|Words|PNG|SVG|UTF-8|book)\b|--model|--recording")
+NAMES = re.compile(r"\b(English|Words|TransformerEncoder|PNG|SVG|UTF-8|book)\b|--model|--recording")
 
 
 @pytest.fixture(scope="module", params=[None, "zh", "en"], ids=["nothing told", "zh", "en"])

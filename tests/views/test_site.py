@@ -130,11 +130,11 @@ def test_the_search_knows_every_page(site, folder, word):
 def test_search_works_from_a_disk(site, browser, folder, word, title):
     page, elsewhere = browser.new_page(), []
     page.on("request", lambda request: elsewhere.append(request.url))
-    for _ in range(8):  # on a busy machine, a click before the scripts have started opens no search
+    for _ in range(25):  # on a busy machine, a click before the scripts have started opens no search
         page.goto((site / f"{folder}glossary.html").as_uri())
         page.click("input.md-search__input")
         page.keyboard.type(word)
-        for _ in range(100):
+        for _ in range(30):
             page.wait_for_timeout(50)
             if page.locator(".md-search-result__item").count():
                 break

@@ -196,6 +196,8 @@ class ModelAnswer(Struct, forbid_unknown_fields=True):
 
     id: str
     label: str
+    architecture: Annotated[str, Meta(description="The name of its class.")]
+    parameters: Whole
     kind: Literal["encoder", "decoder", "translator", "picture"]
     longest: int | None
     pair: bool
