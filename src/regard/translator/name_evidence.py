@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 from regard.errors import ModelFileError
 from regard.translator.sentence_splitting import NOT_AN_END
@@ -88,9 +89,8 @@ class NameEvidence:
 
     def to_json(self) -> str:
         """The evidence as text; compact, because it is shipped."""
-        known = {
-            "words": self.words, "beside": self.beside, "chinese": self.chinese, "copied": sorted(self.copied),
-        }  # fmt: skip
+        known: dict[str, Any] = {"words": self.words, "beside": self.beside, "chinese": self.chinese}
+        known["copied"] = sorted(self.copied)
         return json.dumps({"format": FORMAT, **known}, ensure_ascii=False, separators=(",", ":")) + "\n"
 
     @classmethod
