@@ -1,8 +1,8 @@
 """What readers said about translations of everyday sentences: good or wrong, one by one.
 
 Scores against references miss good translations that nobody wrote down. So two readers judged all
-translations of the built-in translator, both sets mixed, neither knowing which set a sentence was from nor what the other
-said. A translation is good if a teacher would mark no error in it, and counts as good if both say so. The
+translations of the built-in translator, both sets mixed, neither knowing which set a sentence was from nor
+what the other said. A translation is good if a teacher would mark no error in it, and counts as good if both say so. The
 judgements are kept with the exact words that were judged: a model that says something else has to be read
 again. Where a later version says something else, one of them read it.
 """
