@@ -2,9 +2,9 @@
 
 Scores against references miss good translations that nobody wrote down. So two readers judged all
 translations of the built-in translator, both sets mixed, neither knowing which set a sentence was from nor
-what the other said. A translation is good if a teacher would mark no error in it, and counts as good if both say so. The
-judgements are kept with the exact words that were judged: a model that says something else has to be read
-again. Where a later version says something else, one of them read it.
+what the other said. A translation is good if a teacher would mark no error in it, and counts as good if both
+say so. The judgements are kept with the exact words that were judged: a model that says something else has to
+be read again. Where a later version says something else, one of them read it.
 """
 
 from __future__ import annotations
