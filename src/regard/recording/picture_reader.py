@@ -95,7 +95,12 @@ def load_picture_reader(
         config = transformers.AutoConfig.from_pretrained(source)
         if vision_config(config) is None:
             return load_vision_language_reader(
-                transformers, config, source, name=str(name), dtype=dtype, encoders=(*PICTURE_ENCODERS, "clip", "siglip")
+                transformers,
+                config,
+                source,
+                name=str(name),
+                dtype=dtype,
+                encoders=(*PICTURE_ENCODERS, "clip", "siglip"),
             )
         model = transformers.AutoModel.from_pretrained(source, dtype=dtype)
         processor = transformers.AutoImageProcessor.from_pretrained(source)

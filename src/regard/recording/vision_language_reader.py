@@ -95,11 +95,11 @@ class VisionLanguageReader:
             made = self.processor(
                 images=rgb_image(image), text=prompt, return_tensors="pt", **special, **whole
             )
-        except (ValueError, TypeError, IndexError) as error:
+        except ValueError as error:
             raise ArgumentError(
                 "The processor of {name} must accept the picture and the text.",
                 got="{reason}",
-                do="Write the image token once, or omit it.",
+                do="Try another text, or a picture of an ordinary shape.",
                 name=self.name,
                 reason=str(error).split("\n")[0],
             ) from error
@@ -112,6 +112,14 @@ class VisionLanguageReader:
         token = self._named([_image_token(self.model.config)])[0]
         # Where the processor has its own sign for a picture, it replaces it by image tokens.
         sign = getattr(self.processor, "boi_token", None) or getattr(self.processor, "image_token", token)
+        if text.count(sign) > 1:
+            raise ArgumentError(
+                "A text must have the image token once, or not at all.",
+                got="{count} times {sign}",
+                do="Omit it to have it put in front of the text.",
+                count=text.count(sign),
+                sign=sign,
+            )
         if sign in text:
             return text
         if getattr(self.processor, "chat_template", None):

@@ -270,9 +270,7 @@ def _effects(
     from regard.app.model_input import measured_text, progress
 
     if subject.recording.picture is not None:
-        raise ArgumentError(
-            "--effects needs a text.", got="a picture", do="Omit --effects, or pass a text."
-        )
+        raise ArgumentError("--effects needs a text.", got="a picture", do="Omit --effects, or pass a text.")
     again = measured_text(console, subject.text, model=model, pair=pair, lang=lang)
     with progress(TEXTS.say("ablate.sweeping", lang)) as report:
         metric = metrics.loss if again.has_logits else metrics.cosine
