@@ -140,7 +140,7 @@ class VisionLanguageReader:
             raise RecordingError(
                 "A picture must be read in one piece, so that its patches make one grid.",
                 got="{count} tiles from the processor of {name}",
-                do="Record it with regard.watch, and pass regard.Picture(image, grid=…, tokens=…) for one tile.",
+                do="Record it with regard.watch, and pass regard.Picture(image, grid=…, tokens=…).",
                 count=len(tiles),
                 name=self.name,
             )

@@ -92,7 +92,8 @@ def look(**options: Any) -> None:
     """See what every head attends to in TEXT: the clearest heads in the terminal, all heads on a page.
 
     TEXT can be the path of a picture, if --model is an encoder of pictures, or of audio, if it is a Whisper
-    model. A model of pictures and text reads the picture with QUESTION; by default it is asked to describe it.
+    model. A model of pictures and text reads the picture with QUESTION; by default it is asked to describe
+    it.
 
     \b
     regard look "The cat sat on the mat."
