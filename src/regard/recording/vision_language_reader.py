@@ -111,7 +111,8 @@ class VisionLanguageReader:
         """The text with the image token, in the chat template if there is one."""
         token = self._named([_image_token(self.model.config)])[0]
         # Where the processor has its own sign for a picture, it replaces it by image tokens.
-        sign = getattr(self.processor, "boi_token", None) or getattr(self.processor, "image_token", token)
+        own = getattr(self.processor, "boi_token", None) or getattr(self.processor, "image_token", None)
+        sign = str(own or token)
         if text.count(sign) > 1:
             raise ArgumentError(
                 "A text must have the image token once, or not at all.",
